@@ -1,0 +1,56 @@
+--[[ concurrency: one check of one key, by leases (paper, Algorithm 5)
+  stored   sorted set: score = when the lease ends by itself, in ms, member = lease id
+           a request of cost n holds n places
+  policy   limit, ttl_ms ]]
+local arity = 2
+
+local function load(key)
+  local latest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+  local state = { key = key, latest = tonumber(latest[2]) or 0, live = 0, added = 0, members = {} }
+  if state.latest > now then state.live = call('ZCOUNT', key, '(' .. now, '+inf') end
+  return state
+end
+
+local function look(state, policy, cost)
+  local limit, count = policy[1], state.live + state.added
+  local remaining = max(0, limit - count)
+  local reset = count > 0 and state.latest - now or 0
+  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost > limit then return false, remaining, NEVER, reset, COST end
+  if count + cost <= limit then return true, remaining, 0, reset, NONE end
+  -- Nobody may release in time: then a place is free when the first leases end by themselves.
+  local n = count + cost - limit
+  local ends = now + policy[2]
+  if n <= state.live then
+    ends = call('ZRANGEBYSCORE', state.key, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)[2]
+  end
+  return false, remaining, ends - now, reset, CONCURRENCY
+end
+
+local function charge(state, policy, cost, member)
+  local members, ends = state.members, now + policy[2]
+  for i = 1, cost do
+    members[#members + 1] = ends
+    members[#members + 1] = i == 1 and member or member .. ':' .. i
+  end
+  state.added = state.added + cost
+  state.latest = max(state.latest, ends)
+  return max(0, policy[1] - state.live - state.added), state.latest - now
+end
+
+local function refund(state, _, cost, _, member)
+  for i = 1, cost do call('ZREM', state.key, i == 1 and member or member .. ':' .. i) end
+  state.refunded = true
+end
+
+local function save(key, state)
+  if state.refunded then return end
+  local members = state.members
+  call('ZREMRANGEBYSCORE', key, '-inf', now)
+  for first = 1, #members, 2000 do
+    call('ZADD', key, unpack(members, first, min(first + 1999, #members)))
+  end
+  call('PEXPIREAT', key, state.latest)
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }

@@ -1,0 +1,86 @@
+/**
+ * Concurrency by leases (paper, Algorithm 5). Twin: concurrency.lua; release and renewal: store/lease.lua.
+ * Each place is held until released or until its lease ends by itself, so a crashed holder blocks nobody for long.
+ */
+import { NEVER_MS } from "../decision.js";
+import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import type { ConcurrencyPolicy } from "./policy.js";
+
+interface Lease {
+  endsAtMs: number;
+  places: number;
+}
+
+export interface ConcurrencyState extends State {
+  leases: Map<string, Lease>;
+}
+
+function countLive(state: ConcurrencyState, nowMs: number): number {
+  let count = 0;
+  for (const lease of state.leases.values()) if (lease.endsAtMs > nowMs) count += lease.places;
+  return count;
+}
+
+/** When, if nobody releases, enough leases have ended by themselves for `needed` more places. */
+function freeAtMs(state: ConcurrencyState, needed: number, nowMs: number): number {
+  const live = [...state.leases.values()].filter((lease) => lease.endsAtMs > nowMs).sort((a, b) => a.endsAtMs - b.endsAtMs);
+  let freed = 0;
+  for (const lease of live) {
+    freed += lease.places;
+    if (freed >= needed) return lease.endsAtMs;
+  }
+  return nowMs;
+}
+
+function latestEnd(state: ConcurrencyState): number {
+  let latestMs = 0;
+  for (const lease of state.leases.values()) latestMs = Math.max(latestMs, lease.endsAtMs);
+  return latestMs;
+}
+
+export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
+  release(state: ConcurrencyState, leaseId: string, nowMs: number): boolean;
+  renew(state: ConcurrencyState, policy: { ttlMs: number }, leaseId: string, nowMs: number): boolean;
+} = {
+  fresh: () => ({ endsAtMs: 0, leases: new Map() }),
+
+  look(state: ConcurrencyState, policy: ConcurrencyPolicy, cost: number, nowMs: number): Verdict {
+    const { limit } = policy;
+    const count = countLive(state, nowMs);
+    const remaining = Math.max(0, limit - count);
+    const resetAfterMs = count > 0 ? state.endsAtMs - nowMs : 0;
+    if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    if (cost > limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
+    if (count + cost <= limit) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    return verdict(false, remaining, freeAtMs(state, count + cost - limit, nowMs) - nowMs, resetAfterMs, "concurrency");
+  },
+
+  charge(state: ConcurrencyState, policy: ConcurrencyPolicy, { cost, nowMs, requestId }: Charge, found: Verdict): void {
+    for (const [id, lease] of state.leases) if (lease.endsAtMs <= nowMs) state.leases.delete(id);
+    state.leases.set(requestId, { endsAtMs: nowMs + policy.ttlMs, places: cost });
+    state.endsAtMs = Math.max(latestEnd(state), nowMs + policy.ttlMs);
+    found.remaining = Math.max(0, policy.limit - countLive(state, nowMs));
+    found.resetAfterMs = state.endsAtMs - nowMs;
+  },
+
+  refund(state: ConcurrencyState, _policy: ConcurrencyPolicy, { requestId, nowMs }: Refund): void {
+    concurrency.release(state, requestId, nowMs);
+  },
+
+  /** True if a place was still held. */
+  release(state: ConcurrencyState, leaseId: string, nowMs: number): boolean {
+    const lease = state.leases.get(leaseId);
+    state.leases.delete(leaseId);
+    state.endsAtMs = latestEnd(state);
+    return lease !== undefined && lease.endsAtMs > nowMs;
+  },
+
+  /** False if the lease was lost meanwhile. */
+  renew(state: ConcurrencyState, { ttlMs }: { ttlMs: number }, leaseId: string, nowMs: number): boolean {
+    const lease = state.leases.get(leaseId);
+    if (lease === undefined || lease.endsAtMs <= nowMs) return false;
+    lease.endsAtMs = nowMs + ttlMs;
+    state.endsAtMs = latestEnd(state);
+    return true;
+  },
+};

@@ -1,0 +1,65 @@
+--[[ fixed-window: one check of one key (paper, Algorithm 2)
+  stored   string of two doubles: count, last_ms (the last admission)
+           The window is derived from last_ms instead of stored, so that a changed window keeps the count it can.
+  policy   limit, window_ms, then the five calendar boundaries (all 0 for windows aligned to the epoch) ]]
+local pack, unpack_string = struct.pack, struct.unpack
+local arity = 7
+
+local function load(key)
+  local raw = call('GET', key)
+  if not raw then return { count = 0, last = 0 } end
+  local count, last = unpack_string('<dd', raw)
+  return { count = count, last = last }
+end
+
+-- The window that holds an instant: start and end. Calendar boundaries come from the caller, because Redis knows no
+-- time zones; a caller whose clock is so far off that they do not hold the present is asked to compute them again.
+local function window_at(policy, at)
+  if policy[3] == 0 then
+    local start = at - at % policy[2]
+    return start, start + policy[2]
+  end
+  if at < policy[3] or at >= policy[7] then error(CALENDAR, 0) end
+  for i = 4, 7 do
+    if at < policy[i] then return policy[i - 1], policy[i] end
+  end
+end
+
+local function settle(state, policy)
+  local at = max(now, state.last)
+  local start, finish = window_at(policy, at)
+  return state.last >= start and state.count or 0, at, finish
+end
+
+local function look(state, policy, cost)
+  local count, _, finish = settle(state, policy)
+  local remaining = max(0, policy[1] - count)
+  local reset = count > 0 and finish - now or 0
+  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost > policy[1] then return false, remaining, NEVER, reset, COST end
+  if count + cost > policy[1] then return false, remaining, finish - now, reset, LIMIT end
+  return true, remaining, 0, reset, NONE
+end
+
+local function charge(state, policy, cost)
+  local count, at, finish = settle(state, policy)
+  state.count = count + cost
+  state.last = at
+  state.ends = finish
+  return max(0, policy[1] - state.count), finish - now
+end
+
+local function refund(state, policy, cost, charged_at)
+  local count, at, finish = settle(state, policy)
+  local start = window_at(policy, at)
+  state.ends = finish
+  -- What was charged in a window that has ended was given back by its end.
+  if charged_at >= start then count = max(0, count - cost) end
+  state.count = count
+end
+
+local function save(key, state)
+  call('SET', key, pack('<dd', state.count, state.last), 'PXAT', max(state.ends, now + 1))
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }

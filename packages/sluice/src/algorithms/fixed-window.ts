@@ -1,0 +1,72 @@
+/**
+ * Fixed window (paper, Algorithm 2), aligned to the epoch or to a calendar. Twin: fixed-window.lua.
+ * The window is derived from the last admission instead of stored, so that a changed window keeps the count it can.
+ */
+import { NEVER_MS } from "../decision.js";
+import { type Boundaries, boundariesAround, type Calendar } from "./calendar.js";
+import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import type { FixedWindowPolicy } from "./policy.js";
+
+export interface FixedWindowState extends State {
+  count: number;
+  lastMs: number;
+}
+
+/** Time zone arithmetic is slow and its results last for days: the last ones are kept per policy. */
+const knownBoundaries = new WeakMap<Calendar, Boundaries>();
+
+export function calendarWindow(calendar: Calendar, atMs: number): { startMs: number; endMs: number } {
+  let known = knownBoundaries.get(calendar);
+  if (known === undefined || atMs < known[0] || atMs >= known[4]) {
+    known = boundariesAround(calendar, atMs);
+    knownBoundaries.set(calendar, known);
+  }
+  let i = 1;
+  while (atMs >= known[i]!) i++;
+  return { startMs: known[i - 1]!, endMs: known[i]! };
+}
+
+function startOf(policy: FixedWindowPolicy, atMs: number): number {
+  return policy.calendar === undefined ? atMs - (atMs % policy.windowMs) : calendarWindow(policy.calendar, atMs).startMs;
+}
+
+function endOf(policy: FixedWindowPolicy, atMs: number): number {
+  return policy.calendar === undefined
+    ? atMs - (atMs % policy.windowMs) + policy.windowMs
+    : calendarWindow(policy.calendar, atMs).endMs;
+}
+
+function countAt(state: FixedWindowState, policy: FixedWindowPolicy, atMs: number): number {
+  return state.count > 0 && state.lastMs >= startOf(policy, atMs) ? state.count : 0;
+}
+
+export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
+  fresh: () => ({ endsAtMs: 0, count: 0, lastMs: 0 }),
+
+  look(state: FixedWindowState, policy: FixedWindowPolicy, cost: number, nowMs: number): Verdict {
+    const atMs = Math.max(nowMs, state.lastMs);
+    const count = countAt(state, policy, atMs);
+    const remaining = Math.max(0, policy.limit - count);
+    const resetAfterMs = count > 0 ? endOf(policy, atMs) - nowMs : 0;
+    if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    if (cost > policy.limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
+    if (count + cost > policy.limit) return verdict(false, remaining, endOf(policy, atMs) - nowMs, resetAfterMs, "limit");
+    return verdict(true, remaining, 0, resetAfterMs, undefined);
+  },
+
+  charge(state: FixedWindowState, policy: FixedWindowPolicy, { cost, nowMs }: Charge, found: Verdict): void {
+    const atMs = Math.max(nowMs, state.lastMs);
+    state.count = countAt(state, policy, atMs) + cost;
+    state.lastMs = atMs;
+    state.endsAtMs = endOf(policy, atMs);
+    found.remaining = Math.max(0, policy.limit - state.count);
+    found.resetAfterMs = state.endsAtMs - nowMs;
+  },
+
+  refund(state: FixedWindowState, policy: FixedWindowPolicy, { cost, nowMs, chargedAtMs }: Refund): void {
+    const atMs = Math.max(nowMs, state.lastMs);
+    const count = countAt(state, policy, atMs);
+    // What was charged in a window that has ended was given back by its end.
+    state.count = chargedAtMs >= startOf(policy, atMs) ? Math.max(0, count - cost) : count;
+  },
+};

@@ -1,0 +1,60 @@
+/**
+ * What every algorithm's TypeScript model offers. The memory store runs the models in production; the Lua body of the same
+ * stem is their twin. Time is an argument; a model never reads a clock.
+ *
+ * A key's own clock never goes back: each model takes the later of `nowMs` and the last admission, so that time which
+ * a stepping clock lives twice frees quota once.
+ */
+import type { Reason } from "../decision.js";
+import type { Policy } from "./policy.js";
+
+/** What a look found, and what a charge then changes: numbers after the charge. */
+export interface Verdict {
+  allowed: boolean;
+  remaining: number;
+  retryAfterMs: number;
+  resetAfterMs: number;
+  reason: Reason | undefined;
+  /** Whether the store charged it. */
+  charged: boolean;
+}
+
+/** State of one key. From `endsAtMs` on it means the same as no state at all. */
+export interface State {
+  endsAtMs: number;
+}
+
+export interface Charge {
+  readonly cost: number;
+  readonly nowMs: number;
+  /** Tells this request's entries from others: a refund or a release names it. */
+  readonly requestId: string;
+}
+
+export interface Refund {
+  readonly cost: number;
+  readonly nowMs: number;
+  readonly chargedAtMs: number;
+  readonly requestId: string;
+}
+
+export interface Model<P extends Policy, S extends State> {
+  fresh(): S;
+  /** Judges a request without changing the state. Cost 0 is always allowed. */
+  look(state: S, policy: P, cost: number, nowMs: number): Verdict;
+  /** Charges what a look at the same instant allowed, and brings the verdict up to date. */
+  charge(state: S, policy: P, charge: Charge, verdict: Verdict): void;
+  /** Gives back a charge, never beyond an empty counter. */
+  refund(state: S, policy: P, refund: Refund): void;
+}
+
+/** In the order of the scripts' replies. */
+export function verdict(
+  allowed: boolean,
+  remaining: number,
+  retryAfterMs: number,
+  resetAfterMs: number,
+  reason: Reason | undefined,
+): Verdict {
+  return { allowed, remaining, retryAfterMs, resetAfterMs, reason, charged: false };
+}

@@ -1,0 +1,53 @@
+/**
+ * A policy: an algorithm with its numbers, compiled from a rule (durations in ms, fractions reduced). Immutable.
+ * Stores see policies, never rules.
+ */
+import type { Calendar } from "./calendar.js";
+
+/** Both the token bucket and GCRA: `capacity` tokens, refilled by `amount` every `scaleMs`, as a reduced fraction. */
+export interface BucketPolicy {
+  readonly stored: "token-bucket" | "gcra";
+  readonly limit: number;
+  readonly capacity: number;
+  readonly amount: number;
+  readonly scaleMs: number;
+}
+
+export interface FixedWindowPolicy {
+  readonly stored: "fixed-window";
+  readonly limit: number;
+  /** For a calendar window, the longest it can be (headers and charts need one number). */
+  readonly windowMs: number;
+  readonly calendar?: Calendar;
+}
+
+export interface SlidingCounterPolicy {
+  readonly stored: "sliding-counter";
+  readonly limit: number;
+  readonly windowMs: number;
+}
+
+export interface RollingWindowPolicy {
+  readonly stored: "rolling-window" | "rolling-window-packed";
+  readonly limit: number;
+  readonly windowMs: number;
+  readonly minIntervalMs: number;
+}
+
+export interface ConcurrencyPolicy {
+  readonly stored: "concurrency";
+  readonly limit: number;
+  readonly ttlMs: number;
+}
+
+export type Policy =
+  | BucketPolicy
+  | FixedWindowPolicy
+  | SlidingCounterPolicy
+  | RollingWindowPolicy
+  | ConcurrencyPolicy;
+
+/** How much one request may cost at most. */
+export function capacityOf(policy: Policy): number {
+  return "capacity" in policy ? policy.capacity : policy.limit;
+}

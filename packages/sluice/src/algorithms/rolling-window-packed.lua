@@ -1,0 +1,180 @@
+--[[ rolling-window, storage packed: one check of one key, exact; the meaning is that of rolling-window.lua
+  stored   string: a header of 14 bytes, then a ring of `capacity` slots, oldest entry at `head`
+             bytes 1-3   slot width minus 2 (two bits), capacity (22 bits)
+             bytes 4-6   head;  7-9  count;  10-14  newest arrival in ms, modulo 2^40
+           A slot holds an arrival in ms modulo 2^(8*width). All entries lie less than a window before the newest (each
+           write evicts first), so a width with 2^(8*width) >= window_ms tells them apart: 2 bytes up to 65 s, 3 up to
+           4.6 h, 4 up to 49 d, else 5.
+  policy   limit, window_ms, min_interval_ms
+  Every decision reads and writes a few slots, whatever the limit: the ring is never read whole, except to grow. ]]
+local pack, unpack_string = struct.pack, struct.unpack
+local arity = 3
+local HEADER, HEADER_BYTES, EPOCH = '>I3I3I3I5', 14, 2 ^ 40
+local CAPACITY_RANGE = 2 ^ 22
+local CHUNK = 8
+local formats = { nil, '>I2', '>I3', '>I4', '>I5' }
+
+local function width_for(window)
+  if window <= 2 ^ 16 then return 2 end
+  if window <= 2 ^ 24 then return 3 end
+  if window <= 2 ^ 32 then return 4 end
+  return 5
+end
+
+local function load(key)
+  local header = call('GETRANGE', key, 0, HEADER_BYTES - 1)
+  if #header < HEADER_BYTES then
+    return { key = key, width = 0, capacity = 0, head = 0, count = 0, newest = 0, pending = 0, dead = 0 }
+  end
+  local shape, head, count, newest = unpack_string(HEADER, header)
+  -- The newest arrival is the instant nearest to now that has these 40 bits (it may lie ahead, if the clock stepped back).
+  local age = (now - newest) % EPOCH
+  if age >= EPOCH / 2 then age = age - EPOCH end
+  local capacity = shape % CAPACITY_RANGE
+  return {
+    key = key, width = (shape - capacity) / CAPACITY_RANGE + 2, capacity = capacity,
+    head = head, count = count, newest = now - age, pending = 0,
+  }
+end
+
+-- The raw bytes of n entries from the i-th oldest (0-based), across the ring's seam.
+local function slots(state, i, n)
+  local width, position = state.width, (state.head + i) % state.capacity
+  local first = min(n, state.capacity - position)
+  local offset = HEADER_BYTES + position * width
+  local raw = call('GETRANGE', state.key, offset, offset + first * width - 1)
+  if first < n then
+    raw = raw .. call('GETRANGE', state.key, HEADER_BYTES, HEADER_BYTES + (n - first) * width - 1)
+  end
+  return raw
+end
+
+local function time_of(state, raw, i)
+  local stamp = unpack_string(formats[state.width], raw, i * state.width + 1)
+  return state.newest - (state.newest - stamp) % 2 ^ (8 * state.width)
+end
+
+-- The arrival of the i-th oldest entry (0-based). The oldest few are read together: nearly every question is about them.
+local function arrival(state, i)
+  if i < CHUNK then
+    if not state.chunk then state.chunk = slots(state, 0, min(CHUNK, state.count)) end
+    return time_of(state, state.chunk, i)
+  end
+  return time_of(state, slots(state, i, 1), 0)
+end
+
+-- How many of the oldest entries have left the window: none or a few, nearly always; else found by bisection.
+local function count_dead(state, cutoff)
+  local count = state.count
+  if count == 0 or state.newest <= cutoff then return count end
+  local low = 0
+  while low < min(CHUNK, count) do
+    if arrival(state, low) > cutoff then return low end
+    low = low + 1
+  end
+  local high = count - 1
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if arrival(state, middle) > cutoff then high = middle else low = middle + 1 end
+  end
+  return low
+end
+
+-- Live entries at the key's own clock, which never goes back.
+local function settle(state, policy)
+  if state.window ~= policy[2] then
+    state.at = max(now, state.newest)
+    state.window = policy[2]
+    state.dead = count_dead(state, state.at - policy[2])
+  end
+  return state.count - state.dead + state.pending, state.at
+end
+
+local function look(state, policy, cost)
+  local count, at = settle(state, policy)
+  local limit, window = policy[1], policy[2]
+  local last = state.pending > 0 and at or state.newest
+  local remaining = max(0, limit - count)
+  local reset = count > 0 and last + window - now or 0
+  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost > limit then return false, remaining, NEVER, reset, COST end
+  local wait, reason = 0, NONE
+  if count > 0 and at - last < policy[3] then
+    wait, reason = last + policy[3] - now, INTERVAL
+  end
+  if count + cost > limit then
+    local i = state.dead + count + cost - limit - 1
+    local arrived = i < state.count and arrival(state, i) or at
+    wait, reason = max(wait, arrived + window - now), LIMIT
+  end
+  return reason == NONE, remaining, wait, reset, reason
+end
+
+local function charge(state, policy, cost)
+  local count, at = settle(state, policy)
+  state.pending = state.pending + cost
+  state.limit = policy[1]
+  return max(0, policy[1] - count - cost), at + policy[2] - now
+end
+
+local function header(state, newest)
+  return pack(HEADER, (state.width - 2) * CAPACITY_RANGE + state.capacity, state.head, state.count, newest % EPOCH)
+end
+
+local function stamps(width, at, n)
+  return string.rep(pack(formats[width], at % 2 ^ (8 * width)), n)
+end
+
+-- Writes the live entries into a new ring: one that has outgrown its capacity, or whose slots are too narrow or too wide
+-- for a changed window. Growth by an eighth wastes little memory; a whole SET, unlike SETRANGE, allocates no more than asked.
+local function rewrite(key, state, width)
+  local live = state.count - state.dead
+  local raw = live > 0 and slots(state, state.dead, live) or ''
+  if width ~= state.width and live > 0 then
+    local recoded = {}
+    for i = 0, live - 1 do recoded[i + 1] = pack(formats[width], time_of(state, raw, i) % 2 ^ (8 * width)) end
+    raw = table.concat(recoded)
+  end
+  local total = live + state.pending
+  local capacity = max(total, min(state.limit, max(8, total + floor(total / 8))))
+  state.width, state.capacity, state.head, state.count = width, capacity, 0, total
+  local padding = string.rep('\0', (capacity - total) * width)
+  local value = header(state, state.at) .. raw .. stamps(width, state.at, state.pending) .. padding
+  call('SET', key, value, 'PXAT', state.at + state.window)
+end
+
+local function save(key, state)
+  if state.refunded then return end
+  local width, live = width_for(state.window), state.count - state.dead
+  if width ~= state.width or live + state.pending > state.capacity then return rewrite(key, state, width) end
+  local tail = (state.head + state.count) % state.capacity
+  local first = min(state.pending, state.capacity - tail)
+  call('SETRANGE', key, HEADER_BYTES + tail * width, stamps(width, state.at, first))
+  if first < state.pending then call('SETRANGE', key, HEADER_BYTES, stamps(width, state.at, state.pending - first)) end
+  state.head = (state.head + state.dead) % state.capacity
+  state.count = live + state.pending
+  call('SETRANGE', key, 0, header(state, state.at))
+  call('PEXPIREAT', key, state.at + state.window)
+end
+
+-- Takes back up to `cost` entries that arrived at charged_at. What came later moves up: it is as much as came since.
+local function refund(state, policy, cost, charged_at)
+  state.refunded = true
+  local last = state.count - 1
+  while last >= 0 and arrival(state, last) > charged_at do last = last - 1 end
+  local first = last
+  while first >= 0 and last - first < cost and arrival(state, first) == charged_at do first = first - 1 end
+  local taken = last - first
+  if taken == 0 then return end
+  for i = last + 1, state.count - 1 do
+    local position = (state.head + i - taken) % state.capacity
+    call('SETRANGE', state.key, HEADER_BYTES + position * state.width, slots(state, i, 1))
+  end
+  if taken == state.count then return call('DEL', state.key) end
+  state.chunk = nil
+  local newest = arrival(state, state.count - taken - 1)
+  state.count = state.count - taken
+  call('SETRANGE', state.key, 0, header(state, newest))
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }

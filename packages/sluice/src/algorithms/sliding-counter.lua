@@ -1,0 +1,83 @@
+--[[ sliding-counter: one check of one key, APPROXIMATE: assumes that the previous cell's requests came evenly
+  stored   string of three doubles: previous, current, last_ms (the last admission, from which the cells are derived)
+  policy   limit, window_ms ]]
+local pack, unpack_string = struct.pack, struct.unpack
+local arity = 2
+
+local function load(key)
+  local raw = call('GET', key)
+  if not raw then return { previous = 0, current = 0, last = 0 } end
+  local previous, current, last = unpack_string('<ddd', raw)
+  return { previous = previous, current = current, last = last }
+end
+
+-- The two cells at the key's own clock, that clock, and where in the current cell it stands.
+local function settle(state, policy)
+  local window = policy[2]
+  local at = max(now, state.last)
+  local start, last_start = at - at % window, state.last - state.last % window
+  if start == last_start then return state.previous, state.current, at, at - start end
+  if start - last_start == window then return state.current, 0, at, at - start end
+  return 0, 0, at, at - start
+end
+
+-- Counts are compared multiplied by the window: whole numbers, no rounding.
+local function weighed(previous, current, elapsed, window)
+  return previous * (window - elapsed) + current * window
+end
+
+local function until_empty(previous, current, elapsed, window)
+  if current > 0 then return 2 * window - elapsed end
+  if previous > 0 then return window - elapsed end
+  return 0
+end
+
+local function look(state, policy, cost)
+  local limit, window = policy[1], policy[2]
+  local previous, current, at, elapsed = settle(state, policy)
+  local ahead = at - now
+  local remaining = max(0, floor((limit * window - weighed(previous, current, elapsed, window)) / window))
+  local reset = until_empty(previous, current, elapsed, window)
+  if reset > 0 then reset = reset + ahead end
+  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost > limit then return false, remaining, NEVER, reset, COST end
+  if weighed(previous, current, elapsed, window) + cost * window <= limit * window then
+    return true, remaining, 0, reset, NONE
+  end
+  if current + cost <= limit then
+    -- Enough of the previous cell slides out before the current one ends.
+    local leave = window - floor((limit - current - cost) * window / previous)
+    return false, remaining, max(1, leave - elapsed) + ahead, reset, LIMIT
+  end
+  -- The current cell becomes the previous one, and then slides out.
+  local leave = window - floor((limit - cost) * window / current)
+  return false, remaining, window - elapsed + max(0, leave) + ahead, reset, LIMIT
+end
+
+local function charge(state, policy, cost)
+  local limit, window = policy[1], policy[2]
+  local previous, current, at, elapsed = settle(state, policy)
+  current = current + cost
+  state.previous, state.current, state.last = previous, current, at
+  state.ends = at + until_empty(previous, current, elapsed, window)
+  return max(0, floor((limit * window - weighed(previous, current, elapsed, window)) / window)), state.ends - now
+end
+
+local function refund(state, policy, cost, charged_at)
+  local window = policy[2]
+  local previous, current, at, elapsed = settle(state, policy)
+  local start = at - elapsed
+  if charged_at >= start then
+    current = max(0, current - cost)
+  elseif charged_at >= start - window then
+    previous = max(0, previous - cost)
+  end
+  state.previous, state.current, state.last = previous, current, at
+  state.ends = at + until_empty(previous, current, elapsed, window)
+end
+
+local function save(key, state)
+  call('SET', key, pack('<ddd', state.previous, state.current, state.last), 'PXAT', max(state.ends, now + 1))
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }

@@ -1,0 +1,89 @@
+/**
+ * Sliding counter: two cells, the previous one weighted by how much of it the window still covers. Twin: sliding-counter.lua.
+ * APPROXIMATE: it assumes that the previous cell's requests came evenly. Where that matters, use a rolling window.
+ */
+import { NEVER_MS } from "../decision.js";
+import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import type { SlidingCounterPolicy } from "./policy.js";
+
+export interface SlidingCounterState extends State {
+  previous: number;
+  current: number;
+  /** The last admission; the cells are derived from it. */
+  lastMs: number;
+}
+
+/** The two cells at an instant. */
+function cellsAt(state: SlidingCounterState, windowMs: number, atMs: number): { previous: number; current: number } {
+  const movedMs = atMs - (atMs % windowMs) - (state.lastMs - (state.lastMs % windowMs));
+  if (movedMs === 0) return state;
+  return { previous: movedMs === windowMs ? state.current : 0, current: 0 };
+}
+
+/** Counts are compared multiplied by the window: whole numbers, no rounding. */
+function weighed(cells: { previous: number; current: number }, elapsedMs: number, windowMs: number): number {
+  return cells.previous * (windowMs - elapsedMs) + cells.current * windowMs;
+}
+
+function remainingOf(policy: SlidingCounterPolicy, weight: number): number {
+  return Math.max(0, Math.floor((policy.limit * policy.windowMs - weight) / policy.windowMs));
+}
+
+function untilEmptyMs(cells: { previous: number; current: number }, elapsedMs: number, windowMs: number): number {
+  if (cells.current > 0) return 2 * windowMs - elapsedMs;
+  return cells.previous > 0 ? windowMs - elapsedMs : 0;
+}
+
+export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = {
+  fresh: () => ({ endsAtMs: 0, previous: 0, current: 0, lastMs: 0 }),
+
+  look(state: SlidingCounterState, policy: SlidingCounterPolicy, cost: number, nowMs: number): Verdict {
+    const { limit, windowMs } = policy;
+    const atMs = Math.max(nowMs, state.lastMs);
+    const aheadMs = atMs - nowMs;
+    const elapsedMs = atMs % windowMs;
+    const cells = cellsAt(state, windowMs, atMs);
+    const weight = weighed(cells, elapsedMs, windowMs);
+    const remaining = remainingOf(policy, weight);
+    const emptyMs = untilEmptyMs(cells, elapsedMs, windowMs);
+    const resetAfterMs = emptyMs > 0 ? emptyMs + aheadMs : 0;
+    if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    if (cost > limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
+    if (weight + cost * windowMs <= limit * windowMs) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    if (cells.current + cost <= limit) {
+      // Enough of the previous cell slides out before the current one ends.
+      const leaveMs = windowMs - Math.floor(((limit - cells.current - cost) * windowMs) / cells.previous);
+      return verdict(false, remaining, Math.max(1, leaveMs - elapsedMs) + aheadMs, resetAfterMs, "limit");
+    }
+    // The current cell becomes the previous one, and then slides out.
+    const leaveMs = windowMs - Math.floor(((limit - cost) * windowMs) / cells.current);
+    return verdict(false, remaining, windowMs - elapsedMs + Math.max(0, leaveMs) + aheadMs, resetAfterMs, "limit");
+  },
+
+  charge(state: SlidingCounterState, policy: SlidingCounterPolicy, { cost, nowMs }: Charge, found: Verdict): void {
+    const { windowMs } = policy;
+    const atMs = Math.max(nowMs, state.lastMs);
+    const elapsedMs = atMs % windowMs;
+    const { previous, current } = cellsAt(state, windowMs, atMs);
+    state.previous = previous;
+    state.current = current + cost;
+    state.lastMs = atMs;
+    state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
+    found.remaining = remainingOf(policy, weighed(state, elapsedMs, windowMs));
+    found.resetAfterMs = state.endsAtMs - nowMs;
+  },
+
+  refund(state: SlidingCounterState, policy: SlidingCounterPolicy, { cost, nowMs, chargedAtMs }: Refund): void {
+    const { windowMs } = policy;
+    const atMs = Math.max(nowMs, state.lastMs);
+    const elapsedMs = atMs % windowMs;
+    const startMs = atMs - elapsedMs;
+    let { previous, current } = cellsAt(state, windowMs, atMs);
+    if (chargedAtMs >= startMs) current = Math.max(0, current - cost);
+    else if (chargedAtMs >= startMs - windowMs) previous = Math.max(0, previous - cost);
+    state.previous = previous;
+    state.current = current;
+    state.lastMs = atMs;
+    state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
+  },
+};

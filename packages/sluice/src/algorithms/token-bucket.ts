@@ -1,0 +1,62 @@
+/**
+ * Token bucket (paper, Algorithm 1). Twin: token-bucket.lua.
+ * The bucket is kept as its deficit, in units of 1/scaleMs token: refill then is a whole number of units a millisecond, and
+ * nothing drifts however many operations there are.
+ */
+import { NEVER_MS } from "../decision.js";
+import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import type { BucketPolicy } from "./policy.js";
+
+export interface BucketState extends State {
+  deficit: number;
+  lastMs: number;
+  /** The unit of `deficit`; differs from the policy's after the rule's numbers changed. */
+  scaleMs: number;
+}
+
+function deficitAt(state: BucketState, policy: BucketPolicy, atMs: number): number {
+  let deficit = state.deficit;
+  // The rule's numbers changed: the missing tokens are the same, counted in another unit.
+  if (state.scaleMs !== policy.scaleMs && deficit > 0) deficit = Math.ceil((deficit / state.scaleMs) * policy.scaleMs);
+  return Math.max(0, deficit - (atMs - state.lastMs) * policy.amount);
+}
+
+function remainingOf(policy: BucketPolicy, deficit: number): number {
+  return Math.max(0, Math.floor((policy.capacity * policy.scaleMs - deficit) / policy.scaleMs));
+}
+
+function set(state: BucketState, policy: BucketPolicy, deficit: number, atMs: number): void {
+  state.deficit = deficit;
+  state.lastMs = atMs;
+  state.scaleMs = policy.scaleMs;
+  state.endsAtMs = atMs + Math.ceil(deficit / policy.amount);
+}
+
+export const tokenBucket: Model<BucketPolicy, BucketState> = {
+  fresh: () => ({ endsAtMs: 0, deficit: 0, lastMs: 0, scaleMs: 0 }),
+
+  look(state: BucketState, policy: BucketPolicy, cost: number, nowMs: number): Verdict {
+    const atMs = Math.max(nowMs, state.lastMs);
+    const deficit = deficitAt(state, policy, atMs);
+    const remaining = remainingOf(policy, deficit);
+    const aheadMs = atMs - nowMs;
+    const resetAfterMs = deficit === 0 ? 0 : Math.ceil(deficit / policy.amount) + aheadMs;
+    if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    if (cost > policy.capacity) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
+    const over = deficit + cost * policy.scaleMs - policy.capacity * policy.scaleMs;
+    if (over > 0) return verdict(false, remaining, Math.ceil(over / policy.amount) + aheadMs, resetAfterMs, "limit");
+    return verdict(true, remaining, 0, resetAfterMs, undefined);
+  },
+
+  charge(state: BucketState, policy: BucketPolicy, { cost, nowMs }: Charge, found: Verdict): void {
+    const atMs = Math.max(nowMs, state.lastMs);
+    set(state, policy, deficitAt(state, policy, atMs) + cost * policy.scaleMs, atMs);
+    found.remaining = remainingOf(policy, state.deficit);
+    found.resetAfterMs = state.endsAtMs - nowMs;
+  },
+
+  refund(state: BucketState, policy: BucketPolicy, { cost, nowMs }: Refund): void {
+    const atMs = Math.max(nowMs, state.lastMs);
+    set(state, policy, Math.max(0, deficitAt(state, policy, atMs) - cost * policy.scaleMs), atMs);
+  },
+};

@@ -1,0 +1,23 @@
+/**
+ * A check: one rule applied to one key at one cost. Rules make checks, stores decide them.
+ */
+import type { Policy } from "./algorithms/policy.js";
+import type { CheckMode } from "./decision.js";
+
+/** What all checks of one rule (and variant, override, candidate) have in common; made once per rule book. */
+export interface CheckPlan {
+  readonly rule: string;
+  readonly mode: CheckMode;
+  readonly variant: string | undefined;
+  readonly policy: Policy;
+  readonly onStoreFailure: "allow" | "deny" | "local";
+}
+
+export interface Check {
+  readonly plan: CheckPlan;
+  /** From `keys.ts`, without the prefix. */
+  readonly key: string;
+  readonly cost: number;
+  /** For a candidate: where its live check stands in the same list. -1 for every other check. */
+  readonly live: number;
+}

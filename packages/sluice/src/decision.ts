@@ -1,0 +1,61 @@
+/**
+ * What a request is told: the decision, and the outcome of each check behind it.
+ * These shapes are public (library, HTTP, gRPC, dashboard). A refusal is a value, never an error.
+ */
+
+/** Why a check or a decision refused. */
+export type Reason =
+  | "limit"
+  | "min-interval"
+  | "concurrency"
+  | "load"
+  | "cost-exceeds-limit"
+  | "store-unavailable";
+
+/** What answered instead of the store: the failure policy of the rules concerned, the strictest first. */
+export type Degraded = "deny" | "local" | "allow";
+
+/** `candidate` marks a rule's second set of numbers: reported, never enforced. */
+export type CheckMode = "enforce" | "shadow" | "candidate";
+
+/** `compensated`: decided slot by slot on a cluster and refunded on refusal, instead of in one script. */
+export type Guarantee = "atomic" | "compensated";
+
+/**
+ * The wait told where no wait helps (`cost-exceeds-limit`): the longest that a timer can hold, about 25 days.
+ * Zero would invite a client to try again at once, and JSON has no Infinity.
+ */
+export const NEVER_MS = 2_147_483_647;
+
+/** One rule's answer. The numbers hold after the charge, if there was one. */
+export interface CheckResult {
+  readonly rule: string;
+  readonly mode: CheckMode;
+  readonly allowed: boolean;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly retryAfterMs: number;
+  readonly resetAfterMs: number;
+  readonly reason?: Reason;
+  readonly variant?: string;
+}
+
+/** The answer to a request. `rule` and the numbers speak for the rule that matters most to the client. */
+export interface DecisionSummary {
+  readonly allowed: boolean;
+  /** The refusing rule with the longest wait, else the enforced rule with the least remaining share; absent if no enforced rule applied. */
+  readonly rule?: string;
+  readonly limit?: number;
+  readonly remaining?: number;
+  /** 0 when allowed; else the earliest time at which the same request could pass if nothing else arrives. */
+  readonly retryAfterMs: number;
+  /** When the counter that `rule` speaks of is back to empty (or full, for a bucket). */
+  readonly resetAfterMs: number;
+  readonly reason?: Reason;
+  /** Every enforced rule that refused. */
+  readonly violated: readonly string[];
+  readonly rulesVersion: number;
+  readonly guarantee: Guarantee;
+  readonly checks: readonly CheckResult[];
+  readonly degraded?: Degraded;
+}

@@ -1,0 +1,87 @@
+/**
+ * The one file that spells keys. A counter's key is
+ *
+ *   sluice:1:{user=42}:per-user:z
+ *   |      | |         |        └ what is stored (see `storedAs`); in capitals, a candidate's counter
+ *   |      | |         └ rule id (and the key again, where the tag is a colocation attribute)
+ *   |      | └ hash tag: rules that count by the same attributes share a Redis Cluster slot, and so one script
+ *   |      └ layout version: a new layout never reads an old one's bytes
+ *   └ prefix, so that a Redis can be shared
+ *
+ * Values may hold any bytes: what could be mistaken for syntax is escaped, so no two keys collide. Pure.
+ */
+import { createHash } from "node:crypto";
+
+export const KEY_PREFIX = "sluice:1:";
+
+/** One letter per stored form. A rule whose stored form changes starts anew; a rule whose numbers change goes on. */
+export const storedAs = {
+  "token-bucket": "b",
+  gcra: "g",
+  "fixed-window": "f",
+  "sliding-counter": "s",
+  "rolling-window": "z",
+  "rolling-window-packed": "p",
+  concurrency: "c",
+} as const;
+
+export type Stored = keyof typeof storedAs;
+
+/** Longer than this, the spelled-out values give way to their SHA-256: a 10 KB value must not cost 10 KB a counter. */
+const LONGEST_TAG = 120;
+
+// "{" and "}" delimit the hash tag; "=", "&", "%", ":" and "#" are our own syntax. Control characters are escaped so
+// that keys can be read in a terminal.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is looked for.
+const NEEDS_ESCAPE = /[%{}=&:#*\u0000-\u001f\u007f]/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: as above.
+const ESCAPED = /[%{}=&:#*\u0000-\u001f\u007f]/g;
+// A lone surrogate has no UTF-8 form: clients would send U+FFFD for each of them, and different values would collide.
+const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+export function escapeKeyPart(part: string): string {
+  let escaped = part;
+  if (NEEDS_ESCAPE.test(part)) {
+    escaped = part.replace(ESCAPED, (character) => `%${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
+  }
+  return escaped.isWellFormed() ? escaped : escaped.replace(LONE_SURROGATE, (unit) => `%u${unit.charCodeAt(0).toString(16)}`);
+}
+
+/** `user=42&path=%2fx`: names and values in the order of the rule's `key`; `*` for a rule that counts everything together. */
+export function spellValues(names: readonly string[], values: readonly string[]): string {
+  return spellEscaped(names.map(escapeKeyPart), values);
+}
+
+/** The same, for names that `escapeKeyPart` has been applied to: a rule's names are escaped once, not at every check. */
+export function spellEscaped(escapedNames: readonly string[], values: readonly string[]): string {
+  if (escapedNames.length === 0) return "*";
+  let spelled = "";
+  for (let i = 0; i < escapedNames.length; i++) {
+    spelled += `${i === 0 ? "" : "&"}${escapedNames[i]!}=${escapeKeyPart(values[i]!)}`;
+  }
+  return spelled.length <= LONGEST_TAG ? spelled : `#${createHash("sha256").update(spelled).digest("base64url")}`;
+}
+
+/** The key of a counter, without the prefix. `spelled` and `colocated` come from `spellValues`. */
+export function counterKey(counter: {
+  rule: string;
+  stored: Stored;
+  candidate: boolean;
+  spelled: string;
+  colocated?: string | undefined;
+}): string {
+  const letter = counter.candidate ? storedAs[counter.stored].toUpperCase() : storedAs[counter.stored];
+  return counter.colocated === undefined
+    ? `{${counter.spelled}}:${counter.rule}:${letter}`
+    : `{${counter.colocated}}:${counter.rule}:${counter.spelled}:${letter}`;
+}
+
+/** What lies between the braces of a counter's key: keys with equal tags share a slot. */
+export function hashTag(key: string): string {
+  return key.slice(1, key.indexOf("}"));
+}
+
+/** The record that makes a repeated request id return the same decision. It lives beside the counters that it speaks of. */
+export function requestIdKey(id: string, tag: string): string {
+  return `{${tag}}:id:${id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`}`;
+}

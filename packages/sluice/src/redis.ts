@@ -1,0 +1,3 @@
+/** `sluice/redis`: the store for a fleet. */
+export { RedisStore, type RedisStoreOptions, redisStore } from "./store/redis-store.js";
+export type { IoredisLike, NodeRedisLike, RedisClient } from "./store/redis-connection.js";

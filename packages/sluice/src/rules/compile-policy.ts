@@ -1,0 +1,81 @@
+/**
+ * Turns an algorithm's numbers, as rules write them, into the policy that stores run: durations in ms, rates as reduced
+ * fractions, defaults filled in. In: validated numbers. Pure.
+ */
+import { type Calendar, longestCalendarMs } from "../algorithms/calendar.js";
+import type { BucketPolicy, Policy } from "../algorithms/policy.js";
+import { parseDuration } from "./duration.js";
+import type { AlgorithmNumbers, Duration, FixedWindowNumbers, RollingStorage } from "./rule.js";
+
+/** The form of the paper (Algorithm 4), which operators can read with redis-cli; `packed` is smaller. */
+export const DEFAULT_ROLLING_STORAGE: RollingStorage = "sorted-set";
+const DEFAULT_TTL: Duration = "30s";
+const DEFAULT_TIMEZONE = "UTC";
+
+export const calendarUnits: ReadonlyMap<Duration, Calendar["unit"]> = new Map([
+  ["day", "day"],
+  ["1d", "day"],
+  ["week", "week"],
+  ["7d", "week"],
+  ["month", "month"],
+]);
+
+export function compilePolicy(numbers: AlgorithmNumbers): Policy {
+  const { limit } = numbers;
+  switch (numbers.algorithm) {
+    case "token-bucket": {
+      const rate =
+        numbers.refill === undefined
+          ? { amount: limit, everyMs: msOf(numbers.window) }
+          : { amount: numbers.refill.amount, everyMs: msOf(numbers.refill.every) };
+      return bucket({ stored: "token-bucket", limit, capacity: limit, ...rate });
+    }
+    case "gcra": {
+      const capacity = numbers.burst ?? limit;
+      return bucket({ stored: "gcra", limit, capacity, amount: limit, everyMs: msOf(numbers.window) });
+    }
+    case "fixed-window":
+      return numbers.align === "calendar"
+        ? calendarWindow(numbers)
+        : { stored: "fixed-window", limit, windowMs: msOf(numbers.window) };
+    case "sliding-counter":
+      return { stored: "sliding-counter", limit, windowMs: msOf(numbers.window) };
+    case "rolling-window":
+      return {
+        stored: (numbers.storage ?? DEFAULT_ROLLING_STORAGE) === "packed" ? "rolling-window-packed" : "rolling-window",
+        limit,
+        windowMs: msOf(numbers.window),
+        minIntervalMs: numbers.minInterval === undefined ? 0 : msOf(numbers.minInterval),
+      };
+    case "concurrency":
+      return { stored: "concurrency", limit, ttlMs: msOf(numbers.ttl ?? DEFAULT_TTL) };
+  }
+}
+
+function bucket(rate: Omit<BucketPolicy, "scaleMs"> & { everyMs: number }): BucketPolicy {
+  const { stored, limit, capacity, amount, everyMs } = rate;
+  const divisor = greatestCommonDivisor(amount, everyMs);
+  return { stored, limit, capacity, amount: amount / divisor, scaleMs: everyMs / divisor };
+}
+
+function calendarWindow(numbers: FixedWindowNumbers): Policy {
+  const unit = calendarUnits.get(numbers.window);
+  if (unit === undefined) throw new TypeError(`not a calendar window: ${numbers.window}`);
+  return {
+    stored: "fixed-window",
+    limit: numbers.limit,
+    windowMs: longestCalendarMs[unit],
+    calendar: { unit, timezone: numbers.timezone ?? DEFAULT_TIMEZONE },
+  };
+}
+
+/** Rules are validated before they are compiled: an unreadable duration here is a defect of ours. */
+function msOf(duration: Duration | undefined): number {
+  const ms = parseDuration(duration);
+  if (ms === undefined) throw new TypeError(`not a duration: ${duration}`);
+  return ms;
+}
+
+function greatestCommonDivisor(a: number, b: number): number {
+  return b === 0 ? a : greatestCommonDivisor(b, a % b);
+}

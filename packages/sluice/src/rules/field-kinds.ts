@@ -1,0 +1,166 @@
+/**
+ * The kinds of value that a rule document holds: what each accepts, what a message says was expected, and its JSON Schema.
+ * `fields.ts` says which field is of which kind.
+ */
+import { parseCidr } from "./cidr.js";
+import { durationPattern, parseDuration } from "./duration.js";
+import { LONGEST_PATTERN } from "./glob.js";
+import type { AlgorithmName } from "./rule.js";
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+export interface Kind {
+  readonly shape: "leaf";
+  readonly expected: string;
+  readonly accepts: (value: unknown) => boolean;
+  readonly schema: JsonSchema;
+}
+
+/** Bounds that keep a document, a key and a script call small whatever is sent. */
+export const bounds = {
+  rules: 100_000,
+  overrides: 100_000,
+  variants: 100,
+  keyAttributes: 8,
+  matchAttributes: 16,
+  matchValues: 1000,
+  matchValueLength: LONGEST_PATTERN,
+  attributeNameLength: 128,
+  descriptionLength: 1000,
+  weight: 1_000_000,
+  /** A ring's header counts its slots in 24 bits. */
+  packedLimit: 16_777_215,
+} as const;
+
+/** An object in the sense of JSON: neither null, a list, a Map nor a Date, whose fields would be passed over in silence. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && Object.prototype.toString.call(value) === "[object Object]";
+}
+
+function kind(expected: string, accepts: (value: unknown) => boolean, schema: JsonSchema): Kind {
+  return { shape: "leaf", expected, accepts, schema };
+}
+
+function text(expected: string, pattern: RegExp): Kind {
+  return kind(expected, (value) => typeof value === "string" && pattern.test(value), {
+    type: "string",
+    pattern: pattern.source,
+  });
+}
+
+export function oneOf(words: readonly string[]): Kind {
+  const quoted = words.map((word) => JSON.stringify(word)).join(", ");
+  return kind(`one of ${quoted}`, (value) => words.includes(value as string), { enum: words });
+}
+
+export function wholeNumber(least: number): Kind {
+  return kind(
+    `a whole number from ${least} to ${Number.MAX_SAFE_INTEGER}`,
+    (value) => Number.isSafeInteger(value) && (value as number) >= least,
+    { type: "integer", minimum: least, maximum: Number.MAX_SAFE_INTEGER },
+  );
+}
+
+export const ruleId = text(
+  "an id of 1 to 64 characters a-z 0-9 - _ . that begins with a letter or digit",
+  /^[a-z0-9][a-z0-9\-_.]{0,63}$/,
+);
+
+export const variantName = text("a name of 1 to 64 letters, digits or - _ .", /^[A-Za-z0-9_.-]{1,64}$/);
+
+export const attributeName = text(
+  `an attribute name (1 to ${bounds.attributeNameLength} letters, digits or _ $ @ . : / -)`,
+  new RegExp(`^[A-Za-z0-9_$@.:/-]{1,${bounds.attributeNameLength}}$`),
+);
+
+export const description = kind(
+  `a text of at most ${bounds.descriptionLength} characters`,
+  (value) => typeof value === "string" && value.length <= bounds.descriptionLength,
+  { type: "string", maxLength: bounds.descriptionLength },
+);
+
+export const weight = kind(
+  `a number from 0 to ${bounds.weight}`,
+  (value) => typeof value === "number" && value >= 0 && value <= bounds.weight,
+  { type: "number", minimum: 0, maximum: bounds.weight },
+);
+
+export const algorithmNames: readonly AlgorithmName[] = [
+  "token-bucket",
+  "fixed-window",
+  "rolling-window",
+  "sliding-counter",
+  "gcra",
+  "concurrency",
+];
+
+export const duration = kind('a duration such as "30s"', (value) => parseDuration(value) !== undefined, {
+  type: "string",
+  pattern: durationPattern,
+});
+
+const calendarWords: readonly unknown[] = ["day", "week", "month"];
+
+/** Words are windows of a calendar; whether they fit is a question of `align`. */
+export const windowLength = kind(
+  duration.expected,
+  (value) => calendarWords.includes(value) || duration.accepts(value),
+  { anyOf: [duration.schema, { enum: calendarWords }] },
+);
+
+const knownTimezones = new Set<string>();
+
+export const timezone = kind(
+  'a time zone such as "Europe/Paris"',
+  (value) => {
+    if (typeof value !== "string" || value.length > 64) return false;
+    if (knownTimezones.has(value)) return true;
+    try {
+      new Intl.DateTimeFormat("en-US", { timeZone: value });
+    } catch {
+      return false;
+    }
+    // Remembered, for the question costs 50 us; bounded, for "uTC" and "UtC" are known as well.
+    if (knownTimezones.size < 1000) knownTimezones.add(value);
+    return true;
+  },
+  { type: "string", maxLength: 64 },
+);
+
+export const matchValue = kind(
+  `a string of at most ${bounds.matchValueLength} characters, a number or a boolean`,
+  (value) =>
+    typeof value === "string"
+      ? value.length <= bounds.matchValueLength
+      : typeof value === "boolean" || Number.isFinite(value),
+  { anyOf: [{ type: "string", maxLength: bounds.matchValueLength }, { type: "number" }, { type: "boolean" }] },
+);
+
+export const ipMatchValue = kind(
+  'an address or a CIDR such as "10.0.0.0/8", or "*"',
+  (value) => typeof value === "string" && (value === "*" || parseCidr(value) !== undefined),
+  { type: "string", maxLength: 64 },
+);
+
+const wholeCost = wholeNumber(0);
+
+export const cost = kind(
+  `${wholeCost.expected}, or {attribute: name}`,
+  (value) =>
+    wholeCost.accepts(value) ||
+    (isObject(value) &&
+      Object.keys(value).length === 1 &&
+      Object.hasOwn(value, "attribute") &&
+      attributeName.accepts(value.attribute)),
+  {
+    anyOf: [
+      wholeCost.schema,
+      {
+        type: "object",
+        properties: { attribute: attributeName.schema },
+        required: ["attribute"],
+        additionalProperties: false,
+      },
+    ],
+  },
+);

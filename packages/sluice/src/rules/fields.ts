@@ -1,0 +1,161 @@
+/**
+ * The one table of the rule document's fields. Validation (`validate-rules.ts`) and the JSON Schema (`rule-json-schema.ts`) both
+ * walk it, and `docs/rules.md` is held equal to it by a test. What no field can show alone (a minInterval above the window)
+ * is in `rule-consistency.ts`.
+ */
+import {
+  algorithmNames,
+  attributeName,
+  bounds,
+  cost,
+  description,
+  duration,
+  ipMatchValue,
+  type Kind,
+  matchValue,
+  oneOf,
+  ruleId,
+  timezone,
+  variantName,
+  weight,
+  wholeNumber,
+  windowLength,
+} from "./field-kinds.js";
+import type { AlgorithmName, NumberFields } from "./rule.js";
+
+interface ListOf {
+  readonly shape: "list";
+  readonly expected: string;
+  readonly item: Shape;
+  readonly most: number;
+}
+/** A value, or a list of which one must match. */
+interface OneOrMany {
+  readonly shape: "one-or-many";
+  readonly item: Kind;
+  readonly most: number;
+}
+/** An object whose names are attributes. */
+export interface ByAttribute {
+  readonly shape: "by-attribute";
+  readonly expected: string;
+  readonly value: Shape;
+  /** Attributes with a grammar of their own. */
+  readonly special: ReadonlyMap<string, Shape>;
+  readonly least: number;
+  readonly most: number;
+}
+export interface ObjectOf {
+  readonly shape: "object";
+  readonly expected: string;
+  readonly fields: ReadonlyMap<string, Field>;
+  /** Names that are no fields here and deserve a sentence of their own. */
+  readonly refused?: ReadonlyMap<string, string>;
+}
+export type Shape = Kind | ListOf | OneOrMany | ByAttribute | ObjectOf;
+
+export interface Field {
+  readonly shape: Shape;
+  readonly required?: true;
+  /** The algorithms that know the field; absent: every one. */
+  readonly algorithms?: readonly AlgorithmName[];
+}
+
+// A Map, not an object: a document may hold a field named "constructor" or "__proto__".
+const object = (expected: string, fields: Record<string, Field>): ObjectOf => ({
+  shape: "object",
+  expected,
+  fields: new Map(Object.entries(fields)),
+});
+
+const list = (expected: string, item: Shape, most: number): ListOf => ({ shape: "list", expected, item, most });
+
+const matchOf = (least: 0 | 1): ByAttribute => ({
+  shape: "by-attribute",
+  expected: least === 0 ? "an object of attributes and values" : "an object of at least one attribute and its value",
+  value: { shape: "one-or-many", item: matchValue, most: bounds.matchValues },
+  special: new Map([["ip", { shape: "one-or-many", item: ipMatchValue, most: bounds.matchValues }]]),
+  least,
+  most: bounds.matchAttributes,
+});
+
+const algorithm = oneOf(algorithmNames);
+
+const refill = object("an object {amount, every}", {
+  amount: { shape: wholeNumber(1), required: true },
+  every: { shape: duration, required: true },
+});
+
+const numbers = {
+  limit: { shape: wholeNumber(1) },
+  window: {
+    shape: windowLength,
+    algorithms: ["token-bucket", "fixed-window", "rolling-window", "sliding-counter", "gcra"],
+  },
+  refill: { shape: refill, algorithms: ["token-bucket"] },
+  align: { shape: oneOf(["epoch", "calendar"]), algorithms: ["fixed-window"] },
+  timezone: { shape: timezone, algorithms: ["fixed-window"] },
+  minInterval: { shape: duration, algorithms: ["rolling-window"] },
+  storage: { shape: oneOf(["sorted-set", "packed"]), algorithms: ["rolling-window"] },
+  burst: { shape: wholeNumber(1), algorithms: ["gcra"] },
+  ttl: { shape: duration, algorithms: ["concurrency"] },
+} as const satisfies Record<keyof NumberFields, Field>;
+
+export const override: ObjectOf = {
+  ...object("an override {match, and the numbers that differ}", {
+    match: { shape: matchOf(1), required: true },
+    ...numbers,
+  }),
+  refused: new Map([["algorithm", "an override may change the numbers, not the algorithm"]]),
+};
+
+export const candidate = object("an object of the numbers (or the algorithm) that differ", {
+  algorithm: { shape: algorithm },
+  ...numbers,
+});
+
+export const variant = object("a variant {name, weight, and the numbers or the algorithm that differ}", {
+  name: { shape: variantName, required: true },
+  weight: { shape: weight, required: true },
+  algorithm: { shape: algorithm },
+  ...numbers,
+});
+
+export const rule = object("a rule {id, key, algorithm, limit, ...}", {
+  id: { shape: ruleId, required: true },
+  description: { shape: description },
+  match: { shape: matchOf(0) },
+  key: {
+    shape: list("a list of attribute names ([] = one counter for all)", attributeName, bounds.keyAttributes),
+    required: true,
+  },
+  algorithm: { shape: algorithm, required: true },
+  ...numbers,
+  limit: { ...numbers.limit, required: true },
+  cost: { shape: cost },
+  mode: { shape: oneOf(["enforce", "shadow", "off"]) },
+  onStoreFailure: { shape: oneOf(["allow", "deny", "local"]) },
+  overrides: { shape: list("a list of overrides", override, bounds.overrides) },
+  candidate: { shape: candidate },
+  variants: { shape: list("a list of variants", variant, bounds.variants) },
+  colocate: { shape: attributeName },
+});
+
+export const ruleDocument = object("an object {rules: [...]}, or a list of rules", {
+  rules: { shape: list("a list of rules", rule, bounds.rules), required: true },
+});
+
+/** The number fields that each algorithm knows. */
+export const numberFieldsOf: ReadonlyMap<AlgorithmName, readonly (keyof NumberFields)[]> = new Map(
+  algorithmNames.map((name) => [
+    name,
+    Object.entries<Field>(numbers)
+      .filter(([, field]) => field.algorithms?.includes(name) ?? true)
+      .map(([field]) => field as keyof NumberFields),
+  ]),
+);
+
+/** The algorithms that know a number field; undefined for a field that all know. */
+export function algorithmsOf(field: string): readonly AlgorithmName[] | undefined {
+  return rule.fields.get(field)?.algorithms;
+}

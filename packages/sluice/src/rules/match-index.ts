@@ -1,0 +1,153 @@
+/**
+ * Finds which of many matches hold for a request without trying each: every entry is filed under one of its conditions, the
+ * one that lets the fewest entries through, and only entries found there have their other conditions tried.
+ * Rules and overrides are found by the same index. In: conditions by entry. Out: entry numbers, in order.
+ */
+import type { AttributeReader } from "./attribute-reader.js";
+import { type Condition, holds } from "./condition.js";
+import { EntryList } from "./entry-list.js";
+import { ValueIndex } from "./value-index.js";
+
+/** Presence is hardly a condition: nearly every request has the attribute. */
+const PRESENCE_COST = 1000;
+/** A prefix lets through more requests than a value does. */
+const PREFIX_COST = 2;
+
+export class MatchIndex {
+  /** By slot; the attributes that no entry is filed under are left out. */
+  readonly #bySlot: (ValueIndex | undefined)[] = [];
+  readonly #slots: number[] = [];
+  /** Entries without conditions. */
+  readonly #always: number[] = [];
+  /** By entry: what finding it has not proved. */
+  readonly #unproved: (readonly Condition[])[] = [];
+
+  constructor(entries: readonly (readonly Condition[])[]) {
+    const crowds = entries.some((conditions) => conditions.length > 1)
+      ? countCrowds(entries)
+      : new Map<string, number>();
+    for (let entry = 0; entry < entries.length; entry++) {
+      const conditions = entries[entry]!;
+      const chosen = cheapest(conditions, crowds);
+      if (chosen === undefined) {
+        this.#always.push(entry);
+        this.#unproved.push(conditions);
+        continue;
+      }
+      this.#valueIndex(chosen.slot).file(chosen, entry);
+      this.#unproved.push(
+        isProvedByFinding(chosen) ? conditions.filter((condition) => condition !== chosen) : conditions,
+      );
+    }
+  }
+
+  /** Fills `found` with the entries that hold for the request just read, in order. */
+  find(request: AttributeReader, found: EntryList): void {
+    this.#gather(request, found);
+    const { entries, count } = found;
+    let kept = 0;
+    let last = -1;
+    for (let i = 0; i < count; i++) {
+      const entry = entries[i]!;
+      // An entry that accepts several values may have been found by more than one.
+      if (entry === last || !this.#isProved(entry, request)) continue;
+      last = entry;
+      entries[kept++] = entry;
+    }
+    found.count = kept;
+  }
+
+  /** The first entry that holds for the request just read, or -1. */
+  first(request: AttributeReader): number {
+    this.#gather(request, scratch);
+    for (let i = 0; i < scratch.count; i++) {
+      const entry = scratch.entries[i]!;
+      if (this.#isProved(entry, request)) return entry;
+    }
+    return -1;
+  }
+
+  #gather(request: AttributeReader, found: EntryList): void {
+    found.count = 0;
+    found.addAll(this.#always);
+    // Whichever is shorter: a request may have many attributes, and rules may look at many.
+    const filled = request.filled;
+    const byRule = this.#slots.length <= filled.count;
+    const slots = byRule ? this.#slots : filled.entries;
+    const slotCount = byRule ? this.#slots.length : filled.count;
+    for (let i = 0; i < slotCount; i++) {
+      const slot = slots[i]!;
+      const index = this.#bySlot[slot];
+      const value = request.values[slot];
+      if (index !== undefined && value !== undefined) index.find(value, found);
+    }
+    if (found.count > 1) found.sort();
+  }
+
+  #isProved(entry: number, request: AttributeReader): boolean {
+    const conditions = this.#unproved[entry]!;
+    for (let i = 0; i < conditions.length; i++) {
+      const condition = conditions[i]!;
+      if (!holds(condition, request.values[condition.slot])) return false;
+    }
+    return true;
+  }
+
+  #valueIndex(slot: number): ValueIndex {
+    let index = this.#bySlot[slot];
+    if (index === undefined) {
+      index = new ValueIndex();
+      while (this.#bySlot.length <= slot) this.#bySlot.push(undefined);
+      this.#bySlot[slot] = index;
+      this.#slots.push(slot);
+    }
+    return index;
+  }
+}
+
+const scratch = new EntryList();
+
+/** A found value or block is certain; a found prefix is, if nothing but `**` follows it. */
+function isProvedByFinding(condition: Condition): boolean {
+  return condition.anyValue || condition.globs.every((glob) => glob.prefixDecides);
+}
+
+/** How many entries would be found together with each, if all were filed under all of their conditions. */
+function countCrowds(entries: readonly (readonly Condition[])[]): Map<string, number> {
+  const crowds = new Map<string, number>();
+  for (const conditions of entries) {
+    for (const condition of conditions) {
+      for (const place of placesOf(condition)) crowds.set(place.name, (crowds.get(place.name) ?? 0) + 1);
+    }
+  }
+  return crowds;
+}
+
+function cheapest(conditions: readonly Condition[], crowds: ReadonlyMap<string, number>): Condition | undefined {
+  if (conditions.length <= 1) return conditions[0];
+  let chosen: Condition | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const condition of conditions) {
+    let cost = 0;
+    for (const place of placesOf(condition)) cost = Math.max(cost, crowds.get(place.name)! * place.weight);
+    if (cost < least) {
+      least = cost;
+      chosen = condition;
+    }
+  }
+  return chosen;
+}
+
+/** The places of the index at which an entry would be filed under a condition. */
+function placesOf(condition: Condition): { name: string; weight: number }[] {
+  const at = condition.slot;
+  if (condition.anyValue) return [{ name: `${at} present`, weight: PRESENCE_COST }];
+  return [
+    ...condition.literals.map((literal) => ({ name: `${at} value ${literal}`, weight: 1 })),
+    ...condition.globs.map((glob) => ({
+      name: `${at} prefix ${glob.prefix}`,
+      weight: glob.prefix === "" ? PRESENCE_COST : PREFIX_COST,
+    })),
+    ...condition.cidrs.map((cidr) => ({ name: `${at} block ${cidr.first}/${cidr.bits}`, weight: 1 })),
+  ];
+}

@@ -1,0 +1,148 @@
+/**
+ * The rule book: rules compiled for a version, immutable. Turns a request's attributes into the checks it must pass.
+ * In: validated rules. Out: checks, in the book's order, a candidate's right behind its live one.
+ * Pure: no clock, no Redis; so a rule can be tried in a unit test or in the dashboard.
+ */
+import type { Check } from "../check.js";
+import { SluiceError } from "../errors.js";
+import { counterKey, spellEscaped, spellValues } from "../keys.js";
+import { AttributeReader, checkCost, costIn, invalid, readAttribute } from "./attribute-reader.js";
+import { type CompiledRule, compileRule, storedForms } from "./compiled-rule.js";
+import { explainFailure, holds } from "./condition.js";
+import { describeValue } from "./describe-value.js";
+import { EntryList } from "./entry-list.js";
+import { MatchIndex } from "./match-index.js";
+import type { Attributes, Rule } from "./rule.js";
+
+/** What became of one rule when a request was looked at. */
+export interface Considered {
+  readonly rule: string;
+  readonly matched: boolean;
+  /** A sentence for people. */
+  readonly why: string;
+  /** The live counter's key, from `keys.ts`. */
+  readonly key?: string;
+  /** The place in the rule's `overrides` of the one that applies. */
+  readonly override?: number;
+  readonly variant?: string;
+}
+
+/** `rules` have been validated (`parseRules`). */
+export function compileRuleBook(rules: readonly Rule[], version: number): RuleBook {
+  return new RuleBook(rules, version);
+}
+
+export class RuleBook {
+  readonly version: number;
+  readonly rules: readonly Rule[];
+  readonly #byId = new Map<string, Rule>();
+  readonly #reader = new AttributeReader();
+  /** Those that are not off. */
+  readonly #compiled: readonly CompiledRule[];
+  readonly #index: MatchIndex;
+  readonly #found = new EntryList();
+
+  constructor(rules: readonly Rule[], version: number) {
+    this.version = version;
+    this.rules = rules;
+    for (const rule of rules) this.#byId.set(rule.id, rule);
+    this.#compiled = rules.filter((rule) => rule.mode !== "off").map((rule) => compileRule(rule, this.#reader));
+    this.#index = new MatchIndex(this.#compiled.map(({ conditions }) => conditions));
+  }
+
+  find(id: string): Rule | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** The checks of a request. `cost`: what the caller names, if anything; 0 only looks. */
+  checks(attributes: Attributes, cost: number | undefined): Check[] {
+    if (cost !== undefined) checkCost(cost);
+    const reader = this.#reader;
+    reader.read(attributes);
+    const found = this.#found;
+    this.#index.find(reader, found);
+    const checks: Check[] = [];
+    for (let i = 0; i < found.count; i++) this.#append(this.#compiled[found.entries[i]!]!, cost, checks);
+    return checks;
+  }
+
+  /** Every key under which the rule may have stored something for these attributes: what a reset has to forget. */
+  keysOf(ruleId: string, attributes: Attributes): string[] {
+    const rule = this.#byId.get(ruleId);
+    if (rule === undefined) {
+      throw new SluiceError("unknown-rule", `rule: expected the id of a rule in force, got ${describeValue(ruleId)}`);
+    }
+    const values = rule.key.map((name) => {
+      const value = readAttribute(attributes, name);
+      if (value === undefined) throw invalid(`attributes.${name}`, `a value, for ${rule.id} counts by it`, value);
+      return value;
+    });
+    const spelled = spellValues(rule.key, values);
+    const shared = rule.colocate === undefined ? undefined : readAttribute(attributes, rule.colocate);
+    const colocated = shared === undefined ? undefined : spellValues([rule.colocate!], [shared]);
+    return storedForms(rule).map((form) => counterKey({ rule: rule.id, ...form, spelled, colocated }));
+  }
+
+  /** For every rule of the book, whether it applies to the request, and why. */
+  explain(attributes: Attributes): Considered[] {
+    this.#reader.read(attributes);
+    const { values } = this.#reader;
+    let next = 0;
+    return this.rules.map((rule) => {
+      if (rule.mode === "off") return { rule: rule.id, matched: false, why: "mode is off" };
+      const compiled = this.#compiled[next++]!;
+      const failed = compiled.conditions.find((condition) => !holds(condition, values[condition.slot]));
+      if (failed !== undefined) {
+        return { rule: rule.id, matched: false, why: explainFailure(failed, values[failed.slot]) };
+      }
+      return this.#explainMatch(rule, compiled);
+    });
+  }
+
+  #explainMatch(rule: Rule, compiled: CompiledRule): Considered {
+    const checks: Check[] = [];
+    this.#append(compiled, 0, checks);
+    const { plan, key } = checks[0]!;
+    const override = compiled.overrides?.first(this.#reader) ?? -1;
+    const asked = Object.keys(rule.match ?? {});
+    const why = asked.length === 0 ? "applies to every request" : `all conditions hold: ${asked.join(", ")}`;
+    return {
+      rule: rule.id,
+      matched: true,
+      why: override === -1 ? why : `${why}; overrides[${override}] changes the numbers`,
+      key,
+      ...(override === -1 ? {} : { override }),
+      ...(plan.variant === undefined ? {} : { variant: plan.variant }),
+    };
+  }
+
+  /** One matched rule's checks, for the request just read. */
+  #append(rule: CompiledRule, cost: number | undefined, checks: Check[]): void {
+    const { values } = this.#reader;
+    const keyValues: string[] = [];
+    for (let i = 0; i < rule.keySlots.length; i++) keyValues.push(values[rule.keySlots[i]!]!);
+    const spelled = spellEscaped(rule.escapedKey, keyValues);
+    const shared = rule.colocateSlot === -1 ? undefined : values[rule.colocateSlot];
+    const colocated = shared === undefined ? undefined : spellEscaped(rule.escapedColocate, [shared]);
+    const charged = cost === 0 ? 0 : this.#costUnder(rule, cost);
+    const override = rule.overrides === undefined ? 0 : rule.overrides.first(this.#reader) + 1;
+    const variant = rule.variants === undefined ? 0 : rule.variants.choose(spelled);
+    const plan = rule.plans[override]![variant]!;
+    const key = counterKey({ rule: rule.id, stored: plan.policy.stored, candidate: false, spelled, colocated });
+    checks.push({ plan, key, cost: charged, live: -1 });
+    if (rule.candidatePlans.length === 0) return;
+    const second = rule.candidatePlans[override]!;
+    checks.push({
+      plan: second,
+      key: counterKey({ rule: rule.id, stored: second.policy.stored, candidate: true, spelled, colocated }),
+      cost: charged,
+      live: checks.length - 1,
+    });
+  }
+
+  #costUnder(rule: CompiledRule, cost: number | undefined): number {
+    if (rule.costAttribute === undefined) return cost ?? rule.cost;
+    const text = this.#reader.values[rule.costSlot];
+    return text === undefined ? 1 : costIn(rule.costAttribute, text);
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * A rule as people write it: the object of the rule document, the same in the library, the API, the database and the dashboard.
+ * Types only. What the types cannot say (ranges, durations, references) is said by `validate-rules.ts`.
+ */
+
+export type AlgorithmName =
+  | "token-bucket"
+  | "fixed-window"
+  | "rolling-window"
+  | "sliding-counter"
+  | "gcra"
+  | "concurrency";
+
+export type RuleMode = "enforce" | "shadow" | "off";
+export type FailurePolicy = "allow" | "deny" | "local";
+export type RollingStorage = "sorted-set" | "packed";
+
+/** A span of time: "250ms", "90s", "5m", "1h", "30d". */
+export type Duration = string;
+
+/** A value (glob: `*` within a segment, `**` across; `"*"` alone: the attribute is present), or a list of which one must match. */
+export type MatchValue = string | number | boolean | readonly (string | number | boolean)[];
+export type Match = Readonly<Record<string, MatchValue>>;
+
+/** What is known of a request. `undefined` counts as absent. */
+export type AttributeValue = string | number | boolean | undefined;
+export type Attributes = Readonly<Record<string, AttributeValue>>;
+
+export interface TokenBucketNumbers {
+  /** Capacity; the bucket starts full. */
+  limit: number;
+  /** The time in which an empty bucket fills evenly. Either this or `refill`. */
+  window?: Duration;
+  refill?: { amount: number; every: Duration };
+}
+
+export interface FixedWindowNumbers {
+  limit: number;
+  /** With `align: calendar`: "1d" or "day", "7d" or "week" (from Monday), "month". */
+  window: Duration;
+  align?: "epoch" | "calendar";
+  /** IANA name; needs `align: calendar`. Default UTC. */
+  timezone?: string;
+}
+
+export interface RollingWindowNumbers {
+  limit: number;
+  window: Duration;
+  /** Least distance between two admitted requests; at most the window. */
+  minInterval?: Duration;
+  storage?: RollingStorage;
+}
+
+export interface SlidingCounterNumbers {
+  limit: number;
+  window: Duration;
+}
+
+export interface GcraNumbers {
+  limit: number;
+  window: Duration;
+  /** How many may come at once. Default: `limit`. */
+  burst?: number;
+}
+
+export interface ConcurrencyNumbers {
+  /** Places. */
+  limit: number;
+  /** How long a lease lives unless renewed. Default 30s. */
+  ttl?: Duration;
+}
+
+/** The numbers of each algorithm, tagged with its name. */
+export type AlgorithmNumbers =
+  | ({ algorithm: "token-bucket" } & TokenBucketNumbers)
+  | ({ algorithm: "fixed-window" } & FixedWindowNumbers)
+  | ({ algorithm: "rolling-window" } & RollingWindowNumbers)
+  | ({ algorithm: "sliding-counter" } & SlidingCounterNumbers)
+  | ({ algorithm: "gcra" } & GcraNumbers)
+  | ({ algorithm: "concurrency" } & ConcurrencyNumbers);
+
+/** Any number field of any algorithm; which of them fit is a question of the algorithm in force. */
+export interface NumberFields {
+  limit?: number;
+  window?: Duration;
+  refill?: { amount: number; every: Duration };
+  align?: "epoch" | "calendar";
+  timezone?: string;
+  minInterval?: Duration;
+  storage?: RollingStorage;
+  burst?: number;
+  ttl?: Duration;
+}
+
+/** Other numbers for some of the keys; the first that matches wins. */
+export interface Override extends NumberFields {
+  match: Match;
+}
+
+/** A second set of numbers on the same traffic, with a counter of its own: reported, never enforced. */
+export interface Candidate extends NumberFields {
+  algorithm?: AlgorithmName;
+}
+
+/** A share of the keys, by stable hash, under numbers (or an algorithm) of its own. */
+export interface Variant extends NumberFields {
+  name: string;
+  weight: number;
+  algorithm?: AlgorithmName;
+}
+
+export interface RuleBase {
+  /** Unique; `[a-z0-9][a-z0-9-_.]{0,63}`. */
+  id: string;
+  description?: string;
+  /** All must hold; absent or `{}` = every request. */
+  match?: Match;
+  /** Attributes that form the counted key; `[]` = one counter for all. The rule does not apply where one is absent. */
+  key: readonly string[];
+  /** What a request that names no cost of its own costs; or the attribute that holds it. Default 1. */
+  cost?: number | { attribute: string };
+  mode?: RuleMode;
+  onStoreFailure?: FailurePolicy;
+  overrides?: readonly Override[];
+  candidate?: Candidate;
+  variants?: readonly Variant[];
+  /** Attribute whose rules share a Redis Cluster slot. */
+  colocate?: string;
+}
+
+export type Rule = RuleBase & AlgorithmNumbers;
+
+export interface RuleDocument {
+  rules: readonly Rule[];
+}

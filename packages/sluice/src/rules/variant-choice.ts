@@ -1,0 +1,58 @@
+/**
+ * Which variant of a rule a key falls under: a stable hash of rule and key, spread over the weights. The same in every
+ * process and after every restart, and independent from rule to rule; so it must never change once released. Pure.
+ */
+
+const TWO_TO_32 = 2 ** 32;
+
+export class VariantChoice {
+  readonly #seed: number;
+  /** Below each, as a hash, lie the keys of that variant and of those before it. */
+  readonly #ends: readonly number[];
+
+  /** `weights` sum above 0. */
+  constructor(rule: string, weights: readonly number[]) {
+    this.#seed = hashInto(OFFSET_BASIS, rule);
+    const sum = weights.reduce((total, weight) => total + weight, 0);
+    let running = 0;
+    const ends = weights.map((weight) => {
+      running += weight;
+      return (running / sum) * TWO_TO_32;
+    });
+    // Rounding must not leave a gap above the last variant that has a share.
+    const last = weights.findLastIndex((weight) => weight > 0);
+    this.#ends = ends.map((end, i) => (i >= last ? TWO_TO_32 : end));
+  }
+
+  /** `spelled` is the key's values, from `keys.ts`. */
+  choose(spelled: string): number {
+    const hash = scatter(hashInto(this.#seed, spelled));
+    let chosen = 0;
+    while (hash >= this.#ends[chosen]!) chosen++;
+    return chosen;
+  }
+}
+
+// FNV-1a, 32 bits.
+const OFFSET_BASIS = 0x811c9dc5;
+const PRIME = 0x01000193;
+
+/** Over UTF-16 units, low byte first, with a separator behind, so that rule and key cannot run into each other. */
+function hashInto(state: number, text: string): number {
+  let hash = state;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    hash = Math.imul(hash ^ (unit & 0xff), PRIME);
+    hash = Math.imul(hash ^ (unit >> 8), PRIME);
+  }
+  return Math.imul(hash ^ 0xff, PRIME);
+}
+
+/** MurmurHash3's last step: FNV alone leaves the high bits of short keys too much alike to be cut into shares. */
+function scatter(hash: number): number {
+  let mixed = hash ^ (hash >>> 16);
+  mixed = Math.imul(mixed, 0x85ebca6b);
+  mixed ^= mixed >>> 13;
+  mixed = Math.imul(mixed, 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}

@@ -1,0 +1,200 @@
+/**
+ * The store for one process: the models of `algorithms/`, on a bounded map. It answers at once.
+ * In: requests with their checks. Out: verdicts; all of a request's checks are charged, or none.
+ */
+import { concurrency, type ConcurrencyState } from "../algorithms/concurrency.js";
+import type { State, Verdict } from "../algorithms/model.js";
+import { models } from "../algorithms/models.js";
+import type { Check } from "../check.js";
+import { ExpiringMap } from "./expiring-map.js";
+import {
+  type LeaseRequest,
+  type Receipt,
+  type RefundRequest,
+  REMEMBER_MS,
+  type Store,
+  type StoreReply,
+  type StoreRequest,
+} from "./store.js";
+
+/** Where the time comes from; `sluice/testing` gives one that stands still. */
+export interface Clock {
+  now(): number;
+}
+
+export interface MemoryStoreOptions {
+  /** How many counters are kept at most. Default 1 000 000; past it, counters nearest to their end give way. */
+  maxKeys?: number;
+  clock?: Clock;
+}
+
+interface RequestRecord {
+  readonly endsAtMs: number;
+  readonly reply: StoreReply;
+  readonly receipt: Receipt;
+  refunded: boolean;
+}
+
+const SWEEP_EVERY_MS = 1_000;
+const LOOKS_PER_SWEEP = 20_000;
+
+export class MemoryStore implements Store {
+  readonly #states: ExpiringMap<State>;
+  readonly #records: ExpiringMap<RequestRecord>;
+  readonly #clock: Clock;
+  #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(options: MemoryStoreOptions = {}) {
+    const maxKeys = options.maxKeys ?? 1_000_000;
+    this.#states = new ExpiringMap(maxKeys);
+    this.#records = new ExpiringMap(maxKeys);
+    this.#clock = options.clock ?? Date;
+  }
+
+  /** How many counters are held, ended ones that were not swept yet included. */
+  get size(): number {
+    return this.#states.size;
+  }
+
+  decide(request: StoreRequest): StoreReply {
+    const nowMs = this.#clock.now();
+    if (request.id === undefined) return { nowMs, verdicts: this.#decide(request, nowMs), guarantee: "atomic" };
+    const record = this.#record(request.id, nowMs);
+    if (record !== undefined) return { ...record.reply, repeated: record.receipt };
+    const reply: StoreReply = { nowMs, verdicts: this.#decide(request, nowMs), guarantee: "atomic" };
+    if (request.charge) {
+      const { entryId, rulesVersion, checks } = request;
+      const receipt = { entryId, rulesVersion, checks };
+      this.#records.delete(request.id);
+      this.#records.insert(request.id, { endsAtMs: nowMs + REMEMBER_MS, reply, receipt, refunded: false }, nowMs);
+    }
+    return reply;
+  }
+
+  /** Looks at every check, then charges all or none: the same steps as decide.lua. */
+  #decide({ checks, charge, entryId }: StoreRequest, nowMs: number): Verdict[] {
+    const verdicts: Verdict[] = [];
+    let refusals = 0;
+    let refuser = -1;
+    for (let i = 0; i < checks.length; i++) {
+      const { plan, key, cost } = checks[i]!;
+      const model = models[plan.policy.stored];
+      const verdict = model.look(this.#states.get(key) ?? model.fresh(), plan.policy, cost, nowMs);
+      verdicts.push(verdict);
+      if (!verdict.allowed && plan.mode === "enforce") {
+        refusals++;
+        refuser = i;
+      }
+    }
+    if (!charge) return verdicts;
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i]!;
+      const verdict = verdicts[i]!;
+      // A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it.
+      const passes = refusals === 0 || (refusals === 1 && refuser === check.live);
+      if (passes && verdict.allowed && check.cost > 0) this.#charge(check, entryId, nowMs, verdict);
+    }
+    return verdicts;
+  }
+
+  #charge({ plan, key, cost }: Check, entryId: string, nowMs: number, verdict: Verdict): void {
+    const model = models[plan.policy.stored];
+    let state = this.#states.get(key);
+    if (state === undefined) {
+      state = model.fresh();
+      model.charge(state, plan.policy, { cost, nowMs, requestId: entryId }, verdict);
+      this.#states.insert(key, state, nowMs);
+      this.#sweepLater();
+    } else {
+      model.charge(state, plan.policy, { cost, nowMs, requestId: entryId }, verdict);
+    }
+    verdict.charged = true;
+  }
+
+  recall(id: string): StoreReply | undefined {
+    const record = this.#record(id, this.#clock.now());
+    return record && { ...record.reply, repeated: record.receipt };
+  }
+
+  #record(id: string, nowMs: number): RequestRecord | undefined {
+    const record = this.#records.get(id);
+    return record !== undefined && record.endsAtMs > nowMs ? record : undefined;
+  }
+
+  refund({ checks, entryId, chargedAtMs, id }: RefundRequest): boolean {
+    const nowMs = this.#clock.now();
+    if (id !== undefined) {
+      const record = this.#record(id, nowMs);
+      if (record === undefined || record.refunded) return false;
+      record.refunded = true;
+    }
+    for (const { plan, key, cost } of checks) {
+      const state = this.#states.get(key);
+      if (state === undefined || state.endsAtMs <= nowMs) continue;
+      models[plan.policy.stored].refund(state, plan.policy, { cost, nowMs, chargedAtMs, requestId: entryId });
+    }
+    return true;
+  }
+
+  release({ entryId, places }: LeaseRequest): boolean {
+    const nowMs = this.#clock.now();
+    let freed = false;
+    for (const { key } of places) {
+      const state = this.#states.get(key) as ConcurrencyState | undefined;
+      if (state !== undefined && concurrency.release(state, entryId, nowMs)) freed = true;
+    }
+    return freed;
+  }
+
+  renew(lease: LeaseRequest): number {
+    const nowMs = this.#clock.now();
+    let shortestMs = Number.POSITIVE_INFINITY;
+    for (const { key, ttlMs } of lease.places) {
+      const state = this.#states.get(key) as ConcurrencyState | undefined;
+      if (state === undefined || !concurrency.renew(state, { ttlMs }, lease.entryId, nowMs)) {
+        // A lease that lost one of its places is lost whole: the others are given up too.
+        this.release(lease);
+        return 0;
+      }
+      shortestMs = Math.min(shortestMs, ttlMs);
+    }
+    return shortestMs;
+  }
+
+  inspect(checks: readonly Check[]): Record<string, number>[] {
+    return checks.map(({ plan, key }) => {
+      const state = this.#states.get(key) ?? models[plan.policy.stored].fresh();
+      return Object.fromEntries(Object.entries(state).filter(([, value]) => typeof value === "number"));
+    });
+  }
+
+  reset(keys: readonly string[]): void {
+    for (const key of keys) this.#states.delete(key);
+  }
+
+  ready(): boolean {
+    return true;
+  }
+
+  close(): void {
+    clearInterval(this.#sweeper);
+    this.#sweeper = undefined;
+  }
+
+  /** One timer for the whole store, only while it holds anything; it never keeps the process alive. */
+  #sweepLater(): void {
+    if (this.#sweeper !== undefined) return;
+    this.#sweeper = setInterval(() => {
+      const nowMs = this.#clock.now();
+      this.#states.sweep(LOOKS_PER_SWEEP, nowMs);
+      this.#records.sweep(LOOKS_PER_SWEEP, nowMs);
+      if (this.#states.size === 0 && this.#records.size === 0) this.close();
+    }, SWEEP_EVERY_MS);
+    this.#sweeper.unref();
+  }
+}
+
+/** A store for one process. */
+export function memoryStore(options?: MemoryStoreOptions): MemoryStore {
+  return new MemoryStore(options);
+}

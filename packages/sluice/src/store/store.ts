@@ -1,0 +1,81 @@
+/**
+ * The contract of a store: where counters live and where a decision is made atomically. Two exist: memory, Redis.
+ * `test/conformance` holds every store to the same answers.
+ *
+ * A store that can answer at once does (no promise); one that cannot reach its data rejects with `store-unavailable`, and
+ * the limiter then applies each rule's failure policy. A store never applies one itself.
+ */
+import type { Verdict } from "../algorithms/model.js";
+import type { Check } from "../check.js";
+import type { Guarantee } from "../decision.js";
+
+export type MaybePromise<T> = T | Promise<T>;
+
+export interface StoreRequest {
+  readonly checks: readonly Check[];
+  /** False only looks. */
+  readonly charge: boolean;
+  /** Names this request's entries inside counters (a refund or release names it again). Ours, short, unique. */
+  readonly entryId: string;
+  /** The caller's own id: the same id again within a minute returns the same reply and charges nothing. */
+  readonly id: string | undefined;
+  readonly rulesVersion: number;
+}
+
+/** What a repeated request id, or a refund by id, must know of the first request. */
+export interface Receipt {
+  readonly entryId: string;
+  readonly rulesVersion: number;
+  readonly checks: readonly Check[];
+}
+
+export interface StoreReply {
+  readonly nowMs: number;
+  /** One a check, in order. */
+  readonly verdicts: readonly Verdict[];
+  readonly guarantee: Guarantee;
+  /** Present when the request id was seen before: the verdicts are those of this earlier request. */
+  readonly repeated?: Receipt;
+}
+
+export interface RefundRequest {
+  readonly entryId: string;
+  readonly chargedAtMs: number;
+  /** Those that were charged. */
+  readonly checks: readonly Check[];
+  readonly id: string | undefined;
+}
+
+/** The places that a lease holds under one concurrency rule. */
+export interface LeasePlaces {
+  readonly key: string;
+  readonly places: number;
+  readonly ttlMs: number;
+}
+
+export interface LeaseRequest {
+  readonly entryId: string;
+  readonly places: readonly LeasePlaces[];
+}
+
+export interface Store {
+  decide(request: StoreRequest): MaybePromise<StoreReply>;
+  /** What a request id was answered, while it is remembered. */
+  recall(id: string): MaybePromise<StoreReply | undefined>;
+  /** True if given back; false if that happened before or the request id is no longer known. */
+  refund(request: RefundRequest): MaybePromise<boolean>;
+  /** True if a place was still held. */
+  release(lease: LeaseRequest): MaybePromise<boolean>;
+  /** Ms until the lease now ends; 0 if it was lost. */
+  renew(lease: LeaseRequest): MaybePromise<number>;
+  /** The stored numbers of each check's counter, for people to read. */
+  inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
+  /** Forgets counters. Keys are literal, never patterns. */
+  reset(keys: readonly string[]): MaybePromise<void>;
+  /** Whether the store answers now; never rejects, never takes longer than its deadline. */
+  ready(): MaybePromise<boolean>;
+  close(): MaybePromise<void>;
+}
+
+/** How long a request id is remembered. */
+export const REMEMBER_MS = 60_000;

@@ -1,0 +1,117 @@
+/**
+ * The programs that tests need and npm cannot bring: where each is found, and the Debian package that brings it.
+ * On Debian as root the missing ones are installed; elsewhere the caller is told what to install.
+ * Nothing here starts a program: tests start their own, on ports of their own, so a service that a package
+ * starts by itself (Debian's redis on 6379) is neither used nor in the way.
+ */
+import { accessSync, constants, existsSync, readdirSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { run } from "./run-command.mjs";
+
+/**
+ * @typedef {object} Component
+ * @property {string} name
+ * @property {string} debianPackage
+ * @property {string} purpose
+ * @property {() => string | undefined} find the file, if it is there
+ */
+
+/** @satisfies {Record<string, Component>} */
+export const components = {
+  redis: {
+    name: "redis-server",
+    debianPackage: "redis-server",
+    purpose: "decisions on a real Redis (7.0 or later; REDIS_SERVER_BIN names another binary)",
+    find: () => process.env.REDIS_SERVER_BIN || onPath("redis-server"),
+  },
+  faketime: {
+    name: "libfaketime",
+    debianPackage: "faketime",
+    purpose: "a Redis whose clock steps",
+    find: () =>
+      libraryFolders()
+        .map((folder) => join(folder, "faketime", "libfaketime.so.1"))
+        .find(existsSync),
+  },
+};
+
+/** @typedef {keyof typeof components} ComponentId */
+
+/**
+ * Why tests that need these components cannot run here; undefined if they can.
+ * @param {readonly ComponentId[]} needed
+ */
+export function whyMissing(...needed) {
+  const missing = needed.map((id) => components[id]).filter((component) => component.find() === undefined);
+  return missing.length === 0 ? undefined : missing.map(describeMissing).join("; ");
+}
+
+/** @param {Component} component */
+export function describeMissing({ name, debianPackage, purpose }) {
+  return `${name} is not installed (Debian package ${debianPackage}; for ${purpose})`;
+}
+
+/**
+ * Installs what is missing, where that is possible.
+ * @param {readonly Component[]} [wanted]
+ * @returns {Promise<Component[]>} those still missing
+ */
+export async function ensureComponents(wanted = Object.values(components)) {
+  const missing = wanted.filter((component) => component.find() === undefined);
+  if (missing.length === 0) return [];
+
+  const packages = missing.map((component) => component.debianPackage);
+  if (!canInstall()) {
+    console.log(`To run every test, install: ${packages.join(" ")} (names of Debian packages)`);
+    return missing;
+  }
+  console.log(`installing ${packages.join(" ")}`);
+  const output = await aptInstall(packages);
+  const stillMissing = missing.filter((component) => component.find() === undefined);
+  if (stillMissing.length > 0) console.log(output);
+  return stillMissing;
+}
+
+function canInstall() {
+  return existsSync("/etc/debian_version") && onPath("apt-get") !== undefined && process.getuid?.() === 0;
+}
+
+/**
+ * The lists of packages may be absent (a fresh container) or old (versions that the mirror no longer holds):
+ * try, and refresh them only if that fails, since a refresh takes seconds.
+ * @param {readonly string[]} packages
+ */
+async function aptInstall(packages) {
+  const install = ["install", "-y", "--no-install-recommends", ...packages];
+  let output = "";
+  for (const args of [install, ["update"], install]) {
+    const outcome = await run({ command: "apt-get", args, env: { DEBIAN_FRONTEND: "noninteractive" }, capture: true });
+    output += outcome.output;
+    if (args === install && outcome.code === 0) break;
+  }
+  return output;
+}
+
+/** @param {string} program */
+export function onPath(program) {
+  const candidates = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, program));
+  return candidates.find((file) => {
+    try {
+      accessSync(file, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** Debian keeps libraries in a folder per architecture (/usr/lib/x86_64-linux-gnu); others directly in lib or lib64. */
+function libraryFolders() {
+  const plain = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
+  const perArchitecture = existsSync("/usr/lib")
+    ? readdirSync("/usr/lib")
+        .filter((name) => name.includes("-linux-gnu"))
+        .map((name) => join("/usr/lib", name))
+    : [];
+  return [...perArchitecture, ...plain];
+}

@@ -1,0 +1,198 @@
+/**
+ * Holds the direction of the imports and the names of files, from the sources themselves.
+ * The two tables are the architecture: a new room or a new package is written there first, on purpose.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, posix, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { readImports } from "./read-imports.js";
+
+interface Room {
+  readonly name: string;
+  /** Paths within packages/sluice/src. */
+  readonly files: RegExp;
+  /** Rooms that may be imported, beside its own. */
+  readonly sees: readonly string[];
+  /** Rooms of which only types may be imported. */
+  readonly seesTypesOf?: readonly string[];
+}
+
+/** From the ground up. */
+const rooms: readonly Room[] = [
+  { name: "ground", files: /^(decision|errors|keys|check)\.ts$/, sees: [], seesTypesOf: ["algorithms"] },
+  { name: "algorithms", files: /^algorithms\//, sees: ["ground"] },
+  { name: "rules", files: /^rules(\.ts$|\/)/, sees: ["ground", "algorithms"], seesTypesOf: ["store", "telemetry"] },
+  { name: "store", files: /^store(\.ts$|\/)/, sees: ["ground", "algorithms"], seesTypesOf: ["rules", "telemetry"] },
+  { name: "telemetry", files: /^telemetry(\.ts$|\/)/, sees: ["ground", "algorithms"], seesTypesOf: ["rules", "store"] },
+  {
+    name: "limiter",
+    files: /^limiter(\.ts$|\/)/,
+    sees: ["ground", "algorithms", "rules", "store", "telemetry"],
+  },
+  {
+    name: "http",
+    files: /^http(\.ts$|\/)/,
+    sees: ["ground", "algorithms", "rules", "store", "telemetry", "limiter"],
+  },
+  {
+    name: "middleware",
+    files: /^middleware\//,
+    sees: ["ground", "algorithms", "rules", "store", "telemetry", "limiter", "http"],
+  },
+  {
+    name: "entry points",
+    files: /^(index|redis|testing)\.ts$/,
+    sees: ["ground", "algorithms", "rules", "store", "telemetry", "limiter", "http", "middleware"],
+  },
+];
+
+/** Packages from npm, and the files of packages/sluice/src that may import them. */
+const packagesFromNpm: Readonly<Record<string, RegExp>> = {
+  ioredis: /^store\/redis/,
+  redis: /^store\/redis/,
+  express: /^middleware\/express/,
+  "express-rate-limit": /^middleware\/express-rate-limit/,
+  fastify: /^middleware\/fastify/,
+  "fastify-plugin": /^middleware\/fastify/,
+  hono: /^middleware\/hono/,
+  koa: /^middleware\/koa/,
+  "@nestjs/common": /^middleware\/nest/,
+  "@nestjs/core": /^middleware\/nest/,
+  "@opentelemetry/api": /^telemetry\//,
+};
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const library = join(root, "packages", "sluice", "src");
+const isTest = (file: string) => /\.(test|bench)\.tsx?$/.test(file);
+
+/** Code files under a folder of the repository, with "/" on every system; none if it does not exist. */
+function codeFiles(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /\.(ts|tsx|mjs|lua)$/.test(entry.name))
+      .map((entry) => relative(folder, join(entry.parentPath, entry.name)).replaceAll("\\", "/"))
+      .filter((file) => !/(^|\/)(node_modules|dist)\//.test(file));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+const roomOf = (file: string) => rooms.find((room) => room.files.test(file));
+const sources = codeFiles(library).filter((file) => file.endsWith(".ts") && !isTest(file));
+const importsOf = (file: string) => readImports(readFileSync(join(library, file), "utf8"));
+
+/** Every source file of every package, tests apart: where it is, and its text. */
+const allSources = readdirSync(join(root, "packages")).flatMap((name) =>
+  codeFiles(join(root, "packages", name, "src"))
+    .filter((file) => !isTest(file))
+    .map((file) => ({ file: `packages/${name}/src/${file}`, stem: basename(file).split(".")[0]! }))
+    .map((source) => ({ ...source, text: readFileSync(join(root, source.file), "utf8") })),
+);
+
+function expectNone(mistakes: readonly string[]): void {
+  expect(mistakes, `\n${mistakes.join("\n")}\n`).toEqual([]);
+}
+
+test("the reader of imports sees every form in use, and none in comments", () => {
+  const source = [
+    'import { a, type B } from "./values.js";',
+    'import type { C } from "./types.js";',
+    'import { type D, type E } from "./inline-types.js";',
+    'import * as all from "./all.js";',
+    'import "./effect.js";',
+    'import {\n  long,\n  list,\n} from "./list.js";',
+    'export { f } from "./again.js";',
+    'export type { G } from "./again-types.js";',
+    'const late = await import("./late.js");',
+    ' * import { example } from "sluice";',
+    '// await import("./never.js")',
+    'export const from = "./not-an-import.js";',
+  ].join("\n");
+  expect(readImports(source).map(({ from, typesOnly }) => `${typesOnly ? "types " : ""}${from}`)).toEqual([
+    "./values.js",
+    "types ./types.js",
+    "types ./inline-types.js",
+    "./all.js",
+    "./effect.js",
+    "./list.js",
+    "./again.js",
+    "types ./again-types.js",
+    "./late.js",
+  ]);
+});
+
+test("every source file of the library stands in a room of the table", () => {
+  expect(sources.length).toBeGreaterThan(0);
+  expectNone(
+    sources.filter((file) => !roomOf(file)).map((file) => `${file} is in no room: move it, or give it a place`),
+  );
+});
+
+test("no file of the library imports from a room above its own", () => {
+  const mistakes = sources.flatMap((file) => {
+    const room = roomOf(file);
+    if (room === undefined) return [];
+    return importsOf(file).flatMap(({ from, typesOnly }) => {
+      if (!from.startsWith(".")) return [];
+      const target = posix.join(posix.dirname(file), from).replace(/\.js$/, ".ts");
+      const other = roomOf(target);
+      if (other === undefined) return [`${file} imports ${target}, which is in no room`];
+      const seen = other === room || room.sees.includes(other.name);
+      if (seen || (typesOnly && room.seesTypesOf?.includes(other.name))) return [];
+      const allowed = ["its own", ...room.sees, ...(room.seesTypesOf ?? []).map((name) => `types of ${name}`)].join(
+        ", ",
+      );
+      return [`${file} (${room.name}) imports ${target} (${other.name}); it may import from: ${allowed}`];
+    });
+  });
+  expectNone(mistakes);
+});
+
+test("packages from npm are imported only where the table says, and only the Redis store touches a Redis client", () => {
+  const mistakes = sources.flatMap((file) =>
+    importsOf(file)
+      .map(({ from }) => from)
+      .filter((from) => !from.startsWith(".") && !from.startsWith("node:"))
+      .map((from) => from.match(/^(@[^/]+\/)?[^/]+/)![0])
+      .filter((name) => !packagesFromNpm[name]?.test(file))
+      .map(
+        (name) => `${file} imports ${name}; allowed for: ${packagesFromNpm[name] ?? "no file, it is not in the table"}`,
+      ),
+  );
+  expectNone(mistakes);
+});
+
+test("the environment is read only by settings", () => {
+  const readers = allSources.filter(({ text, stem }) => /\bprocess\.env\b/.test(text) && !stem.endsWith("settings"));
+  expectNone(readers.map(({ file }) => `${file} reads process.env; take a setting instead`));
+});
+
+test("nothing is exported by default, and the library's entry points name all that they export", () => {
+  const mistakes = allSources.flatMap(({ file, text }) => {
+    const found: string[] = [];
+    if (/^export default\b|^export \{[^}]*\bas default\b/m.test(text)) found.push(`${file} has a default export`);
+    const isEntry = dirname(file) === "packages/sluice/src";
+    if (isEntry && /^export \*/m.test(text)) found.push(`${file} exports *; name what is public`);
+    return found;
+  });
+  expectNone(mistakes);
+});
+
+test("no file or folder is named after nothing in particular", () => {
+  const vague = /^(utils?|helpers?|managers?|libs?|common|misc)$/;
+  const mistakes = ["packages", "test", "scripts", "bench"].flatMap((folder) =>
+    codeFiles(join(root, folder))
+      .filter((file) =>
+        file.split("/").some((part) =>
+          part
+            .split(".")[0]!
+            .split("-")
+            .some((word) => vague.test(word)),
+        ),
+      )
+      .map((file) => `${folder}/${file}: say what is in it`),
+  );
+  expectNone(mistakes);
+});

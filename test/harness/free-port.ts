@@ -1,0 +1,31 @@
+/**
+ * Ports on loopback that nobody listens on, for servers that tests start.
+ * Taken from below the range from which the system picks ports for outgoing connections (32768 and up on Linux):
+ * a server that is stopped and started again on its port would otherwise find it taken now and then.
+ */
+import { randomInt } from "node:crypto";
+import { createServer } from "node:net";
+
+const LOWEST = 10_000;
+const HIGHEST = 22_000;
+const TRIES = 50;
+
+/** A Redis Cluster node also listens at its port plus this. */
+const CLUSTER_BUS_OFFSET = 10_000;
+
+/** The port and its cluster bus port are free at the time of the answer; two callers may, rarely, get the same. */
+export async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    const port = randomInt(LOWEST, HIGHEST);
+    if ((await isFree(port)) && (await isFree(port + CLUSTER_BUS_OFFSET))) return port;
+  }
+  throw new Error(`no free port between ${LOWEST} and ${HIGHEST} in ${TRIES} tries`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}

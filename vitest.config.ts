@@ -1,0 +1,39 @@
+/**
+ * Tests run on the sources: `sluice` and its entry points are read from src, not from dist.
+ * Processes that a test starts with plain node see dist, which `npm test` builds first.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Alias } from "vite";
+import { defineConfig } from "vitest/config";
+
+const packages = fileURLToPath(new URL("./packages/", import.meta.url));
+
+interface Manifest {
+  readonly name: string;
+  readonly exports?: Readonly<Record<string, string | { readonly import?: { readonly default?: string } }>>;
+}
+
+/** Each entry point that a manifest exports from dist/esm/X.js is src/X.ts here. */
+function sourceAliases(folder: string): Alias[] {
+  const manifest: Manifest = JSON.parse(readFileSync(`${packages}${folder}/package.json`, "utf8"));
+  return Object.entries(manifest.exports ?? {}).flatMap(([subpath, target]) => {
+    const built = typeof target === "string" ? undefined : target.import?.default;
+    const stem = built?.match(/^\.\/dist\/esm\/(.+)\.js$/)?.[1];
+    if (stem === undefined) return [];
+    const specifier = `${manifest.name}${subpath.slice(1)}`;
+    return [{ find: new RegExp(`^${specifier}$`), replacement: `${packages}${folder}/src/${stem}.ts` }];
+  });
+}
+
+export default defineConfig({
+  resolve: { alias: readdirSync(packages).flatMap(sourceAliases) },
+  test: {
+    include: ["packages/*/src/**/*.test.ts", "test/**/*.test.ts"],
+    // Real servers run beside the tests; more workers than this would measure the machine instead of the code.
+    pool: "forks",
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+});
