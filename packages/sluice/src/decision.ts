@@ -4,13 +4,7 @@
  */
 
 /** Why a check or a decision refused. */
-export type Reason =
-  | "limit"
-  | "min-interval"
-  | "concurrency"
-  | "load"
-  | "cost-exceeds-limit"
-  | "store-unavailable";
+export type Reason = "limit" | "min-interval" | "concurrency" | "load" | "cost-exceeds-limit" | "store-unavailable";
 
 /** What answered instead of the store: the failure policy of the rules concerned, the strictest first. */
 export type Degraded = "deny" | "local" | "allow";

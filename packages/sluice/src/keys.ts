@@ -44,7 +44,9 @@ export function escapeKeyPart(part: string): string {
   if (NEEDS_ESCAPE.test(part)) {
     escaped = part.replace(ESCAPED, (character) => `%${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
   }
-  return escaped.isWellFormed() ? escaped : escaped.replace(LONE_SURROGATE, (unit) => `%u${unit.charCodeAt(0).toString(16)}`);
+  return escaped.isWellFormed()
+    ? escaped
+    : escaped.replace(LONE_SURROGATE, (unit) => `%u${unit.charCodeAt(0).toString(16)}`);
 }
 
 /** `user=42&path=%2fx`: names and values in the order of the rule's `key`; `*` for a rule that counts everything together. */

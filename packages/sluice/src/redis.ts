@@ -1,3 +1,4 @@
 /** `sluice/redis`: the store for a fleet. */
-export { RedisStore, type RedisStoreOptions, redisStore } from "./store/redis-store.js";
+
 export type { IoredisLike, NodeRedisLike, RedisClient } from "./store/redis-connection.js";
+export { RedisStore, type RedisStoreOptions, redisStore } from "./store/redis-store.js";

@@ -25,7 +25,10 @@ export function virtualClock(startMs: number = Date.UTC(2026, 0, 1)): VirtualClo
     advance(by) {
       const ms = typeof by === "number" ? by : parseDuration(by);
       if (ms === undefined || !Number.isFinite(ms) || ms < 0) {
-        throw new SluiceError("invalid-request", `advance: expected ms or a duration such as "1m", got ${JSON.stringify(by)}`);
+        throw new SluiceError(
+          "invalid-request",
+          `advance: expected ms or a duration such as "1m", got ${JSON.stringify(by)}`,
+        );
       }
       nowMs += ms;
     },

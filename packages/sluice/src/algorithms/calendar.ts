@@ -13,7 +13,11 @@ export interface Calendar {
 const DAY_MS = 86_400_000;
 
 /** The longest that a window of each unit can be: a day with a clock change has 25 hours. */
-export const longestCalendarMs = { day: 25 * 3_600_000, week: 7 * DAY_MS + 3_600_000, month: 31 * DAY_MS + 3_600_000 } as const;
+export const longestCalendarMs = {
+  day: 25 * 3_600_000,
+  week: 7 * DAY_MS + 3_600_000,
+  month: 31 * DAY_MS + 3_600_000,
+} as const;
 
 /**
  * Five consecutive window starts; the instant given lies in the second or third of the four windows between them,
@@ -79,12 +83,12 @@ function wallFields(atMs: number, timezone: string): Record<string, number> {
 
 function localDate(atMs: number, timezone: string): [number, number, number] {
   const wall = wallFields(atMs, timezone);
-  return [wall["year"]!, wall["month"]! - 1, wall["day"]!];
+  return [wall.year!, wall.month! - 1, wall.day!];
 }
 
 /** Local time minus UTC at an instant. */
 function offsetMs(atMs: number, timezone: string): number {
   const wall = wallFields(atMs, timezone);
-  const wallMs = Date.UTC(wall["year"]!, wall["month"]! - 1, wall["day"]!, wall["hour"]!, wall["minute"]!, wall["second"]!);
+  const wallMs = Date.UTC(wall.year!, wall.month! - 1, wall.day!, wall.hour!, wall.minute!, wall.second!);
   return wallMs - Math.floor(atMs / 1000) * 1000;
 }

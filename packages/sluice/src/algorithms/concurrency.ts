@@ -23,7 +23,9 @@ function countLive(state: ConcurrencyState, nowMs: number): number {
 
 /** When, if nobody releases, enough leases have ended by themselves for `needed` more places. */
 function freeAtMs(state: ConcurrencyState, needed: number, nowMs: number): number {
-  const live = [...state.leases.values()].filter((lease) => lease.endsAtMs > nowMs).sort((a, b) => a.endsAtMs - b.endsAtMs);
+  const live = [...state.leases.values()]
+    .filter((lease) => lease.endsAtMs > nowMs)
+    .sort((a, b) => a.endsAtMs - b.endsAtMs);
   let freed = 0;
   for (const lease of live) {
     freed += lease.places;

@@ -27,7 +27,9 @@ export function calendarWindow(calendar: Calendar, atMs: number): { startMs: num
 }
 
 function startOf(policy: FixedWindowPolicy, atMs: number): number {
-  return policy.calendar === undefined ? atMs - (atMs % policy.windowMs) : calendarWindow(policy.calendar, atMs).startMs;
+  return policy.calendar === undefined
+    ? atMs - (atMs % policy.windowMs)
+    : calendarWindow(policy.calendar, atMs).startMs;
 }
 
 function endOf(policy: FixedWindowPolicy, atMs: number): number {
@@ -50,7 +52,8 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
     const resetAfterMs = count > 0 ? endOf(policy, atMs) - nowMs : 0;
     if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
     if (cost > policy.limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
-    if (count + cost > policy.limit) return verdict(false, remaining, endOf(policy, atMs) - nowMs, resetAfterMs, "limit");
+    if (count + cost > policy.limit)
+      return verdict(false, remaining, endOf(policy, atMs) - nowMs, resetAfterMs, "limit");
     return verdict(true, remaining, 0, resetAfterMs, undefined);
   },
 

@@ -40,12 +40,7 @@ export interface ConcurrencyPolicy {
   readonly ttlMs: number;
 }
 
-export type Policy =
-  | BucketPolicy
-  | FixedWindowPolicy
-  | SlidingCounterPolicy
-  | RollingWindowPolicy
-  | ConcurrencyPolicy;
+export type Policy = BucketPolicy | FixedWindowPolicy | SlidingCounterPolicy | RollingWindowPolicy | ConcurrencyPolicy;
 
 /** How much one request may cost at most. */
 export function capacityOf(policy: Policy): number {

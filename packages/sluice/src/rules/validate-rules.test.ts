@@ -184,16 +184,16 @@ const badRules: [string, unknown, string][] = [
     { ...good, storage: "packed", limit: 16_777_216 },
     "rules[0].limit: expected at most 16777215 where storage is packed, got 16777216",
   ],
-  ["a burst on a rolling window", { ...good, burst: 5 }, "rules[0].burst: rolling-window has no burst (gcra has)"],
+  ["a burst on a rolling window", { ...good, burst: 5 }, "rules[0].burst: rolling-window has no burst (only gcra)"],
   [
     "a storage on a bucket",
     { ...bucket, window: "1s", storage: "packed" },
-    "rules[0].storage: token-bucket has no storage (rolling-window has)",
+    "rules[0].storage: token-bucket has no storage (only rolling-window)",
   ],
   [
     "a window on concurrency",
     { ...good, algorithm: "concurrency" },
-    "rules[0].window: concurrency has no window (token-bucket, fixed-window, rolling-window, sliding-counter, gcra has)",
+    "rules[0].window: concurrency has no window (only token-bucket, fixed-window, rolling-window, sliding-counter, gcra)",
   ],
   [
     "a ttl that is a number",
@@ -302,7 +302,7 @@ const badRules: [string, unknown, string][] = [
   [
     "an override that no algorithm of the rule knows",
     { ...good, overrides: [{ match: { user: "x" }, burst: 5 }] },
-    "rules[0].overrides[0].burst: rolling-window has no burst (gcra has)",
+    "rules[0].overrides[0].burst: rolling-window has no burst (only gcra)",
   ],
   [
     "an override whose window is below the minInterval",
@@ -332,7 +332,7 @@ const badRules: [string, unknown, string][] = [
   [
     "a candidate with a foreign field",
     { ...good, candidate: { burst: 5 } },
-    "rules[0].candidate.burst: rolling-window has no burst (gcra has)",
+    "rules[0].candidate.burst: rolling-window has no burst (only gcra)",
   ],
   [
     "a candidate whose numbers are incomplete",
@@ -348,7 +348,7 @@ const badRules: [string, unknown, string][] = [
   [
     "a variant with a foreign field",
     { ...good, variants: [{ name: "v", weight: 1, algorithm: "token-bucket", minInterval: "1ms" }] },
-    "rules[0].variants[0].minInterval: token-bucket has no minInterval (rolling-window has)",
+    "rules[0].variants[0].minInterval: token-bucket has no minInterval (only rolling-window)",
   ],
   ["no variants", { ...good, variants: [] }, "rules[0].variants: expected weights that sum above 0, got 0"],
   [
@@ -440,7 +440,7 @@ test("long values are cut in messages", () => {
 
 test("a circular or endless value is refused without harm", () => {
   const circular: Record<string, unknown> = { ...good };
-  circular["description"] = circular;
+  circular.description = circular;
   expect(linesOf([circular])).toEqual([
     "rules[0].description: expected a text of at most 1000 characters, got a value that JSON cannot show",
   ]);
@@ -452,7 +452,7 @@ test("attributes named like parts of every object are ordinary attributes", () =
   );
   const outcome = validateRules([rule]);
   expect("rules" in outcome && Object.keys(outcome.rules[0]!.match!)).toEqual(["__proto__", "constructor"]);
-  expect(({} as Record<string, unknown>)["x"]).toBeUndefined();
+  expect(({} as Record<string, unknown>).x).toBeUndefined();
 });
 
 test("what was validated cannot be changed afterwards from outside", () => {

@@ -2,16 +2,16 @@
  * The store for one process: the models of `algorithms/`, on a bounded map. It answers at once.
  * In: requests with their checks. Out: verdicts; all of a request's checks are charged, or none.
  */
-import { concurrency, type ConcurrencyState } from "../algorithms/concurrency.js";
+import { type ConcurrencyState, concurrency } from "../algorithms/concurrency.js";
 import type { State, Verdict } from "../algorithms/model.js";
 import { models } from "../algorithms/models.js";
 import type { Check } from "../check.js";
 import { ExpiringMap } from "./expiring-map.js";
 import {
   type LeaseRequest,
+  REMEMBER_MS,
   type Receipt,
   type RefundRequest,
-  REMEMBER_MS,
   type Store,
   type StoreReply,
   type StoreRequest,

@@ -2,7 +2,7 @@
  * What the Redis store needs of a client, and how ioredis and node-redis give it. Only files named redis-* touch a client.
  * Nothing here waits or retries: the store has a deadline, and a command that a client keeps in a queue is late already.
  */
-import { Redis, type RedisOptions } from "ioredis";
+import { Redis } from "ioredis";
 import { SluiceError } from "../errors.js";
 
 export type Argument = string | number;
@@ -88,7 +88,7 @@ function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
 
 /** Connects by URL. Reconnects for ever, quickly; never queues, never sends a command twice. */
 function connect(url: string): RedisConnection {
-  const options: RedisOptions = {
+  const client = new Redis(url, {
     enableOfflineQueue: false,
     // A command that was on its way when the connection broke may have been run: sent again it would count twice.
     autoResendUnfulfilledCommands: false,
@@ -96,8 +96,7 @@ function connect(url: string): RedisConnection {
     connectTimeout: 1_000,
     retryStrategy: (attempt) => Math.min(25 * 2 ** attempt, 500),
     keepAlive: 5_000,
-  };
-  const client = new Redis(url, options);
+  });
   return ioredisConnection(client as unknown as IoredisLike, async () => client.disconnect());
 }
 
@@ -105,7 +104,10 @@ function connect(url: string): RedisConnection {
 export function redisConnection(target: string | RedisClient): RedisConnection {
   if (typeof target === "string") {
     if (!/^rediss?:\/\//.test(target)) {
-      throw new SluiceError("invalid-setting", `store: expected a URL such as "redis://127.0.0.1:6379", got ${JSON.stringify(target)}`);
+      throw new SluiceError(
+        "invalid-setting",
+        `store: expected a URL such as "redis://127.0.0.1:6379", got ${JSON.stringify(target)}`,
+      );
     }
     return connect(target);
   }

@@ -154,7 +154,10 @@ export class RedisStore implements Store {
   }
 
   async reset(keys: readonly string[]): Promise<void> {
-    await this.#call("DEL", keys.map((key) => KEY_PREFIX + key));
+    await this.#call(
+      "DEL",
+      keys.map((key) => KEY_PREFIX + key),
+    );
   }
 
   async ready(): Promise<boolean> {
@@ -186,7 +189,8 @@ export class RedisStore implements Store {
   /** One command, answered by the deadline or rejected with `store-unavailable`. */
   async #call(command: string, args: readonly Argument[]): Promise<unknown> {
     if (this.#closed) throw new SluiceError("closed", "the store is closed");
-    if (!this.#breaker.mayCall(performance.now())) throw unavailable("it did not answer lately", this.#connection.lastError());
+    if (!this.#breaker.mayCall(performance.now()))
+      throw unavailable("it did not answer lately", this.#connection.lastError());
     let deadline: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       deadline = setTimeout(() => reject(unavailable(`no answer within ${this.#deadlineMs} ms`)), this.#deadlineMs);
@@ -225,7 +229,10 @@ function unavailable(why: string, cause?: unknown): SluiceError {
 }
 
 function foreignKey(): SluiceError {
-  return new SluiceError("store-unavailable", `Redis: a key under "${KEY_PREFIX}" holds something that Sluice did not write`);
+  return new SluiceError(
+    "store-unavailable",
+    `Redis: a key under "${KEY_PREFIX}" holds something that Sluice did not write`,
+  );
 }
 
 /** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client. */

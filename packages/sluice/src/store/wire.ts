@@ -2,7 +2,7 @@
  * Speaks the scripts' language: requests to KEYS and ARGV, replies to verdicts. The layout is told at the top of decide.lua.
  * Pure: no connection, no clock.
  */
-import { boundariesAround, type Boundaries, type Calendar } from "../algorithms/calendar.js";
+import { type Boundaries, boundariesAround, type Calendar } from "../algorithms/calendar.js";
 import { type Verdict, verdict } from "../algorithms/model.js";
 import type { Policy } from "../algorithms/policy.js";
 import type { Check } from "../check.js";
@@ -13,7 +13,13 @@ import type { Receipt, StoreReply, StoreRequest } from "./store.js";
 type Argument = string | number;
 
 /** In the order of the codes in prelude.lua. */
-const reasons: readonly (Reason | undefined)[] = [undefined, "limit", "min-interval", "concurrency", "cost-exceeds-limit"];
+const reasons: readonly (Reason | undefined)[] = [
+  undefined,
+  "limit",
+  "min-interval",
+  "concurrency",
+  "cost-exceeds-limit",
+];
 const NUMBERS_PER_CHECK = 6;
 
 /** A request with the key of its id record, which depends on where the counters live. */
@@ -112,7 +118,10 @@ function verdictAt(numbers: readonly unknown[], at: number): Verdict {
 /** `calendar`: ask again with boundaries around `nowMs`. `foreign`: a counter's key holds something else. */
 export type Decoded = StoreReply | "calendar" | "foreign";
 
-export function decodeDecide(reply: readonly unknown[], batch: readonly Addressed[]): { nowMs: number; replies: Decoded[] } {
+export function decodeDecide(
+  reply: readonly unknown[],
+  batch: readonly Addressed[],
+): { nowMs: number; replies: Decoded[] } {
   const nowMs = Number(reply[0]);
   const replies: Decoded[] = [];
   let at = 1;

@@ -1,0 +1,37 @@
+/**
+ * `sluice`: the library's public entry. Names on this page are relied upon; everything else is free to change.
+ */
+export type { CheckMode, CheckResult, DecisionSummary, Degraded, Guarantee, Reason } from "./decision.js";
+export { NEVER_MS } from "./decision.js";
+export { type ErrorCode, type Mistake, SluiceError } from "./errors.js";
+export type { Lease } from "./limiter/lease.js";
+export {
+  type CheckOptions,
+  createLimiter,
+  type ExplainedRule,
+  type Explanation,
+  type Limiter,
+  type LimiterEvents,
+  type LimiterOptions,
+} from "./limiter/limiter.js";
+export type { Decision } from "./limiter/make-decision.js";
+export type {
+  AlgorithmName,
+  Attributes,
+  AttributeValue,
+  Candidate,
+  Duration,
+  FailurePolicy,
+  Match,
+  MatchValue,
+  Override,
+  RollingStorage,
+  Rule,
+  RuleDocument,
+  RuleMode,
+  Variant,
+} from "./rules/rule.js";
+export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
+export { parseRules, validateRules } from "./rules/validate-rules.js";
+export { type Clock, type MemoryStore, type MemoryStoreOptions, memoryStore } from "./store/memory-store.js";
+export type { Store } from "./store/store.js";

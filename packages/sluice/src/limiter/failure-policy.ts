@@ -1,0 +1,87 @@
+/**
+ * Answers a request whose store did not: by the failure policy of each of its rules.
+ *   allow  passes, uncounted (the default: losing a few counts beats refusing legitimate traffic)
+ *   deny   refuses with `store-unavailable`
+ *   local  counts in this process, at this instance's share of the limit
+ * All-or-nothing still holds: if one rule denies, nothing is charged locally.
+ */
+import { type Verdict, verdict } from "../algorithms/model.js";
+import { capacityOf, type Policy } from "../algorithms/policy.js";
+import type { Check } from "../check.js";
+import { type Degraded, NEVER_MS } from "../decision.js";
+import type { Store, StoreRequest } from "../store/store.js";
+
+/** What a refused client is told to wait: about how long it takes until a store that is back is noticed. */
+const RETRY_AFTER_OUTAGE_MS = 1_000;
+
+export interface FailureAnswer {
+  readonly verdicts: readonly Verdict[];
+  readonly degraded: Degraded;
+  readonly nowMs: number;
+}
+
+export class FailurePolicy {
+  readonly #local: Store;
+  readonly #share: number;
+  readonly #shared = new WeakMap<Policy, Policy>();
+
+  /** `share`: this instance's part of each limit, 0 < share <= 1. */
+  constructor(local: Store, share: number) {
+    this.#local = local;
+    this.#share = share;
+  }
+
+  async answer(request: StoreRequest): Promise<FailureAnswer> {
+    const { checks } = request;
+    const isLocal = (check: Check): boolean => check.plan.onStoreFailure === "local";
+    const verdicts = checks.map((check) => (isLocal(check) ? undefined : uncounted(check)));
+    const refused = checks.some(({ plan }, i) => plan.mode === "enforce" && verdicts[i]?.allowed === false);
+    const locals = checks.filter(isLocal).map((check) => this.#scaled(check));
+    const counted = await this.#local.decide({
+      ...request,
+      charge: request.charge && !refused,
+      checks: locals.map((check) => ({ ...check, live: this.#liveOf(check, checks, locals) })),
+    });
+    let next = 0;
+    const denied = verdicts.some((found) => found?.reason === "store-unavailable");
+    return {
+      verdicts: verdicts.map((found) => found ?? counted.verdicts[next++]!),
+      degraded: denied ? "deny" : locals.length > 0 ? "local" : "allow",
+      nowMs: counted.nowMs,
+    };
+  }
+
+  /** A candidate's live check has the same failure policy, so it stands in the same, shorter list. */
+  #liveOf(check: Check, all: readonly Check[], locals: readonly Check[]): number {
+    return check.live < 0 ? -1 : locals.findIndex(({ key }) => key === all[check.live]!.key);
+  }
+
+  #scaled(check: Check): Check {
+    const { policy } = check.plan;
+    let scaled = this.#shared.get(policy);
+    if (scaled === undefined) {
+      scaled = sharePolicy(policy, this.#share);
+      this.#shared.set(policy, scaled);
+    }
+    return { ...check, plan: { ...check.plan, policy: scaled } };
+  }
+}
+
+/** A part of a limit, at least 1: an instance that may admit nothing would be an outage of its own. */
+export function sharePolicy(policy: Policy, share: number): Policy {
+  const limit = Math.max(1, Math.floor(policy.limit * share));
+  if (!("capacity" in policy)) return { ...policy, limit };
+  const capacity = Math.max(1, Math.floor(policy.capacity * share));
+  // The rate shrinks with the share: the same amount over a longer time.
+  return { ...policy, limit, capacity, scaleMs: Math.ceil(policy.scaleMs / share) };
+}
+
+function uncounted({ plan, cost }: Check): Verdict {
+  const { limit } = plan.policy;
+  // A cost that no counter could hold is refused whatever the counter says.
+  if (cost > capacityOf(plan.policy)) return verdict(false, limit, NEVER_MS, 0, "cost-exceeds-limit");
+  if (plan.onStoreFailure === "deny" && plan.mode === "enforce") {
+    return verdict(false, 0, RETRY_AFTER_OUTAGE_MS, 0, "store-unavailable");
+  }
+  return verdict(true, limit, 0, 0, undefined);
+}

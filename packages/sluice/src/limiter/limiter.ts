@@ -1,0 +1,316 @@
+/**
+ * The limiter: attributes -> checks -> store -> decision. The whole story of a request is `#ask`.
+ *
+ * The life of a check, and the exit of each step:
+ *   1. the rule book turns attributes into checks     malformed input rejects with `invalid-request`
+ *   2. the store decides them, all or nothing         a store that fails leads to 3 instead; nothing is thrown
+ *   3. each rule's failure policy answers             the decision says `degraded`
+ *   4. the decision is made, listeners hear of it     a listener that throws is warned of, never felt
+ */
+import { EventEmitter } from "node:events";
+import type { Check } from "../check.js";
+import { SluiceError } from "../errors.js";
+import type { Attributes, Rule } from "../rules/rule.js";
+import { type Considered, compileRuleBook, type RuleBook } from "../rules/rule-book.js";
+import { parseRules } from "../rules/validate-rules.js";
+import { type Clock, MemoryStore } from "../store/memory-store.js";
+import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
+import { newLeaseId, nextEntryId } from "./entry-id.js";
+import { FailurePolicy } from "./failure-policy.js";
+import { Lease, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
+import { Decision, type Origin } from "./make-decision.js";
+
+export interface LimiterOptions {
+  rules: readonly Rule[];
+  /** Where counters live. Default: this process's memory. */
+  store?: Store;
+  /** The version of `rules`. Default 1; `setRules` counts on. */
+  rulesVersion?: number;
+  /** For tests (`sluice/testing`): where the memory store's time comes from. */
+  clock?: Clock;
+  /** How many instances share the limits: under `onStoreFailure: local` each admits its share. Default 1. */
+  instances?: number;
+}
+
+export interface CheckOptions {
+  /** Overrides the rules' own cost; 0 only looks. */
+  cost?: number;
+  /** The same id again within a minute returns the same decision and charges nothing. */
+  id?: string;
+}
+
+/** One considered rule with what is stored for it. */
+export interface ExplainedRule extends Considered {
+  readonly state?: Readonly<Record<string, number>>;
+  /** When the same request could pass this rule, if nothing else arrives. */
+  readonly nextAllowedAt?: string;
+}
+
+export interface Explanation {
+  readonly decision: Decision;
+  readonly rules: readonly ExplainedRule[];
+}
+
+/** `cause`: why the store did not answer. */
+export interface LimiterEvents {
+  decision: [decision: Decision, request: { attributes: Attributes; options: CheckOptions }];
+  degraded: [cause: unknown];
+  recovered: [];
+}
+
+const LONGEST_REQUEST_ID = 1_024;
+const NO_OPTIONS: CheckOptions = {};
+const NOTHING_TO_DECIDE: StoreReply = { nowMs: 0, verdicts: [], guarantee: "atomic" };
+
+/** A request under way. `sinceMs`: performance.now() before the store was asked; 0 where no lease can come of it. */
+interface Asked {
+  readonly request: StoreRequest;
+  readonly attributes: Attributes;
+  readonly options: CheckOptions;
+  readonly sinceMs: number;
+}
+
+export class Limiter {
+  readonly #store: Store;
+  readonly #local: MemoryStore;
+  readonly #failurePolicy: FailurePolicy;
+  readonly #events = new EventEmitter();
+  /** Decisions without an id are refunded once because this remembers them; those with an id, because the store does. */
+  readonly #refunded = new WeakSet<Origin>();
+  #book: RuleBook;
+  #degraded = false;
+  #closed = false;
+
+  constructor(options: LimiterOptions) {
+    if (options.clock !== undefined && options.store !== undefined) {
+      throw new SluiceError("invalid-setting", "clock: only the memory store takes one; leave out store or clock");
+    }
+    const instances = options.instances ?? 1;
+    if (!Number.isSafeInteger(instances) || instances < 1) {
+      throw new SluiceError(
+        "invalid-setting",
+        `instances: expected a whole number of at least 1, got ${String(instances)}`,
+      );
+    }
+    this.#book = compileRuleBook(parseRules(options.rules), options.rulesVersion ?? 1);
+    this.#store = options.store ?? new MemoryStore(options.clock === undefined ? {} : { clock: options.clock });
+    this.#local = new MemoryStore();
+    this.#failurePolicy = new FailurePolicy(this.#local, 1 / instances);
+  }
+
+  /** Rules in force. */
+  get rules(): readonly Rule[] {
+    return this.#book.rules;
+  }
+
+  get rulesVersion(): number {
+    return this.#book.version;
+  }
+
+  /** Decides and charges. Never throws for a refusal or a store outage. */
+  check(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
+    try {
+      const made = this.#ask(attributes, options, true);
+      return made instanceof Promise ? made : Promise.resolve(made);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** The decision that `check` would make now, without charging. */
+  async peek(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
+    return await this.#ask(attributes, options, false);
+  }
+
+  /** A peek that also tells which rules were considered, why each applies or not, and what is stored. */
+  async explain(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Promise<Explanation> {
+    const book = this.#book;
+    const decision = await this.peek(attributes, options);
+    const { checks, verdicts, nowMs } = Decision.originOf(decision);
+    const live = checks.filter(({ plan }) => plan.mode !== "candidate");
+    const states = await Promise.resolve(this.#store.inspect(live)).catch(() => []);
+    const rules = book.explain(attributes).map((considered): ExplainedRule => {
+      const at = live.findIndex(({ plan }) => plan.rule === considered.rule);
+      if (at < 0) return considered;
+      const { retryAfterMs } = verdicts[checks.indexOf(live[at]!)]!;
+      const nextAllowedAt = new Date(nowMs + retryAfterMs).toISOString();
+      return { ...considered, ...(states[at] && { state: states[at] }), nextAllowedAt };
+    });
+    return { decision, rules };
+  }
+
+  /** Gives back what a decision charged, once. By id it works from any instance, while the id is remembered. */
+  async refund(decision: Decision | string): Promise<boolean> {
+    this.#mustBeOpen();
+    if (typeof decision === "string") return await this.#refundById(decision);
+    const origin = Decision.originOf(decision);
+    return await this.#refundOnce(origin, origin.id);
+  }
+
+  async #refundById(id: string): Promise<boolean> {
+    const reply = await this.#store.recall(checkedId(id));
+    if (reply?.repeated === undefined) return false;
+    const { verdicts, nowMs } = reply;
+    return await this.#refundOnce({ ...reply.repeated, verdicts, nowMs, id, charger: "store" }, id);
+  }
+
+  async #refundOnce(origin: Origin, id: string | undefined): Promise<boolean> {
+    const checks = origin.checks.filter((_, i) => origin.verdicts[i]!.charged);
+    if (origin.charger === "nobody" || checks.length === 0 || this.#refunded.has(origin)) return false;
+    this.#refunded.add(origin);
+    const { entryId, nowMs: chargedAtMs } = origin;
+    const store = origin.charger === "store" ? this.#store : this.#local;
+    return await store.refund({ checks, entryId, chargedAtMs, id: origin.charger === "store" ? id : undefined });
+  }
+
+  /** Forgets what a rule has counted for a key. */
+  async reset(ruleId: string, attributes: Attributes): Promise<void> {
+    this.#mustBeOpen();
+    const keys = this.#book.keysOf(ruleId, attributes);
+    await this.#store.reset(keys);
+    this.#local.reset(keys);
+  }
+
+  /** Swaps the whole rule book. A document with mistakes throws and changes nothing. Counters live on where they can. */
+  setRules(rules: readonly Rule[], version: number = this.#book.version + 1): void {
+    this.#mustBeOpen();
+    this.#book = compileRuleBook(parseRules(rules), version);
+  }
+
+  /** Frees a lease by its id. False if it was not held any more. */
+  async release(leaseId: string): Promise<boolean> {
+    const { lease, local } = parseLeaseId(leaseId);
+    return await (local ? this.#local : this.#store).release(lease);
+  }
+
+  /** Holds a lease for another term: ms until it now ends, 0 if it was lost. */
+  async renew(leaseId: string): Promise<number> {
+    const { lease, local } = parseLeaseId(leaseId);
+    return await (local ? this.#local : this.#store).renew(lease);
+  }
+
+  on<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): this {
+    this.#events.on(event, listener);
+    return this;
+  }
+
+  off<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): this {
+    this.#events.off(event, listener);
+    return this;
+  }
+
+  /** Whether the store answers now. Waits no longer than the store's deadline, and never throws: checks work either way. */
+  async ready(): Promise<boolean> {
+    return !this.#closed && (await this.#store.ready());
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#local.close();
+    await this.#store.close();
+  }
+
+  #ask(attributes: Attributes, options: CheckOptions, charge: boolean): MaybePromise<Decision> {
+    this.#mustBeOpen();
+    const book = this.#book;
+    const checks = book.checks(attributes, options.cost);
+    const leases = checks.some(isConcurrency);
+    const request: StoreRequest = {
+      checks,
+      charge,
+      entryId: leases ? newLeaseId() : nextEntryId(),
+      id: options.id === undefined ? undefined : checkedId(options.id),
+      rulesVersion: book.version,
+    };
+    const asked: Asked = { request, attributes, options, sinceMs: leases ? performance.now() : 0 };
+    if (checks.length === 0) return this.#decided(asked, NOTHING_TO_DECIDE);
+    const reply = this.#store.decide(request);
+    if (!(reply instanceof Promise)) return this.#decided(asked, reply);
+    return reply.then(
+      (answered) => this.#recovered(asked, answered),
+      (error) => this.#answeredByPolicy(asked, error),
+    );
+  }
+
+  #decided(asked: Asked, reply: StoreReply): Decision {
+    const { request } = asked;
+    const { checks, entryId, rulesVersion } = reply.repeated ?? request;
+    const { verdicts, nowMs, guarantee } = reply;
+    const origin: Origin = { checks, verdicts, entryId, nowMs, id: request.id, charger: "store" };
+    const lease = this.#leaseOf(asked, origin);
+    return this.#told(asked, new Decision({ origin, guarantee, rulesVersion, lease, degraded: undefined }));
+  }
+
+  #recovered(asked: Asked, reply: StoreReply): Decision {
+    if (this.#degraded) {
+      this.#degraded = false;
+      this.#emit("recovered");
+    }
+    return this.#decided(asked, reply);
+  }
+
+  async #answeredByPolicy(asked: Asked, cause: unknown): Promise<Decision> {
+    if (cause instanceof SluiceError && cause.code === "closed") throw cause;
+    if (!this.#degraded) {
+      this.#degraded = true;
+      this.#emit("degraded", cause);
+    }
+    const { checks, entryId, id, rulesVersion } = asked.request;
+    const { verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked.request);
+    const origin: Origin = { checks, verdicts, entryId, nowMs, id, charger: degraded === "local" ? "local" : "nobody" };
+    const lease = this.#leaseOf(asked, origin);
+    return this.#told(asked, new Decision({ origin, guarantee: "atomic", rulesVersion, lease, degraded }));
+  }
+
+  #leaseOf(asked: Asked, { checks, verdicts, entryId, charger }: Origin): Lease | undefined {
+    if (asked.sinceMs === 0) return undefined;
+    const places = placesOf(checks.filter((_, i) => verdicts[i]!.charged));
+    if (places.length === 0) return undefined;
+    return new Lease({
+      id: spellLeaseId({ entryId, places }, charger === "local"),
+      expiresAfterMs: Math.min(...places.map(({ ttlMs }) => ttlMs)),
+      keeper: this,
+      sinceMs: asked.sinceMs,
+    });
+  }
+
+  #told(asked: Asked, decision: Decision): Decision {
+    if (this.#events.listenerCount("decision") > 0) {
+      this.#emit("decision", decision, { attributes: asked.attributes, options: asked.options });
+    }
+    return decision;
+  }
+
+  #emit<E extends keyof LimiterEvents>(event: E, ...args: LimiterEvents[E]): void {
+    try {
+      this.#events.emit(event, ...args);
+    } catch (error) {
+      process.emitWarning(`a listener of "${event}" threw: ${String(error)}`, "SluiceWarning");
+    }
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw new SluiceError("closed", "the limiter is closed");
+  }
+}
+
+function isConcurrency({ plan }: Check): boolean {
+  return plan.policy.stored === "concurrency";
+}
+
+function checkedId(id: unknown): string {
+  if (typeof id === "string" && id.length > 0 && id.length <= LONGEST_REQUEST_ID) return id;
+  throw new SluiceError(
+    "invalid-request",
+    `id: expected a string of 1 to ${LONGEST_REQUEST_ID} characters, got ${describe(id)}`,
+  );
+}
+
+function describe(value: unknown): string {
+  return typeof value === "string" ? `one of ${value.length}` : String(JSON.stringify(value));
+}
+
+/** `createLimiter({ rules, store })`; without a store, counters live in this process. */
+export function createLimiter(options: LimiterOptions): Limiter {
+  return new Limiter(options);
+}
