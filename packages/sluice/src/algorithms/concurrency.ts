@@ -34,6 +34,12 @@ function freeAtMs(state: ConcurrencyState, needed: number, nowMs: number): numbe
   return nowMs;
 }
 
+function placesIn(state: ConcurrencyState): number {
+  let places = 0;
+  for (const lease of state.leases.values()) places += lease.places;
+  return places;
+}
+
 function latestEnd(state: ConcurrencyState): number {
   let latestMs = 0;
   for (const lease of state.leases.values()) latestMs = Math.max(latestMs, lease.endsAtMs);
@@ -85,4 +91,6 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
     state.endsAtMs = latestEnd(state);
     return true;
   },
+
+  describe: (state: ConcurrencyState) => ({ count: placesIn(state), latestEndMs: latestEnd(state) }),
 };

@@ -72,4 +72,6 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
     // What was charged in a window that has ended was given back by its end.
     state.count = chargedAtMs >= startOf(policy, atMs) ? Math.max(0, count - cost) : count;
   },
+
+  describe: ({ count, lastMs }: FixedWindowState) => ({ count, lastMs }),
 };

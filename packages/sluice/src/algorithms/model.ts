@@ -46,6 +46,8 @@ export interface Model<P extends Policy, S extends State> {
   charge(state: S, policy: P, charge: Charge, verdict: Verdict): void;
   /** Gives back a charge, never beyond an empty counter. */
   refund(state: S, policy: P, refund: Refund): void;
+  /** What is stored, in numbers for people to read; inspect.lua uses the same words. */
+  describe(state: S): Record<string, number>;
 }
 
 /** In the order of the scripts' replies. */

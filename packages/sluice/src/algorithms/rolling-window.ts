@@ -98,4 +98,6 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
     }
     state.count -= taken;
   },
+
+  describe: (state: RollingWindowState) => ({ count: state.count, lastMs: newestOf(state) }),
 };

@@ -86,4 +86,6 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     state.lastMs = atMs;
     state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
   },
+
+  describe: ({ previous, current, lastMs }: SlidingCounterState) => ({ previous, current, lastMs }),
 };

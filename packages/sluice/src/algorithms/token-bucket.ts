@@ -59,4 +59,6 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
     const atMs = Math.max(nowMs, state.lastMs);
     set(state, policy, Math.max(0, deficitAt(state, policy, atMs) - cost * policy.scaleMs), atMs);
   },
+
+  describe: ({ deficit, scaleMs, lastMs }: BucketState) => ({ missing: scaleMs > 0 ? deficit / scaleMs : 0, lastMs }),
 };

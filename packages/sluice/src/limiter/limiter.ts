@@ -9,6 +9,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { Check } from "../check.js";
+import type { CheckResult } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import type { Attributes, Rule } from "../rules/rule.js";
 import { type Considered, compileRuleBook, type RuleBook } from "../rules/rule-book.js";
@@ -17,6 +18,7 @@ import { type Clock, MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { FailurePolicy } from "./failure-policy.js";
+import { joinChecks } from "./join-checks.js";
 import { Lease, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
 import { Decision, type Origin } from "./make-decision.js";
 
@@ -117,6 +119,22 @@ export class Limiter {
     }
   }
 
+  /**
+   * Decides several attribute sets, each at its own cost, as one request: all pass and are charged, or none is.
+   * `parts` of the answer holds the results of each set's checks, in order.
+   */
+  async checkAll(
+    parts: readonly { attributes: Attributes; cost?: number | undefined }[],
+    options: Pick<CheckOptions, "id"> = NO_OPTIONS,
+  ): Promise<{ decision: Decision; parts: readonly (readonly CheckResult[])[] }> {
+    this.#mustBeOpen();
+    const book = this.#book;
+    const { checks, places } = joinChecks(parts.map(({ attributes, cost }) => book.checks(attributes, cost)));
+    const attributes = parts[0]?.attributes ?? {};
+    const decision = await this.#askFor(checks, book.version, { attributes, options, charge: true });
+    return { decision, parts: places.map((indices) => indices.map((i) => decision.checks[i]!)) };
+  }
+
   /** The decision that `check` would make now, without charging. */
   async peek(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
     return await this.#ask(attributes, options, false);
@@ -213,14 +231,21 @@ export class Limiter {
   #ask(attributes: Attributes, options: CheckOptions, charge: boolean): MaybePromise<Decision> {
     this.#mustBeOpen();
     const book = this.#book;
-    const checks = book.checks(attributes, options.cost);
+    return this.#askFor(book.checks(attributes, options.cost), book.version, { attributes, options, charge });
+  }
+
+  #askFor(
+    checks: readonly Check[],
+    rulesVersion: number,
+    { attributes, options, charge }: { attributes: Attributes; options: CheckOptions; charge: boolean },
+  ): MaybePromise<Decision> {
     const leases = checks.some(isConcurrency);
     const request: StoreRequest = {
       checks,
       charge,
       entryId: leases ? newLeaseId() : nextEntryId(),
       id: options.id === undefined ? undefined : checkedId(options.id),
-      rulesVersion: book.version,
+      rulesVersion,
     };
     const asked: Asked = { request, attributes, options, sinceMs: leases ? performance.now() : 0 };
     if (checks.length === 0) return this.#decided(asked, NOTHING_TO_DECIDE);

@@ -28,8 +28,8 @@ export const bounds = {
   attributeNameLength: 128,
   descriptionLength: 1000,
   weight: 1_000_000,
-  /** A ring's header counts its slots in 24 bits. */
-  packedLimit: 16_777_215,
+  /** Entries of one packed ring; its header must be able to count them (`rolling-window-packed.lua`). */
+  packedLimit: 4_194_303,
 } as const;
 
 /** An object in the sense of JSON: neither null, a list, a Map nor a Date, whose fields would be passed over in silence. */

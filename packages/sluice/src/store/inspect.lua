@@ -1,13 +1,21 @@
---[[ inspect: what is stored for some keys, for people to read
+--[[ inspect: what is stored for some keys, for people to read; the models' `describe` uses the same words
   KEYS     counters
   ARGV     the letter of each key's stored form
   returns  one JSON object a key: the numbers of its state ]]
+local function bucket(state)
+  return { missing = state.scale > 0 and state.deficit / state.scale or 0, lastMs = state.last }
+end
+local describe = {
+  b = bucket,
+  g = bucket,
+  f = function(state) return { count = state.count, lastMs = state.last } end,
+  s = function(state) return { previous = state.previous, current = state.current, lastMs = state.last } end,
+  z = function(state, key) return { count = call('ZCARD', key), lastMs = state.newest } end,
+  p = function(state) return { count = state.count, lastMs = state.newest } end,
+  c = function(state, key) return { count = call('ZCARD', key), latestEndMs = state.latest } end,
+}
 local described = {}
 for k = 1, #KEYS do
-  local numbers = {}
-  for name, value in pairs(algorithm(ARGV[k]).load(KEYS[k])) do
-    if type(value) == 'number' then numbers[name] = value end
-  end
-  described[k] = cjson.encode(numbers)
+  described[k] = cjson.encode(describe[ARGV[k]](algorithm(ARGV[k]).load(KEYS[k]), KEYS[k]))
 end
 return described

@@ -163,8 +163,8 @@ export class MemoryStore implements Store {
 
   inspect(checks: readonly Check[]): Record<string, number>[] {
     return checks.map(({ plan, key }) => {
-      const state = this.#states.get(key) ?? models[plan.policy.stored].fresh();
-      return Object.fromEntries(Object.entries(state).filter(([, value]) => typeof value === "number"));
+      const model = models[plan.policy.stored];
+      return model.describe(this.#states.get(key) ?? model.fresh());
     });
   }
 
