@@ -1,7 +1,8 @@
 --[[ lease: release or renew the places of one lease
   KEYS     counters of the concurrency rules that hold a place
   ARGV     'release' or 'renew', lease id, then for each key: places, ttl_ms
-  returns  release: 1 if a place was still held, else 0
+  returns  now_ms, then
+           release: 1 if a place was still held, else 0
            renew: ms until the lease ends, or 0 if any place was lost meanwhile (then the others are given up too) ]]
 local renew, lease = ARGV[1] == 'renew', ARGV[2]
 
@@ -21,7 +22,7 @@ local function release()
   return freed
 end
 
-if not renew then return release() end
+if not renew then return { now, release() } end
 
 local shortest
 for k = 1, #KEYS do
@@ -29,7 +30,7 @@ for k = 1, #KEYS do
     local score = call('ZSCORE', KEYS[k], member(i))
     if not score or tonumber(score) <= now then
       release()
-      return 0
+      return { now, 0 }
     end
   end
 end
@@ -39,4 +40,4 @@ for k = 1, #KEYS do
   call('PEXPIREAT', KEYS[k], call('ZREVRANGE', KEYS[k], 0, 0, 'WITHSCORES')[2])
   shortest = min(shortest or ttl, ttl)
 end
-return shortest
+return { now, shortest }

@@ -124,7 +124,8 @@ export class RedisStore implements Store {
       const { plan, cost } = checks[i]!;
       args.push(records.length + i + 1, ...this.#policyArguments(plan.policy), cost, chargedAtMs, entryId);
     }
-    return (await this.#run("refund", keys, args)) === 1;
+    const [, given] = (await this.#run("refund", keys, args)) as number[];
+    return given === 1;
   }
 
   #policyArguments(policy: Policy): Argument[] {
@@ -142,7 +143,8 @@ export class RedisStore implements Store {
   async #runLease(step: "release" | "renew", { entryId, places }: LeaseRequest): Promise<number> {
     const keys = places.map(({ key }) => KEY_PREFIX + key);
     const args = [step, entryId, ...places.flatMap((held) => [held.places, held.ttlMs])];
-    return Number(await this.#run("lease", keys, args));
+    const [, answer] = (await this.#run("lease", keys, args)) as number[];
+    return answer!;
   }
 
   async inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {

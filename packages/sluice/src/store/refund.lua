@@ -2,7 +2,7 @@
   KEYS     the request-id record, if there is one; then the counters
   ARGV     1 if KEYS[1] is a record, else 0
            how many charges; each: position in KEYS, letter, the policy's numbers, cost, charged_at_ms, request id
-  returns  1 given back; 0 not (the record is gone, or says that it happened before) ]]
+  returns  now_ms; 1 given back, or 0 not (the record is gone, or says that it happened before) ]]
 local at = 3
 local function take()
   at = at + 1
@@ -11,7 +11,7 @@ end
 
 if ARGV[1] == '1' then
   local record = call('GET', KEYS[1])
-  if not record or string.sub(record, 1, 1) == 'R' then return 0 end
+  if not record or string.sub(record, 1, 1) == 'R' then return { now, 0 } end
   call('SET', KEYS[1], 'R' .. record, 'KEEPTTL')
 end
 
@@ -27,4 +27,4 @@ for _ = 1, tonumber(ARGV[2]) do
     body.save(key, state)
   end
 end
-return 1
+return { now, 1 }
