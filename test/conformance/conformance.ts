@@ -1,0 +1,59 @@
+/** Runs the table of schedules through a limiter on a given store. A new store passes this, or is not one. */
+import { describe, expect, test } from "vitest";
+import type { Decision, Limiter, Rule } from "../../packages/sluice/src/index.js";
+import { type Schedule, type Step, schedules } from "./schedules.js";
+
+export interface StoreUnderTest {
+  readonly name: string;
+  /** A limiter whose counters are those of no other schedule. */
+  limiter(rules: readonly Rule[]): Limiter;
+  /** Lets time pass for the store. */
+  wait(ms: number): Promise<void>;
+}
+
+export function conformance(store: StoreUnderTest): void {
+  describe(`${store.name}: the conformance table`, () => {
+    for (const [i, schedule] of schedules.entries()) {
+      test(schedule.name, () => run(schedule, i, store));
+    }
+  });
+}
+
+async function run(schedule: Schedule, index: number, store: StoreUnderTest): Promise<void> {
+  const limiter = store.limiter(schedule.rules);
+  const decisions: Decision[] = [];
+  // Request ids outlive a schedule on a shared server.
+  const ownId = (id: string): string => `${index}-${id}`;
+  try {
+    for (const [n, step] of schedule.steps.entries()) await take(step, n);
+  } finally {
+    await limiter.close();
+  }
+
+  async function take(step: Step, n: number): Promise<void> {
+    const at = `step ${n}: ${JSON.stringify(step).slice(0, 200)}`;
+    if ("check" in step) {
+      const options = { ...(step.cost !== undefined && { cost: step.cost }), ...(step.id && { id: ownId(step.id) }) };
+      const decision = await limiter.check(step.check, options);
+      decisions.push(decision);
+      expect(decision, at).toMatchObject(step.gives);
+      if (!decision.allowed) expect(decision.retryAfterMs, at).toBeGreaterThan(0);
+    } else if ("peek" in step) {
+      expect(await limiter.peek(step.peek, step.cost === undefined ? {} : { cost: step.cost }), at).toMatchObject(step.gives);
+    } else if ("wait" in step) {
+      await store.wait(step.wait);
+    } else if ("refund" in step) {
+      expect(await limiter.refund(decisions[step.refund]!), at).toBe(step.gives);
+    } else if ("refundId" in step) {
+      expect(await limiter.refund(ownId(step.refundId)), at).toBe(step.gives);
+    } else if ("release" in step) {
+      expect(await decisions[step.release]!.lease!.release(), at).toBe(step.gives);
+    } else if ("renew" in step) {
+      expect(await decisions[step.renew]!.lease!.renew(), at).toBe(step.gives);
+    } else if ("reset" in step) {
+      await limiter.reset(step.reset, step.attributes);
+    } else {
+      limiter.setRules(step.setRules);
+    }
+  }
+}

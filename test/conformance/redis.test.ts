@@ -1,0 +1,33 @@
+/** The table on a real Redis: through a URL, through ioredis and through node-redis. */
+import { Redis } from "ioredis";
+import { createClient } from "redis";
+import { createLimiter } from "sluice";
+import { redisStore } from "sluice/redis";
+import { afterAll, beforeEach } from "vitest";
+import { startRedis } from "../harness/redis-server.js";
+import { conformance } from "./conformance.js";
+
+const server = await startRedis();
+const ioredis = new Redis(server.url);
+const nodeRedis = await createClient({ url: server.url }).connect();
+const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+// The table's waits are tight against its windows, not against this machine: a stall must not look like an outage.
+const options = { deadlineMs: 5_000 };
+
+beforeEach(async () => {
+  await ioredis.flushall();
+});
+
+afterAll(async () => {
+  ioredis.disconnect();
+  nodeRedis.destroy();
+  await server.stop();
+});
+
+conformance({ name: "Redis by URL", limiter: (rules) => createLimiter({ store: redisStore(server.url, options), rules }), wait });
+conformance({ name: "Redis by ioredis", limiter: (rules) => createLimiter({ store: redisStore(ioredis, options), rules }), wait });
+conformance({
+  name: "Redis by node-redis",
+  limiter: (rules) => createLimiter({ store: redisStore(nodeRedis, options), rules }),
+  wait,
+});

@@ -1,0 +1,307 @@
+/**
+ * What every store must answer, as data: rules, then steps with what each must give. Steps that need time to pass wait for it
+ * in the store's own time; no expectation depends on how fast a store is.
+ */
+import type { Attributes, Rule } from "sluice";
+
+export type Step =
+  | { check: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
+  | { peek: Attributes; cost?: number; gives: Record<string, unknown> }
+  | { wait: number }
+  /** The n-th check of this schedule, from 0. */
+  | { refund: number; gives: boolean }
+  | { refundId: string; gives: boolean }
+  | { release: number; gives: boolean }
+  | { renew: number; gives: boolean }
+  | { reset: string; attributes: Attributes }
+  | { setRules: readonly Rule[] };
+
+export interface Schedule {
+  readonly name: string;
+  readonly rules: readonly Rule[];
+  readonly steps: readonly Step[];
+}
+
+const user = { user: "ann" };
+const passes = (remaining: number): Record<string, unknown> => ({ allowed: true, remaining, retryAfterMs: 0, violated: [] });
+const refuses = (reason = "limit"): Record<string, unknown> => ({ allowed: false, remaining: 0, reason });
+const times = (n: number, step: Step): Step[] => Array.from({ length: n }, () => step);
+
+/** The rate algorithms at three a year: nothing comes back while a test runs. */
+const threeAYear: Rule[] = [
+  { id: "r", key: ["user"], algorithm: "token-bucket", limit: 3, window: "365d" },
+  { id: "r", key: ["user"], algorithm: "gcra", limit: 3, window: "365d" },
+  { id: "r", key: ["user"], algorithm: "fixed-window", limit: 3, window: "365d" },
+  { id: "r", key: ["user"], algorithm: "sliding-counter", limit: 3, window: "365d" },
+  { id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: "365d" },
+  { id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: "365d", storage: "packed" },
+  { id: "r", key: ["user"], algorithm: "concurrency", limit: 3, ttl: "365d" },
+];
+
+const nameOf = (rule: Rule): string => ("storage" in rule && rule.storage ? `${rule.algorithm} (${rule.storage})` : rule.algorithm);
+const reasonOf = (rule: Rule): string => (rule.algorithm === "concurrency" ? "concurrency" : "limit");
+
+const perAlgorithm: Schedule[] = threeAYear.flatMap((rule): Schedule[] => [
+  {
+    name: `${nameOf(rule)}: three pass, the fourth is refused, another key is untouched`,
+    rules: [rule],
+    steps: [
+      { check: user, gives: { ...passes(2), rule: "r", limit: 3 } },
+      { check: user, gives: passes(1) },
+      { check: user, gives: passes(0) },
+      { check: user, gives: { ...refuses(reasonOf(rule)), violated: ["r"], rule: "r" } },
+      { check: { user: "bob" }, gives: passes(2) },
+      { check: {}, gives: { allowed: true, checks: [], violated: [] } },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: costs are weighed; what does not fit charges nothing; cost 0 only looks`,
+    rules: [rule],
+    steps: [
+      { check: user, cost: 2, gives: passes(1) },
+      { check: user, cost: 2, gives: { allowed: false, remaining: 1, reason: reasonOf(rule) } },
+      { check: user, cost: 0, gives: passes(1) },
+      { peek: user, gives: passes(1) },
+      { check: user, cost: 1, gives: passes(0) },
+      { check: user, cost: 0, gives: { allowed: true, remaining: 0 } },
+      { peek: user, gives: refuses(reasonOf(rule)) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: a cost above the limit is refused as such, with no wait that would help`,
+    rules: [rule],
+    steps: [
+      { check: user, cost: 4, gives: { allowed: false, remaining: 3, reason: "cost-exceeds-limit", retryAfterMs: 2 ** 31 - 1 } },
+      { check: user, cost: 3, gives: passes(0) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: a repeated request id gives the same decision and charges once; its refund gives back once`,
+    rules: [rule],
+    steps: [
+      { check: user, cost: 2, id: "one", gives: passes(1) },
+      { check: user, cost: 2, id: "one", gives: passes(1) },
+      { peek: user, cost: 0, gives: passes(1) },
+      { refundId: "one", gives: true },
+      { refundId: "one", gives: false },
+      { peek: user, cost: 0, gives: passes(3) },
+      { refundId: "never seen", gives: false },
+      { check: user, cost: 3, id: "two", gives: passes(0) },
+      { check: user, id: "three", gives: refuses(reasonOf(rule)) },
+      { check: user, id: "three", gives: refuses(reasonOf(rule)) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: a refund gives back what its decision charged, once, never above the limit`,
+    rules: [rule],
+    steps: [
+      { check: user, cost: 2, gives: passes(1) },
+      { check: user, cost: 1, gives: passes(0) },
+      { refund: 0, gives: true },
+      { refund: 0, gives: false },
+      { peek: user, cost: 0, gives: passes(2) },
+      { refund: 1, gives: true },
+      { peek: user, cost: 0, gives: passes(3) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: a reset forgets one key and no other`,
+    rules: [rule],
+    steps: [
+      ...times(3, { check: user, gives: { allowed: true } }),
+      ...times(3, { check: { user: "bob" }, gives: { allowed: true } }),
+      { reset: "r", attributes: user },
+      { check: user, gives: passes(2) },
+      { check: { user: "bob" }, gives: refuses(reasonOf(rule)) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: a raised limit helps at once, a lowered one holds at once, and no edit gives a fresh quota`,
+    rules: [rule],
+    steps: [
+      ...times(3, { check: user, gives: { allowed: true } }),
+      { setRules: [{ ...rule, limit: 5 }] },
+      { check: user, gives: passes(1) },
+      { setRules: [{ ...rule, limit: 2 }] },
+      { check: user, gives: refuses(reasonOf(rule)) },
+      { setRules: [{ ...rule, limit: 4 }] },
+      { check: user, gives: refuses(reasonOf(rule)) },
+    ],
+  },
+]);
+
+const short = "200ms";
+const inTime: Schedule[] = (
+  [
+    { id: "r", key: ["user"], algorithm: "token-bucket", limit: 2, window: short },
+    { id: "r", key: ["user"], algorithm: "gcra", limit: 2, window: short },
+    { id: "r", key: ["user"], algorithm: "rolling-window", limit: 2, window: short },
+    { id: "r", key: ["user"], algorithm: "rolling-window", limit: 2, window: short, storage: "packed" },
+    { id: "r", key: ["user"], algorithm: "concurrency", limit: 2, ttl: short },
+  ] satisfies Rule[]
+).map((rule: Rule) => ({
+  name: `${nameOf(rule)}: after its window the whole limit is back`,
+  rules: [rule],
+  steps: [
+    { check: user, cost: 2, gives: passes(0) },
+    { check: user, cost: 2, gives: refuses(reasonOf(rule)) },
+    { wait: 220 },
+    { check: user, cost: 2, gives: passes(0) },
+  ],
+}));
+
+const many: Schedule[] = [
+  {
+    name: "a request refused by one rule charges none of the others, whatever their algorithms",
+    rules: [
+      ...threeAYear.map((rule, i): Rule => ({ ...rule, id: `wide-${i}`, limit: 100 })),
+      { id: "tight", key: ["user"], algorithm: "fixed-window", limit: 1, window: "365d" },
+    ],
+    steps: [
+      { check: user, gives: { allowed: true, rule: "tight", remaining: 0 } },
+      ...times(3, { check: user, gives: { allowed: false, violated: ["tight"], rule: "tight" } }),
+      {
+        peek: user,
+        cost: 0,
+        gives: { checks: [...threeAYear.map((_, i) => ({ rule: `wide-${i}`, remaining: 99 })), { rule: "tight", remaining: 0 }] },
+      },
+    ],
+  },
+  {
+    name: "every refusing rule is named, and the one with the longest wait speaks",
+    rules: [
+      { id: "soon", key: ["user"], algorithm: "token-bucket", limit: 1, window: "1h" },
+      { id: "late", key: ["user"], algorithm: "token-bucket", limit: 1, window: "30d" },
+      { id: "open", key: [], algorithm: "token-bucket", limit: 100, window: "1h" },
+    ],
+    steps: [
+      { check: user, gives: { allowed: true } },
+      { check: user, gives: { allowed: false, violated: ["soon", "late"], rule: "late", limit: 1, reason: "limit" } },
+    ],
+  },
+  {
+    name: "a shadow rule decides and reports, but never refuses",
+    rules: [
+      { id: "live", key: ["user"], algorithm: "fixed-window", limit: 3, window: "365d" },
+      { id: "trial", key: ["user"], algorithm: "fixed-window", limit: 1, window: "365d", mode: "shadow" },
+    ],
+    steps: [
+      { check: user, gives: { allowed: true, checks: [{ rule: "live", remaining: 2 }, { rule: "trial", mode: "shadow", allowed: true }] } },
+      { check: user, gives: { allowed: true, rule: "live", violated: [], checks: [{ remaining: 1 }, { mode: "shadow", allowed: false, reason: "limit" }] } },
+    ],
+  },
+  {
+    name: "a candidate counts on its own, on the same traffic as its live rule, and never refuses",
+    rules: [{ id: "r", key: ["user"], algorithm: "fixed-window", limit: 1, window: "365d", candidate: { limit: 2 } }],
+    steps: [
+      { check: user, gives: { allowed: true, checks: [{ mode: "enforce", remaining: 0 }, { rule: "r", mode: "candidate", limit: 2, remaining: 1 }] } },
+      { check: user, gives: { allowed: false, violated: ["r"], checks: [{ allowed: false }, { mode: "candidate", allowed: true, remaining: 0 }] } },
+      { check: user, gives: { allowed: false, checks: [{ allowed: false }, { mode: "candidate", allowed: false, reason: "limit" }] } },
+    ],
+  },
+  {
+    name: "a candidate is not charged for a request that another rule refused",
+    rules: [
+      { id: "r", key: ["user"], algorithm: "fixed-window", limit: 5, window: "365d", candidate: { algorithm: "token-bucket", limit: 9 } },
+      { id: "other", key: ["user"], algorithm: "fixed-window", limit: 1, window: "365d" },
+    ],
+    steps: [
+      { check: user, gives: { allowed: true, checks: [{ remaining: 4 }, { mode: "candidate", remaining: 8 }, { remaining: 0 }] } },
+      { check: user, gives: { allowed: false, checks: [{ remaining: 4 }, { mode: "candidate", remaining: 8 }, { allowed: false }] } },
+    ],
+  },
+  {
+    name: "an override changes the numbers of the keys it matches",
+    rules: [
+      { id: "r", key: ["user"], algorithm: "token-bucket", limit: 1, window: "365d", overrides: [{ match: { user: "acme" }, limit: 3 }] },
+    ],
+    steps: [
+      { check: { user: "acme" }, gives: { limit: 3, ...passes(2) } },
+      { check: user, gives: { limit: 1, ...passes(0) } },
+    ],
+  },
+  {
+    name: "a minimum interval refuses what comes too soon, and says so",
+    rules: [{ id: "r", key: ["user"], algorithm: "rolling-window", limit: 10, window: "1h", minInterval: short }],
+    steps: [
+      { check: user, gives: passes(9) },
+      { check: user, gives: { allowed: false, reason: "min-interval", remaining: 9 } },
+      { wait: 220 },
+      { check: user, gives: passes(8) },
+    ],
+  },
+  {
+    name: "a lease holds its place until it is released; releasing twice is harmless",
+    rules: [{ id: "r", key: ["user"], algorithm: "concurrency", limit: 1, ttl: "1h" }],
+    steps: [
+      { check: user, gives: { allowed: true, lease: { expiresAfterMs: 3_600_000 } } },
+      { check: user, gives: refuses("concurrency") },
+      { release: 0, gives: true },
+      { release: 0, gives: false },
+      { check: user, gives: passes(0) },
+    ],
+  },
+  {
+    name: "a renewed lease outlives its first term; one that ended cannot be renewed",
+    rules: [{ id: "r", key: ["user"], algorithm: "concurrency", limit: 1, ttl: short }],
+    steps: [
+      { check: user, gives: { allowed: true } },
+      { wait: 120 },
+      { renew: 0, gives: true },
+      { wait: 120 },
+      { check: user, gives: refuses("concurrency") },
+      { wait: 120 },
+      { check: user, gives: { allowed: true } },
+      { renew: 0, gives: false },
+    ],
+  },
+  {
+    name: "a lease of several places frees them all",
+    rules: [{ id: "r", key: ["user"], algorithm: "concurrency", limit: 3, ttl: "1h" }],
+    steps: [
+      { check: user, cost: 3, gives: passes(0) },
+      { release: 0, gives: true },
+      { check: user, cost: 3, gives: passes(0) },
+    ],
+  },
+  {
+    name: "a window may be one millisecond, and a limit a million",
+    rules: [
+      { id: "tiny", key: ["user"], algorithm: "rolling-window", limit: 1, window: "1ms" },
+      { id: "huge", key: ["user"], algorithm: "token-bucket", limit: 1_000_000, window: "365d" },
+    ],
+    steps: [
+      { check: user, gives: { allowed: true } },
+      { wait: 3 },
+      { check: user, gives: { allowed: true } },
+      { wait: 3 },
+      { peek: user, cost: 0, gives: { checks: [{ remaining: 1 }, { remaining: 999_998 }] } },
+    ],
+  },
+  {
+    name: "calendar days are counted in their time zone",
+    rules: [
+      { id: "day", key: ["user"], algorithm: "fixed-window", limit: 2, window: "1d", align: "calendar", timezone: "Pacific/Auckland" },
+      { id: "month", key: ["user"], algorithm: "fixed-window", limit: 5, window: "month", align: "calendar", timezone: "America/New_York" },
+    ],
+    steps: [
+      { check: user, cost: 2, gives: passes(0) },
+      { check: user, gives: { ...refuses(), violated: ["day"], checks: [{ allowed: false }, { remaining: 3 }] } },
+    ],
+  },
+  ...[" ", ":", "{", "}", "{}", "a}b{c", "\u0000", "\r\n", "é", "🙂", "%7b", "x".repeat(10_240), "y".repeat(10_240)].map(
+    (strange): Schedule => ({
+      name: `the key ${JSON.stringify(strange.slice(0, 12))} is counted on its own`,
+      rules: [{ id: "r", key: ["user", "path"], algorithm: "rolling-window", limit: 1, window: "365d" }],
+      steps: [
+        { check: { user: strange, path: "p" }, gives: passes(0) },
+        { check: { user: strange, path: "p" }, gives: refuses() },
+        { check: { user: "p", path: strange }, gives: passes(0) },
+        { check: { user: `${strange}p`, path: "" }, gives: passes(0) },
+        { check: { user: strange.slice(1), path: `${strange.slice(0, 1)}p` }, gives: { allowed: true } },
+      ],
+    }),
+  ),
+];
+
+export const schedules: readonly Schedule[] = [...perAlgorithm, ...inTime, ...many];
