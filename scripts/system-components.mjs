@@ -24,6 +24,12 @@ export const components = {
     purpose: "decisions on a real Redis (7.0 or later; REDIS_SERVER_BIN names another binary)",
     find: () => process.env.REDIS_SERVER_BIN || onPath("redis-server"),
   },
+  postgresql: {
+    name: "postgres",
+    debianPackage: "postgresql",
+    purpose: "rules in a real PostgreSQL (13 or later; POSTGRES_BIN names another server binary)",
+    find: () => process.env.POSTGRES_BIN || newestPostgres() || onPath("postgres"),
+  },
   faketime: {
     name: "libfaketime",
     debianPackage: "faketime",
@@ -103,6 +109,14 @@ export function onPath(program) {
       return false;
     }
   });
+}
+
+/** Debian keeps one folder a version, off the PATH. */
+function newestPostgres() {
+  const folder = "/usr/lib/postgresql";
+  if (!existsSync(folder)) return undefined;
+  const versions = readdirSync(folder).sort((a, b) => Number(b) - Number(a));
+  return versions.map((version) => join(folder, version, "bin", "postgres")).find(existsSync);
 }
 
 /** Debian keeps libraries in a folder per architecture (/usr/lib/x86_64-linux-gnu); others directly in lib or lib64. */

@@ -1,0 +1,88 @@
+/**
+ * The contract of the repository: every version of the rules with its author and reason, what administrators did, and their
+ * tokens. Two databases, SQLite and PostgreSQL, one meaning; `test/configuration/repository.test.ts` runs on both.
+ *
+ * What a method has answered is on disk. A database that cannot be reached rejects with `database-unavailable`, and the next
+ * call tries again. Documents are text here: nothing in this room reads them.
+ */
+import type { RuleDiff } from "../rule-diff.js";
+
+/** What tells one version from another without reading the document. */
+export interface VersionMark {
+  readonly version: number;
+  readonly digest: string;
+  readonly createdAtMs: number;
+}
+
+export type ChangeKind = "starter" | "rule" | "document" | "rollback" | "promote";
+
+export interface VersionSummary extends VersionMark {
+  readonly author: string;
+  readonly message: string;
+  readonly kind: ChangeKind;
+  readonly diff: RuleDiff;
+}
+
+export interface StoredVersion extends VersionSummary {
+  readonly document: string;
+}
+
+export interface NewVersion {
+  /** The version that the change was made from; 0 for the first. */
+  readonly base: number;
+  readonly author: string;
+  readonly message: string;
+  readonly kind: ChangeKind;
+  readonly document: string;
+  readonly digest: string;
+  readonly diff: RuleDiff;
+}
+
+export interface AuditEntry {
+  readonly id: number;
+  readonly atMs: number;
+  readonly actor: string;
+  /** `rules.changed`, `key.reset`, `token.created`, `token.deleted`. */
+  readonly action: string;
+  readonly target: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export type NewAuditEntry = Omit<AuditEntry, "id" | "atMs">;
+
+export type Role = "viewer" | "editor" | "admin";
+
+export interface StoredToken {
+  readonly name: string;
+  readonly role: Role;
+  /** SHA-256 of the token, in hex. The token itself is never stored. */
+  readonly hash: string;
+  readonly createdAtMs: number;
+  readonly createdBy: string;
+}
+
+/** Newest first; `before`: a version or an audit id, exclusive. */
+export interface Page {
+  readonly before?: number | undefined;
+  readonly limit: number;
+}
+
+export interface RuleRepository {
+  /** The newest version; undefined in an empty database. */
+  head(): Promise<VersionMark | undefined>;
+  read(version: number): Promise<StoredVersion | undefined>;
+  versions(page: Page): Promise<VersionSummary[]>;
+  /** One transaction: the version and its audit entry. Undefined, and nothing written, if `base` is not the newest any more. */
+  commit(change: NewVersion): Promise<VersionMark | undefined>;
+
+  audit(page: Page): Promise<AuditEntry[]>;
+  record(entry: NewAuditEntry): Promise<void>;
+
+  tokens(): Promise<StoredToken[]>;
+  /** False if the name is taken. */
+  addToken(token: Omit<StoredToken, "createdAtMs">): Promise<boolean>;
+  /** False if there is none of that name. */
+  removeToken(name: string, by: string): Promise<boolean>;
+
+  close(): Promise<void>;
+}

@@ -1,0 +1,174 @@
+/**
+ * The repository in SQL, the same statements for both databases. Only this folder touches SQL.
+ * Nothing is opened before it is needed, so that a database that is down at the start is found when it comes back.
+ */
+import { ConfigurationError } from "../configuration-error.js";
+import type { RuleDiff } from "../rule-diff.js";
+import { migrate } from "./migrations.js";
+import type {
+  AuditEntry,
+  ChangeKind,
+  NewAuditEntry,
+  NewVersion,
+  Page,
+  Role,
+  RuleRepository,
+  StoredToken,
+  StoredVersion,
+  VersionMark,
+  VersionSummary,
+} from "./rule-repository.js";
+import type { Query, SqlDriver, SqlRow, SqlValue } from "./sql-driver.js";
+
+const MARK = "version, digest, created_at_ms";
+const SUMMARY = `${MARK}, author, message, kind, diff`;
+
+export class SqlRepository implements RuleRepository {
+  readonly #driver: SqlDriver;
+  #migrated: Promise<unknown> | undefined;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async head(): Promise<VersionMark | undefined> {
+    const [row] = await this.#query(`SELECT ${MARK} FROM sluice_versions ORDER BY version DESC LIMIT 1`);
+    return row && markOf(row);
+  }
+
+  async read(version: number): Promise<StoredVersion | undefined> {
+    const [row] = await this.#query(`SELECT ${SUMMARY}, document FROM sluice_versions WHERE version = $1`, [version]);
+    return row && { ...summaryOf(row), document: String(row.document) };
+  }
+
+  async versions({ before, limit }: Page): Promise<VersionSummary[]> {
+    const rows = await this.#query(
+      `SELECT ${SUMMARY} FROM sluice_versions WHERE version < $1 ORDER BY version DESC LIMIT $2`,
+      [before ?? Number.MAX_SAFE_INTEGER, limit],
+    );
+    return rows.map(summaryOf);
+  }
+
+  commit(change: NewVersion): Promise<VersionMark | undefined> {
+    const { base, author, message, kind, document, digest, diff } = change;
+    return this.#exclusively(async (query) => {
+      const [newest] = await query("SELECT max(version) AS version FROM sluice_versions");
+      if (Number(newest!.version ?? 0) !== base) return undefined;
+      const version = base + 1;
+      const createdAtMs = Date.now();
+      await query(
+        `INSERT INTO sluice_versions (${SUMMARY}, document) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING version`,
+        [version, digest, createdAtMs, author, message, kind, JSON.stringify(diff), document],
+      );
+      const { added, removed, changed } = diff;
+      const details = { version, message, kind, added, removed, changed };
+      await insertAudit(query, { actor: author, action: "rules.changed", target: `version ${version}`, details });
+      return { version, digest, createdAtMs };
+    });
+  }
+
+  async audit({ before, limit }: Page): Promise<AuditEntry[]> {
+    const rows = await this.#query(
+      "SELECT id, at_ms, actor, action, target, details FROM sluice_audit WHERE id < $1 ORDER BY id DESC LIMIT $2",
+      [before ?? Number.MAX_SAFE_INTEGER, limit],
+    );
+    return rows.map((row) => ({
+      id: Number(row.id),
+      atMs: Number(row.at_ms),
+      actor: String(row.actor),
+      action: String(row.action),
+      target: String(row.target),
+      details: JSON.parse(String(row.details)) as Record<string, unknown>,
+    }));
+  }
+
+  record(entry: NewAuditEntry): Promise<void> {
+    return this.#exclusively((query) => insertAudit(query, entry));
+  }
+
+  async tokens(): Promise<StoredToken[]> {
+    const rows = await this.#query(
+      "SELECT name, role, hash, created_at_ms, created_by FROM sluice_tokens ORDER BY name",
+    );
+    return rows.map((row) => ({
+      name: String(row.name),
+      role: String(row.role) as Role,
+      hash: String(row.hash),
+      createdAtMs: Number(row.created_at_ms),
+      createdBy: String(row.created_by),
+    }));
+  }
+
+  addToken({ name, role, hash, createdBy }: Omit<StoredToken, "createdAtMs">): Promise<boolean> {
+    return this.#exclusively(async (query) => {
+      const added = await query(
+        `INSERT INTO sluice_tokens (name, role, hash, created_at_ms, created_by) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (name) DO NOTHING RETURNING name`,
+        [name, role, hash, Date.now(), createdBy],
+      );
+      if (added.length === 0) return false;
+      await insertAudit(query, { actor: createdBy, action: "token.created", target: name, details: { role } });
+      return true;
+    });
+  }
+
+  removeToken(name: string, by: string): Promise<boolean> {
+    return this.#exclusively(async (query) => {
+      const removed = await query("DELETE FROM sluice_tokens WHERE name = $1 RETURNING name", [name]);
+      if (removed.length === 0) return false;
+      await insertAudit(query, { actor: by, action: "token.deleted", target: name, details: {} });
+      return true;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#driver.close();
+  }
+
+  #query(statement: string, parameters: readonly SqlValue[] = []): Promise<SqlRow[]> {
+    return this.#reachable(() => this.#driver.query(statement, parameters));
+  }
+
+  #exclusively<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    return this.#reachable(() => this.#driver.exclusively(work));
+  }
+
+  async #reachable<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      this.#migrated ??= migrate(this.#driver);
+      await this.#migrated.catch((error) => {
+        this.#migrated = undefined;
+        throw error;
+      });
+      return await ask();
+    } catch (error) {
+      const why = error instanceof Error ? error.message || error.name : String(error);
+      throw new ConfigurationError("database-unavailable", `${this.#driver.name}: ${why}`, { cause: error });
+    }
+  }
+}
+
+/** Numbered by hand: writers come one after the other, and neither database's own counter is spelled as the other's. */
+async function insertAudit(query: Query, { actor, action, target, details }: NewAuditEntry): Promise<void> {
+  await query(
+    `INSERT INTO sluice_audit (id, at_ms, actor, action, target, details)
+     SELECT coalesce(max(id), 0) + 1, CAST($1 AS BIGINT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS TEXT)
+     FROM sluice_audit RETURNING id`,
+    [Date.now(), actor, action, target, JSON.stringify(details)],
+  );
+}
+
+function markOf(row: SqlRow): VersionMark {
+  // PostgreSQL's driver gives a BIGINT as text.
+  return { version: Number(row.version), digest: String(row.digest), createdAtMs: Number(row.created_at_ms) };
+}
+
+function summaryOf(row: SqlRow): VersionSummary {
+  return {
+    ...markOf(row),
+    author: String(row.author),
+    message: String(row.message),
+    kind: String(row.kind) as ChangeKind,
+    diff: JSON.parse(String(row.diff)) as RuleDiff,
+  };
+}

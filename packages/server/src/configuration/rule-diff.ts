@@ -1,0 +1,140 @@
+/**
+ * What changed between two rule lists, by rule and field: stored with every version, shown by a dry run, sent with a 412.
+ * In: two validated lists. Out: changes in the order of the new list, removals last. Pure but for the pace.
+ */
+import type { Rule } from "sluice";
+import type { Pace } from "./pace.js";
+
+export interface FieldChange {
+  /** `limit`, `match.path`, `overrides[{"user":"acme"}].limit`. */
+  readonly path: string;
+  /** Absent: the field was not there. */
+  readonly from?: unknown;
+  readonly to?: unknown;
+}
+
+export interface RuleChange {
+  readonly rule: string;
+  readonly change: "added" | "removed" | "changed";
+  /** For `changed`: the first of them. */
+  readonly fields?: readonly FieldChange[];
+  /** How many more fields changed than are listed. */
+  readonly more?: number;
+}
+
+export interface RuleDiff {
+  readonly added: number;
+  readonly removed: number;
+  readonly changed: number;
+  /** Rules that both lists have stand in another order. */
+  readonly reordered: boolean;
+  /** The first of them; the counts above are complete. */
+  readonly changes: readonly RuleChange[];
+}
+
+/** A diff is stored with every version and read by people: it stays short, however large the change. */
+const MOST_CHANGES = 1_000;
+const MOST_FIELDS = 50;
+
+export async function diffRules(from: readonly Rule[], to: readonly Rule[], pace: Pace): Promise<RuleDiff> {
+  const before = new Map(from.map((rule) => [rule.id, rule]));
+  const after = new Set(to.map((rule) => rule.id));
+  const changes: RuleChange[] = [];
+  const counts = { added: 0, removed: 0, changed: 0 };
+  const note = (change: RuleChange): void => {
+    counts[change.change]++;
+    if (changes.length < MOST_CHANGES) changes.push(change);
+  };
+  for (const rule of to) {
+    if (pace.isDue()) await pace.rest();
+    const old = before.get(rule.id);
+    if (old === undefined) note({ rule: rule.id, change: "added" });
+    else if (old !== rule) {
+      const found = await diffFields(old, rule, pace);
+      if (found.count > 0) note(changedRule(rule.id, found));
+    }
+  }
+  for (const rule of from) if (!after.has(rule.id)) note({ rule: rule.id, change: "removed" });
+  const kept = from.filter(({ id }) => after.has(id));
+  const stayed = to.filter(({ id }) => before.has(id));
+  return { ...counts, reordered: kept.some(({ id }, i) => id !== stayed[i]!.id), changes };
+}
+
+export function isEmpty({ added, removed, changed, reordered }: RuleDiff): boolean {
+  return added + removed + changed === 0 && !reordered;
+}
+
+function changedRule(rule: string, { fields, count }: Found): RuleChange {
+  return { rule, change: "changed", fields, ...(count > fields.length && { more: count - fields.length }) };
+}
+
+interface Found {
+  readonly fields: FieldChange[];
+  count: number;
+}
+
+async function diffFields(from: Rule, to: Rule, pace: Pace): Promise<Found> {
+  const found: Found = { fields: [], count: 0 };
+  const { overrides: oldOverrides = [], ...old } = from;
+  const { overrides = [], ...rest } = to;
+  diffObjects(old, rest, "", found);
+  await diffOverrides(oldOverrides, overrides, { found, pace });
+  return found;
+}
+
+function add(found: Found, change: FieldChange): void {
+  found.count++;
+  if (found.fields.length < MOST_FIELDS) found.fields.push(change);
+}
+
+function diffObjects(from: object, to: object, path: string, found: Found): void {
+  const old = from as Record<string, unknown>;
+  const now = to as Record<string, unknown>;
+  for (const name of new Set([...Object.keys(old), ...Object.keys(now)])) {
+    const was = Object.hasOwn(old, name) ? old[name] : undefined;
+    const is = Object.hasOwn(now, name) ? now[name] : undefined;
+    const at = path === "" ? name : `${path}.${name}`;
+    if (isPlain(was) && isPlain(is)) diffObjects(was, is, at, found);
+    else if (spell(was) !== spell(is)) {
+      add(found, { path: at, ...(was !== undefined && { from: was }), ...(is !== undefined && { to: is }) });
+    }
+  }
+}
+
+type Overrides = NonNullable<Rule["overrides"]>;
+
+/** By what they match rather than by place: one inserted at the front does not change all behind it. */
+async function diffOverrides(from: Overrides, to: Overrides, { found, pace }: { found: Found; pace: Pace }) {
+  const before = new Map<string, Overrides[number]>();
+  for (const override of from) {
+    if (pace.isDue()) await pace.rest();
+    before.set(spell(override.match), override);
+  }
+  const seen = new Set<string>();
+  for (const override of to) {
+    if (pace.isDue()) await pace.rest();
+    const name = spell(override.match);
+    const old = before.get(name);
+    seen.add(name);
+    if (old === undefined) add(found, { path: `overrides[${name}]`, to: override });
+    else if (spell(old) !== spell(override)) diffObjects(old, override, `overrides[${name}]`, found);
+  }
+  for (const [name, override] of before)
+    if (!seen.has(name)) add(found, { path: `overrides[${name}]`, from: override });
+  const isMoved = from.length === to.length && from.some(({ match }, i) => spell(match) !== spell(to[i]!.match));
+  if (isMoved) add(found, { path: "overrides", from: "in another order", to: "reordered" });
+}
+
+function isPlain(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Fields in one order, so that equal values are equal text. */
+function spell(value: unknown): string {
+  if (isPlain(value)) {
+    const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+    return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${spell(field)}`).join(",")}}`;
+  }
+  if (Array.isArray(value)) return `[${value.map(spell).join(",")}]`;
+  return JSON.stringify(value) ?? "";
+}
