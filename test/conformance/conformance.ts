@@ -39,7 +39,9 @@ async function run(schedule: Schedule, index: number, store: StoreUnderTest): Pr
       expect(decision, at).toMatchObject(step.gives);
       if (!decision.allowed) expect(decision.retryAfterMs, at).toBeGreaterThan(0);
     } else if ("peek" in step) {
-      expect(await limiter.peek(step.peek, step.cost === undefined ? {} : { cost: step.cost }), at).toMatchObject(step.gives);
+      expect(await limiter.peek(step.peek, step.cost === undefined ? {} : { cost: step.cost }), at).toMatchObject(
+        step.gives,
+      );
     } else if ("wait" in step) {
       await store.wait(step.wait);
     } else if ("refund" in step) {

@@ -3,31 +3,43 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { createLimiter } from "sluice";
 import { redisStore } from "sluice/redis";
-import { afterAll, beforeEach } from "vitest";
+import { afterAll, beforeEach, describe } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
 import { startRedis } from "../harness/redis-server.js";
 import { conformance } from "./conformance.js";
 
-const server = await startRedis();
-const ioredis = new Redis(server.url);
-const nodeRedis = await createClient({ url: server.url }).connect();
-const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-// The table's waits are tight against its windows, not against this machine: a stall must not look like an outage.
-const options = { deadlineMs: 5_000 };
+describe.skipIf(whyMissing("redis"))("stores in Redis", async () => {
+  if (whyMissing("redis")) return;
+  const server = await startRedis();
+  const ioredis = new Redis(server.url);
+  const nodeRedis = await createClient({ url: server.url }).connect();
+  const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+  // The table's waits are tight against its windows, not against this machine: a stall must not look like an outage.
+  const options = { deadlineMs: 5_000 };
 
-beforeEach(async () => {
-  await ioredis.flushall();
-});
+  beforeEach(async () => {
+    await ioredis.flushall();
+  });
 
-afterAll(async () => {
-  ioredis.disconnect();
-  nodeRedis.destroy();
-  await server.stop();
-});
+  afterAll(async () => {
+    ioredis.disconnect();
+    nodeRedis.destroy();
+    await server.stop();
+  });
 
-conformance({ name: "Redis by URL", limiter: (rules) => createLimiter({ store: redisStore(server.url, options), rules }), wait });
-conformance({ name: "Redis by ioredis", limiter: (rules) => createLimiter({ store: redisStore(ioredis, options), rules }), wait });
-conformance({
-  name: "Redis by node-redis",
-  limiter: (rules) => createLimiter({ store: redisStore(nodeRedis, options), rules }),
-  wait,
+  conformance({
+    name: "Redis by URL",
+    limiter: (rules) => createLimiter({ store: redisStore(server.url, options), rules }),
+    wait,
+  });
+  conformance({
+    name: "Redis by ioredis",
+    limiter: (rules) => createLimiter({ store: redisStore(ioredis, options), rules }),
+    wait,
+  });
+  conformance({
+    name: "Redis by node-redis",
+    limiter: (rules) => createLimiter({ store: redisStore(nodeRedis, options), rules }),
+    wait,
+  });
 });

@@ -23,7 +23,12 @@ export interface Schedule {
 }
 
 const user = { user: "ann" };
-const passes = (remaining: number): Record<string, unknown> => ({ allowed: true, remaining, retryAfterMs: 0, violated: [] });
+const passes = (remaining: number): Record<string, unknown> => ({
+  allowed: true,
+  remaining,
+  retryAfterMs: 0,
+  violated: [],
+});
 const refuses = (reason = "limit"): Record<string, unknown> => ({ allowed: false, remaining: 0, reason });
 const times = (n: number, step: Step): Step[] => Array.from({ length: n }, () => step);
 
@@ -38,7 +43,8 @@ const threeAYear: Rule[] = [
   { id: "r", key: ["user"], algorithm: "concurrency", limit: 3, ttl: "365d" },
 ];
 
-const nameOf = (rule: Rule): string => ("storage" in rule && rule.storage ? `${rule.algorithm} (${rule.storage})` : rule.algorithm);
+const nameOf = (rule: Rule): string =>
+  "storage" in rule && rule.storage ? `${rule.algorithm} (${rule.storage})` : rule.algorithm;
 const reasonOf = (rule: Rule): string => (rule.algorithm === "concurrency" ? "concurrency" : "limit");
 
 const perAlgorithm: Schedule[] = threeAYear.flatMap((rule): Schedule[] => [
@@ -71,7 +77,11 @@ const perAlgorithm: Schedule[] = threeAYear.flatMap((rule): Schedule[] => [
     name: `${nameOf(rule)}: a cost above the limit is refused as such, with no wait that would help`,
     rules: [rule],
     steps: [
-      { check: user, cost: 4, gives: { allowed: false, remaining: 3, reason: "cost-exceeds-limit", retryAfterMs: 2 ** 31 - 1 } },
+      {
+        check: user,
+        cost: 4,
+        gives: { allowed: false, remaining: 3, reason: "cost-exceeds-limit", retryAfterMs: 2 ** 31 - 1 },
+      },
       { check: user, cost: 3, gives: passes(0) },
     ],
   },
@@ -163,7 +173,12 @@ const many: Schedule[] = [
       {
         peek: user,
         cost: 0,
-        gives: { checks: [...threeAYear.map((_, i) => ({ rule: `wide-${i}`, remaining: 99 })), { rule: "tight", remaining: 0 }] },
+        gives: {
+          checks: [
+            ...threeAYear.map((_, i) => ({ rule: `wide-${i}`, remaining: 99 })),
+            { rule: "tight", remaining: 0 },
+          ],
+        },
       },
     ],
   },
@@ -186,34 +201,90 @@ const many: Schedule[] = [
       { id: "trial", key: ["user"], algorithm: "fixed-window", limit: 1, window: "365d", mode: "shadow" },
     ],
     steps: [
-      { check: user, gives: { allowed: true, checks: [{ rule: "live", remaining: 2 }, { rule: "trial", mode: "shadow", allowed: true }] } },
-      { check: user, gives: { allowed: true, rule: "live", violated: [], checks: [{ remaining: 1 }, { mode: "shadow", allowed: false, reason: "limit" }] } },
+      {
+        check: user,
+        gives: {
+          allowed: true,
+          checks: [
+            { rule: "live", remaining: 2 },
+            { rule: "trial", mode: "shadow", allowed: true },
+          ],
+        },
+      },
+      {
+        check: user,
+        gives: {
+          allowed: true,
+          rule: "live",
+          violated: [],
+          checks: [{ remaining: 1 }, { mode: "shadow", allowed: false, reason: "limit" }],
+        },
+      },
     ],
   },
   {
     name: "a candidate counts on its own, on the same traffic as its live rule, and never refuses",
     rules: [{ id: "r", key: ["user"], algorithm: "fixed-window", limit: 1, window: "365d", candidate: { limit: 2 } }],
     steps: [
-      { check: user, gives: { allowed: true, checks: [{ mode: "enforce", remaining: 0 }, { rule: "r", mode: "candidate", limit: 2, remaining: 1 }] } },
-      { check: user, gives: { allowed: false, violated: ["r"], checks: [{ allowed: false }, { mode: "candidate", allowed: true, remaining: 0 }] } },
-      { check: user, gives: { allowed: false, checks: [{ allowed: false }, { mode: "candidate", allowed: false, reason: "limit" }] } },
+      {
+        check: user,
+        gives: {
+          allowed: true,
+          checks: [
+            { mode: "enforce", remaining: 0 },
+            { rule: "r", mode: "candidate", limit: 2, remaining: 1 },
+          ],
+        },
+      },
+      {
+        check: user,
+        gives: {
+          allowed: false,
+          violated: ["r"],
+          checks: [{ allowed: false }, { mode: "candidate", allowed: true, remaining: 0 }],
+        },
+      },
+      {
+        check: user,
+        gives: { allowed: false, checks: [{ allowed: false }, { mode: "candidate", allowed: false, reason: "limit" }] },
+      },
     ],
   },
   {
     name: "a candidate is not charged for a request that another rule refused",
     rules: [
-      { id: "r", key: ["user"], algorithm: "fixed-window", limit: 5, window: "365d", candidate: { algorithm: "token-bucket", limit: 9 } },
+      {
+        id: "r",
+        key: ["user"],
+        algorithm: "fixed-window",
+        limit: 5,
+        window: "365d",
+        candidate: { algorithm: "token-bucket", limit: 9 },
+      },
       { id: "other", key: ["user"], algorithm: "fixed-window", limit: 1, window: "365d" },
     ],
     steps: [
-      { check: user, gives: { allowed: true, checks: [{ remaining: 4 }, { mode: "candidate", remaining: 8 }, { remaining: 0 }] } },
-      { check: user, gives: { allowed: false, checks: [{ remaining: 4 }, { mode: "candidate", remaining: 8 }, { allowed: false }] } },
+      {
+        check: user,
+        gives: { allowed: true, checks: [{ remaining: 4 }, { mode: "candidate", remaining: 8 }, { remaining: 0 }] },
+      },
+      {
+        check: user,
+        gives: { allowed: false, checks: [{ remaining: 4 }, { mode: "candidate", remaining: 8 }, { allowed: false }] },
+      },
     ],
   },
   {
     name: "an override changes the numbers of the keys it matches",
     rules: [
-      { id: "r", key: ["user"], algorithm: "token-bucket", limit: 1, window: "365d", overrides: [{ match: { user: "acme" }, limit: 3 }] },
+      {
+        id: "r",
+        key: ["user"],
+        algorithm: "token-bucket",
+        limit: 1,
+        window: "365d",
+        overrides: [{ match: { user: "acme" }, limit: 3 }],
+      },
     ],
     steps: [
       { check: { user: "acme" }, gives: { limit: 3, ...passes(2) } },
@@ -281,15 +352,45 @@ const many: Schedule[] = [
   {
     name: "calendar days are counted in their time zone",
     rules: [
-      { id: "day", key: ["user"], algorithm: "fixed-window", limit: 2, window: "1d", align: "calendar", timezone: "Pacific/Auckland" },
-      { id: "month", key: ["user"], algorithm: "fixed-window", limit: 5, window: "month", align: "calendar", timezone: "America/New_York" },
+      {
+        id: "day",
+        key: ["user"],
+        algorithm: "fixed-window",
+        limit: 2,
+        window: "1d",
+        align: "calendar",
+        timezone: "Pacific/Auckland",
+      },
+      {
+        id: "month",
+        key: ["user"],
+        algorithm: "fixed-window",
+        limit: 5,
+        window: "month",
+        align: "calendar",
+        timezone: "America/New_York",
+      },
     ],
     steps: [
       { check: user, cost: 2, gives: passes(0) },
       { check: user, gives: { ...refuses(), violated: ["day"], checks: [{ allowed: false }, { remaining: 3 }] } },
     ],
   },
-  ...[" ", ":", "{", "}", "{}", "a}b{c", "\u0000", "\r\n", "é", "🙂", "%7b", "x".repeat(10_240), "y".repeat(10_240)].map(
+  ...[
+    " ",
+    ":",
+    "{",
+    "}",
+    "{}",
+    "a}b{c",
+    "\u0000",
+    "\r\n",
+    "é",
+    "🙂",
+    "%7b",
+    "x".repeat(10_240),
+    "y".repeat(10_240),
+  ].map(
     (strange): Schedule => ({
       name: `the key ${JSON.stringify(strange.slice(0, 12))} is counted on its own`,
       rules: [{ id: "r", key: ["user", "path"], algorithm: "rolling-window", limit: 1, window: "365d" }],

@@ -6,7 +6,10 @@ import fc from "fast-check";
 import type { Rule } from "sluice";
 
 const duration = fc.integer({ min: 1, max: 40 }).map((ms) => `${ms}ms`);
-const limit = fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 1, max: 8 }) }, { weight: 1, arbitrary: fc.integer({ min: 9, max: 60 }) });
+const limit = fc.oneof(
+  { weight: 4, arbitrary: fc.integer({ min: 1, max: 8 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 9, max: 60 }) },
+);
 
 /** The numbers of one algorithm, with its name. */
 export const numbers = fc.oneof(
@@ -17,7 +20,12 @@ export const numbers = fc.oneof(
     refill: fc.record({ amount: fc.integer({ min: 1, max: 7 }), every: duration }),
   }),
   fc.record({ algorithm: fc.constant("gcra" as const), limit, window: duration }),
-  fc.record({ algorithm: fc.constant("gcra" as const), limit, window: duration, burst: fc.integer({ min: 1, max: 8 }) }),
+  fc.record({
+    algorithm: fc.constant("gcra" as const),
+    limit,
+    window: duration,
+    burst: fc.integer({ min: 1, max: 8 }),
+  }),
   fc.record({ algorithm: fc.constant("fixed-window" as const), limit, window: duration }),
   fc.record({ algorithm: fc.constant("sliding-counter" as const), limit, window: duration }),
   fc.record({
@@ -49,7 +57,8 @@ export const ruleSet: fc.Arbitrary<Rule[]> = fc
   )
   .map((rules) =>
     rules.map(
-      ({ numbers, key, mode, candidate }, i) => ({ id: `r${i}`, key, mode, ...numbers, ...(candidate && { candidate }) }) as Rule,
+      ({ numbers, key, mode, candidate }, i) =>
+        ({ id: `r${i}`, key, mode, ...numbers, ...(candidate && { candidate }) }) as Rule,
     ),
   );
 

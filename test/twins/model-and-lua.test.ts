@@ -3,7 +3,7 @@
  * that the scripts report. Every verdict must be equal, number by number.
  */
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test as vitest } from "vitest";
 import type { Check } from "../../packages/sluice/src/check.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
 import { compileRuleBook } from "../../packages/sluice/src/rules/rule-book.js";
@@ -11,8 +11,11 @@ import { MemoryStore } from "../../packages/sluice/src/store/memory-store.js";
 import { redisConnection } from "../../packages/sluice/src/store/redis-connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis-store.js";
 import type { LeaseRequest, StoreReply, StoreRequest } from "../../packages/sluice/src/store/store.js";
+import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { ruleSet, type Step, step } from "./arbitrary-rules.js";
+
+const test = vitest.skipIf(whyMissing("redis"));
 
 let redis: RedisServer;
 let store: RedisStore;
@@ -20,6 +23,7 @@ let store: RedisStore;
 let lastNowMs = 0;
 
 beforeAll(async () => {
+  if (whyMissing("redis")) return;
   redis = await startRedis();
   const connection = redisConnection(redis.url);
   const send = connection.send.bind(connection);
@@ -124,11 +128,17 @@ function isConcurrency({ plan }: Check): boolean {
 }
 
 test("random rules and schedules get the same verdicts from the models and from Lua, over 200 000 decisions", async () => {
-  const seed = Number(process.env["SLUICE_TEST_SEED"] ?? Date.now() % 2 ** 31);
+  const seed = Number(process.env.SLUICE_TEST_SEED ?? Date.now() % 2 ** 31);
   console.log(`model-and-lua: seed ${seed} (SLUICE_TEST_SEED repeats it)`);
   const schedule = fc.array(step, { minLength: 700, maxLength: 1200, size: "max" });
   const property = fc.asyncProperty(ruleSet, schedule, replay);
-  await fc.assert(property, { seed, numRuns: 250, endOnFailure: false, interruptAfterTimeLimit: 150_000, markInterruptAsFailure: true });
+  await fc.assert(property, {
+    seed,
+    numRuns: 250,
+    endOnFailure: false,
+    interruptAfterTimeLimit: 150_000,
+    markInterruptAsFailure: true,
+  });
   console.log(`model-and-lua: ${decisions} decisions compared in ${runs} schedules`);
   expect(decisions).toBeGreaterThanOrEqual(200_000);
 }, 180_000);

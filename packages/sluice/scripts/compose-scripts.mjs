@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
+/** @param {string} path */
 const source = (path) => readFileSync(fileURLToPath(new URL(`../src/${path}`, import.meta.url)), "utf8");
 
 /** Must agree with `storedAs` in keys.ts; scripts.test.ts compares them. */
@@ -18,6 +19,7 @@ const letters = {
   concurrency: "c",
 };
 
+/** @param {string} lua */
 function stripped(lua) {
   return lua
     .replace(/--\[\[[\s\S]*?\]\]/g, "")
@@ -31,8 +33,13 @@ export function composeScripts() {
   const bodies = Object.entries(letters)
     .map(([stem, letter]) => `bodies.${letter} = function()\n${stripped(source(`algorithms/${stem}.lua`))}\nend`)
     .join("\n");
+  /** @param {string} name */
   const compose = (name, withBodies = true) =>
-    [stripped(source("store/prelude.lua")), ...(withBodies ? [bodies] : []), stripped(source(`store/${name}.lua`))].join("\n");
+    [
+      stripped(source("store/prelude.lua")),
+      ...(withBodies ? [bodies] : []),
+      stripped(source(`store/${name}.lua`)),
+    ].join("\n");
   const scripts = {
     decide: compose("decide"),
     refund: compose("refund"),

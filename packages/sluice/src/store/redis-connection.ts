@@ -53,11 +53,18 @@ function nextChange(client: RedisClient): Promise<void> {
   });
 }
 
-function ioredisConnection(client: IoredisLike, close: () => Promise<void>): RedisConnection {
+/** Remembers a client's last error. Without a listener, an error of a client would end the process. */
+function watchErrors(client: RedisClient): { lastError(): Error | undefined; stop(): void } {
   let lastError: Error | undefined;
-  client.on("error", (error) => {
+  const listener = (error?: Error): void => {
     lastError = error;
-  });
+  };
+  client.on("error", listener);
+  return { lastError: () => lastError, stop: () => client.off("error", listener) };
+}
+
+function ioredisConnection(client: IoredisLike): RedisConnection {
+  const errors = watchErrors(client);
   return {
     state() {
       if (client.status === "ready") return "ready";
@@ -65,24 +72,20 @@ function ioredisConnection(client: IoredisLike, close: () => Promise<void>): Red
     },
     changed: () => nextChange(client),
     send: (command, args) => client.call(command, ...args),
-    close,
-    lastError: () => lastError,
+    close: async () => errors.stop(),
+    lastError: errors.lastError,
   };
 }
 
 function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
-  let lastError: Error | undefined;
-  client.on("error", (error) => {
-    lastError = error;
-  });
+  const errors = watchErrors(client);
   return {
-    // node-redis does not tell a first connection from a lost one; while it is open but not ready, nothing is worth waiting for
-    // that the deadline does not bound anyway.
+    // node-redis does not tell a first connection from a lost one; while it is open, the deadline bounds the wait.
     state: () => (client.isReady ? "ready" : client.isOpen ? "connecting" : "down"),
     changed: () => nextChange(client),
     send: (command, args) => client.sendCommand([command, ...args.map(String)]),
-    close: async () => {},
-    lastError: () => lastError,
+    close: async () => errors.stop(),
+    lastError: errors.lastError,
   };
 }
 
@@ -97,7 +100,7 @@ function connect(url: string): RedisConnection {
     retryStrategy: (attempt) => Math.min(25 * 2 ** attempt, 500),
     keepAlive: 5_000,
   });
-  return ioredisConnection(client as unknown as IoredisLike, async () => client.disconnect());
+  return { ...ioredisConnection(client), close: async () => client.disconnect() };
 }
 
 /** Takes a URL, an ioredis client or a node-redis client. A client that was handed in stays its owner's to close. */
@@ -112,7 +115,7 @@ export function redisConnection(target: string | RedisClient): RedisConnection {
     return connect(target);
   }
   if (typeof target === "object" && target !== null) {
-    if ("call" in target && "status" in target) return ioredisConnection(target, async () => {});
+    if ("call" in target && "status" in target) return ioredisConnection(target);
     if ("sendCommand" in target && "isReady" in target) return nodeRedisConnection(target);
   }
   throw new SluiceError("invalid-setting", "store: expected a Redis URL, an ioredis client or a node-redis client");

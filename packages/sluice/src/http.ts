@@ -1,0 +1,11 @@
+/**
+ * `sluice/http`: how decisions look in HTTP, and whom they are about; for servers that no adapter fits.
+ *
+ *   const { status, headers, body } = answerOf(await limiter.check({ ip: addressOf({ peer, forwarded }) }));
+ */
+export { type Answer, type AnswerOptions, answerOf } from "./http/answer.js";
+export { type ClientAddressOptions, clientAddresses, type Hops, UNKNOWN_ADDRESS } from "./http/client-address.js";
+export { PROBLEM_CONTENT_TYPE, type Problem, problemOf } from "./http/problem.js";
+export type { HeaderFormat, HeadersOption, LegacyReset } from "./http/rate-limit-fields.js";
+export { requestPath } from "./http/request-path.js";
+export type { TrustedProxies } from "./http/trusted-proxies.js";

@@ -1,0 +1,60 @@
+/**
+ * What HTTP says of a decision: status, fields and body, for middlewares, forward-auth and the proxy alike.
+ * In: a decision. Out: an answer that any server can send. Pure: nothing is sent here.
+ */
+import type { Decision } from "../limiter/make-decision.js";
+import { PROBLEM_CONTENT_TYPE, type Problem, problemOf, refusalStatus } from "./problem.js";
+import {
+  type Field,
+  type HeadersOption,
+  type LegacyReset,
+  rateLimitFields,
+  retryAfterSeconds,
+} from "./rate-limit-fields.js";
+
+export interface AnswerOptions {
+  /** Which rate limit fields to send. Default `draft-11`. `Retry-After` belongs to a refusal and is always sent. */
+  headers?: HeadersOption;
+  /** What `X-RateLimit-Reset` counts. Default `epoch`. */
+  legacyReset?: LegacyReset;
+}
+
+export interface Answer {
+  /** 200 where the request passed; else 429, or 503 for a store outage under `deny`. */
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Only of a refusal. */
+  readonly body?: Problem;
+}
+
+/** A refusal as it goes over the wire. */
+export interface Refusal {
+  readonly status: number;
+  /** `Retry-After` and `Content-Type`; the rate limit fields come on top. */
+  readonly fields: readonly Field[];
+  readonly body: string;
+}
+
+export function answerOf(decision: Decision, options: AnswerOptions = {}): Answer {
+  const fields = rateLimitFields(options.headers, options.legacyReset)([decision]);
+  if (decision.allowed) return { status: 200, headers: Object.fromEntries(fields) };
+  return {
+    status: refusalStatus(decision),
+    headers: Object.fromEntries([...fields, ...refusalFields(decision)]),
+    body: problemOf(decision),
+  };
+}
+
+export function refusalOf(decision: Decision): Refusal {
+  return {
+    status: refusalStatus(decision),
+    fields: refusalFields(decision),
+    body: JSON.stringify(problemOf(decision)),
+  };
+}
+
+function refusalFields(decision: Decision): Field[] {
+  const type: Field = ["Content-Type", PROBLEM_CONTENT_TYPE];
+  const seconds = retryAfterSeconds(decision);
+  return seconds === undefined ? [type] : [["Retry-After", String(seconds)], type];
+}

@@ -1,0 +1,77 @@
+/**
+ * The body of a refusal: application/problem+json (RFC 9457) with the problem types of the RateLimit draft. Pure.
+ */
+
+import { Decision } from "../limiter/make-decision.js";
+import { formatDuration } from "../rules/duration.js";
+import { retryAfterSeconds, windowMsOf } from "./rate-limit-fields.js";
+
+export const PROBLEM_CONTENT_TYPE = "application/problem+json";
+
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly "violated-policies": readonly string[];
+  /** `NEVER_MS` where no wait helps. */
+  readonly retryAfterMs: number;
+}
+
+const kinds = {
+  quota: {
+    type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+    title: "Request cannot be satisfied as assigned quota has been exceeded",
+    status: 429,
+  },
+  // An outage of ours is no fault of the client's: 429 would make well-behaved clients slow down for good.
+  outage: {
+    type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+    title: "Request cannot be satisfied due to temporary server capacity constraints",
+    status: 503,
+  },
+} as const;
+
+/** The status of a refusal. */
+export function refusalStatus(decision: Decision): number {
+  return kindOf(decision).status;
+}
+
+export function problemOf(decision: Decision): Problem {
+  return {
+    ...kindOf(decision),
+    detail: detailOf(decision),
+    "violated-policies": decision.violated,
+    retryAfterMs: decision.retryAfterMs,
+  };
+}
+
+function kindOf(decision: Decision): (typeof kinds)[keyof typeof kinds] {
+  return decision.reason === "store-unavailable" ? kinds.outage : kinds.quota;
+}
+
+function detailOf(decision: Decision): string {
+  const seconds = retryAfterSeconds(decision);
+  const again = seconds === undefined ? "No wait helps." : `Try again in ${seconds} s.`;
+  const { rule, limit } = decision;
+  switch (decision.reason) {
+    case "min-interval":
+      return `Requests under "${rule}" follow each other too closely. ${again}`;
+    case "concurrency":
+      return `All ${limit} places of "${rule}" are taken. ${again}`;
+    case "load":
+      return `The server is shedding load under "${rule}". ${again}`;
+    case "cost-exceeds-limit":
+      return `The request costs more than "${rule}" ever allows at once. ${again}`;
+    case "store-unavailable":
+      return `The quota of "${rule}" cannot be checked at the moment. ${again}`;
+    default:
+      return `The quota of "${rule}" (${limit}${perWindow(decision)}) is used up. ${again}`;
+  }
+}
+
+function perWindow(decision: Decision): string {
+  const plan = Decision.originOf(decision).checks.find((check) => check.plan.rule === decision.rule)?.plan;
+  const windowMs = plan === undefined ? undefined : windowMsOf(plan.policy);
+  return windowMs === undefined ? "" : ` per ${formatDuration(Math.ceil(windowMs))}`;
+}

@@ -1,0 +1,178 @@
+import { expect, test, vi } from "vitest";
+import type { Rule } from "../rules/rule.js";
+import { virtualClock } from "../testing.js";
+import { createLimiter } from "./limiter.js";
+
+const rule: Rule = { id: "r", key: ["user"], algorithm: "token-bucket", limit: 10, window: "1m" };
+
+test("a decision's JSON is the contract's, in its order", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...rule, limit: 1 }] });
+  await limiter.check({ user: "ann" });
+  expect(JSON.stringify(await limiter.check({ user: "ann" }))).toBe(
+    '{"allowed":false,"rule":"r","limit":1,"remaining":0,"retryAfterMs":60000,"resetAfterMs":60000,"reason":"limit","violated":["r"],' +
+      '"rulesVersion":1,"guarantee":"atomic","checks":[{"rule":"r","mode":"enforce","allowed":false,"limit":1,"remaining":0,' +
+      '"retryAfterMs":60000,"resetAfterMs":60000,"reason":"limit"}]}',
+  );
+});
+
+test("with no rule matched the request passes, and no rule speaks", async () => {
+  const decision = await createLimiter({ rules: [] }).check({ user: "ann" });
+  expect(decision).toMatchObject({ allowed: true, violated: [], checks: [], retryAfterMs: 0 });
+  expect("rule" in decision).toBe(false);
+});
+
+test.each([
+  [Number.NaN, "cost: expected a whole number of at least 0, got NaN"],
+  [Number.POSITIVE_INFINITY, "cost: expected a whole number of at least 0, got Infinity"],
+  [-1, "cost: expected a whole number of at least 0, got -1"],
+  [0.5, "cost: expected a whole number of at least 0, got 0.5"],
+  ["3" as unknown as number, 'cost: expected a whole number of at least 0, got "3"'],
+])("a cost of %s is refused with a clear error, and charges nothing", async (cost, message) => {
+  const limiter = createLimiter({ rules: [rule] });
+  await expect(limiter.check({ user: "ann" }, { cost })).rejects.toMatchObject({ code: "invalid-request", message });
+  expect((await limiter.peek({ user: "ann" }, { cost: 0 })).remaining).toBe(10);
+});
+
+test.each([
+  [{ user: { name: "ann" } }, /^attributes\.user: expected/],
+  [{ user: Number.NaN }, /^attributes\.user: expected/],
+  [null, /^attributes: expected an object/],
+])("attributes that are not values are refused: %j", async (attributes, message) => {
+  const limiter = createLimiter({ rules: [rule] });
+  const error = await limiter.check(attributes as never).catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ code: "invalid-request" });
+  expect(String((error as Error).message)).toMatch(message);
+});
+
+test("a request id must be a string of a bounded length", async () => {
+  const limiter = createLimiter({ rules: [rule] });
+  for (const id of ["", "x".repeat(2_000), 7 as unknown as string]) {
+    await expect(limiter.check({ user: "ann" }, { id })).rejects.toMatchObject({ code: "invalid-request" });
+  }
+});
+
+test("bad rules throw with every mistake, and leave the rules in force", () => {
+  const limiter = createLimiter({ rules: [rule] });
+  const bad = [
+    { ...rule, limit: 0 },
+    { ...rule, id: "Bad Id" },
+  ] as Rule[];
+  expect(() => limiter.setRules(bad)).toThrow(/rules\[0\]\.limit:[\s\S]*rules\[1\]\.id:/);
+  expect(limiter.rules).toEqual([rule]);
+  expect(limiter.rulesVersion).toBe(1);
+});
+
+test("a listener that throws is warned of, never felt", async () => {
+  const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  const limiter = createLimiter({ rules: [rule] });
+  limiter.on("decision", () => {
+    throw new Error("listener");
+  });
+  expect((await limiter.check({ user: "ann" })).allowed).toBe(true);
+  expect(warn).toHaveBeenCalledOnce();
+  warn.mockRestore();
+});
+
+test("`await using` releases a lease at the end of the block", async () => {
+  const limiter = createLimiter({ rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 1 }] });
+  {
+    const decision = await limiter.check({});
+    await using lease = decision.lease!;
+    expect(lease.id).toBeTruthy();
+    expect((await limiter.check({})).allowed).toBe(false);
+  }
+  expect((await limiter.check({})).allowed).toBe(true);
+});
+
+test("a lease that ends without renewal signals its loss; one that is released does not", async () => {
+  const limiter = createLimiter({ rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 2, ttl: "40ms" }] });
+  const [lost, kept] = [(await limiter.check({})).lease!, (await limiter.check({})).lease!];
+  const { signal } = lost;
+  const untouched = kept.signal;
+  await kept.release();
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  expect(String(signal.reason)).toContain("the lease was lost");
+  expect(await lost.renew()).toBe(false);
+  expect(untouched.aborted).toBe(false);
+});
+
+test("a renewed lease is not signalled as lost at its first end", async () => {
+  const limiter = createLimiter({ rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 1, ttl: "150ms" }] });
+  const lease = (await limiter.check({})).lease!;
+  const { signal } = lease;
+  for (let i = 0; i < 4; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(await lease.renew()).toBe(true);
+  }
+  expect(signal.aborted).toBe(false);
+  expect(await lease.release()).toBe(true);
+});
+
+test.each([
+  "",
+  "x",
+  "a.s.",
+  `a.s.${Buffer.from('[["{x}:r:z",1,1]]').toString("base64url")}`,
+  `a.s.${Buffer.from('[["foreign",1,1]]').toString("base64url")}`,
+])("a forged lease id is refused, and reaches no key: %j", async (id) => {
+  const limiter = createLimiter({ rules: [rule] });
+  await expect(limiter.release(id)).rejects.toMatchObject({ code: "invalid-request" });
+});
+
+test("several attribute sets are one decision: all pass and are charged, or none is", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...rule, limit: 3 }] });
+  const { decision, parts } = await limiter.checkAll([
+    { attributes: { user: "ann" }, cost: 2 },
+    { attributes: { user: "bob" } },
+    { attributes: {} },
+  ]);
+  expect(decision.allowed).toBe(true);
+  expect(parts.map((results) => results.map(({ remaining }) => remaining))).toEqual([[1], [2], []]);
+  const refused = await limiter.checkAll([{ attributes: { user: "bob" } }, { attributes: { user: "ann" }, cost: 2 }]);
+  expect(refused.decision.allowed).toBe(false);
+  expect((await limiter.peek({ user: "bob" }, { cost: 0 })).remaining).toBe(2);
+});
+
+test("two sets that lead to one counter are weighed together", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...rule, limit: 3 }] });
+  const twice = [
+    { attributes: { user: "ann" }, cost: 2 },
+    { attributes: { user: "ann" }, cost: 2 },
+  ];
+  expect((await limiter.checkAll(twice)).decision).toMatchObject({ allowed: false, reason: "cost-exceeds-limit" });
+  expect((await limiter.checkAll(twice.map((part) => ({ ...part, cost: 1 })))).decision).toMatchObject({
+    allowed: true,
+    remaining: 1,
+  });
+});
+
+test("explain tells which rules applied and why, what is stored, and when the request could pass", async () => {
+  const limiter = createLimiter({
+    clock: virtualClock(Date.UTC(2026, 0, 1)),
+    rules: [
+      { ...rule, limit: 1 },
+      { ...rule, id: "pro", match: { tier: "pro" } },
+    ],
+  });
+  await limiter.check({ user: "ann", tier: "free" });
+  const { decision, rules } = await limiter.explain({ user: "ann", tier: "free" });
+  expect(decision.allowed).toBe(false);
+  expect(rules).toMatchObject([
+    { rule: "r", matched: true, state: { missing: 1 }, nextAllowedAt: "2026-01-01T00:01:00.000Z" },
+    { rule: "pro", matched: false, why: expect.stringContaining("tier") },
+  ]);
+});
+
+test("a wrong field in a rule literal does not compile", () => {
+  const rules: Rule[] = [
+    // @ts-expect-error: a token bucket has no minimum interval.
+    { id: "r", key: [], algorithm: "token-bucket", limit: 1, window: "1s", minInterval: "1ms" },
+    // @ts-expect-error: the field is spelled window.
+    { id: "r", key: [], algorithm: "fixed-window", limit: 1, windw: "1s" },
+    // @ts-expect-error: there is no such algorithm.
+    { id: "r", key: [], algorithm: "leaky-bucket", limit: 1, window: "1s" },
+    // @ts-expect-error: a fixed window needs its window.
+    { id: "r", key: [], algorithm: "fixed-window", limit: 1 },
+  ];
+  expect(rules).toHaveLength(4);
+});

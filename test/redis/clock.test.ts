@@ -1,0 +1,73 @@
+/** A server whose clock steps, for real: a Redis under libfaketime. */
+import { createLimiter, type Limiter, type Rule } from "sluice";
+import { redisStore } from "sluice/redis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { type RedisServer, startRedis } from "../harness/redis-server.js";
+
+const rules: Rule[] = [
+  { id: "token-bucket", algorithm: "token-bucket", limit: 3, window: "1h" },
+  { id: "gcra", algorithm: "gcra", limit: 3, window: "1h" },
+  { id: "fixed-window", algorithm: "fixed-window", limit: 3, window: "1h" },
+  { id: "sliding-counter", algorithm: "sliding-counter", limit: 3, window: "1h" },
+  { id: "sorted-set", algorithm: "rolling-window", limit: 3, window: "1h" },
+  { id: "packed", algorithm: "rolling-window", limit: 3, window: "1h", storage: "packed" },
+].map((rule) => ({ ...rule, key: ["user"], match: { only: rule.id } }) as Rule);
+
+describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", () => {
+  let redis: RedisServer;
+  let limiter: Limiter;
+
+  beforeAll(async () => {
+    redis = await startRedis({ faketime: true });
+    limiter = createLimiter({ store: redisStore(redis.url, { deadlineMs: 5_000 }), rules });
+  });
+  afterAll(async () => {
+    await limiter?.close();
+    await redis?.stop();
+  });
+
+  test.each(rules)("$id: time that is lived twice frees quota once", async ({ id }) => {
+    const request = { only: id, user: "ann" };
+    await redis.stepClock!(0);
+    for (let i = 0; i < 3; i++) expect((await limiter.check(request)).allowed).toBe(true);
+    expect((await limiter.check(request)).allowed).toBe(false);
+    // Two hours on, the limit is back, and is used up again.
+    await redis.stepClock!(2 * 3_600);
+    for (let i = 0; i < 3; i++) expect((await limiter.check(request)).allowed).toBe(true);
+    expect((await limiter.check(request)).allowed).toBe(false);
+    // The clock steps back, and lives the same hours once more: they were paid out already.
+    for (const back of [3_600, 0, 1_800, 2 * 3_600 - 60]) {
+      await redis.stepClock!(back);
+      const decision = await limiter.check(request);
+      expect(decision).toMatchObject({ allowed: false, remaining: 0 });
+      expect(decision.degraded).toBeUndefined();
+      expect(decision.retryAfterMs).toBeGreaterThan(0);
+    }
+    await redis.stepClock!(6 * 3_600);
+    expect(await limiter.check(request)).toMatchObject({ allowed: true });
+  });
+
+  test("a caller's clock is not asked: a calendar window follows the server's", async () => {
+    limiter.setRules([
+      {
+        id: "daily",
+        key: ["user"],
+        algorithm: "fixed-window",
+        limit: 1,
+        window: "1d",
+        align: "calendar",
+        timezone: "Asia/Tokyo",
+      },
+    ]);
+    await redis.stepClock!(0);
+    expect((await limiter.check({ user: "bob" })).allowed).toBe(true);
+    expect((await limiter.check({ user: "bob" })).allowed).toBe(false);
+    // Forty days on, farther than the boundaries that the caller knows reach.
+    await redis.stepClock!(40 * 86_400);
+    const decision = await limiter.check({ user: "bob" });
+    expect(decision).toMatchObject({ allowed: true });
+    expect(decision.degraded).toBeUndefined();
+    expect(decision.resetAfterMs).toBeLessThanOrEqual(86_400_000);
+  });
+});

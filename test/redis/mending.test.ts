@@ -1,0 +1,158 @@
+/** What a Redis loses, and how a check goes on all the same. */
+import { createLimiter, type Limiter, type Rule } from "sluice";
+import { redisStore } from "sluice/redis";
+import { afterAll, beforeAll, beforeEach, expect, test as vitest } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { type RedisServer, startRedis } from "../harness/redis-server.js";
+import { startTcpFaultProxy, type TcpFaultProxy } from "../harness/tcp-fault-proxy.js";
+
+const test = vitest.skipIf(whyMissing("redis"));
+
+const rule: Rule = {
+  id: "r",
+  key: ["user"],
+  algorithm: "rolling-window",
+  limit: 3,
+  window: "1h",
+  onStoreFailure: "deny",
+};
+const user = { user: "ann" };
+
+let redis: RedisServer;
+let proxy: TcpFaultProxy;
+let limiter: Limiter;
+
+beforeAll(async () => {
+  if (whyMissing("redis")) return;
+  redis = await startRedis();
+  proxy = await startTcpFaultProxy({ upstreamPort: redis.port });
+});
+
+beforeEach(async () => {
+  if (whyMissing("redis")) return;
+  await redis.cli("FLUSHALL");
+  await limiter?.close();
+  limiter = createLimiter({
+    store: redisStore(proxy.url, { deadlineMs: 2_000, breakerIntervalMs: 50 }),
+    rules: [rule],
+  });
+  expect(await limiter.ready()).toBe(true);
+});
+
+afterAll(async () => {
+  await limiter?.close();
+  await proxy?.stop();
+  await redis?.stop();
+});
+
+/** Waits until the limiter has found its Redis again. */
+async function recovered(): Promise<void> {
+  for (let i = 0; i < 200; i++) {
+    if (await limiter.ready()) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error("the store did not come back within 4 s");
+}
+
+test("a check still answers after SCRIPT FLUSH, with one resend", async () => {
+  expect((await limiter.check(user)).remaining).toBe(2);
+  await redis.cli("SCRIPT", "FLUSH");
+  const decision = await limiter.check(user);
+  expect(decision).toMatchObject({ allowed: true, remaining: 1 });
+  expect(decision.degraded).toBeUndefined();
+  await redis.cli("CONFIG", "RESETSTAT");
+  await limiter.check(user);
+  expect(await redis.cli("INFO", "commandstats")).toMatch(/cmdstat_evalsha:calls=1,/);
+});
+
+test("after FLUSHALL counting starts anew", async () => {
+  for (let i = 0; i < 3; i++) await limiter.check(user);
+  expect((await limiter.check(user)).allowed).toBe(false);
+  await redis.cli("FLUSHALL");
+  expect(await limiter.check(user)).toMatchObject({ allowed: true, remaining: 2 });
+});
+
+test("after a restart a check answers again by itself", async () => {
+  await limiter.check(user);
+  await redis.restart();
+  await recovered();
+  const decision = await limiter.check(user);
+  expect(decision).toMatchObject({ allowed: true });
+  expect(decision.degraded).toBeUndefined();
+});
+
+test("a connection cut in mid-call is answered by the rule's failure policy, and the next check is exact again", async () => {
+  const dropped = proxy.dropNextReply("EVALSHA");
+  const decision = await limiter.check(user);
+  await dropped;
+  expect(decision).toMatchObject({ allowed: false, reason: "store-unavailable", degraded: "deny" });
+  await recovered();
+  // The script had run: the charge stands, though its answer was lost.
+  expect(await limiter.check(user)).toMatchObject({ allowed: true, remaining: 1 });
+});
+
+test("a lost reply followed by a retry with the same id is charged once", async () => {
+  const dropped = proxy.dropNextReply("EVALSHA");
+  expect((await limiter.check(user, { id: "order-7" })).degraded).toBe("deny");
+  await dropped;
+  await recovered();
+  expect(await limiter.check(user, { id: "order-7" })).toMatchObject({ allowed: true, remaining: 2 });
+  expect(await limiter.check(user, { id: "order-7" })).toMatchObject({ allowed: true, remaining: 2 });
+  expect(await limiter.check(user)).toMatchObject({ allowed: true, remaining: 1 });
+});
+
+test("a key that something else wrote fails its own request, not the others of the batch", async () => {
+  await redis.cli("SET", "sluice:1:{user=mallory}:r:z", "not a sorted set");
+  const [mine, theirs] = await Promise.all([limiter.check(user), limiter.check({ user: "mallory" })]);
+  expect(mine).toMatchObject({ allowed: true, remaining: 2 });
+  expect(theirs).toMatchObject({ allowed: false, reason: "store-unavailable" });
+});
+
+test("one round trip decides a request, whatever the number of rules", async () => {
+  const rules: Rule[] = [
+    { ...rule, id: "a" },
+    { ...rule, id: "b", key: [], storage: "packed" } as Rule,
+    { id: "c", key: ["user"], algorithm: "token-bucket", limit: 9, window: "1h" },
+    { id: "d", key: ["user"], algorithm: "concurrency", limit: 9 },
+    { id: "e", key: ["user"], algorithm: "sliding-counter", limit: 9, window: "1h" },
+  ];
+  limiter.setRules(rules);
+  await redis.cli("CONFIG", "RESETSTAT");
+  const decision = await limiter.check(user);
+  expect(decision.checks).toHaveLength(5);
+  const stats = await redis.cli("INFO", "commandstats");
+  expect(stats).toMatch(/cmdstat_evalsha:calls=1,/);
+  expect(stats).not.toMatch(/cmdstat_eval:/);
+});
+
+test("checks of one turn of the event loop share one script call", async () => {
+  await redis.cli("CONFIG", "RESETSTAT");
+  const decisions = await Promise.all(Array.from({ length: 50 }, () => limiter.check(user)));
+  expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(3);
+  expect(await redis.cli("INFO", "commandstats")).toMatch(/cmdstat_evalsha:calls=1,/);
+});
+
+test("every key expires by itself, in milliseconds, no later than its state can matter", async () => {
+  const window = { window: "90500ms" };
+  const rules: Rule[] = [
+    { id: "bucket", key: ["user"], algorithm: "token-bucket", limit: 2, ...window },
+    { id: "gcra", key: ["user"], algorithm: "gcra", limit: 2, ...window },
+    { id: "fixed", key: ["user"], algorithm: "fixed-window", limit: 2, ...window, candidate: { limit: 1 } },
+    { id: "sliding", key: ["user"], algorithm: "sliding-counter", limit: 2, ...window },
+    { id: "sorted", key: ["user"], algorithm: "rolling-window", limit: 2, ...window },
+    { id: "packed", key: ["user"], algorithm: "rolling-window", limit: 2, ...window, storage: "packed" },
+    { id: "places", key: ["user"], algorithm: "concurrency", limit: 2, ttl: "90500ms" },
+  ];
+  limiter.setRules(rules);
+  await limiter.check(user, { id: "remembered" });
+  const decision = await limiter.check(user);
+  await limiter.refund(decision);
+  await limiter.check(user);
+  const keys = (await redis.cli("KEYS", "*")).trim().split("\n");
+  expect(keys).toHaveLength(rules.length + 2);
+  for (const key of keys) {
+    const left = Number(await redis.cli("PTTL", key));
+    expect(left, key).toBeGreaterThan(0);
+    expect(left, key).toBeLessThanOrEqual(key.includes(":sliding:") ? 181_000 : 90_500);
+  }
+});

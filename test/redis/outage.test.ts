@@ -1,0 +1,150 @@
+/** A Redis that is not there, not answering, or gone half-way: the answer comes in time, by each rule's policy. */
+import { createLimiter, type Limiter, type Rule } from "sluice";
+import { type RedisStoreOptions, redisStore } from "sluice/redis";
+import { afterEach, expect, test as vitest } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { freePort } from "../harness/free-port.js";
+import { startRedis } from "../harness/redis-server.js";
+import { startTcpFaultProxy } from "../harness/tcp-fault-proxy.js";
+
+const test = vitest.skipIf(whyMissing("redis"));
+
+const base = { key: ["user"], algorithm: "fixed-window", limit: 2, window: "1h" } as const;
+const rules: Rule[] = [
+  { id: "open", match: { policy: "allow" }, ...base },
+  { id: "shut", match: { policy: "deny" }, ...base, onStoreFailure: "deny" },
+  { id: "near", match: { policy: "local" }, ...base, onStoreFailure: "local" },
+  { id: "watched", match: { policy: "shadow" }, ...base, mode: "shadow", onStoreFailure: "deny" },
+];
+
+const limiters: Limiter[] = [];
+function limiterAt(url: string, options: RedisStoreOptions = {}, instances = 1): Limiter {
+  const limiter = createLimiter({ store: redisStore(url, options), rules, instances });
+  limiters.push(limiter);
+  return limiter;
+}
+
+afterEach(async () => {
+  for (const limiter of limiters.splice(0)) await limiter.close();
+});
+
+async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 300; i++) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error(`not within 3 s: ${what}`);
+}
+
+test("with Redis down at boot the program starts, and each policy answers", async () => {
+  const limiter = limiterAt(`redis://127.0.0.1:${await freePort()}`);
+  const causes: unknown[] = [];
+  limiter.on("degraded", (cause) => causes.push(cause));
+  expect(await limiter.ready()).toBe(false);
+  expect(await limiter.check({ user: "u", policy: "allow" })).toMatchObject({ allowed: true, degraded: "allow" });
+  expect(await limiter.check({ user: "u", policy: "deny" })).toMatchObject({
+    allowed: false,
+    degraded: "deny",
+    reason: "store-unavailable",
+    violated: ["shut"],
+  });
+  expect(await limiter.check({ user: "u", policy: "shadow" })).toMatchObject({ allowed: true });
+  const local = [];
+  for (let i = 0; i < 3; i++) local.push(await limiter.check({ user: "u", policy: "local" }));
+  expect(local.map(({ allowed }) => allowed)).toEqual([true, true, false]);
+  expect(local[2]).toMatchObject({ degraded: "local", reason: "limit" });
+  expect(causes).toHaveLength(1);
+  expect(String(causes[0])).toContain("ECONNREFUSED");
+});
+
+test("under `local` an instance admits its share of the limit", async () => {
+  const limiter = limiterAt(`redis://127.0.0.1:${await freePort()}`, {}, 2);
+  expect((await limiter.check({ user: "u", policy: "local" })).allowed).toBe(true);
+  expect((await limiter.check({ user: "u", policy: "local" })).allowed).toBe(false);
+});
+
+test("a rule that denies keeps its siblings from being charged locally", async () => {
+  const limiter = limiterAt(`redis://127.0.0.1:${await freePort()}`);
+  const both: Rule[] = [
+    { id: "near", ...base, onStoreFailure: "local" },
+    { id: "shut", ...base, match: { strict: "yes" }, onStoreFailure: "deny" },
+  ];
+  limiter.setRules(both);
+  for (let i = 0; i < 5; i++) expect((await limiter.check({ user: "u", strict: "yes" })).violated).toEqual(["shut"]);
+  expect(await limiter.check({ user: "u" })).toMatchObject({ allowed: true, remaining: 1 });
+});
+
+test("a Redis that hangs costs a few deadlines, then the breaker spares the wait, and recovery is noticed", async () => {
+  const redis = await startRedis();
+  const limiter = limiterAt(redis.url, { deadlineMs: 50, breakerIntervalMs: 200 });
+  let recoveries = 0;
+  limiter.on("recovered", () => recoveries++);
+  await eventually("the store answers", () => limiter.ready());
+  expect((await limiter.check({ user: "u", policy: "allow" })).degraded).toBeUndefined();
+
+  redis.pause();
+  for (let i = 0; i < 3; i++) expect((await limiter.check({ user: "u", policy: "allow" })).degraded).toBe("allow");
+  // Open now: a hundred checks in a row would take five seconds of deadlines.
+  const startMs = performance.now();
+  for (let i = 0; i < 100; i++) expect((await limiter.check({ user: "u", policy: "allow" })).degraded).toBe("allow");
+  expect(performance.now() - startMs).toBeLessThan(1_000);
+
+  redis.resume();
+  await eventually(
+    "checks are exact again",
+    async () => (await limiter.check({ user: "v", policy: "allow" })).degraded === undefined,
+  );
+  expect(recoveries).toBe(1);
+  await limiter.close();
+  await redis.stop();
+});
+
+test("while the breaker is open, Redis sees at most one probe an interval", async () => {
+  const redis = await startRedis();
+  const proxy = await startTcpFaultProxy({ upstreamPort: redis.port });
+  const limiter = limiterAt(proxy.url, { deadlineMs: 20, breakerFailures: 2, breakerIntervalMs: 300 });
+  await eventually("the store answers", () => limiter.ready());
+  await redis.cli("CONFIG", "RESETSTAT");
+  proxy.latencyMs = 60;
+  const untilMs = performance.now() + 1_000;
+  let checks = 0;
+  while (performance.now() < untilMs) {
+    expect((await limiter.check({ user: "u", policy: "allow" })).degraded).toBe("allow");
+    checks++;
+  }
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const calls = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.cli("INFO", "commandstats"))?.[1]);
+  console.log(`outage: ${checks} checks in a second of outage reached Redis ${calls} times`);
+  // Two that opened the breaker, then one each 300 ms.
+  expect(calls).toBeLessThanOrEqual(2 + 4);
+  expect(checks).toBeGreaterThan(100);
+  await limiter.close();
+  await proxy.stop();
+  await redis.stop();
+});
+
+test("the first check waits for the connection instead of being answered by policy", async () => {
+  const redis = await startRedis();
+  const limiter = limiterAt(redis.url, { deadlineMs: 2_000 });
+  expect((await limiter.check({ user: "first", policy: "deny" })).degraded).toBeUndefined();
+  await limiter.close();
+  await redis.stop();
+});
+
+test("errors that Redis itself reports are answered by policy, with the cause told", async () => {
+  const redis = await startRedis({ args: ["--maxmemory", "1mb", "--maxmemory-policy", "noeviction"] });
+  const limiter = limiterAt(redis.url, { deadlineMs: 2_000 });
+  const causes: string[] = [];
+  limiter.on("degraded", (cause) => causes.push(String(cause)));
+  await eventually("the store answers", () => limiter.ready());
+  expect(await limiter.check({ user: "u", policy: "deny" })).toMatchObject({ allowed: false, degraded: "deny" });
+  expect(causes.join()).toContain("OOM");
+  await limiter.close();
+  await redis.stop();
+});
+
+test("after close a check is an error of the caller", async () => {
+  const limiter = createLimiter({ rules });
+  await limiter.close();
+  await expect(limiter.check({ user: "u", policy: "allow" })).rejects.toMatchObject({ code: "closed" });
+});
