@@ -66,7 +66,7 @@ export class SqliteDriver implements SqlDriver {
 
   async #open(): Promise<Connection> {
     if (this.#path !== ":memory:") mkdirSync(dirname(this.#path), { recursive: true });
-    const connection = new Database(this.#path);
+    const connection = new Database(this.#path, {});
     // The switch needs the file for itself: of eight processes that start together, seven must ask again.
     await whenFree(() => connection.exec("PRAGMA journal_mode = WAL"));
     // FULL waits for the disk at every commit: NORMAL may lose the last ones when the machine stops.

@@ -1,0 +1,48 @@
+/**
+ * Tells when a file may have changed. Editors and Kubernetes replace a file rather than write into it, so the folder is watched;
+ * and where watching does not work (network drives), the file is looked at now and then.
+ */
+import { type FSWatcher, watch } from "node:fs";
+import { stat } from "node:fs/promises";
+import { dirname } from "node:path";
+
+/** Writers write in several steps: wait for the last. */
+const SETTLE_MS = 50;
+
+export function watchFile(file: string, { pollMs, onChange }: { pollMs: number; onChange: () => void }): () => void {
+  let settling: NodeJS.Timeout | undefined;
+  let seen: string | undefined;
+  const changed = () => {
+    clearTimeout(settling);
+    settling = setTimeout(onChange, SETTLE_MS);
+    settling.unref();
+  };
+  const look = async () => {
+    const now = await stat(file).then(
+      ({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`,
+      () => "gone",
+    );
+    if (seen !== undefined && seen !== now) changed();
+    seen = now;
+  };
+  const poll = setInterval(() => void look(), pollMs);
+  poll.unref();
+  void look();
+  const watcher = watchFolder(dirname(file), () => void look());
+  return () => {
+    clearInterval(poll);
+    clearTimeout(settling);
+    watcher?.close();
+  };
+}
+
+function watchFolder(folder: string, onEvent: () => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(folder, { persistent: false }, onEvent);
+    watcher.on("error", () => watcher.close());
+    return watcher;
+  } catch {
+    // No watching here, or no watches left: the poll serves.
+    return undefined;
+  }
+}
