@@ -1,0 +1,113 @@
+/**
+ * What each kind of setting accepts, and the words for what was expected. Pure but for one thing: files and folders must exist.
+ */
+import { statSync } from "node:fs";
+
+export interface Accepted<T> {
+  /** Stands for the value in `--help`. */
+  readonly placeholder: string;
+  readonly expected: string;
+  /** Undefined: not accepted. */
+  readonly parse: (text: string) => T | undefined;
+}
+
+export function text(placeholder: string, expected: string): Accepted<string> {
+  return { placeholder, expected, parse: (given) => (given.trim() === "" ? undefined : given) };
+}
+
+export function wholeNumber({ least, most }: { least: number; most: number }): Accepted<number> {
+  return {
+    placeholder: "N",
+    expected: `a whole number from ${least} to ${most}`,
+    parse(given) {
+      const number = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN;
+      return number >= least && number <= most ? number : undefined;
+    },
+  };
+}
+
+export const port: Accepted<number> = { ...wholeNumber({ least: 0, most: 65_535 }), placeholder: "PORT" };
+
+export function oneOf<const W extends string>(words: readonly W[]): Accepted<W> {
+  return {
+    placeholder: words.join("|"),
+    expected: `one of ${words.join(", ")}`,
+    parse: (given) => words.find((word) => word === given),
+  };
+}
+
+export const yesNo: Accepted<boolean> = {
+  placeholder: "true|false",
+  expected: "true or false",
+  parse: (given) => (given === "true" ? true : given === "false" ? false : undefined),
+};
+
+const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000 };
+
+/** In ms. */
+export const duration: Accepted<number> = {
+  placeholder: "DURATION",
+  expected: 'a duration such as "50ms" or "10s", up to an hour',
+  parse(given) {
+    const parts = /^(\d{1,7})(ms|s|m)$/.exec(given);
+    if (parts === null) return undefined;
+    const ms = Number(parts[1]) * unitMs[parts[2]!]!;
+    return ms >= 1 && ms <= 3_600_000 ? ms : undefined;
+  },
+};
+
+export const store: Accepted<string> = {
+  placeholder: "URL",
+  expected: "memory, or a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://",
+  parse: (given) =>
+    given === "memory" || /^redis(s|\+sentinel|\+cluster|s\+sentinel|s\+cluster)?:\/\/[^\s/]/.test(given)
+      ? given
+      : undefined,
+};
+
+export const database: Accepted<string> = {
+  placeholder: "URL",
+  expected: "sqlite:PATH, or a URL that begins with postgres://",
+  parse: (given) => (/^sqlite:.+|^postgres(ql)?:\/\/./.test(given) ? given : undefined),
+};
+
+function url(expected: string, accepts: (parsed: URL) => boolean): Accepted<string> {
+  return {
+    placeholder: "URL",
+    expected,
+    parse: (given) => (URL.canParse(given) && accepts(new URL(given)) ? given : undefined),
+  };
+}
+
+const isHttp = ({ protocol }: URL) => protocol === "http:" || protocol === "https:";
+
+export const httpUrl = url("a URL that begins with http:// or https://", isHttp);
+
+export const upstream = url(
+  "a URL such as http://127.0.0.1:3000, without user, query or fragment",
+  (parsed) => isHttp(parsed) && parsed.username === "" && parsed.search === "" && parsed.hash === "",
+);
+
+/** Short tokens can be guessed; RFC 6750 says which characters a bearer token may have. */
+export const token: Accepted<string> = {
+  placeholder: "TOKEN",
+  expected: "a token of 16 to 256 letters, digits or - . _ ~ + / =",
+  parse: (given) => (/^[\w.~+/=-]{16,256}$/.test(given) ? given : undefined),
+};
+
+function existing(placeholder: string, expected: string, isRight: (path: string) => boolean): Accepted<string> {
+  return {
+    placeholder,
+    expected,
+    parse(given) {
+      try {
+        return isRight(given) ? given : undefined;
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+export const file = existing("FILE", "a file that can be read", (path) => statSync(path).isFile());
+export const folder = existing("DIR", "a folder that can be read", (path) => statSync(path).isDirectory());

@@ -1,0 +1,105 @@
+/**
+ * The HTTP server: Fastify with our bodies, our errors, our bounds, and the data plane's routes.
+ * In: the limiter and what surrounds it. Out: an app that others (administration, dashboard) may add routes to before it listens.
+ *
+ * The life of a request, and the exit of each step:
+ *   headers   within 10 s and 16 KiB        408, 431, by Node
+ *   token     where --api-token is set      401 `unauthorized`
+ *   body      within 10 s and 64 KiB        408, 413 `body-too-large`
+ *   schema    unknown or wrong fields       400 `invalid-request`
+ *   decision  allowed or refused            200, both
+ */
+import { readFileSync } from "node:fs";
+import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import Fastify, { type FastifyInstance } from "fastify";
+import type { Limiter } from "sluice";
+import type { Log } from "../../log.js";
+import type { Metrics } from "../../monitoring/metrics.js";
+import { tokenGuard } from "./api-token.js";
+import { BODY_LIMIT, registerCheckRoutes } from "./check-routes.js";
+import { createFastCheck } from "./fast-check.js";
+import { type HealthOptions, registerHealthRoutes } from "./health-routes.js";
+import { acceptJson, validatorCompiler } from "./json-body.js";
+import { registerLeaseRoutes } from "./lease-routes.js";
+import { registerOpenApi } from "./openapi.js";
+import { errorHandler, notFoundHandler, sendProblem } from "./problem.js";
+
+export interface HttpAppOptions extends HealthOptions {
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly region: string | undefined;
+  readonly apiToken: string | undefined;
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  /** More routes of the data plane, behind the same token: forward-auth, Envoy's /json. */
+  readonly dataPlane?: (app: FastifyInstance) => void | Promise<void>;
+}
+
+/** Bounds for peers that are slow on purpose. Checks are small: whoever needs longer than this is not asking for one. */
+export const serverBounds = {
+  requestTimeout: 10_000,
+  headersTimeout: 10_000,
+  keepAliveTimeout: 72_000,
+  maxHeaderSize: 16 * 1024,
+  // Node looks for late peers this often.
+  connectionsCheckingInterval: 1_000,
+} as const;
+
+const packageVersion = (): string =>
+  JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")).version;
+
+export async function createHttpApp(options: HttpAppOptions): Promise<FastifyInstance> {
+  const { log, apiToken } = options;
+  const carriesToken = apiToken === undefined ? undefined : tokenGuard(apiToken);
+  const fastCheck = createFastCheck({
+    ...options,
+    carriesToken,
+    onUnexpected: (error) => log.error("a check failed", { error: String(error), stack: (error as Error)?.stack }),
+  });
+  const app = Fastify({
+    logger: false,
+    bodyLimit: BODY_LIMIT,
+    // A request that came on an open connection while we close is answered like any other.
+    return503OnClosing: false,
+    serverFactory: (handle) =>
+      boundedServer(options.tls, (request, response) => {
+        if (!fastCheck(request, response)) handle(request, response);
+      }),
+  });
+  app.setValidatorCompiler(validatorCompiler as never);
+  app.setErrorHandler(errorHandler(log));
+  app.setNotFoundHandler(notFoundHandler);
+  acceptJson(app);
+  app.addHook("onSend", async (_request, reply) => {
+    // The peer should not send its next request here.
+    if (options.isDraining()) reply.header("connection", "close");
+  });
+
+  await registerOpenApi(app, { version: packageVersion() });
+  registerHealthRoutes(app, options);
+  await app.register(async (dataPlane) => {
+    if (carriesToken !== undefined) {
+      dataPlane.addHook("onRequest", async (request, reply) => {
+        if (carriesToken(request.headers.authorization)) return;
+        reply.header("www-authenticate", 'Bearer realm="sluice"');
+        return sendProblem(reply, {
+          status: 401,
+          code: "unauthorized",
+          detail: "authorization: expected Bearer and the API token",
+        });
+      });
+    }
+    registerCheckRoutes(dataPlane, options);
+    registerLeaseRoutes(dataPlane, options);
+    await options.dataPlane?.(dataPlane);
+  });
+  return app;
+}
+
+/** A server that no slow peer holds: see `serverBounds`. */
+export function boundedServer(tls: HttpAppOptions["tls"], listener: RequestListener): Server {
+  return tls === undefined
+    ? createServer(serverBounds, listener)
+    : createTlsServer({ ...serverBounds, ...tls }, listener);
+}

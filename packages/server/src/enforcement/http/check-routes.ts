@@ -1,0 +1,105 @@
+/**
+ * The routes that ask for a decision: check, check/batch, peek, explain. A refusal is answered 200 like any decision.
+ */
+import type { FastifyInstance } from "fastify";
+import type { Attributes, CheckOptions, Limiter } from "sluice";
+import type { Metrics } from "../../monitoring/metrics.js";
+import {
+  type BatchBody,
+  batchAnswer,
+  batchBody,
+  type CheckBody,
+  checkBody,
+  decision,
+  explanation,
+  problem,
+} from "./schemas.js";
+
+export interface CheckRouteOptions {
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  /** The attribute `region` of requests that name none. */
+  readonly region: string | undefined;
+}
+
+/** Contract, section 4. A batch of 1000 needs more room than a check. */
+export const BODY_LIMIT = 64 * 1024;
+const BATCH_BODY_LIMIT = 1024 * 1024;
+
+const problems = { 400: problem, 401: problem, 413: problem };
+
+export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, region }: CheckRouteOptions): void {
+  const attributesOf = (body: CheckBody): Attributes =>
+    region === undefined || Object.hasOwn(body.attributes, "region") ? body.attributes : { ...body.attributes, region };
+
+  app.post<{ Body: CheckBody }>(
+    "/v1/check",
+    {
+      schema: {
+        summary: "Decide and charge",
+        tags: ["checks"],
+        body: checkBody,
+        response: { 200: decision, ...problems },
+      },
+    },
+    // No async function here: on the hottest path of the service, the promise that the limiter gives is enough.
+    ({ body }) => {
+      const sinceMs = performance.now();
+      return limiter.check(attributesOf(body), optionsOf(body)).then((made) => {
+        metrics.answered("http", made.allowed, sinceMs);
+        return made;
+      });
+    },
+  );
+
+  app.post<{ Body: BatchBody }>(
+    "/v1/check/batch",
+    {
+      bodyLimit: BATCH_BODY_LIMIT,
+      schema: {
+        summary: "Decide and charge up to 1000 requests, each by itself, in order",
+        tags: ["checks"],
+        body: batchBody,
+        response: { 200: batchAnswer, ...problems },
+      },
+    },
+    async ({ body }) => {
+      const sinceMs = performance.now();
+      // All at once: on Redis they share script calls, and both stores decide in the order of arrival.
+      const decisions = await Promise.all(body.requests.map((one) => limiter.check(attributesOf(one), optionsOf(one))));
+      for (const { allowed } of decisions) metrics.answered("http", allowed, sinceMs);
+      return { decisions };
+    },
+  );
+
+  app.post<{ Body: CheckBody }>(
+    "/v1/peek",
+    {
+      schema: {
+        summary: "The decision that a check would get, without charging",
+        tags: ["checks"],
+        body: checkBody,
+        response: { 200: decision, ...problems },
+      },
+    },
+    async ({ body }) => await limiter.peek(attributesOf(body), optionsOf(body)),
+  );
+
+  app.post<{ Body: CheckBody }>(
+    "/v1/explain",
+    {
+      schema: {
+        summary: "A peek that tells which rules were considered, and why each applies or not",
+        tags: ["checks"],
+        body: checkBody,
+        response: { 200: explanation, ...problems },
+      },
+    },
+    async ({ body }) => await limiter.explain(attributesOf(body), optionsOf(body)),
+  );
+}
+
+function optionsOf({ cost, id }: CheckBody): CheckOptions {
+  // `undefined` and absent are not the same to the compiler, and this is cheaper than building the object field by field.
+  return { cost, id } as CheckOptions;
+}

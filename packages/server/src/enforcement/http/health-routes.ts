@@ -1,0 +1,72 @@
+/**
+ * Liveness, readiness, metrics. Open even where the data plane asks for a token: probes and scrapers carry none.
+ */
+import type { FastifyInstance } from "fastify";
+import type { Limiter } from "sluice";
+import Type from "typebox";
+
+export interface HealthOptions {
+  readonly limiter: Limiter;
+  /** What counters live in, for people to read. Never a URL: it may hold a password. */
+  readonly storeKind: string;
+  /** What the configuration layer has and lacks. */
+  configurationStatus(): unknown;
+  /** True from SIGTERM on: load balancers should look elsewhere. */
+  isDraining(): boolean;
+  /** Prometheus text, of all workers where there are several. */
+  metricsText(): Promise<string>;
+}
+
+const readiness = Type.Object(
+  {
+    ready: Type.Boolean(),
+    why: Type.Optional(Type.String()),
+    rules: Type.Object({ count: Type.Integer(), version: Type.Integer() }),
+    store: Type.Object({ kind: Type.String(), answers: Type.Boolean() }),
+    configuration: Type.Unknown(),
+  },
+  { description: "Whether this instance should get traffic, and what it lacks." },
+);
+
+const PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8";
+
+export function registerHealthRoutes(app: FastifyInstance, options: HealthOptions): void {
+  const { limiter } = options;
+  app.get(
+    "/healthz",
+    { schema: { summary: "Live", tags: ["health"], response: { 200: Type.Object({ live: Type.Boolean() }) } } },
+    () => Promise.resolve({ live: true }),
+  );
+
+  app.get(
+    "/readyz",
+    { schema: { summary: "Ready for traffic", tags: ["health"], response: { 200: readiness, 503: readiness } } },
+    async (_request, reply) => {
+      const answers = await limiter.ready();
+      const why = whyNotReady(options, answers);
+      return reply.code(why === undefined ? 200 : 503).send({
+        ready: why === undefined,
+        ...(why !== undefined && { why }),
+        rules: { count: limiter.rules.length, version: limiter.rulesVersion },
+        store: { kind: options.storeKind, answers },
+        configuration: options.configurationStatus(),
+      });
+    },
+  );
+
+  app.get("/metrics", { schema: { summary: "Prometheus text", tags: ["health"] } }, async (_request, reply) =>
+    reply.type(PROMETHEUS_TEXT).send(await options.metricsText()),
+  );
+}
+
+/**
+ * A store that is gone makes an instance unready only where a rule says `deny`: its clients would get 503 here and may fare better
+ * elsewhere. Under `allow` and `local` the instance still answers as its rules say, and taking all of a fleet out at once
+ * because of one Redis would turn a loss of counting into an outage.
+ */
+function whyNotReady({ isDraining, limiter }: HealthOptions, answers: boolean): string | undefined {
+  if (isDraining()) return "the instance is shutting down";
+  if (answers) return undefined;
+  const denying = limiter.rules.find(({ onStoreFailure, mode }) => onStoreFailure === "deny" && mode !== "off");
+  return denying && `the store does not answer, and rule ${denying.id} refuses without it`;
+}

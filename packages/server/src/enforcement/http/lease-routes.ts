@@ -1,0 +1,61 @@
+/**
+ * The routes that give back: release and renew a lease, refund a request.
+ */
+import type { FastifyInstance } from "fastify";
+import type { Limiter } from "sluice";
+import {
+  problem,
+  type RefundBody,
+  type ReleaseBody,
+  type RenewBody,
+  refundAnswer,
+  refundBody,
+  releaseAnswer,
+  releaseBody,
+  renewAnswer,
+  renewBody,
+} from "./schemas.js";
+
+const problems = { 400: problem, 401: problem, 413: problem, 503: problem };
+
+export function registerLeaseRoutes(app: FastifyInstance, { limiter }: { limiter: Limiter }): void {
+  app.post<{ Body: ReleaseBody }>(
+    "/v1/release",
+    {
+      schema: {
+        summary: "Free a lease's places; twice is harmless",
+        tags: ["leases"],
+        body: releaseBody,
+        response: { 200: releaseAnswer, ...problems },
+      },
+    },
+    async ({ body }) => ({ released: await limiter.release(body.lease) }),
+  );
+  app.post<{ Body: RenewBody }>(
+    "/v1/renew",
+    {
+      schema: {
+        summary: "Hold a lease for another term",
+        tags: ["leases"],
+        body: renewBody,
+        response: { 200: renewAnswer, ...problems },
+      },
+    },
+    async ({ body }) => {
+      const expiresAfterMs = await limiter.renew(body.lease);
+      return { renewed: expiresAfterMs > 0, expiresAfterMs };
+    },
+  );
+  app.post<{ Body: RefundBody }>(
+    "/v1/refund",
+    {
+      schema: {
+        summary: "Give back what the request with this id was charged, once",
+        tags: ["leases"],
+        body: refundBody,
+        response: { 200: refundAnswer, ...problems },
+      },
+    },
+    async ({ body }) => ({ refunded: await limiter.refund(body.id) }),
+  );
+}

@@ -1,0 +1,34 @@
+/**
+ * OpenAPI 3.1 of every route, from the schemas that validate them, and a page to try it.
+ */
+import swagger from "@fastify/swagger";
+import swaggerUi from "@fastify/swagger-ui";
+import type { FastifyInstance } from "fastify";
+
+/** Before the routes: they are collected as they are added. */
+export async function registerOpenApi(app: FastifyInstance, { version }: { version: string }): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: "3.1.0",
+      info: {
+        title: "Sluice",
+        version,
+        description: "May this request pass now? Rate limits as rules, decided exactly, on one machine or on a fleet.",
+        license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+      },
+      tags: [
+        { name: "checks", description: "Decisions" },
+        { name: "leases", description: "Giving back" },
+        { name: "gateways", description: "For nginx, Caddy, Traefik and Envoy" },
+        { name: "health", description: "For probes and Prometheus" },
+      ],
+      components: { securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+    },
+    // A schema keeps its own name; "def-0" would change with every new route.
+    refResolver: {
+      buildLocalReference: (json, _base, _fragment, i) => (typeof json.$id === "string" ? json.$id : `schema-${i}`),
+    },
+  });
+  await app.register(swaggerUi, { routePrefix: "/docs", uiConfig: { docExpansion: "list" } });
+  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
+}

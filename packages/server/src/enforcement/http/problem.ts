@@ -1,0 +1,76 @@
+/**
+ * Errors as `application/problem+json` (RFC 9457) with a stable `code`. A refusal never comes here.
+ * What was thrown inside stays inside: an unexpected error is logged whole and told as `internal`.
+ */
+import { STATUS_CODES } from "node:http";
+import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { SluiceError } from "sluice";
+import type { Log } from "../../log.js";
+
+export interface Problem {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+}
+
+/** What Fastify itself refuses, in our words. */
+const frameworkProblems: Readonly<Record<string, Problem>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: { status: 413, code: "body-too-large", detail: "body: larger than is accepted here" },
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
+    status: 415,
+    code: "unsupported-media-type",
+    detail: "content-type: expected application/json",
+  },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    status: 400,
+    code: "invalid-request",
+    detail: "body: its length is not what Content-Length says",
+  },
+};
+
+export function problemBody({ status, code, detail }: Problem): Record<string, unknown> {
+  return { type: "about:blank", title: STATUS_CODES[status] ?? "Error", status, detail, code };
+}
+
+export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  // Sent as text: the route's schemas describe its answers, and Fastify would cut this one to their shape.
+  return reply
+    .code(problem.status)
+    .type("application/problem+json")
+    .serializer(JSON.stringify)
+    .send(problemBody(problem));
+}
+
+export function problemOf(error: unknown): Problem | undefined {
+  if (error instanceof SluiceError) return { status: error.status, code: error.code, detail: error.message };
+  const { code, validation, statusCode, message } = error as Partial<FastifyError>;
+  if (code !== undefined && Object.hasOwn(frameworkProblems, code)) return frameworkProblems[code]!;
+  if (validation !== undefined) return { status: 400, code: "invalid-request", detail: message ?? "body: not valid" };
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return { status: statusCode, code: "invalid-request", detail: message ?? "not valid" };
+  }
+  return undefined;
+}
+
+export function errorHandler(log: Log) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const problem = problemOf(error);
+    if (problem !== undefined) return sendProblem(reply, problem);
+    log.error("a request failed", {
+      method: request.method,
+      path: request.routeOptions.url,
+      error: String(error),
+      stack: (error as Error)?.stack,
+    });
+    return sendProblem(reply, { status: 500, code: "internal", detail: "Sluice failed; its log says why." });
+  };
+}
+
+export function notFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.split("?", 1)[0]!.slice(0, 200);
+  return sendProblem(reply, {
+    status: 404,
+    code: "not-found",
+    detail: `nothing answers ${request.method} ${path}; /docs lists what does`,
+  });
+}

@@ -1,0 +1,121 @@
+/**
+ * What enters and leaves the HTTP API, said once: these schemas validate bodies, write answers, and are the OpenAPI document.
+ */
+import Type, { type Static } from "typebox";
+
+const attributes = Type.Unsafe<Record<string, string | number | boolean>>({
+  type: "object",
+  description: "What is known of the request: user, ip, path, method, tier, region, any other name.",
+  additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
+});
+
+const cost = Type.Integer({
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: "0 only looks. Default: the rule's own.",
+});
+const id = Type.String({
+  minLength: 1,
+  maxLength: 1024,
+  description: "The same id again within a minute returns the same decision and charges nothing.",
+});
+
+/** Unknown fields are refused: a misspelt "cost" would otherwise charge 1 for years. */
+const exact = { additionalProperties: false } as const;
+
+export const checkBody = Type.Object({ attributes, cost: Type.Optional(cost), id: Type.Optional(id) }, exact);
+export type CheckBody = Static<typeof checkBody>;
+
+export const MOST_REQUESTS_PER_BATCH = 1_000;
+export const batchBody = Type.Object({ requests: Type.Array(checkBody, { maxItems: MOST_REQUESTS_PER_BATCH }) }, exact);
+export type BatchBody = Static<typeof batchBody>;
+
+const lease = Type.String({ minLength: 1, maxLength: 8192, description: "The lease's id, as a decision gave it." });
+export const releaseBody = Type.Object(
+  {
+    lease,
+    outcome: Type.Optional(
+      Type.Union([Type.Literal("success"), Type.Literal("failure")], {
+        description: "How the work under the lease ended.",
+      }),
+    ),
+  },
+  exact,
+);
+export type ReleaseBody = Static<typeof releaseBody>;
+export const renewBody = Type.Object({ lease }, exact);
+export type RenewBody = Static<typeof renewBody>;
+export const refundBody = Type.Object({ id }, exact);
+export type RefundBody = Static<typeof refundBody>;
+
+const reason = Type.Enum(["limit", "min-interval", "concurrency", "load", "cost-exceeds-limit", "store-unavailable"]);
+const numbers = {
+  limit: Type.Integer(),
+  remaining: Type.Integer(),
+  retryAfterMs: Type.Integer(),
+  resetAfterMs: Type.Integer(),
+};
+
+const checkResult = Type.Object({
+  rule: Type.String(),
+  mode: Type.Enum(["enforce", "shadow", "candidate"]),
+  allowed: Type.Boolean(),
+  ...numbers,
+  reason: Type.Optional(reason),
+  variant: Type.Optional(Type.String()),
+});
+
+/** Contract, section 3. Fields are written in this order. */
+export const decision = Type.Object(
+  {
+    allowed: Type.Boolean(),
+    rule: Type.Optional(Type.String()),
+    limit: Type.Optional(Type.Integer()),
+    remaining: Type.Optional(Type.Integer()),
+    retryAfterMs: Type.Integer(),
+    resetAfterMs: Type.Integer(),
+    reason: Type.Optional(reason),
+    violated: Type.Array(Type.String()),
+    rulesVersion: Type.Integer(),
+    guarantee: Type.Enum(["atomic", "compensated"]),
+    checks: Type.Array(checkResult),
+    lease: Type.Optional(Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer() })),
+    degraded: Type.Optional(Type.Enum(["deny", "local", "allow"])),
+  },
+  { description: "Allowed or not: a refusal is an answer, not an error." },
+);
+
+export const batchAnswer = Type.Object({ decisions: Type.Array(decision) });
+
+export const explanation = Type.Object({
+  decision,
+  rules: Type.Array(
+    Type.Object({
+      rule: Type.String(),
+      matched: Type.Boolean(),
+      why: Type.String(),
+      key: Type.Optional(Type.String()),
+      override: Type.Optional(Type.Integer()),
+      variant: Type.Optional(Type.String()),
+      state: Type.Optional(
+        Type.Unsafe<Record<string, number>>({ type: "object", additionalProperties: { type: "number" } }),
+      ),
+      nextAllowedAt: Type.Optional(Type.String()),
+    }),
+  ),
+});
+
+export const releaseAnswer = Type.Object({ released: Type.Boolean() });
+export const renewAnswer = Type.Object({ renewed: Type.Boolean(), expiresAfterMs: Type.Integer() });
+export const refundAnswer = Type.Object({ refunded: Type.Boolean() });
+
+export const problem = Type.Object(
+  {
+    type: Type.String(),
+    title: Type.String(),
+    status: Type.Integer(),
+    detail: Type.String(),
+    code: Type.String({ description: "Stable; docs/errors.md lists them all." }),
+  },
+  { description: "RFC 9457 problem details." },
+);

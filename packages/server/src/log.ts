@@ -1,0 +1,23 @@
+/**
+ * What the service says while it runs: one JSON line per event on standard error, so that standard output stays for people.
+ * Requests are never logged one by one: metrics count them, and a line each would cost more than the decision.
+ */
+import { type DestinationStream, destination, pino } from "pino";
+
+export interface Log {
+  debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+
+export function createLog(level: LogLevel, to: DestinationStream = destination({ fd: 2, sync: true })): Log {
+  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, to);
+  const at =
+    (name: "debug" | "info" | "warn" | "error") =>
+    (message: string, fields: Readonly<Record<string, unknown>> = {}): void =>
+      logger[name](fields, message);
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}

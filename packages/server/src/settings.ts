@@ -1,0 +1,201 @@
+/**
+ * Every setting of the service, in one table: name, default, meaning, and what is accepted. `docs/settings.md` lists the same, held equal
+ * by a test. A setting `grpc-port` is the flag `--grpc-port`, the variable `SLUICE_GRPC_PORT` and the key `grpc-port` of `sluice.yaml`;
+ * the flag wins, then the variable, then the file, then the default.
+ * In: flags, environment, file. Out: settings that need no second look, or every mistake at once. Only this file reads the environment.
+ */
+import { readFileSync } from "node:fs";
+import { SluiceError } from "sluice";
+import { parse as parseYaml } from "yaml";
+import * as accept from "./accepted-settings.js";
+
+interface SettingSpec<T> extends accept.Accepted<T> {
+  readonly meaning: string;
+  /** As a user would write it; absent = the setting is off unless given. */
+  readonly default?: string;
+  /** Never printed. */
+  readonly secret?: true;
+}
+
+function setting<T>(accepted: accept.Accepted<T>, meaning: string, byDefault: string): SettingSpec<T>;
+function setting<T>(accepted: accept.Accepted<T>, meaning: string): SettingSpec<T | undefined>;
+function setting<T>(accepted: accept.Accepted<T>, meaning: string, byDefault?: string): SettingSpec<T | undefined> {
+  return { ...accepted, meaning, ...(byDefault !== undefined && { default: byDefault }) };
+}
+
+function secret(accepted: accept.Accepted<string>, meaning: string): SettingSpec<string | undefined> {
+  return { ...setting(accepted, meaning), secret: true };
+}
+
+/** In the order in which `sluice serve --help` lists them. */
+export const settingSpecs = {
+  host: setting(accept.text("HOST", "a host name or address"), "Address to listen on.", "127.0.0.1"),
+  port: setting(accept.port, "Port of the HTTP API and the dashboard; 0 picks a free one.", "8080"),
+  "grpc-port": setting(accept.port, "Port of Envoy's rate limit service (gRPC); 0 picks a free one.", "8081"),
+  workers: setting(
+    accept.wholeNumber({ least: 1, most: 256 }),
+    "Processes that share the ports. More than one needs a Redis store: counters in memory belong to one process.",
+    "1",
+  ),
+  store: setting(
+    accept.store,
+    "Where counters live: memory, redis://…, rediss://…, redis+sentinel://h1,h2/master or redis+cluster://h1,h2.",
+    "memory",
+  ),
+  "store-deadline": setting(
+    accept.duration,
+    "How long the store may take before a rule's onStoreFailure answers.",
+    "50ms",
+  ),
+  instances: setting(
+    accept.wholeNumber({ least: 1, most: 100_000 }),
+    "How many instances share the limits: under onStoreFailure local each admits its part. Multiplied by workers.",
+    "1",
+  ),
+  database: setting(
+    accept.database,
+    "Where rules live: sqlite:PATH or postgres://…. Default: sluice.db in the data folder.",
+  ),
+  rules: setting(
+    accept.file,
+    "A rule document (YAML or JSON), read-only and reloaded on change, instead of a database.",
+  ),
+  "data-folder": setting(accept.text("DIR", "a folder"), "Where tokens, rules and snapshots are kept.", ".sluice"),
+  "envoy-config": setting(accept.folder, "A folder of envoyproxy/ratelimit's YAML files, reloaded on change."),
+  attributes: setting(accept.file, "Which header, cookie, claim or address becomes which attribute; trusted proxies."),
+  upstream: setting(accept.upstream, "Where the reverse proxy passes requests on to. Absent: no proxy."),
+  "proxy-port": setting(accept.port, "Port of the reverse proxy, with --upstream; 0 picks a free one.", "8000"),
+  "legacy-headers": setting(accept.yesNo, "Send X-RateLimit-* beside RateLimit and RateLimit-Policy.", "false"),
+  "admin-token": secret(accept.token, "A token with the admin role. Absent: one is made once, in the data folder."),
+  "api-token": secret(accept.token, "The token that the data plane asks for. Absent: it is open."),
+  "tls-cert": setting(accept.file, "Certificate chain (PEM) for HTTP, gRPC and the proxy; needs --tls-key."),
+  "tls-key": setting(accept.file, "Private key (PEM) of --tls-cert."),
+  region: setting(accept.text("NAME", "a name"), "The attribute region of requests that name none."),
+  "drain-timeout": setting(accept.duration, "How long requests under way may take to end after SIGTERM.", "10s"),
+  "log-level": setting(
+    accept.oneOf(["debug", "info", "warn", "error", "silent"]),
+    "Least level that is logged.",
+    "info",
+  ),
+  otlp: setting(accept.httpUrl, "Where metrics and traces are pushed to (OTLP over HTTP)."),
+} as const satisfies Record<string, SettingSpec<unknown>>;
+
+export type SettingName = keyof typeof settingSpecs;
+
+type ValueOf<S> = S extends SettingSpec<infer T> ? T : never;
+export type Settings = { readonly [Name in SettingName]: ValueOf<(typeof settingSpecs)[Name]> };
+
+export const settingNames = Object.keys(settingSpecs) as SettingName[];
+
+export function variableOf(name: string): string {
+  return `SLUICE_${name.toUpperCase().replaceAll("-", "_")}`;
+}
+
+/** Read where it lies, if it is there; `--config FILE` must be there. */
+export const DEFAULT_CONFIG_FILE = "sluice.yaml";
+
+interface Given {
+  readonly text: string;
+  /** How the user would name it: `--port`, `SLUICE_PORT`, `port in sluice.yaml`. */
+  readonly where: string;
+}
+
+export interface SettingSources {
+  /** By setting name; absent ones were not given. */
+  readonly flags: Readonly<Record<string, string | undefined>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly configFile?: string | undefined;
+}
+
+/** The settings in force; throws `invalid-setting` with every mistake, one a line. */
+export function resolveSettings({ flags, env = process.env, configFile }: SettingSources): Settings {
+  const mistakes: string[] = [];
+  const fromFile = readConfigFile(configFile ?? env.SLUICE_CONFIG, mistakes);
+  const settings: Record<string, unknown> = {};
+  for (const name of settingNames) {
+    const spec: SettingSpec<unknown> = settingSpecs[name];
+    const given = firstGiven(name, flags, env, fromFile);
+    const text = given?.text ?? spec.default;
+    if (text === undefined) continue;
+    const value = spec.parse(text);
+    if (value === undefined) {
+      const came = spec.secret ? `${text.length} characters` : JSON.stringify(text);
+      mistakes.push(`${given?.where ?? name}: expected ${spec.expected}, got ${came}`);
+    } else settings[name] = value;
+  }
+  if (mistakes.length === 0) mistakes.push(...conflicts(settings as Settings));
+  if (mistakes.length > 0) throw new SluiceError("invalid-setting", mistakes.join("\n"));
+  return settings as Settings;
+}
+
+function firstGiven(
+  name: SettingName,
+  flags: SettingSources["flags"],
+  env: NonNullable<SettingSources["env"]>,
+  fromFile: ReadonlyMap<string, Given>,
+): Given | undefined {
+  const flag = flags[name];
+  if (flag !== undefined) return { text: flag, where: `--${name}` };
+  const variable = env[variableOf(name)];
+  // An empty variable is how shells and compose files leave one out.
+  if (variable !== undefined && variable !== "") return { text: variable, where: variableOf(name) };
+  return fromFile.get(name);
+}
+
+function readConfigFile(named: string | undefined, mistakes: string[]): ReadonlyMap<string, Given> {
+  const file = named ?? DEFAULT_CONFIG_FILE;
+  const given = new Map<string, Given>();
+  let document: unknown;
+  try {
+    document = parseYaml(readFileSync(file, "utf8"));
+  } catch (error) {
+    const absent = (error as NodeJS.ErrnoException).code === "ENOENT";
+    if (!absent || named !== undefined) mistakes.push(`${file}: ${(error as Error).message}`);
+    return given;
+  }
+  if (document === null) return given;
+  if (typeof document !== "object" || Array.isArray(document)) {
+    mistakes.push(`${file}: expected settings by name, such as "port: 8080"`);
+    return given;
+  }
+  for (const [name, value] of Object.entries(document as Record<string, unknown>)) {
+    const where = `${name} in ${file}`;
+    if (!Object.hasOwn(settingSpecs, name)) {
+      mistakes.push(`${where}: expected the name of a setting (sluice serve --help lists them)`);
+    } else if (typeof value === "object") {
+      mistakes.push(`${where}: expected ${settingSpecs[name as SettingName].expected}, got ${JSON.stringify(value)}`);
+    } else given.set(name, { text: String(value), where });
+  }
+  return given;
+}
+
+/** What no setting can tell alone. */
+function conflicts(settings: Settings): string[] {
+  const found: string[] = [];
+  if (settings.workers > 1 && settings.store === "memory") {
+    found.push(
+      `workers: expected 1 with the memory store, got ${settings.workers}: each process would count for itself and the limits would ` +
+        `be ${settings.workers} times what the rules say. Use --store redis://… to share counters`,
+    );
+  }
+  if ((settings["tls-cert"] === undefined) !== (settings["tls-key"] === undefined)) {
+    found.push("tls-cert, tls-key: expected both or neither, got one");
+  }
+  if (settings.rules !== undefined && settings.database !== undefined) {
+    found.push("rules, database: expected one of them, got both; rules come from a file or from a database");
+  }
+  return found;
+}
+
+/** What the commands that speak to a running service are told by the environment. */
+export function clientSettings(env: Readonly<Record<string, string | undefined>> = process.env): {
+  server: string;
+  apiToken: string | undefined;
+  adminToken: string | undefined;
+} {
+  return {
+    server: env.SLUICE_SERVER || "http://127.0.0.1:8080",
+    apiToken: env.SLUICE_API_TOKEN || undefined,
+    adminToken: env.SLUICE_ADMIN_TOKEN || undefined,
+  };
+}
