@@ -10,6 +10,8 @@ export interface CheckPlan {
   readonly mode: CheckMode;
   readonly variant: string | undefined;
   readonly policy: Policy;
+  /** How the keys of its counters end (`keys.ts`). */
+  readonly keyEnd: string;
   readonly onStoreFailure: "allow" | "deny" | "local";
 }
 

@@ -31,22 +31,19 @@ export type Stored = keyof typeof storedAs;
 const LONGEST_TAG = 120;
 
 // "{" and "}" delimit the hash tag; "=", "&", "%", ":" and "#" are our own syntax. Control characters are escaped so
-// that keys can be read in a terminal.
+// that keys can be read in a terminal. Surrogates are looked at: a lone one has no UTF-8 form, clients would send U+FFFD for
+// each of them, and different values would collide.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is looked for.
-const NEEDS_ESCAPE = /[%{}=&:#*\u0000-\u001f\u007f]/;
+const SUSPECT = /[%{}=&:#*\u0000-\u001f\u007f\ud800-\udfff]/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: as above.
 const ESCAPED = /[%{}=&:#*\u0000-\u001f\u007f]/g;
-// A lone surrogate has no UTF-8 form: clients would send U+FFFD for each of them, and different values would collide.
 const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 export function escapeKeyPart(part: string): string {
-  let escaped = part;
-  if (NEEDS_ESCAPE.test(part)) {
-    escaped = part.replace(ESCAPED, (character) => `%${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
-  }
-  return escaped.isWellFormed()
-    ? escaped
-    : escaped.replace(LONE_SURROGATE, (unit) => `%u${unit.charCodeAt(0).toString(16)}`);
+  if (!SUSPECT.test(part)) return part;
+  return part
+    .replace(ESCAPED, (character) => `%${character.charCodeAt(0).toString(16).padStart(2, "0")}`)
+    .replace(LONE_SURROGATE, (unit) => `%u${unit.charCodeAt(0).toString(16)}`);
 }
 
 /** `user=42&path=%2fx`: names and values in the order of the rule's `key`; `*` for a rule that counts everything together. */
@@ -57,25 +54,26 @@ export function spellValues(names: readonly string[], values: readonly string[])
 /** The same, for names that `escapeKeyPart` has been applied to: a rule's names are escaped once, not at every check. */
 export function spellEscaped(escapedNames: readonly string[], values: readonly string[]): string {
   if (escapedNames.length === 0) return "*";
-  let spelled = "";
-  for (let i = 0; i < escapedNames.length; i++) {
-    spelled += `${i === 0 ? "" : "&"}${escapedNames[i]!}=${escapeKeyPart(values[i]!)}`;
-  }
+  let spelled = `${escapedNames[0]!}=${escapeKeyPart(values[0]!)}`;
+  for (let i = 1; i < escapedNames.length; i++) spelled += `&${escapedNames[i]!}=${escapeKeyPart(values[i]!)}`;
   return spelled.length <= LONGEST_TAG ? spelled : `#${createHash("sha256").update(spelled).digest("base64url")}`;
 }
 
-/** The key of a counter, without the prefix. `spelled` and `colocated` come from `spellValues`. */
-export function counterKey(counter: {
-  rule: string;
-  stored: Stored;
-  candidate: boolean;
-  spelled: string;
-  colocated?: string | undefined;
-}): string {
-  const letter = counter.candidate ? storedAs[counter.stored].toUpperCase() : storedAs[counter.stored];
-  return counter.colocated === undefined
-    ? `{${counter.spelled}}:${counter.rule}:${letter}`
-    : `{${counter.colocated}}:${counter.rule}:${counter.spelled}:${letter}`;
+/** What all counters of a rule in one stored form end with: made once per rule, not at every check. */
+export function counterKeyEnd(counter: { rule: string; stored: Stored; candidate: boolean }): string {
+  const letter = storedAs[counter.stored];
+  return `}:${counter.rule}:${counter.candidate ? letter.toUpperCase() : letter}`;
+}
+
+/** The key of a counter, without the prefix. `spelled` comes from `spellValues`, `end` from `counterKeyEnd`. */
+export function counterKey(spelled: string, end: string): string {
+  return `{${spelled}${end}`;
+}
+
+/** The same for a rule with a colocation attribute: its value is the tag, and the counted key moves behind the rule. */
+export function colocatedKey(colocated: string, spelled: string, end: string): string {
+  const letterAt = end.lastIndexOf(":");
+  return `{${colocated}${end.slice(0, letterAt)}:${spelled}${end.slice(letterAt)}`;
 }
 
 /** What lies between the braces of a counter's key: keys with equal tags share a slot. */

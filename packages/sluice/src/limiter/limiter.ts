@@ -239,11 +239,18 @@ export class Limiter {
     rulesVersion: number,
     { attributes, options, charge }: { attributes: Attributes; options: CheckOptions; charge: boolean },
   ): MaybePromise<Decision> {
-    const leases = checks.some(isConcurrency);
+    let leases = false;
+    let named = false;
+    for (let i = 0; i < checks.length; i++) {
+      const { stored } = checks[i]!.plan.policy;
+      if (stored === "concurrency") leases = true;
+      else if (stored === "rolling-window") named = true;
+    }
     const request: StoreRequest = {
       checks,
       charge,
-      entryId: leases ? newLeaseId() : nextEntryId(),
+      // Only sorted sets keep a name per entry.
+      entryId: leases ? newLeaseId() : named ? nextEntryId() : "",
       id: options.id === undefined ? undefined : checkedId(options.id),
       rulesVersion,
     };
@@ -317,10 +324,6 @@ export class Limiter {
   #mustBeOpen(): void {
     if (this.#closed) throw new SluiceError("closed", "the limiter is closed");
   }
-}
-
-function isConcurrency({ plan }: Check): boolean {
-  return plan.policy.stored === "concurrency";
 }
 
 function checkedId(id: unknown): string {

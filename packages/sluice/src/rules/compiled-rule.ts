@@ -4,11 +4,12 @@
  */
 import type { CheckPlan } from "../check.js";
 import type { CheckMode } from "../decision.js";
-import { escapeKeyPart, type Stored } from "../keys.js";
+import { counterKeyEnd, escapeKeyPart, type Stored } from "../keys.js";
 import type { AttributeReader } from "./attribute-reader.js";
 import { compilePolicy } from "./compile-policy.js";
 import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
+import type { RuleKeys } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
 import type { Match, Override, Rule } from "./rule.js";
 import { VariantChoice } from "./variant-choice.js";
@@ -29,6 +30,8 @@ export interface CompiledRule {
   readonly costSlot: number;
   readonly overrides: MatchIndex | undefined;
   readonly variants: VariantChoice | undefined;
+  /** For rules that count by one attribute and need nothing but its value for the key; else undefined. */
+  readonly keys: RuleKeys | undefined;
   /** By override (0: none, 1: the first ...), then by variant. */
   readonly plans: readonly (readonly CheckPlan[])[];
   /** By override; empty without a candidate. */
@@ -62,6 +65,10 @@ export function compileRule(rule: Rule, reader: AttributeReader): CompiledRule {
             rule.id,
             variants.map(({ weight }) => weight),
           ),
+    keys:
+      rule.key.length === 1 && !variants && !rule.candidate && rule.colocate === undefined
+        ? { byValue: new Map(), generation: 0 }
+        : undefined,
     ...compilePlans(rule),
   };
 }
@@ -96,18 +103,17 @@ function compilePlans(rule: Rule): Pick<CompiledRule, "plans" | "candidatePlans"
   const mode = rule.mode === "shadow" ? "shadow" : "enforce";
   const variants: readonly (NumberLayer & { name?: string })[] = rule.variants ?? [{}];
   const overrides: readonly (Override | undefined)[] = [undefined, ...(rule.overrides ?? [])];
-  const planOf = (
-    layer: NumberLayer,
-    override: Override | undefined,
-    mode: CheckMode,
-    variant?: string,
-  ): CheckPlan => ({
-    rule: rule.id,
-    mode,
-    variant,
-    policy: compilePolicy(effectiveNumbers(override === undefined ? [rule, layer] : [rule, layer, override])),
-    onStoreFailure: rule.onStoreFailure ?? "allow",
-  });
+  const planOf = (layer: NumberLayer, override: Override | undefined, mode: CheckMode, variant?: string): CheckPlan => {
+    const policy = compilePolicy(effectiveNumbers(override === undefined ? [rule, layer] : [rule, layer, override]));
+    return {
+      rule: rule.id,
+      mode,
+      variant,
+      policy,
+      keyEnd: counterKeyEnd({ rule: rule.id, stored: policy.stored, candidate: mode === "candidate" }),
+      onStoreFailure: rule.onStoreFailure ?? "allow",
+    };
+  };
   const { candidate } = rule;
   return {
     plans: overrides.map((override) => variants.map((variant) => planOf(variant, override, mode, variant.name))),

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Check } from "../check.js";
-import { counterKey, spellValues } from "../keys.js";
+import { counterKey, counterKeyEnd, spellValues } from "../keys.js";
 import { algorithmNames } from "./field-kinds.js";
 import { numberFieldsOf } from "./fields.js";
 import type { AlgorithmName, Attributes, Match, MatchValue, NumberFields, Rule } from "./rule.js";
@@ -209,7 +209,7 @@ function scan(rules: readonly Rule[], request: Attributes): Summary[] {
     checks.push({
       mode: rule.mode ?? "enforce",
       limit: override?.limit ?? rule.limit,
-      key: counterKey({ rule: rule.id, stored, candidate: false, spelled }),
+      key: counterKey(spelled, counterKeyEnd({ rule: rule.id, stored, candidate: false })),
       cost,
       live: -1,
     });
@@ -217,7 +217,7 @@ function scan(rules: readonly Rule[], request: Attributes): Summary[] {
     checks.push({
       mode: "candidate",
       limit: override?.limit ?? rule.candidate.limit!,
-      key: counterKey({ rule: rule.id, stored, candidate: true, spelled }),
+      key: counterKey(spelled, counterKeyEnd({ rule: rule.id, stored, candidate: true })),
       cost,
       live,
     });

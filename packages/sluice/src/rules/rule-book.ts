@@ -5,12 +5,13 @@
  */
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
-import { counterKey, spellEscaped, spellValues } from "../keys.js";
+import { colocatedKey, counterKey, counterKeyEnd, spellEscaped, spellValues } from "../keys.js";
 import { AttributeReader, checkCost, costIn, invalid, readAttribute } from "./attribute-reader.js";
 import { type CompiledRule, compileRule, storedForms } from "./compiled-rule.js";
 import { explainFailure, holds } from "./condition.js";
 import { describeValue } from "./describe-value.js";
 import { EntryList } from "./entry-list.js";
+import { KeyMemo } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
 import type { Attributes, Rule } from "./rule.js";
 
@@ -41,6 +42,7 @@ export class RuleBook {
   readonly #compiled: readonly CompiledRule[];
   readonly #index: MatchIndex;
   readonly #found = new EntryList();
+  readonly #memo = new KeyMemo();
 
   constructor(rules: readonly Rule[], version: number) {
     this.version = version;
@@ -79,8 +81,12 @@ export class RuleBook {
     });
     const spelled = spellValues(rule.key, values);
     const shared = rule.colocate === undefined ? undefined : readAttribute(attributes, rule.colocate);
-    const colocated = shared === undefined ? undefined : spellValues([rule.colocate!], [shared]);
-    return storedForms(rule).map((form) => counterKey({ rule: rule.id, ...form, spelled, colocated }));
+    return storedForms(rule).map((form) => {
+      const end = counterKeyEnd({ rule: rule.id, ...form });
+      return shared === undefined
+        ? counterKey(spelled, end)
+        : colocatedKey(spellValues([rule.colocate!], [shared]), spelled, end);
+    });
   }
 
   /** For every rule of the book, whether it applies to the request, and why. */
@@ -118,26 +124,32 @@ export class RuleBook {
 
   /** One matched rule's checks, for the request just read. */
   #append(rule: CompiledRule, cost: number | undefined, checks: Check[]): void {
+    const charged = cost === 0 ? 0 : this.#costUnder(rule, cost);
+    const override = rule.overrides === undefined ? 0 : rule.overrides.first(this.#reader) + 1;
+    const spelled = rule.keys === undefined ? this.#spell(rule) : "";
+    const variant = rule.variants === undefined ? 0 : rule.variants.choose(spelled);
+    const plan = rule.plans[override]![variant]!;
+    checks.push({ plan, key: this.#keyOf(rule, spelled, plan.keyEnd), cost: charged, live: -1 });
+    if (rule.candidatePlans.length === 0) return;
+    const second = rule.candidatePlans[override]!;
+    const key = this.#keyOf(rule, spelled, second.keyEnd);
+    checks.push({ plan: second, key, cost: charged, live: checks.length - 1 });
+  }
+
+  #spell(rule: CompiledRule): string {
     const { values } = this.#reader;
     const keyValues: string[] = [];
     for (let i = 0; i < rule.keySlots.length; i++) keyValues.push(values[rule.keySlots[i]!]!);
-    const spelled = spellEscaped(rule.escapedKey, keyValues);
+    return spellEscaped(rule.escapedKey, keyValues);
+  }
+
+  /** `spelled` from `#spell`; where the rule's keys are remembered, it is not needed. */
+  #keyOf(rule: CompiledRule, spelled: string, end: string): string {
+    const { values } = this.#reader;
+    if (rule.keys !== undefined) return this.#memo.keyOf(rule.keys, rule.escapedKey, values[rule.keySlots[0]!]!, end);
     const shared = rule.colocateSlot === -1 ? undefined : values[rule.colocateSlot];
-    const colocated = shared === undefined ? undefined : spellEscaped(rule.escapedColocate, [shared]);
-    const charged = cost === 0 ? 0 : this.#costUnder(rule, cost);
-    const override = rule.overrides === undefined ? 0 : rule.overrides.first(this.#reader) + 1;
-    const variant = rule.variants === undefined ? 0 : rule.variants.choose(spelled);
-    const plan = rule.plans[override]![variant]!;
-    const key = counterKey({ rule: rule.id, stored: plan.policy.stored, candidate: false, spelled, colocated });
-    checks.push({ plan, key, cost: charged, live: -1 });
-    if (rule.candidatePlans.length === 0) return;
-    const second = rule.candidatePlans[override]!;
-    checks.push({
-      plan: second,
-      key: counterKey({ rule: rule.id, stored: second.policy.stored, candidate: true, spelled, colocated }),
-      cost: charged,
-      live: checks.length - 1,
-    });
+    if (shared === undefined) return counterKey(spelled, end);
+    return colocatedKey(spellEscaped(rule.escapedColocate, [shared]), spelled, end);
   }
 
   #costUnder(rule: CompiledRule, cost: number | undefined): number {
