@@ -28,6 +28,7 @@ test("a request by a user leads to one check of the user's counter", () => {
         mode: "enforce",
         variant: undefined,
         policy: { stored: "rolling-window", limit: 100, windowMs: 60_000, minIntervalMs: 0 },
+        keyEnd: "}:per-user:z",
         onStoreFailure: "allow",
       },
       key: "{user=42}:per-user:z",
