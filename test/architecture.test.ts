@@ -40,10 +40,12 @@ const rooms: readonly Room[] = [
     files: /^middleware\//,
     sees: ["ground", "algorithms", "rules", "store", "telemetry", "limiter", "http"],
   },
+  // Runs in browsers too, so it shares types with the library and no code.
+  { name: "client", files: /^client\//, sees: [], seesTypesOf: ["ground", "rules"] },
   {
     name: "entry points",
-    files: /^(index|redis|testing)\.ts$/,
-    sees: ["ground", "algorithms", "rules", "store", "telemetry", "limiter", "http", "middleware"],
+    files: /^(index|redis|testing|client)\.ts$/,
+    sees: ["ground", "algorithms", "rules", "store", "telemetry", "limiter", "http", "middleware", "client"],
   },
 ];
 

@@ -27,34 +27,18 @@ export interface Answer {
   readonly body?: Problem;
 }
 
-/** A refusal as it goes over the wire. */
-export interface Refusal {
-  readonly status: number;
-  /** `Retry-After` and `Content-Type`; the rate limit fields come on top. */
-  readonly fields: readonly Field[];
-  readonly body: string;
-}
-
 export function answerOf(decision: Decision, options: AnswerOptions = {}): Answer {
   const fields = rateLimitFields(options.headers, options.legacyReset)([decision]);
   if (decision.allowed) return { status: 200, headers: Object.fromEntries(fields) };
   return {
     status: refusalStatus(decision),
-    headers: Object.fromEntries([...fields, ...refusalFields(decision)]),
+    headers: Object.fromEntries([...fields, ...retryFields(decision), ["Content-Type", PROBLEM_CONTENT_TYPE]]),
     body: problemOf(decision),
   };
 }
 
-export function refusalOf(decision: Decision): Refusal {
-  return {
-    status: refusalStatus(decision),
-    fields: refusalFields(decision),
-    body: JSON.stringify(problemOf(decision)),
-  };
-}
-
-function refusalFields(decision: Decision): Field[] {
-  const type: Field = ["Content-Type", PROBLEM_CONTENT_TYPE];
+/** `Retry-After`, where a wait helps. */
+export function retryFields(decision: Decision): Field[] {
   const seconds = retryAfterSeconds(decision);
-  return seconds === undefined ? [type] : [["Retry-After", String(seconds)], type];
+  return seconds === undefined ? [] : [["Retry-After", String(seconds)]];
 }

@@ -1,0 +1,102 @@
+/**
+ * Keeps one caller below the quotas that a server has told it of.
+ * In: what was sent, and what responses say. Out: how long to wait before the next request. Time is an argument.
+ *
+ * Two things are known of a policy. From its quota and window: how many of our own requests may still be counted (under any
+ * algorithm, a request is forgotten at the latest one window after its response). From `remaining`: what the server has left. Where
+ * our own requests explain it, they tell exactly when the next may go; where they do not, others share the quota (or requests
+ * cost more than 1), and we wait as long as the server says.
+ */
+import type { QuotaSignal } from "./rate-limit-signals.js";
+
+interface Policy {
+  quota: number | undefined;
+  windowMs: number | undefined;
+  /** When responses to our own requests came, oldest first. */
+  answeredMs: number[];
+  remaining: number | undefined;
+  resetAtMs: number;
+  /** Whether more is used up than by our own requests. */
+  shared: boolean;
+  /** Requests that started after `remaining` was told and that it does not include. */
+  startedSince: number;
+}
+
+/** A server may name ever new policies; a caller remembers this many. */
+const MOST_POLICIES = 64;
+/** Own requests remembered per policy; a larger quota is left to `remaining`. */
+const MOST_ANSWERS = 10_000;
+const LOOK_AGAIN_MS = 10;
+
+export class Pacer {
+  readonly #policies = new Map<string, Policy>();
+  #inFlight = 0;
+
+  /** Ms until a request can be sent without exceeding what is known; 0 for now. */
+  waitMs(nowMs: number): number {
+    let waitMs = 0;
+    for (const policy of this.#policies.values()) waitMs = Math.max(waitMs, this.#waitUnder(policy, nowMs));
+    return waitMs;
+  }
+
+  /** A request leaves. */
+  started(): void {
+    this.#inFlight++;
+    for (const policy of this.#policies.values()) policy.startedSince++;
+  }
+
+  /** Its response came, or will never come (no signals then). `counted` is false for a refusal, which charges nothing. */
+  ended(end: { nowMs: number; signals: readonly QuotaSignal[]; counted: boolean }): void {
+    this.#inFlight--;
+    for (const signal of end.signals) this.#learn(signal, end.nowMs);
+    if (end.counted) {
+      for (const { answeredMs } of this.#policies.values())
+        if (answeredMs.length < MOST_ANSWERS) answeredMs.push(end.nowMs);
+    }
+    for (const { name } of end.signals) this.#judge(this.#policies.get(name), end.nowMs);
+  }
+
+  #learn(signal: QuotaSignal, nowMs: number): void {
+    let policy = this.#policies.get(signal.name);
+    if (policy === undefined) {
+      if (this.#policies.size >= MOST_POLICIES) return;
+      const unknown = { quota: undefined, windowMs: undefined, remaining: undefined };
+      policy = { ...unknown, answeredMs: [], resetAtMs: 0, shared: true, startedSince: 0 };
+      this.#policies.set(signal.name, policy);
+    }
+    policy.quota = signal.quota ?? policy.quota;
+    policy.windowMs = signal.windowMs ?? policy.windowMs;
+    if (signal.remaining === undefined) return;
+    policy.remaining = signal.remaining;
+    policy.resetAtMs = nowMs + (signal.resetAfterMs ?? 0);
+    // Those in flight may or may not be in the number already: taken as not, which is the careful side.
+    policy.startedSince = this.#inFlight;
+  }
+
+  #judge(policy: Policy | undefined, nowMs: number): void {
+    if (policy?.quota === undefined || policy.windowMs === undefined || policy.remaining === undefined) return;
+    policy.shared =
+      policy.quota - policy.remaining > recent(policy.answeredMs, nowMs - policy.windowMs) + this.#inFlight;
+  }
+
+  #waitUnder(policy: Policy, nowMs: number): number {
+    const { quota, windowMs, answeredMs } = policy;
+    if (quota !== undefined && windowMs !== undefined) {
+      const answered = recent(answeredMs, nowMs - windowMs);
+      const over = answered + this.#inFlight + 1 - quota;
+      // The whole quota is in flight: only a response can tell more, so look again soon.
+      if (over > answered) return Math.max(LOOK_AGAIN_MS, windowMs / quota);
+      if (over > 0) return answeredMs[over - 1]! + windowMs - nowMs;
+      if (!policy.shared) return 0;
+    }
+    if (policy.remaining === undefined || policy.startedSince < policy.remaining) return 0;
+    return Math.max(0, policy.resetAtMs - nowMs);
+  }
+}
+
+/** How many came after `sinceMs`; the others are dropped. */
+function recent(answeredMs: number[], sinceMs: number): number {
+  const kept = answeredMs.findIndex((atMs) => atMs > sinceMs);
+  answeredMs.splice(0, kept === -1 ? answeredMs.length : kept);
+  return answeredMs.length;
+}

@@ -1,0 +1,188 @@
+/**
+ * A typed client of the service's data plane: each call is one POST to `/v1/...`.
+ *
+ *   const sluice = createClient({ server: "http://127.0.0.1:8080" });
+ *   const decision = await sluice.check({ user: "42" });
+ *
+ * A refusal is a value. Errors mean that the service could not be asked, or did not accept the question.
+ */
+import type { DecisionSummary } from "../decision.js";
+import type { Attributes } from "../rules/rule.js";
+
+export interface ClientOptions {
+  /** Where the service listens, such as `http://127.0.0.1:8080`. */
+  server: string | URL;
+  /** The service's `--api-token`, if it has one. */
+  token?: string;
+  /** How long a call may take. Default 2 000. */
+  timeoutMs?: number;
+  /** The `fetch` underneath. Default: the global one. */
+  fetch?: typeof fetch;
+}
+
+export interface RemoteCheckOptions {
+  /** Overrides the rules' own cost; 0 only looks. */
+  cost?: number;
+  /** The same id again within a minute returns the same decision and charges nothing. */
+  id?: string;
+}
+
+export interface RemoteRequest extends RemoteCheckOptions {
+  attributes: Attributes;
+}
+
+/** A place held under a concurrency rule. */
+export interface RemoteLease extends AsyncDisposable {
+  readonly id: string;
+  readonly expiresAfterMs: number;
+  release(outcome?: string): Promise<boolean>;
+  renew(): Promise<boolean>;
+}
+
+export interface RemoteDecision extends DecisionSummary {
+  readonly lease?: RemoteLease;
+}
+
+/** What became of one rule when a request was looked at. */
+export interface RemoteExplainedRule {
+  readonly rule: string;
+  readonly matched: boolean;
+  readonly why: string;
+  readonly key?: string;
+  readonly override?: number;
+  readonly variant?: string;
+  readonly state?: Readonly<Record<string, number>>;
+  readonly nextAllowedAt?: string;
+}
+
+export interface RemoteExplanation {
+  readonly decision: RemoteDecision;
+  readonly rules: readonly RemoteExplainedRule[];
+}
+
+/** The service answered with an error. */
+export class ServiceError extends Error {
+  override readonly name = "ServiceError";
+  /** Stable; `docs/errors.md` lists them. `unreadable-answer` where what answered was not the service. */
+  readonly code: string;
+  readonly status: number;
+
+  constructor(error: { code: string; status: number; detail: string }) {
+    super(error.detail);
+    this.code = error.code;
+    this.status = error.status;
+  }
+}
+
+/** As the service limits it. */
+const MOST_PER_BATCH = 1_000;
+
+export class ServiceClient {
+  readonly #base: URL;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #timeoutMs: number;
+  readonly #fetch: typeof fetch | undefined;
+
+  constructor({ server, token, timeoutMs = 2_000, fetch }: ClientOptions) {
+    // A path is kept (a service behind /limits), with a slash, or it would be replaced by what is resolved against it.
+    this.#base = new URL(server);
+    if (!this.#base.pathname.endsWith("/")) this.#base.pathname += "/";
+    this.#headers = {
+      "content-type": "application/json",
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    };
+    this.#timeoutMs = timeoutMs;
+    this.#fetch = fetch;
+  }
+
+  /** Decides and charges. */
+  async check(attributes: Attributes, options: RemoteCheckOptions = {}): Promise<RemoteDecision> {
+    return this.#decision(await this.#post<RemoteDecision>("check", { attributes, ...options }));
+  }
+
+  /** Decisions in the order of the requests. More than the service takes at once are sent in several calls, one after the other. */
+  async checkBatch(requests: readonly RemoteRequest[]): Promise<RemoteDecision[]> {
+    const decisions: RemoteDecision[] = [];
+    for (let first = 0; first < requests.length; first += MOST_PER_BATCH) {
+      const part = requests.slice(first, first + MOST_PER_BATCH);
+      const answer = await this.#post<{ decisions: RemoteDecision[] }>("check/batch", { requests: part });
+      decisions.push(...answer.decisions.map((decision) => this.#decision(decision)));
+    }
+    return decisions;
+  }
+
+  /** The decision that `check` would make now, without charging. */
+  peek(attributes: Attributes, options: RemoteCheckOptions = {}): Promise<RemoteDecision> {
+    return this.#post("peek", { attributes, ...options });
+  }
+
+  /** A peek that also tells which rules were considered, and why each applies or not. */
+  explain(attributes: Attributes, options: RemoteCheckOptions = {}): Promise<RemoteExplanation> {
+    return this.#post("explain", { attributes, ...options });
+  }
+
+  /** Frees a lease. False if it was not held any more; releasing twice is harmless. */
+  async release(lease: string | { readonly id: string }, outcome?: string): Promise<boolean> {
+    const answer = await this.#post<{ released: boolean }>("release", {
+      lease: idOf(lease),
+      ...(outcome !== undefined && { outcome }),
+    });
+    return answer.released;
+  }
+
+  /** Holds a lease for another term. False if it was lost: stop the work, someone else may have the place. */
+  async renew(lease: string | { readonly id: string }): Promise<boolean> {
+    const answer = await this.#post<{ renewed?: boolean; expiresAfterMs?: number }>("renew", { lease: idOf(lease) });
+    return answer.renewed ?? (answer.expiresAfterMs ?? 0) > 0;
+  }
+
+  /** Gives back what the decision with this id charged, once. */
+  async refund(id: string): Promise<boolean> {
+    return (await this.#post<{ refunded: boolean }>("refund", { id })).refunded;
+  }
+
+  #decision(decision: RemoteDecision): RemoteDecision {
+    const { lease } = decision;
+    if (lease === undefined) return decision;
+    const release = (outcome?: string): Promise<boolean> => this.release(lease, outcome);
+    const held: RemoteLease = {
+      id: lease.id,
+      expiresAfterMs: lease.expiresAfterMs,
+      release,
+      renew: () => this.renew(lease),
+      [Symbol.asyncDispose]: async () => void (await release()),
+    };
+    return { ...decision, lease: held };
+  }
+
+  async #post<T>(call: string, body: object): Promise<T> {
+    const send = this.#fetch ?? fetch;
+    const response = await send(new URL(`v1/${call}`, this.#base), {
+      method: "POST",
+      headers: this.#headers,
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(this.#timeoutMs),
+    });
+    const answer = (await response.json().catch(() => undefined)) as (T & Partial<ErrorBody>) | undefined;
+    if (response.ok && answer !== undefined) return answer;
+    const code = answer?.code ?? "unreadable-answer";
+    throw new ServiceError({
+      code,
+      status: response.status,
+      detail: answer?.detail ?? `${call}: status ${response.status}`,
+    });
+  }
+}
+
+interface ErrorBody {
+  readonly code: string;
+  readonly detail: string;
+}
+
+function idOf(lease: string | { readonly id: string }): string {
+  return typeof lease === "string" ? lease : lease.id;
+}
+
+export function createClient(options: ClientOptions): ServiceClient {
+  return new ServiceClient(options);
+}

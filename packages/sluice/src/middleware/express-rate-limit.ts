@@ -1,0 +1,172 @@
+/**
+ * `sluice/express-rate-limit`: a Store for express-rate-limit, with exact rolling windows, in memory or on Redis.
+ *
+ *   rateLimit({ windowMs: 60_000, limit: 100, store: rollingStore({ store: redisStore(url) }) })
+ *
+ * express-rate-limit's stores count hits and leave the judgement to it. This one knows the limit too, so that a refused hit is
+ * answered with `limit + 1` and counts nothing: a client that keeps knocking is let in as soon as its window allows.
+ * Where `limit` is a function it is not known here; then every hit counts, as with other stores.
+ */
+import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
+import { SluiceError } from "../errors.js";
+import { createLimiter, type Limiter } from "../limiter/limiter.js";
+import { Decision } from "../limiter/make-decision.js";
+import { formatDuration } from "../rules/duration.js";
+import type { FailurePolicy } from "../rules/rule.js";
+import type { Store as CounterStore } from "../store/store.js";
+
+export interface RollingStoreOptions {
+  /** Where counters live. Default: this process's memory. */
+  store?: CounterStore;
+  /** Sets the counters of this limiter apart in a shared store. Default `express-rate-limit`. */
+  prefix?: string;
+  /**
+   * What happens while the store is away. `allow` (default) lets requests pass, `local` counts in this process, `deny` rejects:
+   * express-rate-limit then answers by its own `passOnStoreError`.
+   */
+  onStoreFailure?: FailurePolicy;
+}
+
+/** It is the id of a rule. */
+const PREFIX = /^[a-z0-9][a-z0-9-_.]{0,63}$/;
+/** What stands in for a limit that is a function. */
+const UNBOUNDED_LIMIT = 100_000;
+/** How long a hit waits for `init`: as long as an application takes to be set up, not forever. */
+const INIT_PATIENCE_MS = 1_000;
+/** Decisions kept for `decrement`, of all keys. */
+const MOST_KEPT = 10_000;
+
+interface Ready {
+  readonly limiter: Limiter;
+  readonly limit: number;
+}
+
+export class RollingStore implements Store {
+  readonly prefix: string;
+  /** True where no other process shares the counters: express-rate-limit's validations ask. */
+  readonly localKeys: boolean;
+  readonly #options: RollingStoreOptions;
+  #ready: Ready | undefined;
+  #waiting: ((ready: Ready) => void)[] = [];
+  /** The decisions of each key that `decrement` can take back, the latest last. */
+  readonly #kept = new Map<string, Decision[]>();
+  #keptCount = 0;
+
+  constructor(options: RollingStoreOptions = {}) {
+    this.prefix = options.prefix ?? "express-rate-limit";
+    // Told here: express-rate-limit logs what `init` throws, and goes on without it.
+    if (!PREFIX.test(this.prefix)) {
+      throw new SluiceError("invalid-setting", `prefix: expected ${PREFIX.source}, got ${JSON.stringify(this.prefix)}`);
+    }
+    this.localKeys = options.store === undefined;
+    this.#options = options;
+  }
+
+  /** express-rate-limit calls this once, with its own options. Hits that came before are decided now. */
+  init({ windowMs, limit }: Options): void {
+    const bounded = typeof limit === "number" && limit >= 1 ? Math.floor(limit) : UNBOUNDED_LIMIT;
+    const { store, onStoreFailure = "allow" } = this.#options;
+    const limiter = createLimiter({
+      rules: [
+        {
+          id: this.prefix,
+          key: ["key"],
+          algorithm: "rolling-window",
+          limit: bounded,
+          window: formatDuration(Math.ceil(windowMs)),
+          storage: "packed",
+          onStoreFailure,
+        },
+      ],
+      ...(store !== undefined && { store }),
+    });
+    this.#ready = { limiter, limit: bounded };
+    for (const go of this.#waiting.splice(0)) go(this.#ready);
+  }
+
+  async increment(key: string): Promise<ClientRateLimitInfo> {
+    const { limiter, limit } = this.#ready ?? (await this.#initialised());
+    const decision = await limiter.check({ key });
+    if (decision.reason === "store-unavailable") {
+      throw new SluiceError("store-unavailable", "the store did not answer, and onStoreFailure is deny");
+    }
+    if (decision.allowed) this.#keep(key, decision);
+    return hitsOf(decision, limit);
+  }
+
+  async get(key: string): Promise<ClientRateLimitInfo | undefined> {
+    const { limiter, limit } = this.#ready ?? (await this.#initialised());
+    const decision = await limiter.peek({ key }, { cost: 0 });
+    return decision.remaining === limit ? undefined : hitsOf(decision, limit);
+  }
+
+  async decrement(key: string): Promise<void> {
+    const { limiter } = this.#ready ?? (await this.#initialised());
+    const decision = this.#kept.get(key)?.pop();
+    if (decision === undefined) return;
+    this.#keptCount--;
+    await limiter.refund(decision);
+  }
+
+  async resetKey(key: string): Promise<void> {
+    const { limiter } = this.#ready ?? (await this.#initialised());
+    this.#forget(key);
+    await limiter.reset(this.prefix, { key });
+  }
+
+  async shutdown(): Promise<void> {
+    await this.#ready?.limiter.close();
+  }
+
+  #initialised(): Promise<Ready> {
+    return new Promise((resolve, reject) => {
+      const patience = setTimeout(() => {
+        reject(
+          new SluiceError(
+            "invalid-setting",
+            "store: give it to express-rate-limit's rateLimit({ store }), which starts it",
+          ),
+        );
+      }, INIT_PATIENCE_MS);
+      this.#waiting.push((ready) => {
+        clearTimeout(patience);
+        resolve(ready);
+      });
+    });
+  }
+
+  #keep(key: string, decision: Decision): void {
+    const decisions = this.#kept.get(key) ?? [];
+    decisions.push(decision);
+    // Moved to the end: the key that was quiet the longest is the first to be forgotten.
+    this.#kept.delete(key);
+    this.#kept.set(key, decisions);
+    this.#keptCount++;
+    while (this.#keptCount > MOST_KEPT) {
+      const [oldest, its] = this.#kept.entries().next().value!;
+      its.shift();
+      this.#keptCount--;
+      if (its.length === 0) this.#kept.delete(oldest);
+    }
+  }
+
+  #forget(key: string): void {
+    this.#keptCount -= this.#kept.get(key)?.length ?? 0;
+    this.#kept.delete(key);
+  }
+}
+
+/** A hit counts at least 1: express-rate-limit insists, and an answer of the failure policy has counted nothing. */
+function hitsOf(decision: Decision, limit: number): ClientRateLimitInfo {
+  const { allowed, remaining = limit, retryAfterMs, resetAfterMs } = decision;
+  const { nowMs } = Decision.originOf(decision);
+  return {
+    totalHits: allowed ? Math.max(1, limit - remaining) : limit + 1,
+    // express-rate-limit makes its Retry-After of this: for a refusal, the time at which the next hit can pass.
+    resetTime: new Date(nowMs + (allowed ? resetAfterMs : retryAfterMs)),
+  };
+}
+
+export function rollingStore(options?: RollingStoreOptions): RollingStore {
+  return new RollingStore(options);
+}

@@ -1,0 +1,128 @@
+/**
+ * `sluice/fastify`: rate limits before the handlers of Fastify 5.
+ *
+ *   await app.register(rateLimit, { limit: 100, window: "1m" });
+ *   app.get("/report", { config: { rateLimit: { limit: 5, window: "1h" } } }, handler);   // false: not limited
+ *
+ * The decision is `request.rateLimit`. A plugin without `limit`, `rules` or `limiter` limits only the routes that say so.
+ */
+import { createHash } from "node:crypto";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { SluiceError } from "../errors.js";
+import { retryFields } from "../http/answer.js";
+import { PROBLEM_CONTENT_TYPE, problemOf, refusalStatus } from "../http/problem.js";
+import type { Decision } from "../limiter/make-decision.js";
+import { fastifyAddress, nodeHops } from "./framework-address.js";
+import { Gate, type RequestReader } from "./gate.js";
+import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-options.js";
+
+export interface RouteRateLimit extends GateOptions<FastifyRequest> {
+  /** Answers a refused request instead of the problem body; status, Retry-After and RateLimit fields are set already. */
+  onRefused?: (request: FastifyRequest, reply: FastifyReply, decision: Decision) => unknown;
+}
+
+export interface RateLimitPluginOptions extends RouteRateLimit {
+  /** When requests are counted. Default `onRequest`; a later hook sees who was authenticated, and the body. */
+  hook?: "onRequest" | "preParsing" | "preValidation" | "preHandler";
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The decision that let this request through, or refused it; null for a request that was not counted. */
+    rateLimit: Decision | null;
+  }
+  interface FastifyContextConfig {
+    /** This route's own limits, in place of the plugin's; `false` for none. */
+    rateLimit?: RouteRateLimit | false;
+  }
+}
+
+const HOOKS = ["onRequest", "preParsing", "preValidation", "preHandler"] as const;
+
+const reader: RequestReader<FastifyRequest> = {
+  raw: (request) => request.raw,
+  method: (request) => request.method,
+  target: (request) => request.originalUrl,
+  hops: (request) => nodeHops(request.raw),
+  address: fastifyAddress,
+  legacyReset: "delta",
+  extraOptions: ["onRefused", "hook"],
+};
+
+interface Guarded {
+  readonly gate: Gate<FastifyRequest>;
+  readonly onRefused: RouteRateLimit["onRefused"];
+}
+
+function registerRateLimit(app: FastifyInstance, options: RateLimitPluginOptions, done: () => void): void {
+  const { hook = "onRequest", ...base } = options;
+  if (!HOOKS.includes(hook))
+    throw new SluiceError("invalid-setting", `hook: expected one of ${HOOKS.join(", ")}, got ${String(hook)}`);
+  checkNames(base, reader.extraOptions);
+  const guardedBy = (own: RouteRateLimit): Guarded => ({ gate: new Gate(own, reader), onRefused: own.onRefused });
+  const everywhere = hasRules(base) ? guardedBy(base) : undefined;
+  const byRoute = new WeakMap<RouteRateLimit, Guarded>();
+  const gates: Gate<FastifyRequest>[] = everywhere === undefined ? [] : [everywhere.gate];
+
+  /** Made when the route is declared, so that mistakes stop the start; at its first request if it was declared before us. */
+  const guardedRoute = (own: RouteRateLimit, route: string): Guarded => {
+    let guarded = byRoute.get(own);
+    if (guarded === undefined) {
+      guarded = guardedBy(routeOptions({ base, own, limiter: everywhere?.gate.limiter, name: routeName(route) }));
+      byRoute.set(own, guarded);
+      gates.push(guarded.gate);
+    }
+    return guarded;
+  };
+
+  if (!app.hasRequestDecorator("rateLimit")) app.decorateRequest("rateLimit", null);
+  app.addHook("onRoute", ({ config, method, url }) => {
+    if (config?.rateLimit) guardedRoute(config.rateLimit, `${String(method)} ${url}`);
+  });
+  const limit = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
+    const { config, method, url } = request.routeOptions;
+    const own = config?.rateLimit;
+    if (own === false) return undefined;
+    const guarded = own === undefined ? everywhere : guardedRoute(own, `${String(method)} ${url}`);
+    return guarded === undefined ? undefined : await pass(guarded, request, reply);
+  };
+  // The hooks differ in their arguments beyond the second, which are not looked at.
+  app.addHook(hook as "onRequest", limit);
+  app.addHook("onClose", async () => {
+    await Promise.all(gates.map((gate) => gate.close()));
+  });
+  done();
+}
+
+/** A promise of the reply ends the request here; of undefined, lets it go on. */
+async function pass({ gate, onRefused }: Guarded, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const { decision, fields } = await gate.check(request);
+  if (decision === undefined) return undefined;
+  request.rateLimit = decision;
+  for (const [name, value] of fields) reply.header(name, value);
+  if (decision.allowed) {
+    gate.holdUntilClose(decision, reply.raw);
+    return undefined;
+  }
+  reply.code(refusalStatus(decision));
+  for (const [name, value] of retryFields(decision)) reply.header(name, value);
+  if (onRefused === undefined) return reply.type(PROBLEM_CONTENT_TYPE).send(JSON.stringify(problemOf(decision)));
+  const answer = await onRefused(request, reply, decision);
+  return reply.sent || answer === undefined || answer === reply ? reply : reply.send(answer);
+}
+
+/** Routes count apart from each other, in every process alike. The hash tells `/a/b` from `/a-b`. */
+function routeName(route: string): string {
+  const slug = route
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-|-$/g, "");
+  return `${slug.slice(0, 48)}-${createHash("sha256").update(route).digest("hex").slice(0, 8)}`;
+}
+
+/** The two marks that fastify-plugin would set: hooks and decorators are for the whole application, not for a child of it. */
+export const rateLimit = Object.assign(registerRateLimit, {
+  [Symbol.for("skip-override")]: true,
+  [Symbol.for("fastify.display-name")]: "sluice",
+  [Symbol.for("plugin-meta")]: { name: "sluice", fastify: "5.x" },
+});

@@ -1,0 +1,167 @@
+/**
+ * The options that every middleware takes, and the limiter that they ask for. Mistakes are told when the middleware is made,
+ * not at the first request.
+ */
+import { SluiceError } from "../errors.js";
+import type { ClientAddressOptions } from "../http/client-address.js";
+import type { HeadersOption } from "../http/rate-limit-fields.js";
+import { createLimiter, type Limiter } from "../limiter/limiter.js";
+import type { AlgorithmName, Attributes, FailurePolicy, NumberFields, Rule } from "../rules/rule.js";
+import type { Store } from "../store/store.js";
+
+/** One rule in one line: `{ limit: 100, window: "1m" }` counts by client address. */
+export interface InlineRule extends NumberFields {
+  /** Default `rolling-window`. */
+  algorithm?: AlgorithmName;
+  /** Attributes to count by. Default `["ip"]`. */
+  key?: readonly string[];
+  /** The policy's name in headers and in the store. Default: made of the numbers, such as `100-per-1m`. */
+  name?: string;
+  onStoreFailure?: FailurePolicy;
+}
+
+/** Exactly one of `limiter`, `rules` and `limit` says what is enforced. */
+export interface GateOptions<Request> extends InlineRule, ClientAddressOptions {
+  limiter?: Limiter;
+  rules?: readonly Rule[];
+  /** Where the counters of `rules` or `limit` live. Default: this process's memory. */
+  store?: Store;
+  /** More of what is known of a request, beside `ip`, `method` and `path`; the same names replace them. */
+  attributes?: (request: Request) => Attributes | Promise<Attributes>;
+  /** Requests that are let through uncounted. */
+  skip?: (request: Request) => boolean | Promise<boolean>;
+  /** What a request costs. Default: what the rules say. */
+  cost?: number | ((request: Request) => number | Promise<number>);
+  /** Which rate limit fields to send. Default `draft-11`. */
+  headers?: HeadersOption;
+  /** Gives back what a request was charged if its response had a status below 400. */
+  skipSuccessful?: boolean;
+  /** Gives back what a request was charged if its response had a status of 400 or above, or was cut off. */
+  skipFailed?: boolean;
+  /** The peer's address, where the framework cannot tell it. */
+  address?: (request: Request) => string | undefined;
+}
+
+const NUMBER_FIELDS = [
+  "limit",
+  "window",
+  "refill",
+  "align",
+  "timezone",
+  "minInterval",
+  "storage",
+  "burst",
+  "ttl",
+] as const;
+/** What makes up an inline rule. */
+const INLINE_FIELDS = [...NUMBER_FIELDS, "algorithm", "key", "name", "onStoreFailure"] as const;
+const GATE_FIELDS = [
+  ...INLINE_FIELDS,
+  "limiter",
+  "rules",
+  "store",
+  "attributes",
+  "skip",
+  "cost",
+  "headers",
+  "skipSuccessful",
+  "skipFailed",
+  "address",
+  "trustProxy",
+  "ipv6Prefix",
+] as const;
+
+/** Names that users of other rate limiters bring along. */
+const calledHere: Readonly<Record<string, string>> = {
+  max: "limit",
+  points: "limit",
+  windowMs: "window",
+  timeWindow: "window",
+  duration: "window",
+  ttlMs: "ttl",
+  keyGenerator: "attributes, with key",
+  handler: "onRefused",
+  standardHeaders: "headers",
+  legacyHeaders: "headers",
+  skipSuccessfulRequests: "skipSuccessful",
+  skipFailedRequests: "skipFailed",
+  ipv6Subnet: "ipv6Prefix",
+};
+
+type AnyOptions = Omit<GateOptions<never>, "attributes" | "skip" | "cost" | "address">;
+
+/** Whether the options say what to enforce, or only how. */
+export function hasRules({ limiter, rules, limit }: AnyOptions): boolean {
+  return limiter !== undefined || rules !== undefined || limit !== undefined;
+}
+
+/** `extra`: the options that only this framework's middleware knows. */
+export function checkNames(options: object, extra: readonly string[]): void {
+  const known = new Set<string>([...GATE_FIELDS, ...extra]);
+  for (const name of Object.keys(options)) {
+    if (known.has(name)) continue;
+    const here = Object.hasOwn(calledHere, name)
+      ? `it is called ${calledHere[name]} here`
+      : `known are ${[...known].join(", ")}`;
+    throw new SluiceError("invalid-setting", `${name}: no such option; ${here}`);
+  }
+}
+
+/** The limiter to ask, and whether it was made here and has to be closed here. */
+export function limiterOf(options: AnyOptions): { limiter: Limiter; owned: boolean } {
+  const { limiter, rules, limit, store } = options;
+  const named = [limiter && "limiter", rules && "rules", limit !== undefined && "limit"].filter(Boolean);
+  if (named.length !== 1) {
+    const got = named.length === 0 ? "none of them" : named.join(" and ");
+    throw new SluiceError("invalid-setting", `options: expected exactly one of limiter, rules and limit, got ${got}`);
+  }
+  if (limiter !== undefined) {
+    if (store !== undefined)
+      throw new SluiceError("invalid-setting", "store: the limiter has its own; leave out one of them");
+    return { limiter, owned: false };
+  }
+  return {
+    limiter: createLimiter({ rules: rules ?? [inlineRule(options)], ...(store !== undefined && { store }) }),
+    owned: true,
+  };
+}
+
+function inlineRule(options: InlineRule): Rule {
+  const numbers = Object.fromEntries(
+    [...NUMBER_FIELDS, "onStoreFailure" as const]
+      .map((name) => [name, options[name]] as const)
+      .filter(([, value]) => value !== undefined),
+  );
+  const { algorithm = "rolling-window", key = ["ip"], name = defaultName(options) } = options;
+  // The limiter validates the rule; what the types cannot say here is said there.
+  return { id: name, key, algorithm, ...numbers } as unknown as Rule;
+}
+
+/** Equal numbers give equal names in every process of a fleet: they share a counter. */
+function defaultName({ limit, window, refill, algorithm }: InlineRule): string {
+  if (algorithm === "concurrency") return `${limit}-at-once`;
+  return `${limit}-per-${window ?? refill?.every ?? "window"}`;
+}
+
+/**
+ * A route's own options over those of the application. A route that says what to enforce replaces the application's rules and
+ * counts apart from them, under the route's name; one that does not (`{ cost: 5 }`) goes on with the application's limiter.
+ */
+export function routeOptions<O extends AnyOptions>(route: {
+  base: O;
+  own: O;
+  limiter: Limiter | undefined;
+  name: string;
+}): O {
+  const { base, own, limiter, name } = route;
+  if (!hasRules(own)) {
+    const how = omit(base, [...INLINE_FIELDS, "rules", "store"]);
+    return { ...how, ...own, ...(limiter !== undefined && { limiter }) } as O;
+  }
+  const how = omit(base, [...INLINE_FIELDS, "rules", "limiter", ...(own.limiter === undefined ? [] : ["store"])]);
+  return { ...how, ...(own.limit !== undefined && { name }), ...own } as O;
+}
+
+function omit(options: object, names: readonly string[]): object {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)));
+}

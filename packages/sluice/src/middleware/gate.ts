@@ -1,0 +1,166 @@
+/**
+ * The gate that every middleware puts before its handlers: request -> attributes -> limiter -> what to send.
+ * In: a framework's request, through a reader. Out: the decision and the fields of the response.
+ * Nothing is sent here: how to answer, and where errors go, is the adapter's business.
+ *
+ * A request is counted once by a gate, however many routers bring it past; and once by a limiter that several gates share, as long
+ * as they ask the same of it. Decisions of different limiters on one request are told together in one set of fields.
+ */
+import type { ServerResponse } from "node:http";
+import { addressNormaliser, clientAddresses, type Hops } from "../http/client-address.js";
+import { type Field, type LegacyReset, rateLimitFields } from "../http/rate-limit-fields.js";
+import { requestPath } from "../http/request-path.js";
+import type { CheckOptions, Limiter } from "../limiter/limiter.js";
+import type { Decision } from "../limiter/make-decision.js";
+import type { Attributes } from "../rules/rule.js";
+import { checkNames, type GateOptions, limiterOf } from "./gate-options.js";
+import { type Aftermath, type End, endWithResponse, holdUntilEnd } from "./hold-until-end.js";
+
+/** How a framework's request is read. */
+export interface RequestReader<Request> {
+  /** The object that stands for the request in every middleware that it meets. */
+  raw(request: Request): object;
+  method(request: Request): string;
+  /** The whole request target, not shortened by mounted routers. */
+  target(request: Request): string;
+  hops(request: Request): Hops;
+  /** The client's address by the framework's own setting of trusted proxies; used unless `trustProxy` is given. */
+  address(request: Request, hops: Hops): string | undefined;
+  readonly legacyReset: LegacyReset;
+  /** Options that only this adapter knows. */
+  readonly extraOptions: readonly string[];
+}
+
+/** How a request passed the gate. */
+export interface Passage {
+  /** Absent for a request that was skipped or counted before: let it through. */
+  readonly decision: Decision | undefined;
+  readonly fields: readonly Field[];
+}
+
+/** That a request met a limiter, what it asked, and what it was told. */
+interface Meeting {
+  readonly gate: unknown;
+  readonly limiter: Limiter;
+  readonly attributes: Attributes;
+  readonly cost: number | undefined;
+  decision: Decision | undefined;
+}
+
+const UNCOUNTED: Passage = { decision: undefined, fields: [] };
+const NO_OPTIONS: CheckOptions = {};
+/** A property rather than a WeakMap: this is read at every request. */
+const meetings = Symbol("sluice.meetings");
+
+export class Gate<Request> {
+  readonly limiter: Limiter;
+  readonly #owned: boolean;
+  readonly #options: GateOptions<Request>;
+  readonly #reader: RequestReader<Request>;
+  readonly #fieldsOf: (decisions: readonly Decision[]) => readonly Field[];
+  readonly #addressOf: (request: Request) => string;
+  readonly #aftermath: Aftermath;
+  /** Whether a request needs nothing of the user's functions. */
+  readonly #plain: boolean;
+  readonly #fixedCost: CheckOptions;
+
+  constructor(options: GateOptions<Request>, reader: RequestReader<Request>) {
+    checkNames(options, reader.extraOptions);
+    const { limiter, owned } = limiterOf(options);
+    this.limiter = limiter;
+    this.#owned = owned;
+    this.#options = options;
+    this.#reader = reader;
+    this.#fieldsOf = rateLimitFields(options.headers, reader.legacyReset);
+    this.#addressOf = addressReader(options, reader);
+    this.#aftermath = {
+      limiter,
+      skipSuccessful: options.skipSuccessful === true,
+      skipFailed: options.skipFailed === true,
+    };
+    const { skip, attributes, cost } = options;
+    this.#plain = skip === undefined && attributes === undefined && typeof cost !== "function";
+    this.#fixedCost = typeof cost === "number" ? { cost } : NO_OPTIONS;
+  }
+
+  /** Rejects only for mistakes: functions of the user's that throw, attributes or costs that are none, a closed limiter. */
+  check(request: Request): Promise<Passage> {
+    const raw = this.#reader.raw(request) as { [meetings]?: Meeting[] };
+    const met = raw[meetings];
+    if (met?.some(({ gate }) => gate === this)) return Promise.resolve(UNCOUNTED);
+    if (!this.#plain) return this.#prepare(request, raw);
+    return this.#ask(raw, this.#attributesOf(request), this.#fixedCost);
+  }
+
+  async #prepare(request: Request, raw: { [meetings]?: Meeting[] }): Promise<Passage> {
+    const { skip, attributes, cost } = this.#options;
+    if (skip !== undefined && (await skip(request))) return UNCOUNTED;
+    const known = this.#attributesOf(request);
+    const asked = attributes === undefined ? known : { ...known, ...(await attributes(request)) };
+    return await this.#ask(raw, asked, typeof cost === "function" ? { cost: await cost(request) } : this.#fixedCost);
+  }
+
+  #attributesOf(request: Request): Attributes {
+    const reader = this.#reader;
+    return {
+      ip: this.#addressOf(request),
+      method: reader.method(request),
+      path: requestPath(reader.target(request)),
+    };
+  }
+
+  #ask(raw: { [meetings]?: Meeting[] }, attributes: Attributes, options: CheckOptions): Promise<Passage> {
+    const { limiter } = this;
+    const meeting: Meeting = { gate: this, limiter, attributes, cost: options.cost, decision: undefined };
+    const met = raw[meetings];
+    if (met === undefined) raw[meetings] = [meeting];
+    else if (met.some((earlier) => asksTheSame(earlier, meeting))) return Promise.resolve(UNCOUNTED);
+    else met.push(meeting);
+    return limiter.check(attributes, options).then((decision) => {
+      meeting.decision = decision;
+      return { decision, fields: this.#fieldsOf(met === undefined ? [decision] : decisionsOf(met)) };
+    });
+  }
+
+  /** What to call when the response has ended; undefined if nothing is left to do then. */
+  hold(decision: Decision): End | undefined {
+    return holdUntilEnd(decision, this.#aftermath);
+  }
+
+  /** The same, where Node tells the end. */
+  holdUntilClose(decision: Decision, response: ServerResponse): void {
+    const end = holdUntilEnd(decision, this.#aftermath);
+    if (end !== undefined) endWithResponse(end, response);
+  }
+
+  /** Closes the limiter if it was made here. */
+  async close(): Promise<void> {
+    if (this.#owned) await this.limiter.close();
+  }
+}
+
+function addressReader<Request>(
+  { trustProxy, ipv6Prefix, address }: GateOptions<Request>,
+  reader: RequestReader<Request>,
+): (request: Request) => string {
+  const hopsOf = (request: Request): Hops =>
+    address === undefined ? reader.hops(request) : { ...reader.hops(request), peer: address(request) };
+  if (trustProxy !== undefined) {
+    const read = clientAddresses({ trustProxy, ...(ipv6Prefix !== undefined && { ipv6Prefix }) });
+    return (request) => read(hopsOf(request));
+  }
+  const normalise = addressNormaliser(ipv6Prefix);
+  if (address !== undefined) return (request) => normalise(address(request));
+  return (request) => normalise(reader.address(request, reader.hops(request)));
+}
+
+function asksTheSame(a: Meeting, b: Meeting): boolean {
+  if (a.limiter !== b.limiter || a.cost !== b.cost) return false;
+  const names = Object.keys(a.attributes);
+  if (names.length !== Object.keys(b.attributes).length) return false;
+  return names.every((name) => a.attributes[name] === b.attributes[name]);
+}
+
+function decisionsOf(met: readonly Meeting[]): Decision[] {
+  return met.flatMap(({ decision }) => decision ?? []);
+}
