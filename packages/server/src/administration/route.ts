@@ -1,0 +1,79 @@
+/** What the routes of the admin API share: their options, the guard of a change, pages, and the answer to a change. */
+import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from "fastify";
+import { type Limiter, SluiceError } from "sluice";
+import type { TSchema } from "typebox";
+import type { Applied, Configuration, ConfigurationLog } from "../configuration/configuration.js";
+import { ConfigurationError } from "../configuration/configuration-error.js";
+import { diffText } from "../configuration/diff-text.js";
+import type { Page, Role, RuleRepository } from "../configuration/repository/rule-repository.js";
+import { problem } from "./schemas.js";
+import type { Tokens } from "./tokens.js";
+
+export interface AdministrationOptions {
+  readonly configuration: Configuration;
+  readonly limiter: Limiter;
+  readonly tokens: Tokens;
+  readonly log: ConfigurationLog;
+}
+
+interface RouteDescription {
+  readonly role: Role;
+  readonly summary: string;
+  readonly params?: TSchema;
+  readonly querystring?: TSchema;
+  readonly headers?: TSchema;
+  readonly body?: TSchema;
+  readonly reply?: TSchema;
+  /** Default 200. */
+  readonly status?: number;
+  readonly bodyLimit?: number;
+}
+
+export function describeRoute(description: RouteDescription): RouteShorthandOptions {
+  const { role, summary, reply, status = 200, bodyLimit, ...parts } = description;
+  const schema = {
+    tags: ["administration"],
+    summary,
+    description: `Role: ${role}.`,
+    security: [{ bearer: [] }],
+    ...parts,
+    response: { ...(reply !== undefined && { [status]: reply }), default: problem },
+  };
+  return { config: { role }, schema, ...(bodyLimit !== undefined && { bodyLimit }) };
+}
+
+const PAGE = 50;
+const LARGEST_PAGE = 500;
+
+export function pageOf(request: FastifyRequest): Page {
+  const { before, limit } = request.query as { before?: string; limit?: string };
+  const size = Math.min(LARGEST_PAGE, Math.max(1, limit === undefined ? PAGE : Number(limit)));
+  return { before: before === undefined ? undefined : Number(before), limit: size };
+}
+
+/** The version in `If-Match: "7"` (weak and unquoted forms too); undefined if absent or `*`, which any version satisfies. */
+export function ifMatchOf(request: FastifyRequest): number | undefined {
+  const given = request.headers["if-match"];
+  if (given === undefined || given.trim() === "*") return undefined;
+  const version = /^(?:W\/)?"?(\d{1,15})"?$/.exec(given.trim())?.[1];
+  if (version !== undefined) return Number(version);
+  throw new SluiceError("invalid-request", `If-Match: expected one version such as "7", got ${JSON.stringify(given)}`);
+}
+
+export function changeOptionsOf(request: FastifyRequest): { dryRun: boolean; message: string | undefined } {
+  const { dryRun, message } = request.query as { dryRun?: "true" | "false"; message?: string };
+  return { dryRun: dryRun === "true", message };
+}
+
+export function sendApplied(reply: FastifyReply, { version, changed, diff }: Applied): FastifyReply {
+  return tagged(reply, version).send({ version, changed, diff, text: diffText(diff) });
+}
+
+export function tagged(reply: FastifyReply, version: number): FastifyReply {
+  return reply.header("etag", `"${version}"`);
+}
+
+export function repositoryOf({ configuration }: AdministrationOptions): RuleRepository {
+  if (configuration.repository !== undefined) return configuration.repository;
+  throw new ConfigurationError("rules-from-file", "the rules come from a file, which has no history here");
+}

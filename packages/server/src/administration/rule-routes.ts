@@ -1,0 +1,152 @@
+/**
+ * Rules: read, changed one by one or as a whole, promoted. Each change is one version.
+ * Without If-Match a change is made to the newest version, whatever it is: of one rule, the others' changes are kept; of the
+ * whole document, the last one wins.
+ */
+import type { FastifyInstance } from "fastify";
+import { type Rule, SluiceError } from "sluice";
+import { MAX_DOCUMENT_BYTES, writeDocument } from "../configuration/document-text.js";
+import { Pace } from "../configuration/pace.js";
+import { callerOf } from "./access.js";
+import { promoteCandidate, unknownRule } from "./promote-candidate.js";
+import { type AdministrationOptions, changeOptionsOf, describeRoute, ifMatchOf, sendApplied, tagged } from "./route.js";
+import { applied, changeQuery, document, documentBody, guardHeaders, rule, ruleId } from "./schemas.js";
+
+interface ById {
+  Params: { id: string };
+}
+
+const change = { querystring: changeQuery, headers: guardHeaders, reply: applied };
+
+export function registerRuleRoutes(app: FastifyInstance, { configuration }: AdministrationOptions): void {
+  app.get(
+    "/rules",
+    describeRoute({ role: "viewer", summary: "The rules in force", reply: document }),
+    async (_, reply) => {
+      const { rules, version } = configuration.current;
+      // In slices: stringifying ten thousand rules at once would hold up checks.
+      const text = await writeDocument(rules, new Pace());
+      return tagged(reply, version)
+        .type("application/json")
+        .send(`{"version":${version},${text.slice(1)}`);
+    },
+  );
+
+  app.get<ById>(
+    "/rules/:id",
+    describeRoute({ role: "viewer", summary: "One rule", params: ruleId, reply: rule }),
+    async ({ params }, reply) => {
+      const { rules, version } = configuration.current;
+      const found = rules.find(({ id }) => id === params.id);
+      if (found === undefined) throw unknownRule(params.id);
+      return tagged(reply, version).send(found);
+    },
+  );
+
+  app.put(
+    "/rules",
+    describeRoute({
+      role: "editor",
+      summary: "Replaces the whole document, atomically",
+      ...change,
+      body: documentBody,
+      bodyLimit: MAX_DOCUMENT_BYTES,
+    }),
+    async (request, reply) => {
+      const { document, version } = guardedDocument(request.body);
+      const result = await configuration.apply({
+        author: callerOf(request).name,
+        kind: "document",
+        ifMatch: ifMatchOf(request) ?? version,
+        ...changeOptionsOf(request),
+        edit: () => document,
+      });
+      return sendApplied(reply, result);
+    },
+  );
+
+  app.put<ById>(
+    "/rules/:id",
+    describeRoute({
+      role: "editor",
+      summary: "Adds or replaces one rule",
+      params: ruleId,
+      ...change,
+      body: rule,
+      bodyLimit: MAX_DOCUMENT_BYTES,
+    }),
+    async (request, reply) => {
+      const { id } = request.params;
+      const written = ruleNamed(id, request.body);
+      const result = await configuration.apply({
+        author: callerOf(request).name,
+        kind: "rule",
+        ifMatch: ifMatchOf(request),
+        ...changeOptionsOf(request),
+        edit: (rules) =>
+          rules.some((one) => one.id === id)
+            ? rules.map((one) => (one.id === id ? written : one))
+            : [...rules, written],
+      });
+      return sendApplied(reply, result);
+    },
+  );
+
+  app.delete<ById>(
+    "/rules/:id",
+    describeRoute({ role: "editor", summary: "Removes one rule", params: ruleId, ...change }),
+    async (request, reply) => {
+      const { id } = request.params;
+      const result = await configuration.apply({
+        author: callerOf(request).name,
+        kind: "rule",
+        ifMatch: ifMatchOf(request),
+        ...changeOptionsOf(request),
+        edit: (rules) => {
+          if (!rules.some((one) => one.id === id)) throw unknownRule(id);
+          return rules.filter((one) => one.id !== id);
+        },
+      });
+      return sendApplied(reply, result);
+    },
+  );
+
+  app.post<ById>(
+    "/rules/:id/promote",
+    describeRoute({ role: "editor", summary: "Makes the candidate the live numbers", params: ruleId, ...change }),
+    async (request, reply) => {
+      const { id } = request.params;
+      const { dryRun, message = `promote the candidate of ${id}` } = changeOptionsOf(request);
+      const result = await configuration.apply({
+        author: callerOf(request).name,
+        kind: "promote",
+        ifMatch: ifMatchOf(request),
+        dryRun,
+        message,
+        edit: (rules) => promoteCandidate(rules, id),
+      });
+      return sendApplied(reply, result);
+    },
+  );
+}
+
+/** What GET /rules answered may be sent back as it is: the version in it then says what it was made from. */
+function guardedDocument(body: unknown): { document: unknown; version: number | undefined } {
+  if (typeof body !== "object" || body === null || Array.isArray(body) || !Object.hasOwn(body, "version")) {
+    return { document: body, version: undefined };
+  }
+  const { version, ...document } = body as { version: unknown };
+  if (Number.isSafeInteger(version)) return { document, version: version as number };
+  throw new SluiceError("invalid-request", `version: expected a version's number, got ${JSON.stringify(version)}`);
+}
+
+/** The id stands in the path already; one in the body must be the same. */
+function ruleNamed(id: string, body: unknown): Rule {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new SluiceError("invalid-request", "body: expected a rule {id, key, algorithm, limit, ...}");
+  }
+  const written = body as { id?: unknown };
+  if (written.id === undefined) return { id, ...written } as Rule;
+  if (written.id === id) return written as Rule;
+  throw new SluiceError("invalid-request", `id: expected ${JSON.stringify(id)} as in the path, or none`);
+}

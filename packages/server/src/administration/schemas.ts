@@ -1,0 +1,129 @@
+/** What enters and leaves the admin API, said once: these schemas validate requests and are the OpenAPI document. */
+import { type Rule, ruleJsonSchema } from "sluice";
+import Type from "typebox";
+
+/** Unknown fields are refused: a misspelt name would otherwise be passed over in silence. */
+const exact = { additionalProperties: false } as const;
+
+/** Made from the table that validates rules. Bodies of it are judged by that table, which says more than a schema can. */
+export const rule = Type.Unsafe<Rule>({ ...ruleJsonSchema(), description: "A rule; see docs/rules.md." });
+export const rules = Type.Array(rule);
+
+export const version = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const text = Type.String();
+
+/** Parameters arrive as text. */
+const digits = (description: string) => Type.String({ pattern: "^[0-9]{1,15}$", description });
+const message = Type.Optional(
+  Type.String({ maxLength: 1_000, description: "Why; kept with the version and in the audit." }),
+);
+
+export const ruleId = Type.Object({ id: Type.String({ maxLength: 64 }) });
+export const versionNumber = Type.Object({ version: digits("A version's number.") });
+export const tokenName = Type.Object({ name: Type.String({ maxLength: 64 }) });
+
+export const changeQuery = Type.Object(
+  {
+    dryRun: Type.Optional(
+      Type.Union([Type.Literal("true"), Type.Literal("false")], { description: "Only tell what would change." }),
+    ),
+    message,
+  },
+  exact,
+);
+export const pageQuery = Type.Object(
+  {
+    before: Type.Optional(digits("Older than this version or audit id; from the `next` of the page before.")),
+    limit: Type.Optional(Type.String({ pattern: "^[0-9]{1,3}$", description: "At most 500. Default 50." })),
+  },
+  exact,
+);
+/** Other headers come too: this is not `exact`. */
+export const guardHeaders = Type.Object({
+  "if-match": Type.Optional(
+    Type.String({
+      description: 'The version that the change was made from, as `"7"`; another one in force answers 412.',
+    }),
+  ),
+});
+
+export const resetBody = Type.Object(
+  {
+    rule: Type.String({ maxLength: 64 }),
+    attributes: Type.Unsafe<Record<string, string | number | boolean>>({
+      type: "object",
+      description: "Those that the rule counts by, literally: `*` is a character like any other.",
+      additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
+    }),
+  },
+  exact,
+);
+const role = Type.Union([Type.Literal("viewer"), Type.Literal("editor"), Type.Literal("admin")]);
+export const tokenBody = Type.Object(
+  { name: Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9@._-]{0,63}$" }), role },
+  exact,
+);
+
+const fieldChange = Type.Object({ path: text, from: Type.Optional(Type.Unknown()), to: Type.Optional(Type.Unknown()) });
+export const diff = Type.Object({
+  added: Type.Integer(),
+  removed: Type.Integer(),
+  changed: Type.Integer(),
+  reordered: Type.Boolean(),
+  changes: Type.Array(
+    Type.Object({
+      rule: text,
+      change: Type.Union([Type.Literal("added"), Type.Literal("removed"), Type.Literal("changed")]),
+      fields: Type.Optional(Type.Array(fieldChange)),
+      more: Type.Optional(Type.Integer()),
+    }),
+  ),
+});
+export const applied = Type.Object({
+  version,
+  changed: Type.Boolean({ description: "False for a dry run, and where nothing differs." }),
+  diff,
+  text: Type.String({ description: "The difference for people to read." }),
+});
+const author = { author: text, message: text, createdAt: Type.String({ format: "date-time" }), kind: text };
+export const versionList = Type.Object({
+  versions: Type.Array(Type.Object({ version, ...author, summary: text })),
+  next: Type.Optional(version),
+});
+export const versionDetail = Type.Object({ version, ...author, summary: text, diff, text, rules });
+export const auditList = Type.Object({
+  entries: Type.Array(
+    Type.Object({
+      id: Type.Integer(),
+      at: Type.String({ format: "date-time" }),
+      actor: text,
+      action: text,
+      target: text,
+      details: Type.Record(text, Type.Unknown()),
+    }),
+  ),
+  next: Type.Optional(Type.Integer()),
+});
+export const document = Type.Object({ version, rules });
+/** Bodies may also be the list alone; a `version` in it guards like If-Match. */
+export const documentBody = Type.Object({ version: Type.Optional(version), rules });
+export const resetReply = Type.Object({ reset: Type.Boolean() });
+export const token = Type.Object({
+  name: text,
+  role,
+  createdAt: Type.String({ format: "date-time" }),
+  createdBy: text,
+});
+export const tokenList = Type.Object({ tokens: Type.Array(token) });
+export const newToken = Type.Object({ name: text, role, token: Type.String({ description: "Shown this once." }) });
+export const problem = Type.Object({
+  type: text,
+  title: text,
+  status: Type.Integer(),
+  detail: text,
+  code: text,
+  remedy: text,
+  mistakes: Type.Optional(Type.Array(Type.Object({ path: text, message: text }))),
+  currentVersion: Type.Optional(version),
+  diff: Type.Optional(diff),
+});

@@ -1,0 +1,156 @@
+/**
+ * Who may use the admin API. Tokens are 256 random bits; only their SHA-256 is kept (a slow hash protects words that people
+ * choose, not these), and hashes are compared in constant time, all of them, so that no answer tells how near a guess was.
+ *
+ * The first token is this instance's own: from --admin-token, or made at the first start and kept in a file of mode 0600.
+ * Named tokens live in the database and work on every instance. With the database down, those last read go on working.
+ */
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { SluiceError } from "sluice";
+import type { ConfigurationLog } from "../configuration/configuration.js";
+import { ConfigurationError } from "../configuration/configuration-error.js";
+import type { Role, RuleRepository, StoredToken } from "../configuration/repository/rule-repository.js";
+import { AdministrationError } from "./problem.js";
+
+export interface TokensOptions {
+  readonly dataFolder: string;
+  /** `--admin-token`: no file is made. */
+  readonly adminToken?: string | undefined;
+  /** Where named tokens are kept; without one (rules from a file) there is only the first token. */
+  readonly repository?: RuleRepository | undefined;
+  readonly log: ConfigurationLog;
+}
+
+/** Whose token a request carries. */
+export interface Caller {
+  readonly name: string;
+  readonly role: Role;
+}
+
+/** The name under which the first token acts. It cannot be taken by a named one. */
+export const FIRST_TOKEN_NAME = "admin";
+const FILE = "admin-token";
+const SHORTEST_TOKEN = 16;
+/** A token that was deleted on another instance works no longer than this. */
+const FRESH_MS = 1_000;
+
+export async function openTokens(options: TokensOptions): Promise<Tokens> {
+  if (options.adminToken !== undefined) return new Tokens(options, { token: checkedToken(options.adminToken) });
+  const file = join(options.dataFolder, FILE);
+  return new Tokens(options, { token: readOrMake(file), file });
+}
+
+export class Tokens {
+  /** Where the first token is kept; undefined if it was given. */
+  readonly file: string | undefined;
+  readonly #first: Buffer;
+  readonly #options: TokensOptions;
+  #named: readonly StoredToken[] = [];
+  #readAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: TokensOptions, { token, file }: { token: string; file?: string }) {
+    this.#options = options;
+    this.#first = hashOf(token);
+    this.file = file;
+  }
+
+  /** Undefined if the header carries no token that is known. */
+  async authenticate(authorization: string | undefined): Promise<Caller | undefined> {
+    const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+    if (token === undefined) return undefined;
+    const hash = hashOf(token);
+    let caller: Caller | undefined;
+    for (const { name, role, hash: known } of await this.#namedTokens()) {
+      const bytes = Buffer.from(known, "hex");
+      if (bytes.length === hash.length && timingSafeEqual(bytes, hash)) caller = { name, role };
+    }
+    return timingSafeEqual(this.#first, hash) ? { name: FIRST_TOKEN_NAME, role: "admin" } : caller;
+  }
+
+  /** Without hashes. */
+  async list(): Promise<Omit<StoredToken, "hash">[]> {
+    const tokens = await this.#repository().tokens();
+    return tokens.map(({ hash: _, ...shown }) => shown);
+  }
+
+  /** The token, which is shown this once. */
+  async create({ name, role, by }: { name: string; role: Role; by: string }): Promise<string> {
+    const token = newToken();
+    const hash = hashOf(token).toString("hex");
+    const isFree =
+      name !== FIRST_TOKEN_NAME && (await this.#repository().addToken({ name, role, hash, createdBy: by }));
+    if (!isFree)
+      throw new AdministrationError("token-exists", `there is a token named ${JSON.stringify(name)} already`);
+    this.#readAtMs = Number.NEGATIVE_INFINITY;
+    return token;
+  }
+
+  async remove(name: string, by: string): Promise<void> {
+    const wasThere = await this.#repository().removeToken(name, by);
+    if (!wasThere) throw new AdministrationError("unknown-token", `there is no token named ${JSON.stringify(name)}`);
+    this.#readAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  async #namedTokens(): Promise<readonly StoredToken[]> {
+    const { repository, log } = this.#options;
+    if (repository === undefined || performance.now() - this.#readAtMs < FRESH_MS) return this.#named;
+    try {
+      this.#named = await repository.tokens();
+    } catch (error) {
+      log.warn("tokens could not be read; those last read still work", { error: String(error) });
+    }
+    this.#readAtMs = performance.now();
+    return this.#named;
+  }
+
+  #repository(): RuleRepository {
+    const { repository } = this.#options;
+    if (repository !== undefined) return repository;
+    throw new ConfigurationError("rules-from-file", "named tokens need a database, and the rules come from a file");
+  }
+}
+
+function readOrMake(file: string): string {
+  try {
+    return readExisting(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  mkdirSync(join(file, ".."), { recursive: true });
+  // Linked into place, whole and with its mode: of several workers that start together one makes it, the others read it.
+  const draft = `${file}.${process.pid}`;
+  writeFileSync(draft, `${newToken()}\n`, { mode: 0o600, flag: "wx" });
+  chmodSync(draft, 0o600);
+  try {
+    linkSync(draft, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return readExisting(file);
+}
+
+function readExisting(file: string): string {
+  const token = readFileSync(file, "utf8").trim();
+  if (token.length >= SHORTEST_TOKEN) return token;
+  throw new SluiceError("invalid-setting", `${file}: expected a token; delete the file to have a new one made`);
+}
+
+function checkedToken(token: string): string {
+  if (token.length >= SHORTEST_TOKEN && !/\s/.test(token)) return token;
+  throw new SluiceError(
+    "invalid-setting",
+    `admin-token: expected at least ${SHORTEST_TOKEN} characters without spaces, got ${token.length}`,
+  );
+}
+
+function newToken(): string {
+  return `slu_${randomBytes(32).toString("base64url")}`;
+}
+
+function hashOf(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}

@@ -1,0 +1,117 @@
+/** History: every version with who, when, what and why; going back to one; and what administrators did. */
+import type { FastifyInstance } from "fastify";
+import { ConfigurationError } from "../configuration/configuration-error.js";
+import { diffText, summaryOf } from "../configuration/diff-text.js";
+import { readDocument } from "../configuration/document-text.js";
+import { Pace } from "../configuration/pace.js";
+import type { StoredVersion, VersionSummary } from "../configuration/repository/rule-repository.js";
+import { callerOf } from "./access.js";
+import {
+  type AdministrationOptions,
+  changeOptionsOf,
+  describeRoute,
+  ifMatchOf,
+  pageOf,
+  repositoryOf,
+  sendApplied,
+} from "./route.js";
+import {
+  applied,
+  auditList,
+  changeQuery,
+  guardHeaders,
+  pageQuery,
+  versionDetail,
+  versionList,
+  versionNumber,
+} from "./schemas.js";
+
+interface ByVersion {
+  Params: { version: string };
+}
+
+export function registerVersionRoutes(app: FastifyInstance, options: AdministrationOptions): void {
+  app.get(
+    "/versions",
+    describeRoute({
+      role: "viewer",
+      summary: "Every version, newest first",
+      querystring: pageQuery,
+      reply: versionList,
+    }),
+    async (request) => {
+      const page = pageOf(request);
+      const found = await repositoryOf(options).versions(page);
+      const last = found.at(-1);
+      const hasMore = found.length === page.limit && last !== undefined && last.version > 1;
+      return { versions: found.map(shown), ...(hasMore && { next: last.version }) };
+    },
+  );
+
+  app.get<ByVersion>(
+    "/versions/:version",
+    describeRoute({ role: "viewer", summary: "One version", params: versionNumber, reply: versionDetail }),
+    async ({ params }, reply) => {
+      const stored = await readVersion(options, Number(params.version));
+      const told = JSON.stringify({ ...shown(stored), diff: stored.diff, text: diffText(stored.diff) });
+      // The document is JSON already, and may be long: joined as text, it need not be parsed and written again.
+      return reply.type("application/json").send(`${told.slice(0, -1)},${stored.document.slice(1)}`);
+    },
+  );
+
+  app.post<ByVersion>(
+    "/versions/:version/rollback",
+    describeRoute({
+      role: "editor",
+      summary: "Makes an old version's rules the newest version",
+      params: versionNumber,
+      querystring: changeQuery,
+      headers: guardHeaders,
+      reply: applied,
+    }),
+    async (request, reply) => {
+      const number = Number(request.params.version);
+      const stored = await readVersion(options, number);
+      const document = await readDocument(stored.document, new Pace());
+      const { dryRun, message = `roll back to version ${number}` } = changeOptionsOf(request);
+      const result = await options.configuration.apply({
+        author: callerOf(request).name,
+        kind: "rollback",
+        ifMatch: ifMatchOf(request),
+        dryRun,
+        message,
+        edit: () => document,
+      });
+      return sendApplied(reply, result);
+    },
+  );
+
+  app.get(
+    "/audit",
+    describeRoute({
+      role: "viewer",
+      summary: "What administrators did, newest first",
+      querystring: pageQuery,
+      reply: auditList,
+    }),
+    async (request) => {
+      const page = pageOf(request);
+      const found = await repositoryOf(options).audit(page);
+      const last = found.at(-1);
+      const hasMore = found.length === page.limit && last !== undefined && last.id > 1;
+      const entries = found.map(({ atMs, ...entry }) => ({ ...entry, at: new Date(atMs).toISOString() }));
+      return { entries, ...(hasMore && { next: last.id }) };
+    },
+  );
+}
+
+async function readVersion(options: AdministrationOptions, version: number): Promise<StoredVersion> {
+  const stored = await repositoryOf(options).read(version);
+  if (stored !== undefined) return stored;
+  throw new ConfigurationError("unknown-version", `there is no version ${version}`);
+}
+
+function shown({ version, author, message, kind, createdAtMs, diff }: VersionSummary) {
+  const createdAt = new Date(createdAtMs).toISOString();
+  return { version, author, message, kind, createdAt, summary: summaryOf(diff) };
+}
