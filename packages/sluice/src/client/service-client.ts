@@ -132,8 +132,7 @@ export class ServiceClient {
 
   /** Holds a lease for another term. False if it was lost: stop the work, someone else may have the place. */
   async renew(lease: string | { readonly id: string }): Promise<boolean> {
-    const answer = await this.#post<{ renewed?: boolean; expiresAfterMs?: number }>("renew", { lease: idOf(lease) });
-    return answer.renewed ?? (answer.expiresAfterMs ?? 0) > 0;
+    return (await this.#post<{ renewed: boolean }>("renew", { lease: idOf(lease) })).renewed;
   }
 
   /** Gives back what the decision with this id charged, once. */

@@ -44,7 +44,7 @@ export interface NestRequest {
 }
 
 export interface RateLimitOptions extends GateOptions<NestRequest> {
-  /** Called for a refused request; may throw an exception of its own in place of `RateLimitException`. */
+  /** Called for a refused request, which it may answer; or it throws an exception in place of `RateLimitException`. */
   onRefused?: (context: ExecutionContext, decision: Decision) => void | Promise<void>;
 }
 
@@ -54,8 +54,7 @@ export interface RateLimitAsyncOptions extends Pick<ModuleMetadata, "imports"> {
   useFactory: (...injected: never[]) => RateLimitOptions | Promise<RateLimitOptions>;
 }
 
-/** Where the module's options are found by injection. */
-export const RATE_LIMIT_OPTIONS: unique symbol = Symbol("sluice.options");
+const RATE_LIMIT_OPTIONS = Symbol("sluice.options");
 
 const OWN_OPTIONS = "sluice:rate-limit";
 const SKIPPED = "sluice:skip";
@@ -95,24 +94,70 @@ const reader: RequestReader<NestRequest> = {
   extraOptions: ["onRefused"],
 };
 
-/** `header` is what both `Response` of Express and `FastifyReply` have. */
+/** What both `Response` of Express and `FastifyReply` have, and by what each tells that it was sent. */
 interface NestResponse {
   header(name: string, value: string): unknown;
+  status(code: number): unknown;
+  readonly headersSent?: boolean;
+  readonly sent?: boolean;
   readonly raw?: ServerResponse;
 }
 
-export class RateLimitGuard implements CanActivate, OnModuleDestroy {
+/**
+ * The gates of an application. Apart from the guard, of which Nest makes one for every module that names it in `@UseGuards`:
+ * all of them must count together.
+ */
+class RouteGates implements OnModuleDestroy {
   readonly #options: RateLimitOptions;
-  readonly #reflector: Reflector;
   readonly #everywhere: Gate<NestRequest> | undefined;
-  /** By the handler, for options of a controller make a counter for each of its handlers. */
+  /** By the handler: options of a controller make a counter for each of its handlers. */
   readonly #byHandler = new Map<unknown, Gate<NestRequest>>();
 
-  constructor(options: RateLimitOptions, reflector: Reflector) {
+  constructor(options: RateLimitOptions) {
     checkNames(options, reader.extraOptions);
     this.#options = options;
-    this.#reflector = reflector;
     this.#everywhere = hasRules(options) ? new Gate(options, reader) : undefined;
+  }
+
+  /** `own`: the options of the handler or its controller, if they have any. */
+  gateOf(context: ExecutionContext, own: RateLimitOptions | undefined): Gate<NestRequest> | undefined {
+    if (own === undefined) return this.#everywhere;
+    const handler = context.getHandler();
+    let gate = this.#byHandler.get(handler);
+    if (gate === undefined) {
+      const name = handlerName(context);
+      gate = new Gate(routeOptions({ base: this.#options, own, limiter: this.#everywhere?.limiter, name }), reader);
+      this.#byHandler.set(handler, gate);
+    }
+    return gate;
+  }
+
+  async refused(context: ExecutionContext, own: RateLimitOptions | undefined, decision: Decision): Promise<void> {
+    await (own?.onRefused ?? this.#options.onRefused)?.(context, decision);
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    const gates = [...this.#byHandler.values(), ...(this.#everywhere === undefined ? [] : [this.#everywhere])];
+    await Promise.all(gates.map((gate) => gate.close()));
+  }
+}
+
+/** `CatsController.findAll` as the id of a rule. */
+function handlerName(context: ExecutionContext): string {
+  const spelled = `${context.getClass().name}.${context.getHandler().name}`.toLowerCase();
+  return spelled
+    .replaceAll(/[^a-z0-9.]+/g, "-")
+    .replace(/^[^a-z0-9]+/, "")
+    .slice(0, 64);
+}
+
+export class RateLimitGuard implements CanActivate {
+  readonly #gates: RouteGates;
+  readonly #reflector: Reflector;
+
+  constructor(gates: RouteGates, reflector: Reflector) {
+    this.#gates = gates;
+    this.#reflector = reflector;
   }
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -120,7 +165,7 @@ export class RateLimitGuard implements CanActivate, OnModuleDestroy {
     const targets = [context.getHandler(), context.getClass()];
     if (this.#reflector.getAllAndOverride<boolean | undefined>(SKIPPED, targets)) return true;
     const own = this.#reflector.getAllAndOverride<RateLimitOptions | undefined>(OWN_OPTIONS, targets);
-    const gate = own === undefined ? this.#everywhere : this.#gateOf(own, context);
+    const gate = this.#gates.gateOf(context, own);
     if (gate === undefined) return true;
 
     const request = context.switchToHttp().getRequest<NestRequest>();
@@ -134,28 +179,11 @@ export class RateLimitGuard implements CanActivate, OnModuleDestroy {
       return true;
     }
     for (const [name, value] of retryFields(decision)) response.header(name, value);
-    await (own?.onRefused ?? this.#options.onRefused)?.(context, decision);
-    response.header("Content-Type", PROBLEM_CONTENT_TYPE);
+    response.status(refusalStatus(decision));
+    await this.#gates.refused(context, own, decision);
+    // Where `onRefused` answered, the exception only ends the request: Nest sends no second answer.
+    if (!(response.headersSent ?? response.sent)) response.header("Content-Type", PROBLEM_CONTENT_TYPE);
     throw new RateLimitException(decision);
-  }
-
-  #gateOf(own: RateLimitOptions, context: ExecutionContext): Gate<NestRequest> {
-    const handler = context.getHandler();
-    let gate = this.#byHandler.get(handler);
-    if (gate === undefined) {
-      const name = `${context.getClass().name}.${handler.name}`
-        .toLowerCase()
-        .replaceAll(/[^a-z0-9.]+/g, "-")
-        .slice(0, 64);
-      gate = new Gate(routeOptions({ base: this.#options, own, limiter: this.#everywhere?.limiter, name }), reader);
-      this.#byHandler.set(handler, gate);
-    }
-    return gate;
-  }
-
-  async onModuleDestroy(): Promise<void> {
-    const gates = [...this.#byHandler.values(), ...(this.#everywhere === undefined ? [] : [this.#everywhere])];
-    await Promise.all(gates.map((gate) => gate.close()));
   }
 }
 
@@ -171,16 +199,21 @@ export class RateLimitModule {
 }
 
 function moduleOf(options: NonNullable<DynamicModule["providers"]>): DynamicModule {
+  const gates = {
+    provide: RouteGates,
+    inject: [RATE_LIMIT_OPTIONS],
+    useFactory: (given: RateLimitOptions) => new RouteGates(given),
+  };
   return {
     module: RateLimitModule,
     global: true,
-    providers: [...options, RateLimitGuard],
-    exports: [RATE_LIMIT_OPTIONS, RateLimitGuard],
+    providers: [...options, gates, RateLimitGuard],
+    exports: [RouteGates, RateLimitGuard],
   };
 }
 
 // Decorators by hand: the library is compiled without the compiler options that Nest's decorators need.
-Inject(RATE_LIMIT_OPTIONS)(RateLimitGuard, undefined, 0);
+Inject(RouteGates)(RateLimitGuard, undefined, 0);
 Inject(Reflector)(RateLimitGuard, undefined, 1);
 Injectable()(RateLimitGuard);
 Module({})(RateLimitModule);
