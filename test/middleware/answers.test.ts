@@ -200,6 +200,7 @@ describe.each(frameworks)("$name", ({ serve, legacyReset }) => {
       "ratelimit-policy": '"per-ip";q=3;w=60',
       ratelimit: '"per-ip";r=2;t=60',
     });
+    expect((await limiter.peek({ ip: "127.0.0.1" }, { cost: 0 })).remaining).toBe(2);
   });
 
   test("an application can answer refusals itself, with the status and the fields in place", async () => {

@@ -74,8 +74,9 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiterHandler {
     if (outgoing !== undefined) gate.holdUntilClose(decision, outgoing);
     const end = outgoing === undefined ? gate.hold(decision) : undefined;
     await next();
-    // Not before: a handler that returns a Response of its own would lose what was set on the context.
-    for (const [name, value] of fields) c.header(name, value);
+    // Not before: a handler that returns a Response of its own would lose what was set on the context. A limiter further inside
+    // has told of our decision together with its own.
+    for (const [name, value] of fields) if (!c.res.headers.has(name)) c.header(name, value);
     if (end !== undefined) c.res = endWithBody(c.res, end);
   };
   return Object.assign(middleware, { limiter: gate.limiter });

@@ -1,0 +1,84 @@
+/** What only Fastify has: limits by route, and the hook at which requests are counted. */
+import fastify, { type FastifyInstance } from "fastify";
+import { memoryStore } from "sluice";
+import { type RateLimitPluginOptions, rateLimit } from "sluice/fastify";
+import { expect, test } from "vitest";
+
+async function build(
+  options: RateLimitPluginOptions,
+  routes: (app: FastifyInstance) => void,
+): Promise<FastifyInstance> {
+  const app = fastify();
+  await app.register(rateLimit, options);
+  routes(app);
+  await app.ready();
+  return app;
+}
+
+test("a route's own limits replace the plugin's, false takes them away, and other options keep the plugin's limiter", async () => {
+  await using app = await build({ limit: 10, window: "1m" }, (app) => {
+    app.get("/plain", () => "ok");
+    app.get("/tight", { config: { rateLimit: { limit: 1, window: "1h" } } }, () => "ok");
+    app.get("/free", { config: { rateLimit: false } }, () => "ok");
+    app.get("/dear", { config: { rateLimit: { cost: 5 } } }, () => "ok");
+  });
+  expect((await app.inject("/plain")).headers.ratelimit).toBe('"10-per-1m";r=9;t=60');
+  const tight = await app.inject("/tight");
+  expect(tight.headers["ratelimit-policy"]).toMatch(/^"get-tight-[0-9a-f]{8}";q=1;w=3600$/);
+  expect((await app.inject("/tight")).statusCode).toBe(429);
+  expect((await app.inject("/free")).headers.ratelimit).toBeUndefined();
+  expect((await app.inject("/dear")).headers.ratelimit).toBe('"10-per-1m";r=4;t=60');
+});
+
+test("routes with equal limits count apart, on a shared store too", async () => {
+  const own = () => ({ config: { rateLimit: { limit: 1, window: "1m" } } });
+  await using app = await build({ store: memoryStore() }, (app) => {
+    app.get("/a/b", own(), () => "ok");
+    app.get("/a-b", own(), () => "ok");
+    app.get("/unlimited", () => "ok");
+  });
+  expect((await app.inject("/a/b")).statusCode).toBe(200);
+  expect((await app.inject("/a-b")).statusCode).toBe(200);
+  expect((await app.inject("/a/b")).statusCode).toBe(429);
+  expect((await app.inject("/unlimited")).headers.ratelimit).toBeUndefined();
+});
+
+test("requests that no route takes are counted too", async () => {
+  await using app = await build({ limit: 1, window: "1m" }, () => {});
+  expect((await app.inject("/nowhere")).statusCode).toBe(404);
+  expect((await app.inject("/nowhere")).statusCode).toBe(429);
+});
+
+test("a later hook sees what earlier ones found out", async () => {
+  const limits: RateLimitPluginOptions = {
+    limit: 1,
+    window: "1m",
+    key: ["user"],
+    hook: "preHandler",
+    attributes: (request) => ({ user: (request as { user?: string }).user }),
+  };
+  await using app = await build(limits, (app) => {
+    app.addHook("preValidation", async (request) => {
+      (request as { user?: unknown }).user = request.headers["x-user"];
+    });
+    app.get("/", () => "ok");
+  });
+  const ask = async (user: string) => (await app.inject({ url: "/", headers: { "x-user": user } })).statusCode;
+  expect([await ask("ann"), await ask("bob"), await ask("ann")]).toEqual([200, 200, 429]);
+});
+
+test("a route's mistake stops the start", async () => {
+  const app = fastify();
+  await app.register(rateLimit, { limit: 10, window: "1m" });
+  expect(() => app.get("/", { config: { rateLimit: { limit: 1, window: "soon" } } }, () => "ok")).toThrow(/window/);
+  await app.close();
+});
+
+test("a route that was declared before the plugin is limited all the same", async () => {
+  const app = fastify();
+  app.get("/early", { config: { rateLimit: { limit: 1, window: "1m" } } }, () => "ok");
+  await app.register(rateLimit, { limit: 10, window: "1m" });
+  expect((await app.inject("/early")).statusCode).toBe(200);
+  expect((await app.inject("/early")).statusCode).toBe(429);
+  await app.close();
+});

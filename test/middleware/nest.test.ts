@@ -1,0 +1,98 @@
+/** What only Nest has: decorators, asynchronous options, exceptions. */
+import { Controller, Get, Module, type Type } from "@nestjs/common";
+import { APP_GUARD, NestFactory } from "@nestjs/core";
+import { RateLimit, RateLimitException, RateLimitGuard, RateLimitModule, SkipRateLimit } from "sluice/nest";
+import { expect, test } from "vitest";
+import { decorate, serveControllers } from "./apps/nest-app.js";
+
+function catsController(): Type {
+  class Cats {
+    list(): string {
+      return "ok";
+    }
+    report(): string {
+      return "ok";
+    }
+    health(): string {
+      return "ok";
+    }
+    dear(): string {
+      return "ok";
+    }
+  }
+  decorate(Cats, "list", Get("list"));
+  decorate(Cats, "report", Get("report"), RateLimit({ limit: 1, window: "1h" }));
+  decorate(Cats, "health", Get("health"), SkipRateLimit());
+  decorate(Cats, "dear", Get("dear"), RateLimit({ cost: 5 }));
+  Controller("cats")(Cats);
+  return Cats;
+}
+
+test("a handler's own limits replace the module's, and SkipRateLimit takes them away", async () => {
+  await using app = await serveControllers({ options: { limit: 10, window: "1m" }, controllers: [catsController()] });
+  const ask = async (path: string) => {
+    const { status, headers } = await fetch(`${app.url}/cats/${path}`);
+    return [status, headers.get("ratelimit")];
+  };
+  expect(await ask("list")).toEqual([200, '"10-per-1m";r=9;t=60']);
+  expect(await ask("report")).toEqual([200, '"cats.report";r=0;t=3600']);
+  expect((await ask("report"))[0]).toBe(429);
+  expect(await ask("health")).toEqual([200, null]);
+  expect(await ask("dear")).toEqual([200, '"10-per-1m";r=4;t=60']);
+});
+
+test("limits of a controller hold for each of its handlers apart, and a handler can step out", async () => {
+  class Dogs {
+    one(): string {
+      return "ok";
+    }
+    two(): string {
+      return "ok";
+    }
+    free(): string {
+      return "ok";
+    }
+  }
+  decorate(Dogs, "one", Get("one"));
+  decorate(Dogs, "two", Get("two"));
+  decorate(Dogs, "free", Get("free"), SkipRateLimit());
+  Controller("dogs")(Dogs);
+  RateLimit({ limit: 1, window: "1m" })(Dogs);
+  await using app = await serveControllers({ options: {}, controllers: [Dogs] });
+  const status = async (path: string) => (await fetch(`${app.url}/dogs/${path}`)).status;
+  expect([await status("one"), await status("two"), await status("one")]).toEqual([200, 200, 429]);
+  expect([await status("free"), await status("free")]).toEqual([200, 200]);
+});
+
+test("options may come from a factory, and a refusal is an exception that filters see", async () => {
+  const seen: unknown[] = [];
+  class Pages {
+    root(): string {
+      return "ok";
+    }
+  }
+  decorate(Pages, "root", Get("/"));
+  Controller()(Pages);
+  class App {}
+  Module({
+    imports: [RateLimitModule.forRootAsync({ useFactory: async () => ({ limit: 1, window: "1m" }) })],
+    controllers: [Pages],
+    providers: [{ provide: APP_GUARD, useExisting: RateLimitGuard }],
+  })(App);
+  const app = await NestFactory.create(App, { logger: false, forceCloseConnections: true });
+  app.useGlobalFilters({
+    catch(exception: unknown, host) {
+      seen.push(exception);
+      host.switchToHttp().getResponse().status(429).send("filtered");
+    },
+  });
+  await app.listen(0, "127.0.0.1");
+  const url = await app.getUrl();
+  await fetch(url);
+  const refused = await fetch(url);
+  expect(await refused.text()).toBe("filtered");
+  expect(refused.headers.get("retry-after")).toBe("60");
+  expect(seen[0]).toBeInstanceOf(RateLimitException);
+  expect((seen[0] as RateLimitException).decision).toMatchObject({ allowed: false, rule: "1-per-1m" });
+  await app.close();
+});
