@@ -1,0 +1,57 @@
+/** The examples of examples/library run as their headers say, in plain Node, and tell what they promise. */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { whyMissing } from "../scripts/system-components.mjs";
+import { freePort } from "./harness/free-port.js";
+import { startRedis } from "./harness/redis-server.js";
+
+async function runExample(name: string, ...args: string[]): Promise<string[]> {
+  const file = fileURLToPath(new URL(`../examples/library/${name}`, import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [file, ...args], { timeout: 20_000 });
+  return stdout.trimEnd().split("\n");
+}
+
+test("the memory quick start shows two rules, a refusal that charges nothing, and another user", async () => {
+  const lines = await runExample("memory.mjs");
+  expect(lines).toHaveLength(6);
+  expect(lines[0]).toBe("/home    allowed, 2 of 3 left under per-user");
+  expect(lines[1]).toBe("/search  allowed, 0 of 1 left under search");
+  expect(lines[2]).toMatch(/^\/search {2}refused by search, try again in \d+ s$/);
+  expect(lines[3]).toBe("/home    allowed, 0 of 3 left under per-user");
+  expect(lines[4]).toMatch(/^\/home {4}refused by per-user, try again in \d+ s$/);
+  expect(lines[5]).toBe("bob's    allowed, 2 of 3 left under per-user");
+});
+
+test.skipIf(whyMissing("redis"))("the Redis example counts on two instances and refunds by id", async () => {
+  await using redis = await startRedis();
+  const lines = await runExample("redis.mjs", redis.url);
+  expect(lines).toEqual([
+    "here, first order:   allowed true, orders left 1",
+    "there, sent again:   allowed true, orders left 1 (the same id is charged once)",
+    "there, second order: allowed true, orders left 0",
+    "here, third order:   allowed false, refused by orders",
+    "                     requests left 98 (the refused one was charged nowhere)",
+    "there, refund:       true, and once more: false",
+    "here, order anew:    allowed true, orders left 0",
+  ]);
+});
+
+test("without a Redis, the Redis example says so and exits with 1", async () => {
+  const failed = runExample("redis.mjs", `redis://127.0.0.1:${await freePort()}`);
+  await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining("no Redis answers") });
+});
+
+test("the concurrency example renews one lease, loses another, and hands its place on", async () => {
+  const lines = await runExample("concurrency.mjs");
+  expect(lines).toEqual([
+    "long, renewed: started",
+    "stuck, not renewed: started",
+    "third: refused, all places are taken",
+    "stuck, not renewed: stopped, the lease was lost: it ended before it was renewed",
+    "fourth: started",
+    "fourth: done",
+    "long, renewed: done",
+  ]);
+});
