@@ -14,8 +14,18 @@ let ruleSchema: SchemaPart | undefined;
 
 /** A copy with the fields in order. A match keeps its author's order: its names are attributes, not fields. */
 export function inFieldOrder(rule: Rule): Rule {
+  return ordered(rule, schema()) as Rule;
+}
+
+type Override = NonNullable<Rule["overrides"]>[number];
+
+export function overrideInFieldOrder(override: Override): Override {
+  return ordered(override, schema().properties?.overrides?.items) as Override;
+}
+
+function schema(): SchemaPart {
   ruleSchema ??= ruleJsonSchema() as SchemaPart;
-  return ordered(rule, ruleSchema) as Rule;
+  return ruleSchema;
 }
 
 function ordered(value: unknown, schema: SchemaPart | undefined): unknown {

@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** A request that arrives during a slice waits for its end. */
-const SLICE_MS = 4;
+const SLICE_MS = 2;
 
 export class Pace {
   #restAtMs = performance.now() + SLICE_MS;

@@ -49,7 +49,7 @@ export async function diffRules(from: readonly Rule[], to: readonly Rule[], pace
     if (pace.isDue()) await pace.rest();
     const old = before.get(rule.id);
     if (old === undefined) note({ rule: rule.id, change: "added" });
-    else if (old !== rule) {
+    else if (!(await isSameRule(old, rule, pace))) {
       const found = await diffFields(old, rule, pace);
       if (found.count > 0) note(changedRule(rule.id, found));
     }
@@ -62,6 +62,13 @@ export async function diffRules(from: readonly Rule[], to: readonly Rule[], pace
 
 export function isEmpty({ added, removed, changed, reordered }: RuleDiff): boolean {
   return added + removed + changed === 0 && !reordered;
+}
+
+/** A rule with very many overrides is compared in slices, with the others' difference. */
+async function isSameRule(old: Rule, rule: Rule, pace: Pace): Promise<boolean> {
+  if (old === rule) return true;
+  if (pace.isDue()) await pace.rest();
+  return (rule.overrides?.length ?? 0) < 1_000 && isSame(old, rule);
 }
 
 function changedRule(rule: string, { fields, count }: Found): RuleChange {
@@ -95,7 +102,7 @@ function diffObjects(from: object, to: object, path: string, found: Found): void
     const is = Object.hasOwn(now, name) ? now[name] : undefined;
     const at = path === "" ? name : `${path}.${name}`;
     if (isPlain(was) && isPlain(is)) diffObjects(was, is, at, found);
-    else if (spell(was) !== spell(is)) {
+    else if (!isSame(was, is)) {
       add(found, { path: at, ...(was !== undefined && { from: was }), ...(is !== undefined && { to: is }) });
     }
   }
@@ -105,24 +112,49 @@ type Overrides = NonNullable<Rule["overrides"]>;
 
 /** By what they match rather than by place: one inserted at the front does not change all behind it. */
 async function diffOverrides(from: Overrides, to: Overrides, { found, pace }: { found: Found; pace: Pace }) {
+  const compare = (old: Overrides[number], now: Overrides[number]) => {
+    if (!isSame(old, now)) diffObjects(old, now, `overrides[${spell(now.match)}]`, found);
+  };
+  // Most stay where they were, and are compared in place; only what lies between is looked up, for that takes memory.
+  let first = 0;
+  for (; first < from.length && first < to.length && isSame(from[first]!.match, to[first]!.match); first++) {
+    if (pace.isDue()) await pace.rest();
+    compare(from[first]!, to[first]!);
+  }
   const before = new Map<string, Overrides[number]>();
-  for (const override of from) {
+  for (const override of from.slice(first)) {
     if (pace.isDue()) await pace.rest();
     before.set(spell(override.match), override);
   }
   const seen = new Set<string>();
-  for (const override of to) {
+  for (const override of to.slice(first)) {
     if (pace.isDue()) await pace.rest();
     const name = spell(override.match);
     const old = before.get(name);
     seen.add(name);
     if (old === undefined) add(found, { path: `overrides[${name}]`, to: override });
-    else if (spell(old) !== spell(override)) diffObjects(old, override, `overrides[${name}]`, found);
+    else compare(old, override);
   }
-  for (const [name, override] of before)
-    if (!seen.has(name)) add(found, { path: `overrides[${name}]`, from: override });
-  const isMoved = from.length === to.length && from.some(({ match }, i) => spell(match) !== spell(to[i]!.match));
+  const gone = [...before].filter(([name]) => !seen.has(name));
+  for (const [name, override] of gone) add(found, { path: `overrides[${name}]`, from: override });
+  // Where some came or went, places differ anyway, and that has been told.
+  const isMoved = seen.size > 0 && seen.size === before.size && gone.length === 0;
   if (isMoved) add(found, { path: "overrides", from: "in another order", to: "reordered" });
+}
+
+/** Equal as JSON, whatever the order of fields. Makes nothing: it runs over a hundred thousand overrides at a time. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  let names = 0;
+  for (const name in a) {
+    if (!Object.hasOwn(b, name)) return false;
+    if (!isSame((a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name])) return false;
+    names++;
+  }
+  for (const _ in b) names--;
+  return names === 0;
 }
 
 function isPlain(value: unknown): value is object {
