@@ -10,13 +10,12 @@
  *   decision  allowed or refused            200, both
  */
 import { readFileSync } from "node:fs";
-import { createServer, type RequestListener, type Server } from "node:http";
-import { createServer as createTlsServer } from "node:https";
 import Fastify, { type FastifyInstance } from "fastify";
 import type { Limiter } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import { tokenGuard } from "./api-token.js";
+import { boundedServer, type Tls } from "./bounded-server.js";
 import { BODY_LIMIT, registerCheckRoutes } from "./check-routes.js";
 import { createFastCheck } from "./fast-check.js";
 import { type HealthOptions, registerHealthRoutes } from "./health-routes.js";
@@ -31,20 +30,10 @@ export interface HttpAppOptions extends HealthOptions {
   readonly log: Log;
   readonly region: string | undefined;
   readonly apiToken: string | undefined;
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  readonly tls: Tls | undefined;
   /** More routes of the data plane, behind the same token: forward-auth, Envoy's /json. */
   readonly dataPlane?: (app: FastifyInstance) => void | Promise<void>;
 }
-
-/** Bounds for peers that are slow on purpose. Checks are small: whoever needs longer than this is not asking for one. */
-export const serverBounds = {
-  requestTimeout: 10_000,
-  headersTimeout: 10_000,
-  keepAliveTimeout: 72_000,
-  maxHeaderSize: 16 * 1024,
-  // Node looks for late peers this often.
-  connectionsCheckingInterval: 1_000,
-} as const;
 
 const packageVersion = (): string =>
   JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")).version;
@@ -95,11 +84,4 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
     await options.dataPlane?.(dataPlane);
   });
   return app;
-}
-
-/** A server that no slow peer holds: see `serverBounds`. */
-export function boundedServer(tls: HttpAppOptions["tls"], listener: RequestListener): Server {
-  return tls === undefined
-    ? createServer(serverBounds, listener)
-    : createTlsServer({ ...serverBounds, ...tls }, listener);
 }

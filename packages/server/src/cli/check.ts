@@ -1,0 +1,81 @@
+/** `sluice check user=42 path=/v1/x --cost 2`: asks for a decision and charges. Exit 3 if it is refused. */
+import type { Command } from "commander";
+import type { DecisionSummary } from "sluice";
+import { parseAttributes, parseCost } from "./attribute-arguments.js";
+import { CommandFailure, exitStatus } from "./command-failure.js";
+import { colours, printJson, printLine, printTable, spellMs } from "./print.js";
+import { type ClientOptions, clientCommand, post } from "./service-client.js";
+
+interface AskOptions extends ClientOptions {
+  readonly cost?: number;
+  readonly id?: string;
+  readonly json: boolean;
+}
+
+type ToldDecision = DecisionSummary & { readonly lease?: { readonly id: string; readonly expiresAfterMs: number } };
+
+export function checkCommand(): Command {
+  return askCommand("check")
+    .description("decide and charge; exit status 3 if refused")
+    .action(async (given: string[], options: AskOptions) => {
+      const decision = await ask("/v1/check", given, options);
+      show(decision, options);
+      // The words were printed already; only the status is left to tell.
+      if (!decision.allowed) throw new CommandFailure("", exitStatus.refused);
+    });
+}
+
+export function peekCommand(): Command {
+  return askCommand("peek")
+    .description("the decision that a check would get, without charging")
+    .action(async (given: string[], options: AskOptions) => show(await ask("/v1/peek", given, options), options));
+}
+
+function askCommand(name: string): Command {
+  return clientCommand(name)
+    .argument("[attributes...]", "attributes of the request, such as user=42")
+    .option("--cost <n>", "what the request costs; 0 only looks", parseCost)
+    .option("--id <id>", "the same id again within a minute returns the same decision");
+}
+
+async function ask(path: string, given: readonly string[], options: AskOptions): Promise<ToldDecision> {
+  const { cost, id } = options;
+  const body = {
+    attributes: parseAttributes(given),
+    ...(cost !== undefined && { cost }),
+    ...(id !== undefined && { id }),
+  };
+  return (await post(path, body, options)) as unknown as ToldDecision;
+}
+
+function show(decision: ToldDecision, { json }: { json: boolean }): void {
+  if (json) printJson(decision);
+  else showDecision(decision);
+}
+
+export function showDecision(decision: ToldDecision): void {
+  printLine(headline(decision));
+  if (decision.checks.length > 0) {
+    printTable(
+      ["rule", "mode", "verdict", "remaining", "limit", "retry after", "resets after"],
+      decision.checks.map((check) => [
+        check.variant === undefined ? check.rule : `${check.rule} (${check.variant})`,
+        check.mode,
+        check.allowed ? "allowed" : `refused: ${check.reason}`,
+        String(check.remaining),
+        String(check.limit),
+        check.allowed ? "-" : spellMs(check.retryAfterMs),
+        spellMs(check.resetAfterMs),
+      ]),
+    );
+  }
+  if (decision.lease !== undefined) {
+    printLine(`lease ${decision.lease.id} (ends after ${spellMs(decision.lease.expiresAfterMs)})`);
+  }
+}
+
+function headline({ allowed, rule, reason, retryAfterMs, degraded }: ToldDecision): string {
+  const outage = degraded === undefined ? "" : ` (store unavailable, policy ${degraded})`;
+  if (allowed) return colours.green("allowed") + (rule === undefined ? ", no rule applies" : "") + outage;
+  return `${colours.red("refused")} by ${rule}: ${reason}, retry after ${spellMs(retryAfterMs)}${outage}`;
+}

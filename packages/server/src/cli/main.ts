@@ -1,0 +1,66 @@
+/**
+ * The `sluice` command. Exit status: 0 done, 1 failed, 2 misuse, 3 refused (`check`).
+ */
+import { Command, CommanderError } from "commander";
+import { SluiceError } from "sluice";
+import { checkCommand, peekCommand } from "./check.js";
+import { CommandFailure, exitStatus } from "./command-failure.js";
+import { explainCommand } from "./explain.js";
+import { releaseCommand } from "./release.js";
+import { resetCommand } from "./reset.js";
+import { rulesCommand } from "./rules.js";
+import { serveCommand } from "./serve.js";
+import { topCommand } from "./top.js";
+
+export async function main(argv: readonly string[]): Promise<void> {
+  try {
+    await program().parseAsync([...argv]);
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
+
+export function program(): Command {
+  const root = new Command("sluice")
+    .description("Sluice: a distributed rate limiter")
+    .showHelpAfterError("(sluice help lists the commands)");
+  const commands = [
+    serveCommand,
+    checkCommand,
+    peekCommand,
+    explainCommand,
+    releaseCommand,
+    resetCommand,
+    rulesCommand,
+    topCommand,
+  ];
+  for (const make of commands) root.addCommand(make());
+  throwInsteadOfExit(root);
+  return root;
+}
+
+/** Commander ends the process with status 1 for misuse; ours is 2, and 1 means that the work failed. */
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride();
+  for (const inner of command.commands) throwInsteadOfExit(inner);
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitStatus.done : exitStatus.misuse;
+  if (error instanceof CommandFailure) {
+    if (error.message !== "") process.stderr.write(`${error.message}\n`);
+    return error.status;
+  }
+  if (error instanceof SluiceError && error.code === "invalid-setting") {
+    process.stderr.write(`${error.message}\n`);
+    return exitStatus.misuse;
+  }
+  process.stderr.write(`${describe(error)}\n`);
+  return exitStatus.failed;
+}
+
+function describe(error: unknown): string {
+  const { code, port, message } = error as NodeJS.ErrnoException & { port?: number };
+  if (code === "EADDRINUSE") return `port ${port} is taken: stop what listens there, or choose another with --port`;
+  return error instanceof Error ? message : String(error);
+}

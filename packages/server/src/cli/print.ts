@@ -1,0 +1,47 @@
+/**
+ * What commands print: tables and colour on a terminal, plain columns when piped (`NO_COLOR` is honoured by picocolors), JSON when asked.
+ */
+import Table from "cli-table3";
+import colours from "picocolors";
+
+export { colours };
+
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+export function printLine(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  printLine(process.stdout.isTTY ? framed(head, rows) : plain(head, rows));
+}
+
+function framed(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const table = new Table({ head: [...head], style: { head: colours.isColorSupported ? ["bold"] : [], border: [] } });
+  for (const row of rows) table.push([...row]);
+  return table.toString();
+}
+
+/** Columns that `awk` and people can read. */
+function plain(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [head, ...rows];
+  const widths = head.map((_, i) => Math.max(...lines.map((line) => (line[i] ?? "").length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, i) => cell.padEnd(widths[i]!))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** "1.4 s", "3 min": for people, rounded up. */
+export function spellMs(ms: number): string {
+  if (ms < 1_000) return `${Math.ceil(ms)} ms`;
+  if (ms < 120_000) return `${(Math.ceil(ms / 100) / 10).toFixed(1)} s`;
+  if (ms < 7_200_000) return `${Math.ceil(ms / 60_000)} min`;
+  return `${Math.ceil(ms / 3_600_000)} h`;
+}

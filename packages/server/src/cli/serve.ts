@@ -1,0 +1,37 @@
+/** `sluice serve`: the options are the settings' table, one flag each. */
+import { Command, Option } from "commander";
+import { resolveSettings, settingNames, settingSpecs, variableOf } from "../settings.js";
+import { CommandFailure } from "./command-failure.js";
+
+export function serveCommand(): Command {
+  const command = new Command("serve").description(
+    "serve HTTP, gRPC, forward-auth and the proxy. Each flag is also a variable (--grpc-port: SLUICE_GRPC_PORT) and a key of sluice.yaml; flags win, then variables",
+  );
+  for (const name of settingNames) {
+    const { placeholder, meaning, ...rest } = settingSpecs[name];
+    const option = new Option(`--${name} <${placeholder}>`, meaning);
+    // Commander's own default would hide whether the flag was given; this one is only shown.
+    const byDefault = "default" in rest ? rest.default : undefined;
+    if (byDefault !== undefined) option.description = `${meaning} (default: ${byDefault})`;
+    command.addOption(option);
+  }
+  return command
+    .option(
+      "--config <FILE>",
+      `settings by name, in YAML (${variableOf("config")}; default: sluice.yaml if it is there)`,
+    )
+    .action(async (_options: unknown, given: Command) => {
+      const { config, ...flags } = given.opts<Record<string, string>>();
+      const settings = resolveSettings({ flags: byName(flags), configFile: config });
+      // Loaded only now: the other commands need none of it, and start in a tenth of the time.
+      const { serve } = await import("../serve.js");
+      const status = await serve(settings);
+      if (status !== 0) throw new CommandFailure("", 1);
+    });
+}
+
+/** Commander names `--grpc-port` grpcPort. */
+function byName(flags: Readonly<Record<string, string>>): Record<string, string | undefined> {
+  const camel = (name: string): string => name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return Object.fromEntries(settingNames.map((name) => [name, flags[camel(name)]]));
+}

@@ -1,0 +1,68 @@
+/**
+ * Speaks HTTP to a running service, for the commands that ask one. Errors come back in the service's own words.
+ */
+import { Command, Option } from "commander";
+import { clientSettings } from "../settings.js";
+import { CommandFailure, exitStatus } from "./command-failure.js";
+
+export interface ClientOptions {
+  readonly server: string;
+  readonly token?: string | undefined;
+}
+
+/** Seconds that a service may take: beyond this something is wrong, and a script should not hang. */
+const TIMEOUT_MS = 10_000;
+
+/** A command that speaks to the data plane: `--server`, `--token`, `--json`. */
+export function clientCommand(name: string): Command {
+  const { server, apiToken } = clientSettings();
+  return new Command(name)
+    .addOption(new Option("--server <url>", "the service to ask").env("SLUICE_SERVER").default(server))
+    .addOption(
+      new Option("--token <token>", "the API token, where one is set (SLUICE_API_TOKEN)").default(apiToken, "none"),
+    )
+    .option("--json", "print JSON", false);
+}
+
+export async function post(path: string, body: unknown, options: ClientOptions): Promise<Record<string, unknown>> {
+  const answer = await ask(path, options, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return (await answer.json()) as Record<string, unknown>;
+}
+
+export async function getText(path: string, options: ClientOptions): Promise<string> {
+  return await (await ask(path, options, {})).text();
+}
+
+async function ask(path: string, { server, token }: ClientOptions, request: RequestInit): Promise<Response> {
+  if (!URL.canParse(server)) throw new CommandFailure(`--server: expected a URL, got ${server}`, exitStatus.misuse);
+  const headers = { ...request.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+  let answer: Response;
+  try {
+    answer = await fetch(new URL(path, server), { ...request, headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  } catch (error) {
+    const { cause, message } = error as Error;
+    const code = (cause as NodeJS.ErrnoException | undefined)?.code;
+    throw new CommandFailure(
+      code === "ECONNREFUSED"
+        ? `nothing listens at ${server}; start it with: sluice serve`
+        : `${server}: ${code ?? message}`,
+    );
+  }
+  if (answer.ok) return answer;
+  throw new CommandFailure(await explainFailure(answer, server));
+}
+
+async function explainFailure(answer: Response, server: string): Promise<string> {
+  const text = await answer.text();
+  try {
+    const { detail, code } = JSON.parse(text) as { detail?: string; code?: string };
+    if (detail !== undefined) return `${detail} (${answer.status} ${code ?? ""})`.replace(" )", ")");
+  } catch {
+    // Not ours: a proxy in between, or another server altogether.
+  }
+  return `${server} answered ${answer.status}: ${text.slice(0, 200)}`;
+}

@@ -1,0 +1,49 @@
+/**
+ * Ends an HTTP server without losing an answer.
+ * New connections are refused at once. On open ones, every answer says `Connection: close`, so that each ends after the request that is
+ * on its way; those that stay idle for a moment are then closed. Node's own `close()` would close idle ones at once, and a request
+ * that was already sent on one of them would be lost.
+ */
+import type { Server } from "node:http";
+import { Server as NetServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Longer than a client on the same continent takes to send its next request on a busy connection. */
+const IDLE_GRACE_MS = 300;
+const LOOK_EVERY_MS = 20;
+
+const openSockets = new WeakMap<Server, Set<Socket>>();
+
+/** From its creation on, so that connections which never send anything, or were upgraded, can be ended too: Node forgets both. */
+export function trackConnections(server: Server): Server {
+  const sockets = new Set<Socket>();
+  openSockets.set(server, sockets);
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  return server;
+}
+
+/** The server's handlers must answer with `Connection: close` from now on. Resolves when every connection has ended. */
+export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }): Promise<void> {
+  if (!server.listening) return;
+  const ended = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
+  const sockets = openSockets.get(server) ?? new Set();
+  const startedMs = performance.now();
+  let over = false;
+  void ended.then(() => {
+    over = true;
+  });
+  while (!over) {
+    await Promise.race([ended, sleep(LOOK_EVERY_MS)]);
+    const passedMs = performance.now() - startedMs;
+    if (passedMs > timeoutMs) for (const socket of sockets) socket.destroy();
+    else if (passedMs > IDLE_GRACE_MS) {
+      server.closeIdleConnections();
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+    }
+  }
+  // Ends Node's timer that looks for late peers; the error says that the server is not running, which is the point.
+  server.close(() => undefined);
+}

@@ -1,0 +1,139 @@
+/**
+ * The file of `--attributes`: which part of an HTTP request becomes which attribute, and whose forwarded addresses are believed.
+ * In: YAML or JSON. Out: the mapping, or `invalid-setting` with every mistake and its path. Nothing is guessed.
+ */
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { SluiceError } from "sluice";
+import Type, { type Static } from "typebox";
+import { Compile } from "typebox/compile";
+import { parse as parseYaml } from "yaml";
+
+const exact = { additionalProperties: false } as const;
+const name = Type.String({ minLength: 1, maxLength: 128 });
+const template = Type.String({ pattern: "^/", maxLength: 256 });
+
+const source = Type.Union([
+  Type.Object({ header: name }, exact),
+  Type.Object({ cookie: name }, exact),
+  /** A claim of the verified token; dots lead into objects. */
+  Type.Object({ claim: name }, exact),
+  /** A field of the entry that the request's key has in `apiKeys`. */
+  Type.Object({ apiKey: name }, exact),
+  /** What stands at `{…}` of the template. */
+  Type.Object({ path: template }, exact),
+  /** The first template that the path fits, as text: few values, however many paths there are. */
+  Type.Object({ route: Type.Array(template, { minItems: 1, maxItems: 1000 }) }, exact),
+  Type.Object({ address: Type.Literal("client") }, exact),
+]);
+export type Source = Static<typeof source>;
+
+const mappingFile = Type.Object(
+  {
+    trustedProxies: Type.Optional(Type.Union([Type.Array(name), Type.Integer({ minimum: 0, maximum: 32 })])),
+    ipv6Prefix: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
+    attributes: Type.Optional(
+      Type.Unsafe<Record<string, Source | Source[]>>({
+        type: "object",
+        additionalProperties: Type.Union([source, Type.Array(source, { minItems: 1, maxItems: 8 })]),
+      }),
+    ),
+    jwt: Type.Optional(
+      Type.Object(
+        {
+          /** Default: `Authorization: Bearer …`. */
+          header: Type.Optional(name),
+          cookie: Type.Optional(name),
+          /** One of: a public key or certificate (PEM file), a shared secret (file), a key set (URL or file). */
+          publicKey: Type.Optional(name),
+          secret: Type.Optional(name),
+          jwks: Type.Optional(name),
+          issuer: Type.Optional(name),
+          audience: Type.Optional(name),
+          algorithms: Type.Optional(Type.Array(name, { minItems: 1 })),
+        },
+        exact,
+      ),
+    ),
+    apiKeys: Type.Optional(
+      Type.Object(
+        {
+          /** Default `x-api-key`. */
+          header: Type.Optional(name),
+          /** Each with the SHA-256 of its key (hex), so that the file holds no secret, and any fields. */
+          keys: Type.Array(
+            Type.Unsafe<{ sha256: string } & Record<string, string | number | boolean>>({
+              type: "object",
+              required: ["sha256"],
+              properties: { sha256: { type: "string", pattern: "^[0-9a-f]{64}$" } },
+              additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
+            }),
+          ),
+        },
+        exact,
+      ),
+    ),
+  },
+  exact,
+);
+export type Mapping = Static<typeof mappingFile>;
+
+const MOST_MISTAKES = 20;
+
+/** Files that the mapping names are looked for beside it. */
+export function readMapping(file: string): { mapping: Mapping; besideFile: (path: string) => string } {
+  let document: unknown;
+  try {
+    document = parseYaml(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new SluiceError("invalid-setting", `attributes: expected YAML in ${file}, got ${(error as Error).message}`);
+  }
+  const mapping = checkMapping(document ?? {}, file);
+  return { mapping, besideFile: (path) => resolve(dirname(file), path) };
+}
+
+function checkMapping(document: unknown, file: string): Mapping {
+  const validator = Compile(mappingFile);
+  const mistakes = validator.Check(document) ? conflicts(document) : schemaMistakes(validator.Errors(document));
+  if (mistakes.length === 0) return document as Mapping;
+  throw new SluiceError(
+    "invalid-setting",
+    mistakes
+      .slice(0, MOST_MISTAKES)
+      .map((mistake) => `attributes: ${file}: ${mistake}`)
+      .join("\n"),
+  );
+}
+
+function schemaMistakes(errors: Iterable<{ instancePath: string; message: string; keyword: string }>): string[] {
+  const byPath = new Map<string, string>();
+  for (const { instancePath, message, keyword } of errors) {
+    // Of the many things that a union says about one place, the first is enough.
+    if (keyword === "boolean" || byPath.has(instancePath)) continue;
+    byPath.set(instancePath, message);
+  }
+  return [...byPath].map(([path, message]) => `${path.slice(1).replaceAll("/", ".") || "the file"}: ${message}`);
+}
+
+/** What the schema cannot say. */
+function conflicts({ attributes = {}, jwt, apiKeys }: Mapping): string[] {
+  const found: string[] = [];
+  const sources = Object.entries(attributes).flatMap(([attribute, one]) =>
+    (Array.isArray(one) ? one : [one]).map((source) => ({ attribute, source })),
+  );
+  for (const { attribute, source } of sources) {
+    if ("claim" in source && jwt === undefined)
+      found.push(`attributes.${attribute}: a claim needs jwt, which is absent`);
+    if ("apiKey" in source && apiKeys === undefined)
+      found.push(`attributes.${attribute}: apiKey needs apiKeys, which is absent`);
+    if ("path" in source && source.path.split("{").length !== 2) {
+      found.push(
+        `attributes.${attribute}.path: expected one {name} in the template, got ${JSON.stringify(source.path)}`,
+      );
+    }
+  }
+  if (jwt !== undefined && [jwt.publicKey, jwt.secret, jwt.jwks].filter((given) => given !== undefined).length !== 1) {
+    found.push("jwt: expected one of publicKey, secret and jwks");
+  }
+  return found;
+}

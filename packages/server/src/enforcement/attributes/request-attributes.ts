@@ -1,0 +1,178 @@
+/**
+ * The attributes of an HTTP request that Sluice was not told attributes for: forward-auth and the proxy.
+ * In: the request as the client sent it. Out: `method`, `path`, `host`, `ip`, and what the mapping file adds.
+ * Nothing that a client writes becomes its address: forwarded addresses count only from trusted proxies.
+ */
+import { createHash } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import type { Attributes } from "sluice";
+import { clientAddresses, requestPath } from "sluice/http";
+import { type Mapping, readMapping, type Source } from "./mapping-file.js";
+import { compileTemplate, matchTemplate } from "./path-template.js";
+import { type Claims, type ClaimsOf, verifiedClaims } from "./verified-claims.js";
+
+export interface HttpRequestFacts {
+  readonly method: string;
+  /** The request target, as it came. */
+  readonly target: string;
+  readonly host: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  /** The other end of the connection. */
+  readonly peer: string | undefined;
+}
+
+export type AttributesOf = (facts: HttpRequestFacts) => Promise<Attributes>;
+
+export interface RequestAttributes {
+  readonly attributesOf: AttributesOf;
+  /** Whether a peer may name the client in X-Forwarded-For. */
+  readonly trusts: (peer: string) => boolean;
+}
+
+type Value = string | number | boolean;
+type ApiKey = Readonly<Record<string, Value>>;
+
+/** What several sources need, found once. */
+interface Known {
+  readonly facts: HttpRequestFacts;
+  readonly path: string;
+  readonly ip: string;
+  readonly claims: Claims | undefined;
+  readonly apiKey: ApiKey | undefined;
+}
+
+type Read = (known: Known) => Value | undefined;
+
+const MOST_VALUE_LENGTH = 1_024;
+
+export function requestAttributes(options: {
+  file?: string | undefined;
+  region?: string | undefined;
+}): RequestAttributes {
+  const { mapping, besideFile } =
+    options.file === undefined ? { mapping: {} as Mapping, besideFile: String } : readMapping(options.file);
+  const addressOf = clientAddresses({
+    ...(mapping.trustedProxies !== undefined && { trustProxy: mapping.trustedProxies }),
+    ...(mapping.ipv6Prefix !== undefined && { ipv6Prefix: mapping.ipv6Prefix }),
+  });
+  const reads = Object.entries(mapping.attributes ?? {}).map(([name, source]) => ({
+    name,
+    read: firstOf((Array.isArray(source) ? source : [source]).map(reader)),
+  }));
+  const claimsOf =
+    mapping.jwt === undefined ? undefined : claimsReader(mapping.jwt, verifiedClaims(mapping.jwt, besideFile));
+  const apiKeyOf = mapping.apiKeys === undefined ? undefined : apiKeyReader(mapping.apiKeys);
+
+  const attributesOf: AttributesOf = async (facts) => {
+    const path = requestPath(facts.target);
+    const ip = addressOf({ peer: facts.peer, forwarded: facts.headers["x-forwarded-for"] });
+    const attributes: Record<string, Value | undefined> = { method: facts.method, path, host: facts.host, ip };
+    if (options.region !== undefined) attributes.region = options.region;
+    const claims = claimsOf === undefined ? undefined : await claimsOf(facts.headers);
+    const known: Known = { facts, path, ip, claims, apiKey: apiKeyOf?.(facts.headers) };
+    for (const { name, read } of reads) {
+      const value = read(known);
+      // Absent rather than cut: two long values must not become one.
+      if (value !== undefined && String(value).length <= MOST_VALUE_LENGTH) attributes[name] = value;
+    }
+    return attributes;
+  };
+  return { attributesOf, trusts: trustOf(mapping.trustedProxies) };
+}
+
+/** Asks the library's own reader of addresses: a peer is trusted if what it forwards is believed. */
+function trustOf(trustedProxies: Mapping["trustedProxies"]): (peer: string) => boolean {
+  if (trustedProxies === undefined) return () => false;
+  const addressOf = clientAddresses({ trustProxy: trustedProxies });
+  const probe = "192.0.2.1";
+  return (peer) => addressOf({ peer, forwarded: probe }) === probe;
+}
+
+function firstOf(reads: readonly Read[]): Read {
+  return (known) => {
+    for (const read of reads) {
+      const value = read(known);
+      if (value !== undefined && value !== "") return value;
+    }
+    return undefined;
+  };
+}
+
+function reader(source: Source): Read {
+  if ("header" in source) {
+    const name = source.header.toLowerCase();
+    return ({ facts }) => headerText(facts.headers, name);
+  }
+  if ("cookie" in source) return ({ facts }) => cookieValue(facts.headers.cookie, source.cookie);
+  if ("claim" in source) {
+    const steps = source.claim.split(".");
+    return ({ claims }) => scalar(claims?.[source.claim] ?? steps.reduce<unknown>(step, claims));
+  }
+  if ("apiKey" in source) return ({ apiKey }) => apiKey?.[source.apiKey];
+  if ("path" in source) {
+    const template = compileTemplate(source.path);
+    return ({ path }) => matchTemplate(template, path);
+  }
+  if ("route" in source) {
+    const templates = source.route.map(compileTemplate);
+    return ({ path }) => templates.find((template) => matchTemplate(template, path) !== undefined)?.text;
+  }
+  return ({ ip }) => ip;
+}
+
+function headerText(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+}
+
+function step(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined;
+}
+
+function scalar(value: unknown): Value | undefined {
+  if (typeof value === "string" || typeof value === "boolean" || Number.isFinite(value)) return value as Value;
+  return undefined;
+}
+
+/** RFC 6265, section 4.2.1. The first of several of one name, as browsers send the most specific first. */
+export function cookieValue(header: string | undefined, name: string): string | undefined {
+  if (header === undefined) return undefined;
+  for (const pair of header.split(";")) {
+    const equalsAt = pair.indexOf("=");
+    if (equalsAt !== -1 && pair.slice(0, equalsAt).trim() === name) {
+      return pair
+        .slice(equalsAt + 1)
+        .trim()
+        .replace(/^"(.*)"$/, "$1");
+    }
+  }
+  return undefined;
+}
+
+function claimsReader(
+  { header = "authorization", cookie }: NonNullable<Mapping["jwt"]>,
+  claimsOf: ClaimsOf,
+): (headers: IncomingHttpHeaders) => Promise<Claims | undefined> {
+  const name = header.toLowerCase();
+  return async (headers) => {
+    const text = cookie === undefined ? headerText(headers, name) : cookieValue(headers.cookie, cookie);
+    if (text === undefined) return undefined;
+    const token = name === "authorization" && cookie === undefined ? /^Bearer +(\S+)$/i.exec(text)?.[1] : text;
+    return token === undefined ? undefined : await claimsOf(token);
+  };
+}
+
+/** Found by digest, so that neither the file nor the time of a look-up tells a key. */
+function apiKeyReader({
+  header = "x-api-key",
+  keys,
+}: NonNullable<Mapping["apiKeys"]>): (headers: IncomingHttpHeaders) => ApiKey | undefined {
+  const name = header.toLowerCase();
+  const byDigest = new Map<string, ApiKey>(keys.map(({ sha256, ...fields }) => [sha256, fields as ApiKey]));
+  return (headers) => {
+    const given = headerText(headers, name);
+    return given === undefined ? undefined : byDigest.get(createHash("sha256").update(given).digest("hex"));
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * The claims of a request's JSON Web Token, if it verifies. A token that does not verify leaves the claims absent: who may come in is
+ * decided elsewhere; here it only means that nothing is known about the bearer.
+ * Verified tokens are remembered until they end, because a signature costs many times what a decision does.
+ */
+import { createPublicKey, createSecretKey, type KeyObject } from "node:crypto";
+import { readFileSync } from "node:fs";
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from "jose";
+import { SluiceError } from "sluice";
+import type { Mapping } from "./mapping-file.js";
+
+export type Claims = Readonly<Record<string, unknown>>;
+export type ClaimsOf = (token: string) => Promise<Claims | undefined>;
+
+const MOST_REMEMBERED = 10_000;
+/** Also bounds how long a key that was taken back goes on verifying. */
+const LONGEST_REMEMBERED_MS = 60_000;
+const LONGEST_TOKEN = 8_192;
+
+export function verifiedClaims(jwt: NonNullable<Mapping["jwt"]>, besideFile: (path: string) => string): ClaimsOf {
+  const verify = verifier(jwt, besideFile);
+  const remembered = new Map<string, { claims: JWTPayload; endsAtMs: number }>();
+  return async (token) => {
+    if (token.length > LONGEST_TOKEN) return undefined;
+    const known = remembered.get(token);
+    if (known !== undefined && known.endsAtMs > Date.now()) return known.claims;
+    remembered.delete(token);
+    try {
+      const claims = await verify(token);
+      const endsAtMs = Math.min(Date.now() + LONGEST_REMEMBERED_MS, (claims.exp ?? Number.POSITIVE_INFINITY) * 1000);
+      // The oldest gives way; a Map keeps the order of insertion.
+      if (remembered.size >= MOST_REMEMBERED) remembered.delete(remembered.keys().next().value!);
+      remembered.set(token, { claims, endsAtMs });
+      return claims;
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+function verifier(
+  jwt: NonNullable<Mapping["jwt"]>,
+  besideFile: (path: string) => string,
+): (token: string) => Promise<JWTPayload> {
+  const options: JWTVerifyOptions = {
+    ...(jwt.issuer !== undefined && { issuer: jwt.issuer }),
+    ...(jwt.audience !== undefined && { audience: jwt.audience }),
+    ...(jwt.algorithms !== undefined && { algorithms: jwt.algorithms }),
+  };
+  const key = loadKey(jwt, besideFile);
+  if (typeof key === "function") return async (token) => (await jwtVerify(token, key, options)).payload;
+  return async (token) => (await jwtVerify(token, key, options)).payload;
+}
+
+/** The kind of key decides which algorithms can verify with it: a token signed with a public key as if it were a secret is refused. */
+function loadKey(jwt: NonNullable<Mapping["jwt"]>, besideFile: (path: string) => string): KeyObject | JWTVerifyGetKey {
+  const { jwks, publicKey, secret } = jwt;
+  try {
+    if (jwks !== undefined && /^https?:/.test(jwks)) return createRemoteJWKSet(new URL(jwks));
+    if (jwks !== undefined) return createLocalJWKSet(JSON.parse(readFileSync(besideFile(jwks), "utf8")));
+    if (publicKey !== undefined) return createPublicKey(readFileSync(besideFile(publicKey)));
+    return createSecretKey(Buffer.from(readFileSync(besideFile(secret!), "utf8").trim()));
+  } catch (error) {
+    const expected = jwks !== undefined ? "a key set" : publicKey !== undefined ? "a public key (PEM)" : "a secret";
+    throw new SluiceError(
+      "invalid-setting",
+      `attributes: jwt: expected ${expected} in ${jwks ?? publicKey ?? secret}, got ${(error as Error).message}`,
+    );
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Envoy's limits as rules of the library, so that one limiter decides them, in one atomic step, beside Sluice's own rules.
+ * A rule applies to a request part that names it in `envoy.limit`, and counts by `envoy.descriptor`; only `should-rate-limit.ts` writes these.
+ * A rule's id comes from the limit's place in the files, not from its numbers: counters live on when a limit changes.
+ */
+import { createHash } from "node:crypto";
+import type { Rule } from "sluice";
+import { type Limit, type Unit, unitSeconds } from "./descriptor-config.js";
+import type { PlacedLimit } from "./limit-tree.js";
+
+export const LIMIT_ATTRIBUTE = "envoy.limit";
+export const COUNTER_ATTRIBUTE = "envoy.descriptor";
+/** The limit that a request itself brings, under its unit's rule. */
+export const OVERRIDE_ATTRIBUTE = "envoy.override";
+
+/** `envoy.<domain>.<keys>-<hash>`: the first part is for people, the hash keeps `a`+`b_c` and `a_b`+`c` apart. */
+export function ruleIdOf({ domain, path }: Pick<PlacedLimit, "domain" | "path">): string {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([domain, ...path.map(({ key, value }) => [key, value])]))
+    .digest("hex");
+  const words = [domain, ...path.map(({ key, value }) => (value === "" ? key : `${key}_${value}`))];
+  const readable = words.map((word) => word.toLowerCase().replaceAll(/[^a-z0-9_-]+/g, "_")).join(".");
+  return `envoy.${readable.slice(0, 47)}-${digest.slice(0, 10)}`;
+}
+
+/** How people know a limit: its own name, or its place. */
+export function displayName({ limit, domain, path }: PlacedLimit): string {
+  return limit.name ?? [domain, ...path.map(({ key, value }) => (value === "" ? key : `${key}_${value}`))].join(".");
+}
+
+/** Undefined for a limit that needs no counter. */
+export function ruleOf(placed: PlacedLimit): Rule | undefined {
+  const { limit } = placed;
+  if (limit.unlimited) return undefined;
+  const { onStoreFailure, ...numbers } = limit.extra;
+  const id = ruleIdOf(placed);
+  return {
+    id,
+    description: `Envoy: ${displayName(placed)}`.slice(0, 1000),
+    match: { [LIMIT_ATTRIBUTE]: id },
+    key: [COUNTER_ATTRIBUTE],
+    algorithm: "fixed-window",
+    ...windowOf(limit),
+    ...numbers,
+    limit: countableLimit(limit.requestsPerUnit),
+    // A quota that is used up refuses only together with the others; so it is looked at here and judged by the caller.
+    mode: placed.shadow || placed.quota ? "shadow" : "enforce",
+    ...(onStoreFailure !== undefined && { onStoreFailure }),
+  } as unknown as Rule;
+}
+
+function windowOf({ unit }: Limit): { window?: string } {
+  return unit === "" ? {} : { window: `${unitSeconds[unit]}s` };
+}
+
+/** A rule admits at least 1. A limit of 0 refuses by its cost: see `BLOCKING_COST`. */
+export function countableLimit(requestsPerUnit: number): number {
+  return Math.max(1, requestsPerUnit);
+}
+
+/** What a request costs under a limit of 0: more than the rule's 1, so that it is refused and never charged. */
+export const BLOCKING_COST = 2;
+
+/** One rule per unit, with one override per limit that requests have brought: the counters of a unit are shared by all of them. */
+export function overrideRules(seen: ReadonlyMap<Unit, readonly number[]>): Rule[] {
+  return [...seen].map(([unit, limits]) => ({
+    id: overrideRuleId(unit),
+    description: `Envoy: limits that requests bring, per ${unit}`,
+    match: { [LIMIT_ATTRIBUTE]: overrideRuleId(unit) },
+    key: [COUNTER_ATTRIBUTE],
+    algorithm: "fixed-window" as const,
+    limit: 1,
+    window: `${unitSeconds[unit]}s`,
+    overrides: limits.map((limit) => ({
+      match: { [OVERRIDE_ATTRIBUTE]: String(limit) },
+      limit: countableLimit(limit),
+    })),
+  }));
+}
+
+export function overrideRuleId(unit: Unit): string {
+  return `envoy.request-override.${unit}`;
+}

@@ -1,0 +1,55 @@
+/**
+ * Envoy's side of the service, put together: its files, the limits that its requests bring, and the decision function that gRPC and
+ * `/json` share.
+ */
+import type { Limiter, Rule } from "sluice";
+import type { Log } from "../../log.js";
+import type { Metrics } from "../../monitoring/metrics.js";
+import type { RulesInForce } from "../rules-in-force.js";
+import { ChargeLedger } from "./charge-ledger.js";
+import { watchConfigFolder } from "./config-folder.js";
+import { ruleOf } from "./envoy-rules.js";
+import type { LimitTree } from "./limit-tree.js";
+import { RequestOverrides } from "./request-overrides.js";
+import { createShouldRateLimit, type ShouldRateLimit } from "./should-rate-limit.js";
+
+export interface Envoy {
+  readonly shouldRateLimit: ShouldRateLimit;
+  close(): void;
+}
+
+export async function startEnvoy(options: {
+  folder: string | undefined;
+  limiter: Limiter;
+  rules: RulesInForce;
+  metrics: Metrics;
+  log: Log;
+}): Promise<Envoy> {
+  const { folder, limiter, rules, metrics, log } = options;
+  // Rules before tree: a descriptor that finds its limit must find the limit's rule in force.
+  let tree: LimitTree | undefined;
+  const apply = async (next: LimitTree): Promise<void> => {
+    await rules.setEnvoy(rulesOf(next));
+    tree = next;
+  };
+  const watched =
+    folder === undefined
+      ? undefined
+      : watchConfigFolder({
+          folder,
+          log,
+          onReload: (outcome) => metrics.envoyReloaded(outcome),
+          onChange: (next) =>
+            void apply(next).catch((error) => log.error("Envoy's limits were refused", { error: String(error) })),
+        });
+  if (watched !== undefined) await apply(watched.tree);
+  const overrides = new RequestOverrides((learned) => rules.setOverrides(learned));
+  return {
+    shouldRateLimit: createShouldRateLimit({ limiter, tree: () => tree, overrides, ledger: new ChargeLedger() }),
+    close: () => watched?.close(),
+  };
+}
+
+function rulesOf({ limits }: LimitTree): Rule[] {
+  return limits.flatMap((placed) => ruleOf(placed) ?? []);
+}

@@ -1,0 +1,135 @@
+/**
+ * The gRPC server: Envoy's rate limit service, health, reflection.
+ * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
+ */
+import { fileURLToPath } from "node:url";
+import {
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServiceDefinition,
+  type sendUnaryData,
+  status,
+} from "@grpc/grpc-js";
+import { loadSync, type MethodDefinition } from "@grpc/proto-loader";
+import { ReflectionService } from "@grpc/reflection";
+import { HealthImplementation, protoPath as healthProto } from "grpc-health-check";
+import { SluiceError } from "sluice";
+import type { Log } from "../../log.js";
+import type { Metrics } from "../../monitoring/metrics.js";
+import type { Tls } from "../http/bounded-server.js";
+import { codes, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
+import type { ShouldRateLimit } from "./should-rate-limit.js";
+
+export interface GrpcServerOptions {
+  readonly shouldRateLimit: ShouldRateLimit;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly tls: Tls | undefined;
+  readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
+}
+
+export interface GrpcServer {
+  /** Resolves with the port. */
+  listen(address: { host: string; port: number }): Promise<number>;
+  /** Tells health checkers to look elsewhere, lets calls under way end, then closes. */
+  drain(options: { timeoutMs: number }): Promise<void>;
+}
+
+export const SERVICE_NAME = "envoy.service.ratelimit.v3.RateLimitService";
+const HEALTH_NAMES = ["", "ratelimit"];
+const MOST_MESSAGE_BYTES = 64 * 1024;
+
+export const protoFolder = fileURLToPath(new URL("../../../proto", import.meta.url));
+
+/** Camel case, as JSON has it, and 64 bits as text. */
+export function loadProtos(): ReturnType<typeof loadSync> {
+  return loadSync(["envoy/service/ratelimit/v3/rls.proto", healthProto], {
+    includeDirs: [protoFolder],
+    longs: String,
+    defaults: true,
+    arrays: true,
+  });
+}
+
+const MALFORMED = Symbol("malformed");
+
+export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
+  const { metrics, log, tls, carriesToken } = options;
+  const server = new Server({
+    "grpc.max_receive_message_length": MOST_MESSAGE_BYTES,
+    "grpc.keepalive_time_ms": 60_000,
+    "grpc.keepalive_timeout_ms": 20_000,
+    "grpc.max_concurrent_streams": 10_000,
+  });
+
+  const answer = (
+    call: ServerUnaryCall<RateLimitRequest | typeof MALFORMED, RateLimitResponse>,
+    done: sendUnaryData<RateLimitResponse>,
+  ): void => {
+    if (carriesToken !== undefined && !carriesToken(String(call.metadata.get("authorization")[0] ?? ""))) {
+      done({ code: status.UNAUTHENTICATED, details: "authorization: expected Bearer and the API token" });
+      return;
+    }
+    if (call.request === MALFORMED) {
+      done({ code: status.INVALID_ARGUMENT, details: "the message is no RateLimitRequest" });
+      return;
+    }
+    const sinceMs = performance.now();
+    options.shouldRateLimit(call.request).then(
+      (response) => {
+        metrics.answered("grpc", response.overallCode === codes.ok, sinceMs);
+        done(null, response);
+      },
+      (error: unknown) => {
+        if (error instanceof SluiceError && error.code === "invalid-request") {
+          done({ code: status.INVALID_ARGUMENT, details: error.message });
+          return;
+        }
+        log.error("ShouldRateLimit failed", { error: String(error), stack: (error as Error)?.stack });
+        done({ code: status.INTERNAL, details: "Sluice failed; its log says why." });
+      },
+    );
+  };
+
+  const protos = loadProtos();
+  server.addService(forgiving(protos[SERVICE_NAME] as unknown as ServiceDefinition), { ShouldRateLimit: answer });
+  const health = new HealthImplementation(Object.fromEntries(HEALTH_NAMES.map((name) => [name, "SERVING" as const])));
+  health.addToServer(server);
+  new ReflectionService(protos).addToServer(server);
+
+  return {
+    listen: ({ host, port }) =>
+      new Promise((resolve, reject) => {
+        const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+        server.bindAsync(address, credentialsOf(tls), (error, bound) =>
+          error === null ? resolve(bound) : reject(error),
+        );
+      }),
+    async drain({ timeoutMs }) {
+      for (const name of HEALTH_NAMES) health.setStatus(name, "NOT_SERVING");
+      const insist = setTimeout(() => server.forceShutdown(), timeoutMs);
+      await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+      clearTimeout(insist);
+      server.forceShutdown();
+    },
+  };
+}
+
+/** grpc-js answers what it cannot read with INTERNAL, which is what monitors page people for. */
+function forgiving(service: ServiceDefinition): ServiceDefinition {
+  const method = service.ShouldRateLimit as unknown as MethodDefinition<object, object>;
+  const requestDeserialize = (bytes: Buffer): unknown => {
+    try {
+      return method.requestDeserialize(bytes);
+    } catch {
+      return MALFORMED;
+    }
+  };
+  return { ...service, ShouldRateLimit: { ...method, requestDeserialize } } as unknown as ServiceDefinition;
+}
+
+function credentialsOf(tls: Tls | undefined): ServerCredentials {
+  if (tls === undefined) return ServerCredentials.createInsecure();
+  return ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }]);
+}

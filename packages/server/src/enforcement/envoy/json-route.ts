@@ -1,0 +1,127 @@
+/**
+ * `POST /json` of envoyproxy/ratelimit: the same request and response in proto3 JSON. 200 or 429 by the overall code, 400 for what cannot be read.
+ */
+import type { FastifyInstance } from "fastify";
+import { SluiceError } from "sluice";
+import type { Metrics } from "../../monitoring/metrics.js";
+import {
+  codeNames,
+  codes,
+  type DescriptorStatus,
+  type RateLimitDescriptor,
+  type RateLimitRequest,
+  type RateLimitResponse,
+  unitNames,
+} from "./rate-limit-messages.js";
+import type { ShouldRateLimit } from "./should-rate-limit.js";
+
+export function registerEnvoyJson(
+  app: FastifyInstance,
+  { shouldRateLimit, metrics }: { shouldRateLimit: ShouldRateLimit; metrics: Metrics },
+): void {
+  app.post(
+    "/json",
+    { schema: { summary: "Envoy's ShouldRateLimit in proto3 JSON", tags: ["gateways"] } },
+    async (request, reply) => {
+      const sinceMs = performance.now();
+      const response = await shouldRateLimit(requestFromJson(request.body));
+      const allowed = response.overallCode === codes.ok;
+      metrics.answered("http", allowed, sinceMs);
+      return reply.code(allowed ? 200 : 429).send(responseToJson(response));
+    },
+  );
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** proto3 JSON: names in camel case or as the proto has them, 64 bits as text or number, null as absent. */
+export function requestFromJson(body: unknown): RateLimitRequest {
+  const request = objectAt(body, "body");
+  const descriptors = listAt(field(request, "descriptors"), "descriptors");
+  return {
+    domain: textAt(field(request, "domain"), "domain"),
+    descriptors: descriptors.map((one, i) => descriptorFromJson(one, `descriptors[${i}]`)),
+    hitsAddend: countAt(field(request, "hitsAddend", "hits_addend"), "hitsAddend"),
+  };
+}
+
+function descriptorFromJson(value: unknown, path: string): RateLimitDescriptor {
+  const descriptor = objectAt(value, path);
+  const limit = field(descriptor, "limit");
+  const hits = field(descriptor, "hitsAddend", "hits_addend");
+  return {
+    entries: listAt(field(descriptor, "entries"), `${path}.entries`).map((entry, i) => {
+      const at = `${path}.entries[${i}]`;
+      const { key, value: text } = objectAt(entry, at);
+      return { key: textAt(key, `${at}.key`), value: textAt(text, `${at}.value`) };
+    }),
+    ...(limit != null && { limit: limitFromJson(objectAt(limit, `${path}.limit`), `${path}.limit`) }),
+    ...(hits != null && { hitsAddend: { value: countAt(hits, `${path}.hitsAddend`) } }),
+    isNegativeHits: field(descriptor, "isNegativeHits", "is_negative_hits") === true,
+  };
+}
+
+function limitFromJson(limit: Json, path: string): { requestsPerUnit: number; unit: number } {
+  const unit = field(limit, "unit");
+  const number = typeof unit === "string" ? unitNames.indexOf(unit as (typeof unitNames)[number]) : unit;
+  if (!Number.isSafeInteger(number) || (number as number) < 0) throw expected(`${path}.unit`, "a unit");
+  const requestsPerUnit = countAt(field(limit, "requestsPerUnit", "requests_per_unit"), `${path}.requestsPerUnit`);
+  return { requestsPerUnit, unit: number as number };
+}
+
+export function responseToJson({ overallCode, statuses, responseHeadersToAdd, rawBody }: RateLimitResponse): Json {
+  return {
+    overallCode: codeNames[overallCode],
+    statuses: statuses.map(statusToJson),
+    ...(responseHeadersToAdd.length > 0 && { responseHeadersToAdd }),
+    ...(rawBody !== undefined && { rawBody: rawBody.toString("base64") }),
+  };
+}
+
+/** Defaults are left out, as proto3 JSON does. */
+function statusToJson({ code, currentLimit, limitRemaining, durationUntilReset }: DescriptorStatus): Json {
+  return {
+    code: codeNames[code],
+    ...(currentLimit !== undefined && {
+      currentLimit: {
+        ...(currentLimit.requestsPerUnit > 0 && { requestsPerUnit: currentLimit.requestsPerUnit }),
+        ...(currentLimit.unit > 0 && { unit: unitNames[currentLimit.unit] }),
+        ...(currentLimit.name !== "" && { name: currentLimit.name }),
+      },
+    }),
+    ...(limitRemaining > 0 && { limitRemaining }),
+    ...(durationUntilReset !== undefined && { durationUntilReset: `${durationUntilReset.seconds}s` }),
+  };
+}
+
+function field(object: Json, name: string, other = name): unknown {
+  return Object.hasOwn(object, name) ? object[name] : Object.hasOwn(object, other) ? object[other] : undefined;
+}
+
+function expected(path: string, what: string): SluiceError {
+  return new SluiceError("invalid-request", `${path}: expected ${what}`);
+}
+
+function objectAt(value: unknown, path: string): Json {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw expected(path, "an object");
+  return value as Json;
+}
+
+function listAt(value: unknown, path: string): readonly unknown[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw expected(path, "a list");
+  return value;
+}
+
+function textAt(value: unknown, path: string): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value !== "string") throw expected(path, "a text");
+  return value;
+}
+
+function countAt(value: unknown, path: string): number {
+  if (value === undefined || value === null) return 0;
+  const number = typeof value === "string" && /^\d{1,16}$/.test(value) ? Number(value) : value;
+  if (!Number.isSafeInteger(number) || (number as number) < 0) throw expected(path, "a whole number of at least 0");
+  return number as number;
+}

@@ -1,0 +1,130 @@
+/**
+ * Finds the limit that a request's descriptor meets, as the reference implementation does: level by level, the exact value first, then
+ * wildcards in the order of the file, then the bare key; the depth must be that of the entries. Pure.
+ */
+import type { Descriptor, Domain, Limit } from "./descriptor-config.js";
+
+export interface Entry {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** A limit where it stands in the configuration. */
+export interface PlacedLimit {
+  readonly limit: Limit;
+  readonly domain: string;
+  /** Keys and values as the file writes them, from the outermost level: what tells this limit from all others. */
+  readonly path: readonly Entry[];
+  readonly shadow: boolean;
+  readonly quota: boolean;
+}
+
+interface Level {
+  readonly exact: Map<string, Node>;
+  readonly wildcards: { readonly pattern: string; readonly node: Node }[];
+  bare: Node | undefined;
+}
+
+interface Node {
+  readonly placed: PlacedLimit | undefined;
+  /** What is counted by at this level, instead of the value: the wildcard, where its values share a counter. */
+  readonly shared: string | undefined;
+  /** By key; empty at a leaf. */
+  readonly next: ReadonlyMap<string, Level>;
+}
+
+export interface Found {
+  readonly placed: PlacedLimit;
+  /** The entries that are counted by, joined so that no two lists look alike. */
+  readonly counter: string;
+}
+
+export class LimitTree {
+  readonly #domains = new Map<string, ReadonlyMap<string, Level>>();
+  readonly limits: readonly PlacedLimit[];
+
+  constructor(domains: readonly Domain[]) {
+    const limits: PlacedLimit[] = [];
+    for (const { domain, descriptors } of domains) {
+      this.#domains.set(domain, levelsOf(descriptors, { domain, path: [] }, limits));
+    }
+    this.limits = limits;
+  }
+
+  knows(domain: string): boolean {
+    return this.#domains.has(domain);
+  }
+
+  find(domain: string, entries: readonly Entry[]): Found | undefined {
+    let levels = this.#domains.get(domain);
+    const counted: string[] = [domain];
+    for (let i = 0; i < entries.length; i++) {
+      const { key, value } = entries[i]!;
+      const node = levels === undefined ? undefined : matchAt(levels.get(key), value);
+      if (node === undefined) return undefined;
+      counted.push(key, node.shared ?? value);
+      if (i === entries.length - 1) {
+        return node.placed && { placed: node.placed, counter: JSON.stringify(counted) };
+      }
+      levels = node.next;
+    }
+    return undefined;
+  }
+}
+
+function levelsOf(
+  descriptors: readonly Descriptor[],
+  above: { domain: string; path: readonly Entry[] },
+  limits: PlacedLimit[],
+): ReadonlyMap<string, Level> {
+  const levels = new Map<string, Level>();
+  for (const descriptor of descriptors) {
+    const { key, value, limit, shadow, quota } = descriptor;
+    const path = [...above.path, { key, value }];
+    const placed = limit && { limit, domain: above.domain, path, shadow, quota };
+    if (placed !== undefined) limits.push(placed);
+    const node: Node = {
+      placed,
+      shared: descriptor.shareThreshold ? value : undefined,
+      next: levelsOf(descriptor.descriptors, { domain: above.domain, path }, limits),
+    };
+    const level: Level = levels.get(key) ?? { exact: new Map(), wildcards: [], bare: undefined };
+    levels.set(key, level);
+    if (value === "") level.bare = node;
+    else {
+      level.exact.set(value, node);
+      if (value.includes("*")) level.wildcards.push({ pattern: value, node });
+    }
+  }
+  return levels;
+}
+
+function matchAt(level: Level | undefined, value: string): Node | undefined {
+  if (level === undefined) return undefined;
+  const exact = level.exact.get(value);
+  if (exact !== undefined) return exact;
+  for (const { pattern, node } of level.wildcards) if (fitsWildcard(pattern, value)) return node;
+  return level.bare;
+}
+
+/** `*` stands for any characters, none included. Backtracks to the last star only, so no pattern costs more than its length times the value's. */
+export function fitsWildcard(pattern: string, value: string): boolean {
+  let p = 0;
+  let v = 0;
+  let starAt = -1;
+  let resumeAt = 0;
+  while (v < value.length) {
+    if (pattern[p] === "*") {
+      starAt = p++;
+      resumeAt = v;
+    } else if (p < pattern.length && pattern[p] === value[v]) {
+      p++;
+      v++;
+    } else if (starAt !== -1) {
+      p = starAt + 1;
+      v = ++resumeAt;
+    } else return false;
+  }
+  while (pattern[p] === "*") p++;
+  return p === pattern.length;
+}

@@ -1,0 +1,38 @@
+/**
+ * The messages of `envoy.service.ratelimit.v3`, as they arrive from gRPC and from `/json`, and as they leave.
+ */
+export interface RateLimitRequest {
+  readonly domain: string;
+  readonly descriptors: readonly RateLimitDescriptor[];
+  readonly hitsAddend: number;
+}
+
+export interface RateLimitDescriptor {
+  readonly entries: readonly { readonly key: string; readonly value: string }[];
+  readonly limit?: { readonly requestsPerUnit: number; readonly unit: number } | null | undefined;
+  /** Absent: the request's own. 64 bits travel as text. */
+  readonly hitsAddend?: { readonly value: string | number } | null | undefined;
+  readonly isNegativeHits: boolean;
+}
+
+export const codes = { ok: 1, overLimit: 2 } as const;
+export type Code = (typeof codes)[keyof typeof codes];
+
+export const codeNames: Readonly<Record<Code, string>> = { 1: "OK", 2: "OVER_LIMIT" };
+
+/** By number: the units of the response. The request's override knows no WEEK. */
+export const unitNames = ["UNKNOWN", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR", "WEEK"] as const;
+
+export interface DescriptorStatus {
+  code: Code;
+  currentLimit?: { requestsPerUnit: number; unit: number; name: string };
+  limitRemaining: number;
+  durationUntilReset?: { seconds: number; nanos: number };
+}
+
+export interface RateLimitResponse {
+  overallCode: Code;
+  statuses: DescriptorStatus[];
+  responseHeadersToAdd: { key: string; value: string }[];
+  rawBody?: Buffer;
+}

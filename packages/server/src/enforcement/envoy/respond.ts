@@ -1,0 +1,159 @@
+/**
+ * Spells the response of `ShouldRateLimit` from a decision: a status per descriptor, and what Envoy should add to its own response.
+ */
+import type { CheckResult, Decision, Limiter, Rule } from "sluice";
+import { NEVER_MS } from "sluice";
+import { answerOf } from "sluice/http";
+import { type Unit, unitSeconds } from "./descriptor-config.js";
+import { displayName } from "./envoy-rules.js";
+import { codes, type DescriptorStatus, type RateLimitResponse, unitNames } from "./rate-limit-messages.js";
+import { overrideUnit } from "./request-overrides.js";
+import type { Asked } from "./should-rate-limit.js";
+
+const MOST_UINT32 = 0xffff_ffff;
+
+interface OwnCheck {
+  readonly check: CheckResult;
+  readonly rule: Rule | undefined;
+}
+
+/** Sluice's own rules, as descriptors' statuses need them. */
+export class OwnRules {
+  readonly #limiter: Limiter;
+  #known: { rules: readonly Rule[]; byId: Map<string, Rule> } | undefined;
+
+  constructor(limiter: Limiter) {
+    this.#limiter = limiter;
+  }
+
+  /** Each check goes to the first descriptor that has all that its rule counts by, else to the first: statuses have no other place for it. */
+  assign(checks: readonly CheckResult[], asked: readonly Asked[], domain: string): OwnCheck[][] {
+    const assigned: OwnCheck[][] = asked.map(() => []);
+    for (const check of checks) {
+      if (check.mode === "candidate") continue;
+      const rule = this.#byId().get(check.rule);
+      const needed = (rule?.key ?? []).filter((name) => name !== "domain" || domain === "");
+      const at = asked.findIndex(({ descriptor }) =>
+        needed.every((name) => descriptor.entries.some(({ key }) => key === name)),
+      );
+      assigned[Math.max(0, at)]!.push({ check, rule });
+    }
+    return assigned;
+  }
+
+  #byId(): Map<string, Rule> {
+    const { rules } = this.#limiter;
+    if (this.#known?.rules !== rules) this.#known = { rules, byId: new Map(rules.map((rule) => [rule.id, rule])) };
+    return this.#known.byId;
+  }
+}
+
+export function respond(made: {
+  asked: readonly Asked[];
+  /** By descriptor. */
+  own: readonly (readonly OwnCheck[])[];
+  decision: Decision;
+  refused: boolean;
+}): RateLimitResponse {
+  const { asked, own, decision, refused } = made;
+  const statuses = asked.map((one, i) => tightest([...limitStatus(one), ...own[i]!.map(ownStatus)]));
+  const answer = answerOf(decision);
+  const headers = Object.entries(answer.headers).map(([key, value]) => ({ key, value }));
+  const response: RateLimitResponse = {
+    overallCode: refused ? codes.overLimit : codes.ok,
+    statuses,
+    responseHeadersToAdd: headers,
+  };
+  if (answer.body !== undefined) response.rawBody = Buffer.from(JSON.stringify(answer.body));
+  return response;
+}
+
+/** Of several limits on one descriptor, the one that says most to the client: over before ok, the longer wait, the least remaining. */
+function tightest(statuses: readonly DescriptorStatus[]): DescriptorStatus {
+  const passed: DescriptorStatus = { code: codes.ok, limitRemaining: 0 };
+  return statuses.reduce((a, b) => (saysMore(b, a) ? b : a), statuses[0] ?? passed);
+}
+
+function saysMore(a: DescriptorStatus, b: DescriptorStatus): boolean {
+  if (a.code !== b.code) return a.code === codes.overLimit;
+  if (a.code === codes.overLimit) return (a.durationUntilReset?.seconds ?? 0) > (b.durationUntilReset?.seconds ?? 0);
+  return a.limitRemaining < b.limitRemaining;
+}
+
+function limitStatus({ limit, check }: Asked): DescriptorStatus[] {
+  if (limit === undefined) return [];
+  if (limit.kind === "override") {
+    const unit = overrideUnit(limit.unit);
+    return check ? [statusOf(check, { requestsPerUnit: limit.requestsPerUnit, unit, name: "", isShadow: false })] : [];
+  }
+  const { placed } = limit;
+  if (placed.limit.unlimited) return [{ code: codes.ok, limitRemaining: MOST_UINT32 }];
+  const { requestsPerUnit, unit } = placed.limit;
+  const told = {
+    requestsPerUnit,
+    unit: unit === "" ? undefined : unit,
+    name: displayName(placed),
+    isShadow: placed.shadow,
+  };
+  return check ? [statusOf(check, told)] : [];
+}
+
+function ownStatus({ check, rule }: OwnCheck): DescriptorStatus {
+  const window = rule !== undefined && "window" in rule ? rule.window : undefined;
+  const told = {
+    requestsPerUnit: check.limit,
+    unit: unitOfWindow(window),
+    name: check.rule,
+    isShadow: check.mode === "shadow",
+  };
+  return statusOf(check, told);
+}
+
+function statusOf(
+  check: CheckResult,
+  told: { requestsPerUnit: number; unit: Unit | undefined; name: string; isShadow: boolean },
+): DescriptorStatus {
+  const { requestsPerUnit, unit, name } = told;
+  const over = !check.allowed && !told.isShadow;
+  return {
+    code: over ? codes.overLimit : codes.ok,
+    currentLimit: { requestsPerUnit: Math.min(requestsPerUnit, MOST_UINT32), unit: unitNumber(unit), name },
+    limitRemaining: requestsPerUnit === 0 ? 0 : Math.min(Math.max(0, check.remaining), MOST_UINT32),
+    durationUntilReset: { seconds: secondsUntil(check, unit), nanos: 0 },
+  };
+}
+
+/** Envoy reads whole seconds and tells them as Retry-After: round up, or its clients come back early and are refused twice. */
+function secondsUntil({ allowed, retryAfterMs, resetAfterMs }: CheckResult, unit: Unit | undefined): number {
+  const waitMs = allowed || retryAfterMs === NEVER_MS ? resetAfterMs : retryAfterMs;
+  if (waitMs > 0 || unit === undefined) return Math.ceil(waitMs / 1000);
+  // Nothing is counted yet: a fixed window ends with its unit all the same.
+  const nowSeconds = Date.now() / 1000;
+  return Math.ceil(unitSeconds[unit] - (nowSeconds % unitSeconds[unit]));
+}
+
+function unitNumber(unit: Unit | undefined): number {
+  return unit === undefined ? 0 : unitNames.indexOf(unit.toUpperCase() as (typeof unitNames)[number]);
+}
+
+const unitsByWindow: Readonly<Record<string, Unit>> = {
+  "1s": "second",
+  "60s": "minute",
+  "1m": "minute",
+  "3600s": "hour",
+  "60m": "hour",
+  "1h": "hour",
+  "24h": "day",
+  "1d": "day",
+  day: "day",
+  "7d": "week",
+  week: "week",
+  "30d": "month",
+  month: "month",
+  "365d": "year",
+};
+
+/** The protocol has no other windows; those are told as UNKNOWN, which Envoy leaves out. */
+function unitOfWindow(window: string | undefined): Unit | undefined {
+  return window !== undefined && Object.hasOwn(unitsByWindow, window) ? unitsByWindow[window] : undefined;
+}

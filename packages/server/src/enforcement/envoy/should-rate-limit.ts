@@ -1,0 +1,189 @@
+/**
+ * `ShouldRateLimit`: a request with descriptors in, a response with one status per descriptor out. The whole story is `decide`.
+ *
+ *   1. each descriptor finds its limit in Envoy's files, or brings one            none: it passes
+ *   2. limits that others replace are dropped; unlimited ones need no counter
+ *   3. all that is left, and Sluice's own rules on the request's entries, is decided as ONE request: nothing is charged unless all passes
+ *   4. quotas refuse only if all of them are used up; then what was charged is given back
+ *   5. each descriptor's status tells its tightest limit, with the true remaining and wait
+ *
+ * Descriptors that give back (`is_negative_hits`) undo the newest request with the same descriptors and hits.
+ */
+import { type Attributes, type CheckResult, type Decision, type Limiter, SluiceError } from "sluice";
+import type { ChargeLedger } from "./charge-ledger.js";
+import {
+  BLOCKING_COST,
+  COUNTER_ATTRIBUTE,
+  LIMIT_ATTRIBUTE,
+  OVERRIDE_ATTRIBUTE,
+  overrideRuleId,
+  ruleIdOf,
+} from "./envoy-rules.js";
+import type { LimitTree, PlacedLimit } from "./limit-tree.js";
+import type { RateLimitDescriptor, RateLimitRequest, RateLimitResponse } from "./rate-limit-messages.js";
+import { overrideUnit, type RequestOverrides } from "./request-overrides.js";
+import { OwnRules, respond } from "./respond.js";
+
+export interface ShouldRateLimitOptions {
+  readonly limiter: Limiter;
+  /** Absent without --envoy-config. */
+  readonly tree: () => LimitTree | undefined;
+  readonly overrides: RequestOverrides;
+  readonly ledger: ChargeLedger;
+}
+
+/** A descriptor with what became of it. */
+export interface Asked {
+  readonly descriptor: RateLimitDescriptor;
+  readonly hits: number;
+  limit: FoundLimit | undefined;
+  /** Of its own limit; filled by the decision. */
+  check: CheckResult | undefined;
+}
+
+export type FoundLimit =
+  | { readonly kind: "placed"; readonly placed: PlacedLimit; readonly counter: string }
+  | { readonly kind: "override"; readonly requestsPerUnit: number; readonly unit: number; readonly counter: string };
+
+export type ShouldRateLimit = (request: RateLimitRequest) => Promise<RateLimitResponse>;
+
+const MOST_DESCRIPTORS = 256;
+const MOST_ENTRIES = 64;
+
+export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRateLimit {
+  const { limiter, ledger } = options;
+  const ownRules = new OwnRules(limiter);
+
+  return async function decide(request) {
+    mustBeWhole(request);
+    const asked = request.descriptors.map((descriptor) => ask(descriptor, request));
+    for (const one of asked) one.limit = findLimit(one, request.domain, options.tree());
+    dropReplaced(asked);
+    for (const { limit } of asked) if (limit?.kind === "override") await ensureOverride(options.overrides, limit);
+
+    const given = asked.filter(({ descriptor }) => descriptor.isNegativeHits);
+    if (given.length > 0) await giveBack(options, request.domain, given);
+
+    const charged = asked.filter((one) => one.limit !== undefined && !isUnlimited(one.limit));
+    const looksOnly = asked.every(({ descriptor }) => descriptor.isNegativeHits);
+    const cost = looksOnly ? 0 : Math.max(1, request.hitsAddend);
+    const { decision, parts } = await limiter.checkAll([
+      { attributes: ownAttributes(request), cost: asked.every(({ hits }) => hits === 0) ? 0 : cost },
+      ...charged.map((one) => ({ attributes: attributesOf(one.limit!), cost: costOf(one) })),
+    ]);
+    charged.forEach((one, i) => {
+      one.check = parts[i + 1]![0];
+    });
+
+    const quotaUsedUp = isQuotaUsedUp(asked);
+    if (decision.allowed && quotaUsedUp) await limiter.refund(decision);
+    else if (decision.allowed && !looksOnly) ledger.remember(ledgerKey(request.domain, asked), decision);
+    return respond({
+      asked,
+      own: ownRules.assign(parts[0]!, asked, request.domain),
+      decision,
+      refused: !decision.allowed || quotaUsedUp,
+    });
+  };
+}
+
+function mustBeWhole({ domain, descriptors }: RateLimitRequest): void {
+  if (domain === "") throw new SluiceError("invalid-request", "domain: expected a name that is not empty");
+  if (descriptors.length === 0) throw new SluiceError("invalid-request", "descriptors: expected at least one");
+  if (descriptors.length > MOST_DESCRIPTORS || descriptors.some(({ entries }) => entries.length > MOST_ENTRIES)) {
+    throw new SluiceError(
+      "invalid-request",
+      `descriptors: expected at most ${MOST_DESCRIPTORS}, each with at most ${MOST_ENTRIES} entries`,
+    );
+  }
+}
+
+/** A descriptor's own hits win, and 0 only looks; else the request's, at least 1. */
+function ask(descriptor: RateLimitDescriptor, { hitsAddend }: RateLimitRequest): Asked {
+  const own = descriptor.hitsAddend?.value;
+  const hits = own === undefined ? Math.max(1, hitsAddend) : Math.min(Number(own), Number.MAX_SAFE_INTEGER);
+  return { descriptor, hits, limit: undefined, check: undefined };
+}
+
+function findLimit({ descriptor }: Asked, domain: string, tree: LimitTree | undefined): FoundLimit | undefined {
+  if (tree === undefined || !tree.knows(domain)) return undefined;
+  const { limit, entries } = descriptor;
+  if (limit != null) {
+    const counter = JSON.stringify([domain, ...entries.flatMap(({ key, value }) => [key, value])]);
+    return { kind: "override", requestsPerUnit: limit.requestsPerUnit, unit: limit.unit, counter };
+  }
+  const found = tree.find(domain, entries);
+  return found && { kind: "placed", ...found };
+}
+
+function isUnlimited(limit: FoundLimit): boolean {
+  return limit.kind === "placed" && limit.placed.limit.unlimited;
+}
+
+/** `replaces` drops every limit of the same request whose name is listed. */
+function dropReplaced(asked: readonly Asked[]): void {
+  const replaced = new Set(asked.flatMap(({ limit }) => (limit?.kind === "placed" ? limit.placed.limit.replaces : [])));
+  if (replaced.size === 0) return;
+  for (const one of asked) {
+    const name = one.limit?.kind === "placed" ? one.limit.placed.limit.name : undefined;
+    if (name !== undefined && replaced.has(name)) one.limit = undefined;
+  }
+}
+
+async function ensureOverride(overrides: RequestOverrides, limit: FoundLimit & { kind: "override" }): Promise<void> {
+  const unit = overrideUnit(limit.unit);
+  if (unit === undefined) throw new SluiceError("invalid-request", "descriptors.limit.unit: expected a unit of time");
+  await overrides.ensure(unit, limit.requestsPerUnit);
+}
+
+function attributesOf(limit: FoundLimit): Attributes {
+  if (limit.kind === "placed") return { [LIMIT_ATTRIBUTE]: ruleIdOf(limit.placed), [COUNTER_ATTRIBUTE]: limit.counter };
+  return {
+    [LIMIT_ATTRIBUTE]: overrideRuleId(overrideUnit(limit.unit)!),
+    [COUNTER_ATTRIBUTE]: limit.counter,
+    [OVERRIDE_ATTRIBUTE]: String(limit.requestsPerUnit),
+  };
+}
+
+function costOf({ limit, hits, descriptor }: Asked): number {
+  if (hits === 0 || descriptor.isNegativeHits) return 0;
+  const most = limit!.kind === "placed" ? limit!.placed.limit.requestsPerUnit : limit!.requestsPerUnit;
+  return most === 0 ? BLOCKING_COST : hits;
+}
+
+/**
+ * What Sluice's own rules see: the domain and every entry, the first where a key comes twice. The request is one request: a rule
+ * by user must not charge it once for each descriptor that mentions the user.
+ */
+function ownAttributes({ domain, descriptors }: RateLimitRequest): Attributes {
+  // Without a prototype: a key may be named "__proto__".
+  const attributes: Record<string, string> = Object.create(null);
+  attributes.domain = domain;
+  for (const { entries } of descriptors) {
+    for (const { key, value } of entries) {
+      if (!(key in attributes) && key !== LIMIT_ATTRIBUTE && key !== COUNTER_ATTRIBUTE) attributes[key] = value;
+    }
+  }
+  return attributes;
+}
+
+function isQuotaUsedUp(asked: readonly Asked[]): boolean {
+  const quotas = asked.filter(({ limit }) => limit?.kind === "placed" && limit.placed.quota && !limit.placed.shadow);
+  return quotas.length > 0 && quotas.every(({ check }) => check?.allowed === false);
+}
+
+function ledgerKey(domain: string, asked: readonly Asked[]): string {
+  return JSON.stringify([
+    domain,
+    asked.map(({ descriptor, hits }) => [hits, descriptor.entries.map(({ key, value }) => [key, value])]),
+  ]);
+}
+
+async function giveBack(
+  { ledger, limiter }: ShouldRateLimitOptions,
+  domain: string,
+  given: readonly Asked[],
+): Promise<void> {
+  const decision: Decision | undefined = ledger.take(ledgerKey(domain, given));
+  if (decision !== undefined) await limiter.refund(decision);
+}

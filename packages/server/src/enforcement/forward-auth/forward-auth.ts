@@ -1,0 +1,75 @@
+/**
+ * `ANY /v1/forward-auth`: for gateways that ask before they pass a request on (nginx auth_request, Caddy forward_auth, Traefik ForwardAuth).
+ * In: the gateway's question; the client's own request stands in X-Forwarded-Method, -Uri, -Host and -For. Out: 200 with the RateLimit
+ * fields, or the refusal as its client should see it. `?deny=403` changes the status, for nginx hands on only 401 and 403.
+ *
+ * One set of names is read, never two: a client could fill in the one that its gateway does not overwrite.
+ */
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { type Limiter, SluiceError } from "sluice";
+import { answerOf, type HeadersOption } from "sluice/http";
+import Type, { type Static } from "typebox";
+import type { Metrics } from "../../monitoring/metrics.js";
+import type { AttributesOf, HttpRequestFacts } from "../attributes/request-attributes.js";
+
+export interface ForwardAuthOptions {
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  readonly attributesOf: AttributesOf;
+  readonly headers: HeadersOption;
+}
+
+const query = Type.Object(
+  {
+    deny: Type.Optional(
+      Type.String({ pattern: "^[45][0-9][0-9]$", description: "Status of a refusal, instead of 429." }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOptions): void {
+  const { limiter, metrics, attributesOf, headers } = options;
+  app.register(async (scope) => {
+    // A gateway may send the client's body along (Traefik's forwardBody); what is in it is not our business.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
+    scope.all<{ Querystring: Static<typeof query> }>(
+      "/v1/forward-auth",
+      { schema: { summary: "May the request that a gateway holds pass?", tags: ["gateways"], querystring: query } },
+      async (request, reply) => {
+        const sinceMs = performance.now();
+        const decision = await limiter.check(await attributesOf(factsOf(request)));
+        metrics.answered("forward-auth", decision.allowed, sinceMs);
+        const answer = answerOf(decision, { headers });
+        // A lease would have to be released when the response ends, which a gateway that only asks cannot tell.
+        if (decision.lease !== undefined) await decision.lease.release();
+        reply.headers(answer.headers);
+        if (answer.body === undefined) return reply.code(200).send();
+        const status = request.query.deny === undefined ? answer.status : Number(request.query.deny);
+        return reply
+          .code(status)
+          .serializer(JSON.stringify)
+          .send({ ...answer.body, status });
+      },
+    );
+  });
+}
+
+/** What the gateway leaves out is taken from its own question, so that a rule by address works with the barest set-up. */
+function factsOf({ headers, socket, method, url }: FastifyRequest): HttpRequestFacts {
+  return {
+    method: single(headers["x-forwarded-method"]) ?? method,
+    target: single(headers["x-forwarded-uri"]) ?? url,
+    host: single(headers["x-forwarded-host"]) ?? headers.host,
+    headers,
+    peer: socket.remoteAddress,
+  };
+}
+
+/** Two fields of one name mean that the gateway added its own to the client's: nobody knows which is true. */
+function single(value: string | string[] | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && !value.includes(", ")) return value;
+  throw new SluiceError("invalid-request", "X-Forwarded-Method, -Uri, -Host: expected one value each, got several");
+}

@@ -1,0 +1,46 @@
+/**
+ * Which header fields a proxy passes on, and which belong to one connection only (RFC 9110, section 7.6.1). Pure.
+ * Fields stay as they came: spelling, order and repetition.
+ */
+
+/** Node's `rawHeaders`: name, value, name, value. */
+export type RawHeaders = readonly string[];
+
+const hopByHop = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "http2-settings",
+]);
+
+/** The fields that may travel on, as a new list. `drop`: more lower-case names to leave out. */
+export function endToEnd(raw: RawHeaders, drop: ReadonlySet<string> = new Set()): string[] {
+  const named = namedByConnection(raw);
+  const kept: string[] = [];
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i]!.toLowerCase();
+    if (!hopByHop.has(name) && !drop.has(name) && !named.has(name)) kept.push(raw[i]!, raw[i + 1]!);
+  }
+  return kept;
+}
+
+/** A message may not name these for removal: the receiver would frame or route it differently from us. */
+const notForRemoval = new Set(["content-length", "host", "cookie", "authorization", "content-type"]);
+
+function namedByConnection(raw: RawHeaders): Set<string> {
+  const named = new Set<string>();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    if (raw[i]!.toLowerCase() !== "connection") continue;
+    for (const option of raw[i + 1]!.split(",")) {
+      const name = option.trim().toLowerCase();
+      if (!notForRemoval.has(name)) named.add(name);
+    }
+  }
+  return named;
+}

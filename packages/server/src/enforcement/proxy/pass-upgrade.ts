@@ -1,0 +1,69 @@
+/**
+ * Passes a WebSocket upgrade on: asks the upstream, hands its answer back, then joins the two connections.
+ * Only WebSockets: passing `Upgrade: h2c` on would open a tunnel to the upstream in which no request is ever checked.
+ */
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { endToEnd } from "./message-headers.js";
+import type { Upstream } from "./upstream.js";
+
+export interface Upgrading {
+  readonly client: IncomingMessage;
+  readonly socket: Duplex;
+  /** What the client sent behind its request. */
+  readonly head: Buffer;
+  readonly upstream: Upstream;
+  readonly rateLimitFields: Readonly<Record<string, string>>;
+  /** Called once, when either side has gone. */
+  readonly onEnd: () => void;
+}
+
+export function isWebSocket({ headers, method }: IncomingMessage): boolean {
+  const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
+  return method === "GET" && headers.upgrade?.toLowerCase() === "websocket" && !hasBody;
+}
+
+export function passUpgrade({ client, socket, head, upstream, rateLimitFields, onEnd }: Upgrading): void {
+  const request = upstream.start(client, ["Connection", "Upgrade", "Upgrade", "websocket"]);
+  const added = Object.entries(rateLimitFields).flat();
+  socket.once("close", () => {
+    request.destroy();
+    onEnd();
+  });
+  request.on("error", () => {
+    if (!socket.destroyed) socket.end(responseHead(502, "Bad Gateway", ["Connection", "close", "Content-Length", "0"]));
+  });
+  request.on("response", (answer) => {
+    // The upstream declined. Its answer is passed on whole, and ends with the connection.
+    const fields = [...endToEnd(answer.rawHeaders, new Set(["content-length"])), ...added, "Connection", "close"];
+    socket.write(responseHead(answer.statusCode!, answer.statusMessage ?? "", fields));
+    answer.pipe(socket);
+  });
+  request.on("upgrade", (answer, upstreamSocket, upstreamHead) => {
+    const fields = [...endToEnd(answer.rawHeaders), ...added, "Connection", "Upgrade", "Upgrade", "websocket"];
+    socket.write(responseHead(101, answer.statusMessage ?? "Switching Protocols", fields));
+    if (upstreamHead.length > 0) socket.write(upstreamHead);
+    if (head.length > 0) upstreamSocket.write(head);
+    join(socket, upstreamSocket);
+  });
+  request.end();
+}
+
+function join(client: Duplex, upstream: Duplex): void {
+  for (const [from, to] of [
+    [client, upstream],
+    [upstream, client],
+  ] as const) {
+    from.pipe(to);
+    // An error is followed by "close", which ends the other side.
+    from.on("error", () => undefined);
+    from.once("close", () => to.destroy());
+  }
+}
+
+/** Node has no response object for a connection that it has handed over. */
+export function responseHead(status: number, phrase: string, fields: readonly string[]): string {
+  let head = `HTTP/1.1 ${status} ${phrase}\r\n`;
+  for (let i = 0; i + 1 < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`;
+  return `${head}\r\n`;
+}

@@ -1,0 +1,166 @@
+/**
+ * The reverse proxy of `--upstream`: every request is checked, then passed on or refused. Its own port, so that no path of the upstream
+ * is hidden by one of ours, and the data plane is not open to the upstream's clients.
+ *
+ * Written on node:http rather than taken from a library: of the kept ones, some rebuild WebSockets instead of passing them on, the others leave
+ * hop-by-hop fields and h2c upgrades as they come, and the lease has to follow every way in which a response can end.
+ *
+ * Against smuggling: Node's strict parser refuses both Content-Length and Transfer-Encoding, two lengths, and bare line ends; bodies are
+ * framed anew towards the upstream; only `chunked` is accepted as a transfer coding. Against slow peers: `proxyBounds`.
+ */
+import { type IncomingMessage, type Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Decision, Limiter } from "sluice";
+import { type Answer, answerOf, type HeadersOption } from "sluice/http";
+import type { Log } from "../../log.js";
+import type { Metrics } from "../../monitoring/metrics.js";
+import type { AttributesOf } from "../attributes/request-attributes.js";
+import { boundedServer, type Tls } from "../http/bounded-server.js";
+import { problemBody, problemOf } from "../http/problem.js";
+import { holdLease } from "./held-lease.js";
+import { hasNoBody, passRequest } from "./pass-request.js";
+import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
+import { createUpstream } from "./upstream.js";
+
+export interface ProxyOptions {
+  readonly upstream: string;
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  readonly attributesOf: AttributesOf;
+  /** Whether a peer's X-Forwarded-For is kept for the upstream. */
+  readonly trusts: (peer: string) => boolean;
+  readonly headers: HeadersOption;
+  readonly tls: Tls | undefined;
+  readonly isDraining: () => boolean;
+  readonly log: Log;
+}
+
+/** Uploads may be long, so the whole request has more time than a check; a connection on which nothing moves has not. */
+const proxyBounds = { requestTimeout: 300_000, headersTimeout: 10_000, idleTimeoutMs: 120_000 } as const;
+
+export function createProxy(options: ProxyOptions): Server {
+  const upstream = createUpstream({ url: options.upstream, trusts: options.trusts });
+
+  async function serve(client: IncomingMessage, response: ServerResponse): Promise<void> {
+    const coding = client.headers["transfer-encoding"];
+    if (coding !== undefined && coding.toLowerCase() !== "chunked") {
+      sendProblem(response, { status: 501, code: "unsupported-coding", detail: "transfer-encoding: expected chunked" });
+      return;
+    }
+    const decided = await decide(options, client);
+    const { decision, answer } = decided;
+    const release = holdLease(decision);
+    response.once("close", release);
+    // The client may have gone while we asked; "close" was then emitted before anyone listened.
+    if (response.destroyed) release();
+    else if (decision.allowed) {
+      const { isDraining } = options;
+      passRequest({ client, response, upstream, rateLimitFields: answer.headers, isDraining });
+    } else sendRefusal(client, response, answer);
+  }
+
+  const server = boundedServer(options.tls, (client, response) => {
+    serve(client, response).catch((error) => fail(options.log, response, error));
+  });
+  server.requestTimeout = proxyBounds.requestTimeout;
+  server.setTimeout(proxyBounds.idleTimeoutMs);
+
+  server.on("upgrade", (client: IncomingMessage, socket: Socket, head: Buffer) => {
+    // Without a listener, an error on a connection that Node has handed over would end the process.
+    socket.on("error", () => undefined);
+    if (isWebSocket(client)) void upgrade(client, socket, head);
+    else serveWithoutUpgrade(client, socket);
+  });
+
+  async function upgrade(client: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
+    try {
+      socket.setTimeout(0);
+      const { decision, answer } = await decide(options, client);
+      if (!decision.allowed) {
+        refuseUpgrade(socket, answer);
+        return;
+      }
+      const onEnd = holdLease(decision);
+      if (socket.destroyed) onEnd();
+      else passUpgrade({ client, socket, head, upstream, rateLimitFields: answer.headers, onEnd });
+    } catch (error) {
+      options.log.error("an upgrade failed", { error: String(error) });
+      socket.destroy();
+    }
+  }
+
+  /** RFC 9110, section 7.8: a server may ignore an upgrade that it does not want. */
+  function serveWithoutUpgrade(client: IncomingMessage, socket: Socket): void {
+    const response = new ServerResponse(client);
+    response.assignSocket(socket);
+    response.shouldKeepAlive = false;
+    response.once("finish", () => socket.end());
+    if (!hasNoBody(client)) {
+      sendProblem(response, { status: 400, code: "invalid-request", detail: "upgrade: not accepted with a body" });
+      return;
+    }
+    serve(client, response).catch((error) => fail(options.log, response, error));
+  }
+
+  server.on("close", () => upstream.close());
+  return server;
+}
+
+async function decide(
+  { limiter, metrics, attributesOf, headers }: ProxyOptions,
+  client: IncomingMessage,
+): Promise<{ decision: Decision; answer: Answer }> {
+  const sinceMs = performance.now();
+  const attributes = await attributesOf({
+    method: client.method ?? "GET",
+    target: client.url ?? "/",
+    host: client.headers.host,
+    headers: client.headers,
+    peer: client.socket.remoteAddress,
+  });
+  const decision = await limiter.check(attributes);
+  metrics.answered("proxy", decision.allowed, sinceMs);
+  return { decision, answer: answerOf(decision, { headers }) };
+}
+
+function sendRefusal(client: IncomingMessage, response: ServerResponse, { status, headers, body }: Answer): void {
+  const text = JSON.stringify(body);
+  // A body that nobody reads would keep the connection busy; it ends instead.
+  const closing = hasNoBody(client) ? {} : { Connection: "close" };
+  response.writeHead(status, { ...headers, ...closing, "Content-Length": Buffer.byteLength(text) });
+  response.end(text);
+}
+
+function refuseUpgrade(socket: Duplex, { status, headers, body }: Answer): void {
+  const text = JSON.stringify(body);
+  const fields = [
+    ...Object.entries(headers).flat(),
+    "Content-Length",
+    String(Buffer.byteLength(text)),
+    "Connection",
+    "close",
+  ];
+  socket.end(responseHead(status, status === 429 ? "Too Many Requests" : "Service Unavailable", fields) + text);
+}
+
+function fail(log: Log, response: ServerResponse, error: unknown): void {
+  const problem = problemOf(error);
+  if (problem === undefined)
+    log.error("a proxied request failed", { error: String(error), stack: (error as Error)?.stack });
+  sendProblem(response, problem ?? { status: 500, code: "internal", detail: "Sluice failed; its log says why." });
+}
+
+function sendProblem(response: ServerResponse, problem: Parameters<typeof problemBody>[0]): void {
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  const text = JSON.stringify(problemBody(problem));
+  response.writeHead(problem.status, {
+    "content-type": "application/problem+json",
+    "content-length": Buffer.byteLength(text),
+    connection: "close",
+  });
+  response.end(text);
+}

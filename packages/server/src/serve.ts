@@ -1,0 +1,53 @@
+/**
+ * `sluice serve`: one process, or several workers behind the same ports; one printed screen; a clean end on SIGTERM and SIGINT.
+ */
+import cluster from "node:cluster";
+import { readFileSync } from "node:fs";
+import { createLog } from "./log.js";
+import { type Service, startService, storeKind } from "./service.js";
+import type { Settings } from "./settings.js";
+import { startScreen } from "./start-screen.js";
+import { runWorker, superviseWorkers } from "./workers.js";
+
+/** Resolves when the service has ended, with the exit status. */
+export async function serve(settings: Settings): Promise<number> {
+  const log = createLog(settings["log-level"]);
+  if (cluster.isWorker) return await runWorker({ settings, log });
+  if (settings.workers > 1) {
+    return await superviseWorkers({ settings, log, onReady: (service) => printScreen(settings, service) });
+  }
+  const service = await startService({ settings, log });
+  printScreen(settings, service);
+  await stopSignal();
+  log.info("ending: answering what is under way");
+  await service.close();
+  return 0;
+}
+
+/** A second signal ends the process at once: whoever sends it does not want to wait. */
+export function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
+  });
+}
+
+export type ServiceSummary = Omit<Service, "close">;
+
+function printScreen(settings: Settings, service: ServiceSummary): void {
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  process.stdout.write(
+    startScreen({
+      ...service,
+      rules: service.rules,
+      rulesVersion: service.rulesVersion,
+      version,
+      upstream: settings.upstream,
+      store: storeKind(settings.store),
+      rulesSource:
+        settings.rules ??
+        (settings.database === undefined ? `SQLite in ${settings["data-folder"]}` : storeKind(settings.database)),
+      workers: settings.workers,
+      apiToken: settings["api-token"] !== undefined,
+    }),
+  );
+}

@@ -1,0 +1,223 @@
+/**
+ * One instance of the service, put together: store, rules, limiter, and each transport in front of it.
+ * In: settings. Out: addresses, and a way to end it. Signals, workers and the printed screen are `serve.ts`'s.
+ */
+import { readFileSync } from "node:fs";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createLimiter, type Limiter, memoryStore, type Rule, type Store } from "sluice";
+import { redisStore } from "sluice/redis";
+import { openTokens, registerAdministration } from "./administration/administration.js";
+import { type Configuration, startConfiguration } from "./configuration/configuration.js";
+import { drain } from "./drain.js";
+import { type RequestAttributes, requestAttributes } from "./enforcement/attributes/request-attributes.js";
+import { startEnvoy } from "./enforcement/envoy/envoy.js";
+import { createGrpcServer } from "./enforcement/envoy/grpc-server.js";
+import { registerEnvoyJson } from "./enforcement/envoy/json-route.js";
+import { registerForwardAuth } from "./enforcement/forward-auth/forward-auth.js";
+import { tokenGuard } from "./enforcement/http/api-token.js";
+import { createHttpApp } from "./enforcement/http/app.js";
+import type { Tls } from "./enforcement/http/bounded-server.js";
+import { createProxy } from "./enforcement/proxy/proxy.js";
+import { RulesInForce } from "./enforcement/rules-in-force.js";
+import type { Log } from "./log.js";
+import { createMetrics, type Metrics } from "./monitoring/metrics.js";
+import type { Settings } from "./settings.js";
+import { starterRules } from "./starter-rules.js";
+
+export interface Service {
+  readonly http: string;
+  readonly grpc: string;
+  readonly proxy: string | undefined;
+  readonly adminTokenFile: string | undefined;
+  readonly rules: readonly Rule[];
+  readonly rulesVersion: number;
+  /** Answers what is under way, then ends everything. */
+  close(): Promise<void>;
+}
+
+export interface ServiceOptions {
+  readonly settings: Settings;
+  readonly log: Log;
+  /** Prometheus text of all workers; absent where there is one. */
+  readonly allMetrics?: () => Promise<string>;
+  readonly onRegistry?: (registry: Metrics["registry"]) => void;
+}
+
+export async function startService({ settings, log, allMetrics, onRegistry }: ServiceOptions): Promise<Service> {
+  const limiter = createLimiter({
+    rules: [],
+    store: storeOf(settings),
+    instances: settings.instances * settings.workers,
+  });
+  limiter.on("degraded", (cause) =>
+    log.warn("the store does not answer; failure policies do", { cause: String(cause) }),
+  );
+  limiter.on("recovered", () => log.info("the store answers again"));
+  const rules = new RulesInForce(limiter);
+  const configuration = await openConfiguration({ settings, log, limiter, rules });
+  const metrics = createMetrics(limiter);
+  onRegistry?.(metrics.registry);
+  const state = { draining: false };
+  const isDraining = (): boolean => state.draining;
+  const tls = tlsOf(settings);
+  const headers = settings["legacy-headers"] ? (["draft-11", "legacy"] as const) : "draft-11";
+  const attributes = requestAttributes({ file: settings.attributes, region: settings.region });
+  const envoy = await startEnvoy({ folder: settings["envoy-config"], limiter, rules, metrics, log });
+  const tokens = await openTokens({
+    dataFolder: settings["data-folder"],
+    adminToken: settings["admin-token"],
+    repository: configuration.repository,
+    log,
+  });
+
+  const app = await createHttpApp({
+    limiter,
+    metrics,
+    log,
+    tls,
+    isDraining,
+    region: settings.region,
+    apiToken: settings["api-token"],
+    storeKind: storeKind(settings.store),
+    configurationStatus: () => configuration.status(),
+    metricsText: allMetrics ?? (() => metrics.registry.metrics()),
+    dataPlane: (dataPlane) => {
+      registerForwardAuth(dataPlane, { limiter, metrics, headers, attributesOf: attributes.attributesOf });
+      registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, metrics });
+    },
+  });
+  await registerAdministration(app, { configuration, limiter, tokens, log });
+  await app.ready();
+
+  const grpc = createGrpcServer({
+    shouldRateLimit: envoy.shouldRateLimit,
+    metrics,
+    log,
+    tls,
+    carriesToken: settings["api-token"] === undefined ? undefined : tokenGuard(settings["api-token"]),
+  });
+  const proxy = proxyOf({ settings, limiter, metrics, attributes, headers, tls, isDraining, log });
+
+  const { host } = settings;
+  const close = async (): Promise<void> => {
+    state.draining = true;
+    const timeoutMs = settings["drain-timeout"];
+    await Promise.all([
+      drain(app.server, { timeoutMs }),
+      grpc.drain({ timeoutMs }),
+      proxy === undefined ? undefined : drain(proxy, { timeoutMs }),
+    ]);
+    await app.close();
+    envoy.close();
+    await configuration.close();
+    await limiter.close();
+  };
+  try {
+    const scheme = tls === undefined ? "http" : "https";
+    const http = `${scheme}://${spell(host)}:${await listen(app.server, { host, port: settings.port })}`;
+    const grpcPort = await grpc.listen({ host, port: settings["grpc-port"] });
+    const proxyPort = proxy && (await listen(proxy, { host, port: settings["proxy-port"] }));
+    warnOfOpenDoors(settings, log);
+    return {
+      http,
+      grpc: `${spell(host)}:${grpcPort}`,
+      proxy: proxyPort === undefined ? undefined : `${scheme}://${spell(host)}:${proxyPort}`,
+      adminTokenFile: tokens.file,
+      get rules() {
+        return limiter.rules;
+      },
+      get rulesVersion() {
+        return limiter.rulesVersion;
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function storeOf({ store, "store-deadline": deadlineMs }: Settings): Store {
+  return store === "memory" ? memoryStore() : redisStore(store, { deadlineMs });
+}
+
+/** A store's URL may hold a password; what is told is what stands before it. */
+export function storeKind(store: string): string {
+  return store.split(":")[0]!;
+}
+
+async function openConfiguration(options: {
+  settings: Settings;
+  log: Log;
+  limiter: Limiter;
+  rules: RulesInForce;
+}): Promise<Configuration> {
+  const { settings, log, limiter, rules } = options;
+  const configuration = await startConfiguration({
+    database: settings.database,
+    redisUrl: settings.store === "memory" ? undefined : settings.store,
+    rulesFile: settings.rules,
+    dataFolder: settings["data-folder"],
+    starterRules,
+    onRedisReady: () => void limiter.ready(),
+    log,
+  });
+  const apply = ({ rules: own, version }: Configuration["current"]): Promise<void> => rules.setOwn(own, version);
+  await apply(configuration.current);
+  configuration.onChange(apply);
+  return configuration;
+}
+
+function tlsOf(settings: Settings): Tls | undefined {
+  const { "tls-cert": cert, "tls-key": key } = settings;
+  return cert === undefined || key === undefined ? undefined : { cert: readFileSync(cert), key: readFileSync(key) };
+}
+
+function proxyOf(
+  options: { settings: Settings; attributes: RequestAttributes } & Omit<
+    Parameters<typeof createProxy>[0],
+    "upstream" | "attributesOf" | "trusts"
+  >,
+): Server | undefined {
+  const { settings, attributes, ...rest } = options;
+  return settings.upstream === undefined
+    ? undefined
+    : createProxy({ upstream: settings.upstream, ...attributes, ...rest });
+}
+
+/** Resolves with the port. */
+function listen(server: Server, { host, port }: { host: string; port: number }): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port }, () => {
+      server.off("error", reject);
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+function spell(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}
+
+function warnOfOpenDoors(settings: Settings, log: Log): void {
+  if (isLoopback(settings.host)) return;
+  if (settings["api-token"] === undefined) {
+    log.warn(
+      "THE DATA PLANE IS OPEN: whoever reaches this port can use up anybody's quota. Set --api-token, or listen on loopback",
+      {
+        host: settings.host,
+      },
+    );
+  }
+  if (settings["tls-cert"] === undefined) {
+    log.warn("tokens travel unencrypted beyond this machine: set --tls-cert and --tls-key, or end TLS in front", {
+      host: settings.host,
+    });
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * The one screen that a start prints: where it listens, whose token, which rules, and a line to repeat until it is refused. Pure.
+ */
+import type { Rule } from "sluice";
+
+export interface StartScreen {
+  readonly version: string;
+  readonly http: string;
+  readonly grpc: string;
+  readonly proxy: string | undefined;
+  /** Where the proxy passes requests on to. */
+  readonly upstream: string | undefined;
+  readonly adminTokenFile: string | undefined;
+  readonly store: string;
+  readonly rulesSource: string;
+  readonly rulesVersion: number;
+  readonly rules: readonly Rule[];
+  readonly workers: number;
+  readonly apiToken: boolean;
+}
+
+const MOST_RULES_SHOWN = 12;
+
+export function startScreen(screen: StartScreen): string {
+  const { rules } = screen;
+  const lines = [
+    `Sluice ${screen.version}`,
+    "",
+    `  HTTP       ${screen.http}   (try it: ${screen.http}/docs)`,
+    `  gRPC       ${screen.grpc}   (Envoy's rate limit service)`,
+    ...(screen.proxy === undefined ? [] : [`  proxy      ${screen.proxy} -> ${screen.upstream}`]),
+    `  admin      ${screen.adminTokenFile === undefined ? "token as set" : `token in ${screen.adminTokenFile}`}`,
+    `  store      ${screen.store}${screen.workers > 1 ? `, shared by ${screen.workers} workers` : ""}`,
+    "",
+    `Rules in force (version ${screen.rulesVersion}, ${screen.rulesSource})`,
+    ...(rules.length === 0 ? ["  none: every request passes"] : ruleLines(rules)),
+    "",
+    "Repeat this until it is refused:",
+    `  ${curlLine(screen)}`,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function ruleLines(rules: readonly Rule[]): string[] {
+  const shown = rules.slice(0, MOST_RULES_SHOWN);
+  const width = Math.max(...shown.map(({ id }) => id.length));
+  const lines = shown.map((rule) => `  ${rule.id.padEnd(width)}  ${describeRule(rule)}`);
+  if (rules.length > shown.length) lines.push(`  … and ${rules.length - shown.length} more (sluice rules list)`);
+  return lines;
+}
+
+/** `rolling-window, 5 in 10s, by user`. */
+export function describeRule(rule: Rule): string {
+  const span = "window" in rule && rule.window !== undefined ? ` in ${rule.window}` : "";
+  const numbers = rule.algorithm === "concurrency" ? `${rule.limit} at once` : `${rule.limit}${span}`;
+  const by = rule.key.length === 0 ? "all together" : `by ${rule.key.join(", ")}`;
+  const mode = rule.mode === undefined || rule.mode === "enforce" ? "" : ` (${rule.mode})`;
+  return `${rule.algorithm}, ${numbers}, ${by}${mode}`;
+}
+
+function curlLine({ http, rules, apiToken }: StartScreen): string {
+  const body = JSON.stringify({ attributes: sampleAttributes(rules) });
+  const token = apiToken ? `-H "authorization: Bearer $SLUICE_API_TOKEN" ` : "";
+  return `curl -s ${http}/v1/check -H 'content-type: application/json' ${token}-d '${body.replaceAll("'", "'\\''")}'`;
+}
+
+/** Attributes to which the tightest simple rule applies. */
+function sampleAttributes(rules: readonly Rule[]): Record<string, string | number | boolean> {
+  const enforced = rules.filter(
+    ({ mode, algorithm }) => (mode ?? "enforce") === "enforce" && algorithm !== "concurrency",
+  );
+  const rule = enforced.sort((a, b) => a.limit - b.limit)[0];
+  const sample: Record<string, string | number | boolean> = {};
+  for (const name of rule?.key ?? ["user"]) sample[name] = name === "ip" ? "192.0.2.7" : "42";
+  for (const [name, wanted] of Object.entries(rule?.match ?? {})) {
+    const value = Array.isArray(wanted) ? wanted[0] : wanted;
+    sample[name] = typeof value === "string" ? value.replaceAll(/\*+/g, "x").replace(/\/\d{1,3}$/, "") : value;
+  }
+  return sample;
+}

@@ -1,0 +1,126 @@
+/**
+ * Several processes behind the same ports (node:cluster). The first process serves nothing: it starts workers, replaces those that die,
+ * adds up their metrics, and passes on the signal to end.
+ */
+import cluster, { type Worker } from "node:cluster";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { AggregatorRegistry, type Registry } from "prom-client";
+import type { Log } from "./log.js";
+import type { ServiceSummary } from "./serve.js";
+import { startService } from "./service.js";
+import type { Settings } from "./settings.js";
+
+/** What workers and the first process say to each other. */
+type Message =
+  | { readonly sluice: "ready"; readonly service: ServiceSummary }
+  | { readonly sluice: "failed"; readonly error: string }
+  | { readonly sluice: "metrics?"; readonly id: number }
+  | { readonly sluice: "metrics"; readonly id: number; readonly text: string };
+
+/** A worker that dies at once would otherwise be started as fast as the machine can. */
+const RESTART_PAUSE_MS = 1_000;
+
+export async function superviseWorkers(options: {
+  settings: Settings;
+  log: Log;
+  onReady: (service: ServiceSummary) => void;
+}): Promise<number> {
+  const { settings, log, onReady } = options;
+  const aggregator = new AggregatorRegistry();
+  let ending = false;
+  const stop = stopRequested(() => {
+    ending = true;
+  });
+  const answerMetrics = async (worker: Worker, id: number): Promise<void> => {
+    const text = await aggregator.clusterMetrics();
+    if (worker.isConnected()) worker.send({ sluice: "metrics", id, text } satisfies Message);
+  };
+  cluster.on("message", (worker, message: Message) => {
+    if (message.sluice === "metrics?") void answerMetrics(worker, message.id).catch(() => undefined);
+  });
+  cluster.on("exit", (worker, code, signal) => {
+    if (ending) return;
+    log.error("a worker ended; another takes its place", { pid: worker.process.pid, code, signal });
+    void sleep(RESTART_PAUSE_MS).then(() => (ending ? undefined : cluster.fork()));
+  });
+
+  // The first alone: it makes the token file and the database that the others then find.
+  const first = await startWorker();
+  await Promise.all(Array.from({ length: settings.workers - 1 }, startWorker));
+  onReady(first);
+
+  await stop;
+  log.info("ending: workers answer what is under way");
+  const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  await Promise.all(
+    workers.map(async (worker) => {
+      const ended = once(worker, "exit");
+      worker.process.kill("SIGTERM");
+      await ended;
+    }),
+  );
+  return 0;
+}
+
+function stopRequested(onStop: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      process.on(signal, () => {
+        onStop();
+        resolve();
+      });
+    }
+  });
+}
+
+/** Resolves when it serves; rejects with its own words if it cannot. */
+function startWorker(): Promise<ServiceSummary> {
+  const worker = cluster.fork();
+  return new Promise((resolve, reject) => {
+    worker.on("message", (message: Message) => {
+      if (message.sluice === "ready") resolve(message.service);
+      else if (message.sluice === "failed") reject(new Error(message.error));
+    });
+    worker.once("exit", (code) => reject(new Error(`a worker ended with status ${code} before it served`)));
+  });
+}
+
+export async function runWorker({ settings, log }: { settings: Settings; log: Log }): Promise<number> {
+  const asked = new Map<number, (text: string) => void>();
+  let lastId = 0;
+  const stop = stopRequested(() => undefined);
+  process.on("message", (message: Message) => {
+    if (message.sluice !== "metrics") return;
+    asked.get(message.id)?.(message.text);
+    asked.delete(message.id);
+  });
+  const allMetrics = (): Promise<string> =>
+    new Promise((resolve) => {
+      const id = ++lastId;
+      asked.set(id, resolve);
+      say({ sluice: "metrics?", id });
+    });
+  const service = await startService({ settings, log, allMetrics, onRegistry: shareRegistry }).catch(
+    (error: unknown) => {
+      say({ sluice: "failed", error: (error as Error).message });
+      throw error;
+    },
+  );
+  const { close, ...summary } = service;
+  say({ sluice: "ready", service: { ...summary, rules: service.rules, rulesVersion: service.rulesVersion } });
+  await stop;
+  await close();
+  process.disconnect?.();
+  return 0;
+}
+
+/** Lets the first process's aggregator ask this worker for its numbers. */
+function shareRegistry(registry: Registry): void {
+  AggregatorRegistry.setRegistries([registry]);
+  new AggregatorRegistry();
+}
+
+function say(message: Message): void {
+  process.send?.(message);
+}
