@@ -65,7 +65,7 @@ const checkResult = Type.Object({
   variant: Type.Optional(Type.String()),
 });
 
-/** Contract, section 3. Fields are written in this order. */
+/** Contract, section 3. */
 export const decision = Type.Object(
   {
     allowed: Type.Boolean(),

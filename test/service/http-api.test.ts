@@ -1,0 +1,216 @@
+/** The HTTP API of the data plane, with Node's fetch as the client. */
+import type { Rule } from "sluice";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { postJson, type RunningService, startTestService } from "./running-service.js";
+
+const rules: Rule[] = [
+  { id: "per-user", key: ["user"], match: { path: "/v1/**" }, algorithm: "rolling-window", limit: 3, window: "1m" },
+  { id: "places", key: ["job"], algorithm: "concurrency", limit: 1, ttl: "30s" },
+  {
+    id: "by-tokens",
+    key: ["tenant"],
+    algorithm: "token-bucket",
+    limit: 100,
+    window: "1m",
+    cost: { attribute: "tokens" },
+  },
+];
+
+let service: RunningService;
+beforeAll(async () => {
+  service = await startTestService({ rules });
+});
+afterAll(() => service.close());
+
+const check = (body: unknown) => postJson(`${service.http}/v1/check`, body);
+
+describe("check", () => {
+  test("is answered 200 whether it passes or not, and the refusal names the rule and the wait", async () => {
+    const attributes = { user: "a", path: "/v1/orders" };
+    for (let i = 0; i < 3; i++)
+      expect((await check({ attributes })).body).toMatchObject({ allowed: true, remaining: 2 - i });
+    const { status, body } = await check({ attributes });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      allowed: false,
+      rule: "per-user",
+      limit: 3,
+      remaining: 0,
+      reason: "limit",
+      violated: ["per-user"],
+    });
+    expect(body.retryAfterMs).toBeGreaterThan(50_000);
+    expect(body.checks).toHaveLength(1);
+  });
+
+  test("passes where no rule applies", async () => {
+    const { body } = await check({ attributes: { user: "a", path: "/elsewhere" } });
+    expect(body).toMatchObject({ allowed: true, violated: [], checks: [] });
+    expect(body).not.toHaveProperty("rule");
+  });
+
+  test("with the same id again returns the same decision and charges nothing", async () => {
+    const request = { attributes: { user: "b", path: "/v1/x" }, id: "order-17" };
+    const first = await check(request);
+    const second = await check(request);
+    expect(second.body.remaining).toBe(first.body.remaining);
+    expect((await check({ attributes: { user: "b", path: "/v1/x" } })).body.remaining).toBe(1);
+  });
+
+  test("takes its cost from the request or from an attribute", async () => {
+    expect((await check({ attributes: { user: "c", path: "/v1/x" }, cost: 2 })).body.remaining).toBe(1);
+    expect((await check({ attributes: { tenant: "t", tokens: 60 } })).body.remaining).toBe(40);
+    expect((await check({ attributes: { user: "c", path: "/v1/x" }, cost: 4 })).body.reason).toBe("cost-exceeds-limit");
+  });
+
+  test.each([
+    ["no JSON", "{", "body: expected JSON"],
+    ["nothing", "", "body: expected JSON"],
+    ["no object", "[]", "body: must be object"],
+    ["no attributes", "{}", "body: must have required properties attributes"],
+    ["a list as attributes", '{"attributes":[]}', "body.attributes: must be object"],
+    ["an attribute that is no scalar", '{"attributes":{"user":{}}}', "body.attributes.user"],
+    ["a cost below 0", '{"attributes":{},"cost":-1}', "body.cost: must be >= 0"],
+    ["a cost of 1.5", '{"attributes":{},"cost":1.5}', "body.cost: must be integer"],
+    ["a cost as text", '{"attributes":{},"cost":"1"}', "body.cost: must be integer"],
+    ["an empty id", '{"attributes":{},"id":""}', "body.id"],
+    ["an unknown field", '{"attributes":{},"cots":1}', 'body: unknown field "cots"'],
+    ["a cost attribute that is no number", '{"attributes":{"tenant":"t","tokens":"many"}}', "attributes.tokens"],
+  ])("with %s is refused with 400 invalid-request and the place", async (_what, body, detail) => {
+    const answer = await check(body);
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get("content-type")).toMatch(/^application\/problem\+json/);
+    expect(answer.body).toMatchObject({ status: 400, code: "invalid-request", title: "Bad Request" });
+    expect(answer.body.detail).toContain(detail);
+  });
+
+  test("answers bodies that it takes off the fast path alike", async () => {
+    // Chunked, and a content type with parameters of another spelling: both go through the framework's route.
+    const body = JSON.stringify({ attributes: { user: "slow", path: "/v1/x" } });
+    const chunked = await fetch(`${service.http}/v1/check`, {
+      method: "POST",
+      headers: { "content-type": "application/json;charset=UTF-8" },
+      body: new Blob([body]).stream(),
+      duplex: "half",
+    } as RequestInit);
+    expect(await chunked.json()).toMatchObject({ allowed: true, remaining: 2 });
+    const wrong = await postJson(`${service.http}/v1/check`, "{", { "content-type": "application/json;charset=UTF-8" });
+    const fast = await check("{");
+    expect(wrong.status).toBe(fast.status);
+    expect(wrong.body).toEqual(fast.body);
+  });
+
+  test("over 64 KiB is 413, another content type 415, another method 404", async () => {
+    const large = await check({ attributes: { user: "x".repeat(70_000) } });
+    expect(large.status).toBe(413);
+    expect(large.body.code).toBe("body-too-large");
+    const form = await postJson(`${service.http}/v1/check`, "user=1", {
+      "content-type": "application/x-www-form-urlencoded",
+    });
+    expect([form.status, form.body.code]).toEqual([415, "unsupported-media-type"]);
+    const get = await fetch(`${service.http}/v1/check`);
+    expect([get.status, ((await get.json()) as { code: string }).code]).toEqual([404, "not-found"]);
+  });
+});
+
+test("a batch is decided in order, each request by itself", async () => {
+  const one = { attributes: { user: "batch", path: "/v1/x" } };
+  const { status, body } = await postJson(`${service.http}/v1/check/batch`, {
+    requests: [one, one, one, one, { attributes: {} }],
+  });
+  expect(status).toBe(200);
+  expect(body.decisions.map((made: { allowed: boolean }) => made.allowed)).toEqual([true, true, true, false, true]);
+});
+
+test("a batch of 1000 is taken, of 1001 refused", async () => {
+  const requests = Array.from({ length: 1001 }, (_, i) => ({ attributes: { user: `many-${i}`, path: "/v1/x" } }));
+  expect((await postJson(`${service.http}/v1/check/batch`, { requests })).status).toBe(400);
+  const { body } = await postJson(`${service.http}/v1/check/batch`, { requests: requests.slice(1) });
+  expect(body.decisions).toHaveLength(1000);
+});
+
+test("a peek charges nothing", async () => {
+  const attributes = { user: "peek", path: "/v1/x" };
+  for (let i = 0; i < 5; i++)
+    expect((await postJson(`${service.http}/v1/peek`, { attributes })).body.remaining).toBe(3);
+});
+
+test("an explanation says which rules were considered, why, what is stored, and when it passes", async () => {
+  const { body } = await postJson(`${service.http}/v1/explain`, { attributes: { user: "a", path: "/v1/orders" } });
+  const byRule = Object.fromEntries(body.rules.map((rule: { rule: string }) => [rule.rule, rule]));
+  expect(byRule["per-user"]).toMatchObject({ matched: true, key: "{user=a}:per-user:z", state: { count: 3 } });
+  expect(Date.parse(byRule["per-user"].nextAllowedAt)).toBeGreaterThan(Date.now());
+  expect(byRule.places).toMatchObject({ matched: false });
+});
+
+test("a lease is held, renewed, released once, and then free for another", async () => {
+  const attributes = { job: "nightly" };
+  const held = (await check({ attributes })).body;
+  expect(held.lease.expiresAfterMs).toBe(30_000);
+  expect((await check({ attributes })).body).toMatchObject({ allowed: false, reason: "concurrency" });
+  const lease = held.lease.id;
+  expect((await postJson(`${service.http}/v1/renew`, { lease })).body).toEqual({
+    renewed: true,
+    expiresAfterMs: 30_000,
+  });
+  expect((await postJson(`${service.http}/v1/release`, { lease, outcome: "success" })).body).toEqual({
+    released: true,
+  });
+  expect((await postJson(`${service.http}/v1/release`, { lease })).body).toEqual({ released: false });
+  expect((await postJson(`${service.http}/v1/renew`, { lease })).body).toEqual({ renewed: false, expiresAfterMs: 0 });
+  expect((await check({ attributes })).body.allowed).toBe(true);
+  expect((await postJson(`${service.http}/v1/release`, { lease: "forged.s.e30" })).status).toBe(400);
+});
+
+test("a refund gives back once", async () => {
+  const attributes = { user: "refund", path: "/v1/x" };
+  await check({ attributes, id: "to-refund" });
+  expect((await postJson(`${service.http}/v1/refund`, { id: "to-refund" })).body).toEqual({ refunded: true });
+  expect((await postJson(`${service.http}/v1/refund`, { id: "to-refund" })).body).toEqual({ refunded: false });
+  expect((await postJson(`${service.http}/v1/peek`, { attributes })).body.remaining).toBe(3);
+});
+
+test("liveness, readiness and metrics are told", async () => {
+  expect(await (await fetch(`${service.http}/healthz`)).json()).toEqual({ live: true });
+  const ready = await fetch(`${service.http}/readyz`);
+  expect(ready.status).toBe(200);
+  expect(await ready.json()).toMatchObject({
+    ready: true,
+    rules: { count: 3 },
+    store: { kind: "memory", answers: true },
+  });
+  const metrics = await (await fetch(`${service.http}/metrics`)).text();
+  expect(metrics).toMatch(/sluice_checks_total\{rule="per-user",mode="enforce",outcome="refused",reason="limit"\} \d+/);
+  expect(metrics).toMatch(/sluice_decision_seconds_bucket\{le="0.001",transport="http"\} \d+/);
+  expect(metrics).toMatch(/sluice_store_degraded 0/);
+  expect(metrics).toMatch(/nodejs_eventloop_lag_seconds/);
+});
+
+test("OpenAPI 3.1 lists every call, and a page shows it", async () => {
+  const document = (await (await fetch(`${service.http}/openapi.json`)).json()) as { openapi: string; paths: object };
+  expect(document.openapi).toBe("3.1.0");
+  const calls = ["check", "check/batch", "peek", "explain", "release", "renew", "refund", "forward-auth"].map(
+    (call) => `/v1/${call}`,
+  );
+  expect(Object.keys(document.paths)).toEqual(
+    expect.arrayContaining([...calls, "/json", "/healthz", "/readyz", "/metrics"]),
+  );
+  const page = await fetch(`${service.http}/docs`);
+  expect(page.status).toBe(200);
+  expect(await page.text()).toContain("swagger");
+});
+
+test("with an API token, the data plane asks for it and probes do not", async () => {
+  await using guarded = await startTestService({ rules, settings: { "api-token": "a-token-of-the-data-plane" } });
+  const body = { attributes: { user: "a", path: "/v1/x" } };
+  const check = (headers: Record<string, string>) => postJson(`${guarded.http}/v1/check`, body, headers);
+  for (const headers of [{}, { authorization: "Bearer wrong" }, { authorization: "a-token-of-the-data-plane" }]) {
+    const answer = await check(headers as Record<string, string>);
+    expect([answer.status, answer.body.code]).toEqual([401, "unauthorized"]);
+  }
+  expect((await check({ authorization: "Bearer a-token-of-the-data-plane" })).body.allowed).toBe(true);
+  for (const path of ["/v1/peek", "/v1/release", "/json"]) {
+    expect((await postJson(`${guarded.http}${path}`, {})).status).toBe(401);
+  }
+  expect((await fetch(`${guarded.http}/readyz`)).status).toBe(200);
+});
