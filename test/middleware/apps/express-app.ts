@@ -14,8 +14,8 @@ function serveWith(make: typeof express): (options: CommonOptions) => Promise<Se
     });
     const app = make();
     app.use(limits);
-    app.get("/", (req, res) => {
-      stage.decisions.push(req.rateLimit);
+    app.get("/", (_req, res) => {
+      stage.decisions.push(res.locals.rateLimit);
       res.send("ok");
     });
     app.get("/stream", (_req, res) => void Readable.from(stage.parts()).pipe(res));

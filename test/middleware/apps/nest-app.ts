@@ -3,7 +3,7 @@ import "reflect-metadata";
 import { Readable } from "node:stream";
 import { Controller, Get, Module, Options, Req, Res, type Type, UseGuards } from "@nestjs/common";
 import { APP_GUARD, NestFactory } from "@nestjs/core";
-import type { Request, Response } from "express";
+import type { Response } from "express";
 import { type NestRequest, RateLimitGuard, RateLimitModule } from "sluice/nest";
 import { adapted, type CommonOptions, type Framework, type ServedApp, Stage } from "./served-app.js";
 
@@ -21,7 +21,7 @@ export function decorate<T extends object>(
 
 function controllers(stage: Stage): Type[] {
   class Pages {
-    root(req: Request): string {
+    root(req: NestRequest): string {
       stage.decisions.push(req.rateLimit);
       return "ok";
     }

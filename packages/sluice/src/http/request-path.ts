@@ -8,8 +8,7 @@
 export function requestPath(target: string): string {
   let path = target;
   if (!path.startsWith("/")) path = pathOfAbsolute(path);
-  const end = path.search(/[?#]/);
-  if (end !== -1) path = path.slice(0, end);
+  path = before("#", before("?", path));
   if (!path.includes("%")) return path;
   try {
     return decodeURI(path);
@@ -17,6 +16,11 @@ export function requestPath(target: string): string {
     // Bytes that are no UTF-8. Routers refuse or pass them on as they are.
     return path;
   }
+}
+
+function before(mark: string, text: string): string {
+  const at = text.indexOf(mark);
+  return at === -1 ? text : text.slice(0, at);
 }
 
 function pathOfAbsolute(target: string): string {

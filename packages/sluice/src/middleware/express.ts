@@ -3,7 +3,7 @@
  *
  *   app.use(rateLimit({ limit: 100, window: "1m" }));
  *
- * A refused request is answered here and goes no further; errors go to `next`.
+ * The decision is `res.locals.rateLimit`. A refused request is answered here and goes no further; errors go to `next`.
  */
 import type { NextFunction, Request, Response } from "express";
 import { retryFields } from "../http/answer.js";
@@ -16,7 +16,7 @@ import type { GateOptions } from "./gate-options.js";
 
 declare global {
   namespace Express {
-    interface Request {
+    interface Locals {
       /** The decision that let this request through, or refused it. */
       rateLimit?: Decision;
     }
@@ -65,7 +65,8 @@ export function rateLimit(options: RateLimitOptions): RateLimitHandler {
         next();
         return;
       }
-      req.rateLimit = decision;
+      // Not on `req`: a new property there costs as much as the whole decision, for Express has changed its prototype.
+      res.locals.rateLimit = decision;
       // A handler that answered without waiting for us leaves nothing to say.
       if (!res.headersSent) for (const [name, value] of fields) res.setHeader(name, value);
       if (!decision.allowed) {

@@ -49,8 +49,8 @@ interface Meeting {
 
 const UNCOUNTED: Passage = { decision: undefined, fields: [] };
 const NO_OPTIONS: CheckOptions = {};
-/** A property rather than a WeakMap: this is read at every request. */
-const meetings = Symbol("sluice.meetings");
+/** Beside the request rather than on it: Express changes the prototype of its requests, after which a new property costs microseconds. */
+const meetings = new WeakMap<object, Meeting[]>();
 
 export class Gate<Request> {
   readonly limiter: Limiter;
@@ -85,14 +85,14 @@ export class Gate<Request> {
 
   /** Rejects only for mistakes: functions of the user's that throw, attributes or costs that are none, a closed limiter. */
   check(request: Request): Promise<Passage> {
-    const raw = this.#reader.raw(request) as { [meetings]?: Meeting[] };
-    const met = raw[meetings];
+    const raw = this.#reader.raw(request);
+    const met = meetings.get(raw);
     if (met?.some(({ gate }) => gate === this)) return Promise.resolve(UNCOUNTED);
     if (!this.#plain) return this.#prepare(request, raw);
     return this.#ask(raw, this.#attributesOf(request), this.#fixedCost);
   }
 
-  async #prepare(request: Request, raw: { [meetings]?: Meeting[] }): Promise<Passage> {
+  async #prepare(request: Request, raw: object): Promise<Passage> {
     const { skip, attributes, cost } = this.#options;
     if (skip !== undefined && (await skip(request))) return UNCOUNTED;
     const known = this.#attributesOf(request);
@@ -109,11 +109,11 @@ export class Gate<Request> {
     };
   }
 
-  #ask(raw: { [meetings]?: Meeting[] }, attributes: Attributes, options: CheckOptions): Promise<Passage> {
+  #ask(raw: object, attributes: Attributes, options: CheckOptions): Promise<Passage> {
     const { limiter } = this;
     const meeting: Meeting = { gate: this, limiter, attributes, cost: options.cost, decision: undefined };
-    const met = raw[meetings];
-    if (met === undefined) raw[meetings] = [meeting];
+    const met = meetings.get(raw);
+    if (met === undefined) meetings.set(raw, [meeting]);
     else if (met.some((earlier) => asksTheSame(earlier, meeting))) return Promise.resolve(UNCOUNTED);
     else met.push(meeting);
     return limiter.check(attributes, options).then((decision) => {
