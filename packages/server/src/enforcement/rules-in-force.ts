@@ -4,35 +4,43 @@
  */
 import type { Limiter, Rule } from "sluice";
 
+interface Sources {
+  readonly own: readonly Rule[];
+  readonly version: number;
+  readonly envoy: readonly Rule[];
+  readonly overrides: readonly Rule[];
+}
+
 export class RulesInForce {
   readonly #limiter: Limiter;
-  #own: readonly Rule[] = [];
-  #version = 0;
-  #envoy: readonly Rule[] = [];
-  #overrides: readonly Rule[] = [];
+  #sources: Sources = { own: [], version: 0, envoy: [], overrides: [] };
 
   constructor(limiter: Limiter) {
     this.#limiter = limiter;
   }
 
-  async setOwn(rules: readonly Rule[], version: number): Promise<void> {
-    this.#own = rules;
-    this.#version = version;
-    await this.#swap();
+  async setOwn(own: readonly Rule[], version: number): Promise<void> {
+    await this.#swap({ own, version });
   }
 
-  async setEnvoy(rules: readonly Rule[]): Promise<void> {
-    this.#envoy = rules;
-    await this.#swap();
+  async setEnvoy(envoy: readonly Rule[]): Promise<void> {
+    await this.#swap({ envoy });
   }
 
-  async setOverrides(rules: readonly Rule[]): Promise<void> {
-    this.#overrides = rules;
-    await this.#swap();
+  async setOverrides(overrides: readonly Rule[]): Promise<void> {
+    await this.#swap({ overrides });
   }
 
-  async #swap(): Promise<void> {
-    const rules = [...this.#own, ...this.#envoy, ...this.#overrides];
-    await this.#limiter.setRules(rules, this.#version);
+  /** Rules that the limiter refuses leave everything as it was: a bad source must not stand in the way of the others. */
+  async #swap(changed: Partial<Sources>): Promise<void> {
+    const before = this.#sources;
+    const next = { ...before, ...changed };
+    this.#sources = next;
+    try {
+      await this.#limiter.setRules([...next.own, ...next.envoy, ...next.overrides], next.version);
+    } catch (error) {
+      this.#sources = before;
+      throw error;
+    }
   }
 }

@@ -66,7 +66,7 @@ export function overrideRules(seen: ReadonlyMap<Unit, readonly number[]>): Rule[
   return [...seen].map(([unit, limits]) => ({
     id: overrideRuleId(unit),
     description: `Envoy: limits that requests bring, per ${unit}`,
-    match: { [LIMIT_ATTRIBUTE]: overrideRuleId(unit) },
+    match: { [LIMIT_ATTRIBUTE]: overrideRuleId(unit), [OVERRIDE_ATTRIBUTE]: "*" },
     key: [COUNTER_ATTRIBUTE],
     algorithm: "fixed-window" as const,
     limit: 1,

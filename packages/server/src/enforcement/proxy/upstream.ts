@@ -1,7 +1,13 @@
 /**
  * The server behind the proxy: where it is, how requests to it are spelled, how its connections are kept.
  */
-import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import {
+  Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from "node:http";
 import { request as httpsRequest, Agent as TlsAgent } from "node:https";
 import { endToEnd } from "./message-headers.js";
 
