@@ -55,7 +55,7 @@ export function readRuleFile(text: string): ReadFile {
   }
   try {
     const document: unknown = yaml.toJS({ maxAliasCount: MOST_ALIASES });
-    return { document, place: (mistakes) => mistakes.map((mistake) => placedIn(yaml, lines, mistake)) };
+    return { document, place: (mistakes) => inLineOrder(mistakes.map((mistake) => placedIn(yaml, lines, mistake))) };
   } catch (error) {
     // yaml's way to refuse aliases of aliases.
     const message = `expected at most ${MOST_ALIASES} aliases, got more (${(error as Error).message})`;
@@ -91,7 +91,11 @@ function parse(text: string, lineCounter: LineCounter) {
 function placed(text: string, mistakes: readonly Mistake[]): PlacedMistake[] {
   const lines = new LineCounter();
   const yaml = parse(text, lines);
-  return mistakes.map((mistake) => placedIn(yaml, lines, mistake));
+  return inLineOrder(mistakes.map((mistake) => placedIn(yaml, lines, mistake)));
+}
+
+function inLineOrder(mistakes: readonly PlacedMistake[]): PlacedMistake[] {
+  return [...mistakes].sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }
 
 function placedIn(yaml: ReturnType<typeof parse>, lines: LineCounter, mistake: Mistake): PlacedMistake {

@@ -1,0 +1,106 @@
+/** Speaks to the admin API, for the commands of `sluice rules`. Refusals come back in the server's own words. */
+import { Command, Option } from "commander";
+import type { Mistake } from "sluice";
+import { diffText } from "../configuration/diff-text.js";
+import type { RuleDiff } from "../configuration/rule-diff.js";
+import { clientSettings } from "../settings.js";
+import { readAdminToken } from "./admin-token.js";
+import { CommandFailure, exitStatus } from "./command-failure.js";
+
+export interface AdminOptions {
+  readonly server: string;
+  readonly token?: string | undefined;
+  readonly json: boolean;
+}
+
+export interface AdminCall {
+  readonly method?: "GET" | "PUT" | "POST";
+  readonly query?: Readonly<Record<string, string | undefined>>;
+  /** JSON, already written. */
+  readonly body?: string;
+  readonly ifMatch?: string | undefined;
+}
+
+interface Problem {
+  readonly code?: string;
+  readonly detail?: string;
+  readonly mistakes?: readonly Mistake[];
+  readonly diff?: RuleDiff;
+}
+
+/** A document of eight megabytes takes its time. */
+const TIMEOUT_MS = 60_000;
+
+export function adminCommand(name: string): Command {
+  const { server } = clientSettings();
+  return new Command(name)
+    .addOption(new Option("--server <url>", "the service to ask").env("SLUICE_SERVER").default(server))
+    .option("--token <token>", "an admin token (SLUICE_ADMIN_TOKEN; default: the file under .sluice/)")
+    .option("--json", "print JSON", false);
+}
+
+/** A command that changes rules. */
+export function changeCommand(name: string): Command {
+  return adminCommand(name)
+    .option("-m, --message <text>", "why; kept with the version")
+    .option("--if-match <version>", "only if this version is still the newest", wholeNumber)
+    .option("--dry-run", "only tell what would change", false);
+}
+
+export function wholeNumber(text: string): string {
+  if (/^\d{1,15}$/.test(text)) return text;
+  throw new CommandFailure(`expected a version's number, got ${JSON.stringify(text)}`, exitStatus.misuse);
+}
+
+/** The answer's body; rejects with what went wrong, for people. */
+export async function askAdmin<T>(path: string, options: AdminOptions, call: AdminCall = {}): Promise<T> {
+  const url = urlOf(path, options, call);
+  const token = options.token ?? clientSettings().adminToken ?? readAdminToken();
+  const { method = "GET", body, ifMatch } = call;
+  const headers = {
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(body !== undefined && { "content-type": "application/json" }),
+    ...(ifMatch !== undefined && { "if-match": `"${ifMatch}"` }),
+  };
+  let answer: Response;
+  try {
+    const sent = body === undefined ? {} : { body };
+    answer = await fetch(url, { method, headers, ...sent, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  } catch (error) {
+    throw unreachable(options.server, error);
+  }
+  const text = await answer.text();
+  if (answer.ok) return JSON.parse(text) as T;
+  throw new CommandFailure(refusal(text, answer.status, options));
+}
+
+function urlOf(path: string, { server }: AdminOptions, { query = {} }: AdminCall): URL {
+  if (!URL.canParse(server)) throw new CommandFailure(`--server: expected a URL, got ${server}`, exitStatus.misuse);
+  const url = new URL(`/admin/v1${path}`, server);
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
+  return url;
+}
+
+function unreachable(server: string, error: unknown): CommandFailure {
+  const { cause, message } = error as Error;
+  const code = (cause as NodeJS.ErrnoException | undefined)?.code;
+  return new CommandFailure(
+    code === "ECONNREFUSED"
+      ? `nothing listens at ${server}; start it with: sluice serve`
+      : `${server}: ${code ?? message}`,
+  );
+}
+
+function refusal(text: string, status: number, { server }: AdminOptions): string {
+  let problem: Problem;
+  try {
+    problem = JSON.parse(text) as Problem;
+  } catch {
+    // Not ours: a proxy in between, or another server altogether.
+    return `${server} answered ${status}: ${text.slice(0, 200)}`;
+  }
+  const { detail = "", code = "", mistakes = [], diff } = problem;
+  if (mistakes.length > 0) return mistakes.map(({ path, message }) => `${path}: ${message}`).join("\n");
+  const changed = diff === undefined ? "" : `\nchanged meanwhile:\n${diffText(diff)}`;
+  return `${detail} (${status} ${code})${changed}`;
+}

@@ -1,0 +1,98 @@
+/**
+ * Rules in files: `lint` tells every mistake with its line, `diff` what would change. Files are YAML or JSON; `-` is standard input.
+ */
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import type { Rule } from "sluice";
+import { diffText } from "../configuration/diff-text.js";
+import { Pace } from "../configuration/pace.js";
+import { diffRules, isEmpty, type RuleDiff } from "../configuration/rule-diff.js";
+import { type PlacedMistake, readRuleFile } from "../configuration/rule-file.js";
+import { validateDocument } from "../configuration/validate-document.js";
+import { CommandFailure, exitStatus } from "./command-failure.js";
+import { colours, printJson, printLine } from "./print.js";
+import { type AdminOptions, adminCommand, askAdmin } from "./rules-client.js";
+
+type Checked = { readonly rules: Rule[] } | { readonly mistakes: readonly PlacedMistake[] };
+
+export function lintCommand(): Command {
+  return new Command("lint")
+    .description("every mistake of rule files, with file, line and column; exit status 1 if there is one")
+    .argument("<files...>", "YAML or JSON; - for standard input")
+    .option("--json", "print JSON", false)
+    .action(async (files: string[], { json }: { json: boolean }) => {
+      const outcomes = await Promise.all(files.map(async (file) => ({ file, ...(await checkFile(file)) })));
+      const mistakes = outcomes.flatMap((one) =>
+        "mistakes" in one ? one.mistakes.map((mistake) => ({ file: one.file, ...mistake })) : [],
+      );
+      if (json) printJson({ mistakes });
+      else for (const outcome of outcomes) printLine(lintLine(outcome));
+      if (mistakes.length > 0) throw new CommandFailure("");
+    });
+}
+
+export function diffCommand(): Command {
+  return adminCommand("diff")
+    .description("what a file would change on the server; or, given two files, between them")
+    .argument("<file>", "YAML or JSON; - for standard input")
+    .argument("[other]", "a second file: compare the first with it, without a server")
+    .option("--exit-code", "exit status 1 if there is a difference", false)
+    .action(async (file: string, other: string | undefined, options: AdminOptions & { exitCode: boolean }) => {
+      const rules = await rulesIn(file);
+      const diff =
+        other === undefined
+          ? await diffRules((await askAdmin<{ rules: Rule[] }>("/rules", options)).rules, rules, new Pace())
+          : await diffRules(rules, await rulesIn(other), new Pace());
+      if (options.json) printJson(diff);
+      else printDiff(diff);
+      if (options.exitCode && !isEmpty(diff)) throw new CommandFailure("");
+    });
+}
+
+/** The rules of a file; rejects with its mistakes, each on a line with its place. */
+export async function rulesIn(file: string): Promise<Rule[]> {
+  const checked = await checkFile(file);
+  if ("rules" in checked) return checked.rules;
+  throw new CommandFailure(checked.mistakes.map((mistake) => mistakeLine(file, mistake)).join("\n"));
+}
+
+const lineColours: Readonly<Record<string, (text: string) => string>> = {
+  "+": colours.green,
+  "-": colours.red,
+  "~": colours.yellow,
+};
+
+export function printDiff(diff: RuleDiff): void {
+  const lines = diffText(diff).split("\n");
+  for (const line of lines) printLine((lineColours[line[0] ?? ""] ?? String)(line));
+}
+
+async function checkFile(file: string): Promise<Checked> {
+  const read = readRuleFile(textOf(file));
+  if ("mistakes" in read) return read;
+  const outcome = await validateDocument(read.document, new Pace());
+  return "rules" in outcome ? outcome : { mistakes: read.place(outcome.mistakes) };
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file === "-" ? 0 : file, "utf8");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new CommandFailure(
+      code === "ENOENT" ? `${file}: there is no such file` : `${file}: ${message}`,
+      exitStatus.misuse,
+    );
+  }
+}
+
+function lintLine(outcome: { file: string } & Checked): string {
+  if ("mistakes" in outcome) return outcome.mistakes.map((mistake) => mistakeLine(outcome.file, mistake)).join("\n");
+  const { length } = outcome.rules;
+  return `${outcome.file}: ${length} ${length === 1 ? "rule" : "rules"}, no mistakes`;
+}
+
+function mistakeLine(file: string, { path, message, line, column }: PlacedMistake): string {
+  const place = line === undefined ? file : `${file}:${line}:${column}`;
+  return `${colours.bold(place)}: ${path}: ${message}`;
+}
