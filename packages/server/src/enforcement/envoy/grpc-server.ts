@@ -43,8 +43,9 @@ const MOST_MESSAGE_BYTES = 64 * 1024;
 export const protoFolder = fileURLToPath(new URL("../../../proto", import.meta.url));
 
 /** Camel case, as JSON has it, and 64 bits as text. */
-export function loadProtos(): ReturnType<typeof loadSync> {
+export function loadProtos({ keepCase = false } = {}): ReturnType<typeof loadSync> {
   return loadSync(["envoy/service/ratelimit/v3/rls.proto", healthProto], {
+    keepCase,
     includeDirs: [protoFolder],
     longs: String,
     defaults: true,
@@ -96,7 +97,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   server.addService(forgiving(protos[SERVICE_NAME] as unknown as ServiceDefinition), { ShouldRateLimit: answer });
   const health = new HealthImplementation(Object.fromEntries(HEALTH_NAMES.map((name) => [name, "SERVING" as const])));
   health.addToServer(server);
-  new ReflectionService(protos).addToServer(server);
+  // Described with the names that Envoy publishes, which clients such as grpcurl then show.
+  new ReflectionService(loadProtos({ keepCase: true })).addToServer(server);
 
   return {
     listen: ({ host, port }) =>
