@@ -2,10 +2,10 @@
  * Keeps one caller below the quotas that a server has told it of.
  * In: what was sent, and what responses say. Out: how long to wait before the next request. Time is an argument.
  *
- * Two things are known of a policy. From its quota and window: how many of our own requests may still be counted (under any
- * algorithm, a request is forgotten at the latest one window after its response). From `remaining`: what the server has left. Where
- * our own requests explain it, they tell exactly when the next may go; where they do not, others share the quota (or requests
- * cost more than 1), and we wait as long as the server says.
+ * Two things are known of a policy. From its quota and window: how many of our own requests may still be counted (windows and
+ * buckets forget a request at the latest one window after its response; only approximate counters remember longer). From
+ * `remaining`: what the server has left. Where our own requests explain it, they tell exactly when the next may go; where they do
+ * not, others share the quota (or requests cost more than 1), and we wait as long as the server says.
  */
 import type { QuotaSignal } from "./rate-limit-signals.js";
 

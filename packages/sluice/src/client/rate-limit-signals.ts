@@ -25,7 +25,8 @@ export function readRetryAfterMs(headers: Headers, nowMs: number): number | unde
   const text = headers.get("retry-after")?.trim();
   if (!text) return undefined;
   if (/^\d+$/.test(text)) return bounded(Number(text) * 1000);
-  const dateMs = Date.parse(text);
+  // Date.parse takes "-5" for a year: only what starts with the name of a day is a date of HTTP.
+  const dateMs = /^[A-Za-z]+, /.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(dateMs) ? undefined : bounded(Math.max(0, dateMs - nowMs));
 }
 
