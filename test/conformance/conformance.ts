@@ -38,6 +38,7 @@ async function run(schedule: Schedule, index: number, store: StoreUnderTest): Pr
       decisions.push(decision);
       expect(decision, at).toMatchObject(step.gives);
       if (!decision.allowed) expect(decision.retryAfterMs, at).toBeGreaterThan(0);
+      if (!decision.allowed) expect(decision.lease, at).toBeUndefined();
     } else if ("peek" in step) {
       expect(await limiter.peek(step.peek, step.cost === undefined ? {} : { cost: step.cost }), at).toMatchObject(
         step.gives,

@@ -38,7 +38,7 @@ const threeAYear: Rule[] = [
   { id: "r", key: ["user"], algorithm: "gcra", limit: 3, window: "365d" },
   { id: "r", key: ["user"], algorithm: "fixed-window", limit: 3, window: "365d" },
   { id: "r", key: ["user"], algorithm: "sliding-counter", limit: 3, window: "365d" },
-  { id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: "365d" },
+  { id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: "365d", storage: "sorted-set" },
   { id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: "365d", storage: "packed" },
   { id: "r", key: ["user"], algorithm: "concurrency", limit: 3, ttl: "365d" },
 ];
@@ -145,7 +145,7 @@ const inTime: Schedule[] = (
   [
     { id: "r", key: ["user"], algorithm: "token-bucket", limit: 2, window: short },
     { id: "r", key: ["user"], algorithm: "gcra", limit: 2, window: short },
-    { id: "r", key: ["user"], algorithm: "rolling-window", limit: 2, window: short },
+    { id: "r", key: ["user"], algorithm: "rolling-window", limit: 2, window: short, storage: "sorted-set" },
     { id: "r", key: ["user"], algorithm: "rolling-window", limit: 2, window: short, storage: "packed" },
     { id: "r", key: ["user"], algorithm: "concurrency", limit: 2, ttl: short },
   ] satisfies Rule[]
@@ -289,6 +289,37 @@ const many: Schedule[] = [
     steps: [
       { check: { user: "acme" }, gives: { limit: 3, ...passes(2) } },
       { check: user, gives: { limit: 1, ...passes(0) } },
+    ],
+  },
+  {
+    name: "a rule and a request id of any name do not meet",
+    rules: [{ id: "id", key: [], algorithm: "fixed-window", limit: 3, window: "365d" }],
+    steps: [
+      { check: {}, id: "f", gives: passes(2) },
+      { check: {}, gives: passes(1) },
+      { check: {}, id: "f", gives: passes(2) },
+    ],
+  },
+  {
+    name: "a longer window does not bring back a count that has ended",
+    rules: [{ id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: short }],
+    steps: [
+      { check: user, cost: 3, gives: passes(0) },
+      { wait: 220 },
+      { setRules: [{ id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: "1h" }] },
+      { check: user, gives: passes(2) },
+    ],
+  },
+  {
+    name: "a refused request holds no place, not even a candidate's",
+    rules: [{ id: "r", key: ["user"], algorithm: "concurrency", limit: 1, ttl: "1h", candidate: { limit: 5 } }],
+    steps: [
+      { check: user, gives: { allowed: true } },
+      {
+        check: user,
+        gives: { allowed: false, checks: [{ allowed: false }, { mode: "candidate", remaining: 4 }] },
+      },
+      { peek: user, cost: 0, gives: { checks: [{ remaining: 0 }, { mode: "candidate", remaining: 4 }] } },
     ],
   },
   {

@@ -27,7 +27,7 @@ const exact: Rule[] = [
   { id: "token-bucket", algorithm: "token-bucket", limit: 10, window: "365d" },
   { id: "gcra", algorithm: "gcra", limit: 10, window: "365d" },
   { id: "fixed-window", algorithm: "fixed-window", limit: 10, window: "365d" },
-  { id: "sorted-set", algorithm: "rolling-window", limit: 10, window: "365d" },
+  { id: "sorted-set", algorithm: "rolling-window", limit: 10, window: "365d", storage: "sorted-set" },
   { id: "packed", algorithm: "rolling-window", limit: 10, window: "365d", storage: "packed" },
   { id: "concurrency", algorithm: "concurrency", limit: 10, ttl: "365d" },
 ].map((rule) => ({ ...rule, key: ["user"], match: { race: "count", only: rule.id } }) as Rule);

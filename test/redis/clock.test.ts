@@ -10,7 +10,7 @@ const rules: Rule[] = [
   { id: "gcra", algorithm: "gcra", limit: 3, window: "1h" },
   { id: "fixed-window", algorithm: "fixed-window", limit: 3, window: "1h" },
   { id: "sliding-counter", algorithm: "sliding-counter", limit: 3, window: "1h" },
-  { id: "sorted-set", algorithm: "rolling-window", limit: 3, window: "1h" },
+  { id: "sorted-set", algorithm: "rolling-window", limit: 3, window: "1h", storage: "sorted-set" },
   { id: "packed", algorithm: "rolling-window", limit: 3, window: "1h", storage: "packed" },
 ].map((rule) => ({ ...rule, key: ["user"], match: { only: rule.id } }) as Rule);
 

@@ -12,6 +12,7 @@ const rule: Rule = {
   id: "r",
   key: ["user"],
   algorithm: "rolling-window",
+  storage: "sorted-set",
   limit: 3,
   window: "1h",
   onStoreFailure: "deny",
@@ -101,6 +102,19 @@ test("a lost reply followed by a retry with the same id is charged once", async 
   expect(await limiter.check(user)).toMatchObject({ allowed: true, remaining: 1 });
 });
 
+test("a refund that the store did not answer may be tried again", async () => {
+  const decision = await limiter.check(user, { cost: 3 });
+  proxy.blackhole(true);
+  proxy.cut();
+  await expect(limiter.refund(decision)).rejects.toMatchObject({ code: "store-unavailable" });
+  proxy.blackhole(false);
+  proxy.cut();
+  await recovered();
+  expect(await limiter.refund(decision)).toBe(true);
+  expect(await limiter.refund(decision)).toBe(false);
+  expect((await limiter.peek(user, { cost: 0 })).remaining).toBe(3);
+});
+
 test("a key that something else wrote fails its own request, not the others of the batch", async () => {
   await redis.cli("SET", "sluice:1:{user=mallory}:r:z", "not a sorted set");
   const [mine, theirs] = await Promise.all([limiter.check(user), limiter.check({ user: "mallory" })]);
@@ -139,7 +153,7 @@ test("every key expires by itself, in milliseconds, no later than its state can 
     { id: "gcra", key: ["user"], algorithm: "gcra", limit: 2, ...window },
     { id: "fixed", key: ["user"], algorithm: "fixed-window", limit: 2, ...window, candidate: { limit: 1 } },
     { id: "sliding", key: ["user"], algorithm: "sliding-counter", limit: 2, ...window },
-    { id: "sorted", key: ["user"], algorithm: "rolling-window", limit: 2, ...window },
+    { id: "sorted", key: ["user"], algorithm: "rolling-window", limit: 2, ...window, storage: "sorted-set" },
     { id: "packed", key: ["user"], algorithm: "rolling-window", limit: 2, ...window, storage: "packed" },
     { id: "places", key: ["user"], algorithm: "concurrency", limit: 2, ttl: "90500ms" },
   ];

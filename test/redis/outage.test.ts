@@ -63,6 +63,31 @@ test("under `local` an instance admits its share of the limit", async () => {
   expect((await limiter.check({ user: "u", policy: "local" })).allowed).toBe(false);
 });
 
+test("a refund under `local` gives back what the instance's share was charged", async () => {
+  const limiter = limiterAt(`redis://127.0.0.1:${await freePort()}`, {}, 2);
+  limiter.setRules([
+    { id: "r", key: ["user"], algorithm: "token-bucket", limit: 10, window: "365d", onStoreFailure: "local" },
+  ]);
+  await limiter.check({ user: "u" }, { cost: 3 });
+  const second = await limiter.check({ user: "u" }, { cost: 2 });
+  expect(second.remaining).toBe(0);
+  expect(await limiter.refund(second)).toBe(true);
+  expect((await limiter.check({ user: "u" }, { cost: 0 })).remaining).toBe(2);
+});
+
+test("one look at a Redis that is back tells that it is ready", async () => {
+  const redis = await startRedis();
+  const limiter = limiterAt(redis.url, { deadlineMs: 500, breakerIntervalMs: 1 });
+  await eventually("the store answers", () => limiter.ready());
+  redis.pause();
+  for (let i = 0; i < 3; i++) await limiter.check({ user: "u", policy: "allow" });
+  redis.resume();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(await limiter.ready()).toBe(true);
+  await limiter.close();
+  await redis.stop();
+});
+
 test("a rule that denies keeps its siblings from being charged locally", async () => {
   const limiter = limiterAt(`redis://127.0.0.1:${await freePort()}`);
   const both: Rule[] = [

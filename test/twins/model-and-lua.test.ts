@@ -7,10 +7,12 @@ import { afterAll, beforeAll, expect, test as vitest } from "vitest";
 import type { Check } from "../../packages/sluice/src/check.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
 import { compileRuleBook } from "../../packages/sluice/src/rules/rule-book.js";
+import { arrange } from "../../packages/sluice/src/store/decide-queue.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory-store.js";
 import { redisConnection } from "../../packages/sluice/src/store/redis-connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis-store.js";
 import type { LeaseRequest, StoreReply, StoreRequest } from "../../packages/sluice/src/store/store.js";
+import { encodeSingles } from "../../packages/sluice/src/store/wire.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { ruleSet, type Step, step } from "./arbitrary-rules.js";
@@ -58,7 +60,7 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
   let pending: { request: StoreRequest; reply: Promise<StoreReply> }[] = [];
 
   const settle = async (): Promise<void> => {
-    for (const { request, reply } of pending) {
+    for (const { request, reply } of inOrderOfDecision(pending)) {
       const lua = await reply;
       if (lua.repeated === undefined) nowMs = lua.nowMs;
       const ts = model.decide(request);
@@ -88,13 +90,25 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
       continue;
     }
     await settle();
-    const past = admitted[(i * 7) % Math.max(1, admitted.length)];
+    const chosen = (i * 7) % Math.max(1, admitted.length);
+    const past = admitted[chosen];
     if (past === undefined) continue;
+    // Once is the limiter's to see to; entries of one millisecond are alike, so a second refund would take another's.
+    if (kind === "refund") admitted.splice(chosen, 1);
     await undo(kind, past, model, (atMs) => {
       nowMs = atMs;
     });
   }
   await settle();
+}
+
+/** Requests of one turn are free to be decided in any order; this is the one that the store takes. */
+function inOrderOfDecision<T extends { request: StoreRequest }>(pending: readonly T[]): T[] {
+  const addressed = pending.map((entry) => ({ ...entry, recordKey: undefined }));
+  return arrange(addressed).flatMap(({ script, batch }): T[] => {
+    if (script === "decide") return batch;
+    return encodeSingles(batch, 0).groups.flatMap(({ members }) => members.map((i) => batch[i]!));
+  });
 }
 
 /** A refund, release or renewal of a past request, on both. */
@@ -135,7 +149,8 @@ test("random rules and schedules get the same verdicts from the models and from 
   await fc.assert(property, {
     seed,
     numRuns: 250,
-    endOnFailure: false,
+    // Schedules depend on real time: shrinking one would find others.
+    endOnFailure: true,
     interruptAfterTimeLimit: 150_000,
     markInterruptAsFailure: true,
   });

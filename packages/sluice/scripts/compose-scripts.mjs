@@ -29,24 +29,44 @@ function stripped(lua) {
     .join("\n");
 }
 
+/**
+ * An algorithm's body; `include('stem')` stands for another's.
+ * @param {string} stem
+ * @returns {string}
+ */
+function body(stem) {
+  const lua = stripped(source(`algorithms/${stem}.lua`));
+  const included = /^include\('([a-z-]+)'\)$/.exec(lua)?.[1];
+  return included === undefined ? lua : body(included);
+}
+
+/** Only the branch that is asked for makes its functions: making every algorithm's on each call would cost more than deciding. */
+function dispatch() {
+  const branches = Object.entries(letters).map(([stem, letter]) => `if letter == '${letter}' then\n${body(stem)}\nend`);
+  return `local made = {}
+local function make(letter)
+${branches.join("\n")}
+end
+local function algorithm(letter)
+made[letter] = made[letter] or make(letter)
+return made[letter]
+end`;
+}
+
 export function composeScripts() {
-  const bodies = Object.entries(letters)
-    .map(([stem, letter]) => `bodies.${letter} = function()\n${stripped(source(`algorithms/${stem}.lua`))}\nend`)
-    .join("\n");
-  /** @param {string} name */
-  const compose = (name, withBodies = true) =>
-    [
-      stripped(source("store/prelude.lua")),
-      ...(withBodies ? [bodies] : []),
-      stripped(source(`store/${name}.lua`)),
-    ].join("\n");
-  const scripts = {
-    decide: compose("decide"),
-    refund: compose("refund"),
-    lease: compose("lease", false),
-    inspect: compose("inspect"),
-  };
-  const entries = Object.entries(scripts).map(([name, lua]) => `  ${name}: ${JSON.stringify(lua)},\n`);
+  const prelude = stripped(source("store/prelude.lua"));
+  const algorithms = dispatch();
+  /** @type {Record<string, string>} */
+  const scripts = { lease: `${prelude}\n${stripped(source("store/lease.lua"))}` };
+  for (const name of ["decide", "refund", "inspect"]) {
+    scripts[name] = `${prelude}\n${algorithms}\n${stripped(source(`store/${name}.lua`))}`;
+  }
+  for (const [stem, letter] of Object.entries(letters)) {
+    // The body's functions become the script's own: its closing `return` is dropped.
+    const functions = body(stem).replace(/\nreturn \{[^\n]*\}$/, "");
+    scripts[`single-${letter}`] = `${prelude}\n${functions}\n${stripped(source("store/decide-single.lua"))}`;
+  }
+  const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${JSON.stringify(lua)},\n`);
   return `// Composed by scripts/compose-scripts.mjs from the Lua files; do not edit.\nexport const scriptSources = {\n${entries.join("")}} as const;\n`;
 }
 

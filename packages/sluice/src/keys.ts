@@ -81,7 +81,10 @@ export function hashTag(key: string): string {
   return key.slice(1, key.indexOf("}"));
 }
 
-/** The record that makes a repeated request id return the same decision. It lives beside the counters that it speaks of. */
+/**
+ * The record that makes a repeated request id return the same decision. It lives beside the counters that it speaks of; the "!"
+ * stands where a counter has its ":", so that no rule can be named like it.
+ */
 export function requestIdKey(id: string, tag: string): string {
-  return `{${tag}}:id:${id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`}`;
+  return `{${tag}}!${id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`}`;
 }

@@ -2,7 +2,7 @@
   stored   sorted set: score = when the lease ends by itself, in ms, member = lease id
            a request of cost n holds n places
   policy   limit, ttl_ms ]]
-local arity = 2
+local arity, named = 2, true
 
 local function load(key)
   local latest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
@@ -53,4 +53,4 @@ local function save(key, state)
   call('PEXPIREAT', key, state.latest)
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }
+return { arity = arity, leased = true, load = load, look = look, charge = charge, refund = refund, save = save }

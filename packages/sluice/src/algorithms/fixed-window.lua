@@ -3,7 +3,7 @@
            The window is derived from last_ms instead of stored, so that a changed window keeps the count it can.
   policy   limit, window_ms, then the five calendar boundaries (all 0 for windows aligned to the epoch) ]]
 local pack, unpack_string = struct.pack, struct.unpack
-local arity = 7
+local arity, named = 7, false
 
 local function load(key)
   local raw = call('GET', key)
@@ -19,7 +19,7 @@ local function window_at(policy, at)
     local start = at - at % policy[2]
     return start, start + policy[2]
   end
-  if at < policy[3] or at >= policy[7] then error(CALENDAR, 0) end
+  if at < policy[3] or at >= policy[7] then error('CALENDAR ' .. now, 0) end
   for i = 4, 7 do
     if at < policy[i] then return policy[i - 1], policy[i] end
   end

@@ -3,7 +3,7 @@
            a request of cost n has n members
   policy   limit, window_ms, min_interval_ms
   Clean-up happens with the insert: a refused request writes nothing, and so costs the replicas nothing. ]]
-local arity = 3
+local arity, named = 3, true
 
 local function load(key)
   local newest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')

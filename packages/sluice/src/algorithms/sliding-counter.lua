@@ -2,7 +2,7 @@
   stored   string of three doubles: previous, current, last_ms (the last admission, from which the cells are derived)
   policy   limit, window_ms ]]
 local pack, unpack_string = struct.pack, struct.unpack
-local arity = 2
+local arity, named = 2, false
 
 local function load(key)
   local raw = call('GET', key)

@@ -4,7 +4,7 @@
            whole numbers: no drift, however many operations
   policy   capacity, amount, scale_ms (amount/scale_ms is the rate, a reduced fraction) ]]
 local pack, unpack_string = struct.pack, struct.unpack
-local arity = 3
+local arity, named = 3, false
 
 local function load(key)
   local raw = call('GET', key)

@@ -15,6 +15,8 @@ import type { Store, StoreRequest } from "../store/store.js";
 const RETRY_AFTER_OUTAGE_MS = 1_000;
 
 export interface FailureAnswer {
+  /** The checks as they were judged: `local` ones at this instance's share. */
+  readonly checks: readonly Check[];
   readonly verdicts: readonly Verdict[];
   readonly degraded: Degraded;
   readonly nowMs: number;
@@ -43,8 +45,10 @@ export class FailurePolicy {
       checks: locals.map((check) => ({ ...check, live: this.#liveOf(check, checks, locals) })),
     });
     let next = 0;
+    let nextLocal = 0;
     const denied = verdicts.some((found) => found?.reason === "store-unavailable");
     return {
+      checks: checks.map((check) => (isLocal(check) ? locals[nextLocal++]! : check)),
       verdicts: verdicts.map((found) => found ?? counted.verdicts[next++]!),
       degraded: denied ? "deny" : locals.length > 0 ? "local" : "allow",
       nowMs: counted.nowMs,

@@ -4,10 +4,13 @@
  */
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
+import { LONGEST_DURATION_MS } from "../rules/duration.js";
 import type { LeasePlaces, LeaseRequest, MaybePromise } from "../store/store.js";
 
 /** Bounds what a forged id could make us parse. */
 const LONGEST_LEASE_ID = 8_192;
+/** The places that one request can hold under a rule: bounds what an id, forged or not, makes Redis do at once. */
+export const MOST_PLACES = 1_000;
 
 /** `local` leases live in the fallback of the instance that gave them. */
 export function spellLeaseId({ entryId, places }: LeaseRequest, local: boolean): string {
@@ -34,7 +37,7 @@ export function parseLeaseId(id: unknown): { lease: LeaseRequest; local: boolean
     const [key, count, ttlMs] = entry as unknown[];
     // Only counters of concurrency rules: a forged id must not reach any other key.
     if (typeof key !== "string" || !/^\{[^{}]*\}:[^{}]*:[cC]$/.test(key)) throw refused();
-    if (!isCount(count) || !isCount(ttlMs)) throw refused();
+    if (!isCount(count) || count > MOST_PLACES || !isCount(ttlMs) || ttlMs > LONGEST_DURATION_MS) throw refused();
     return { key, places: count, ttlMs };
   });
   return { lease: { entryId, places }, local: where === "l" };
@@ -61,7 +64,7 @@ export class Lease {
   #timer: NodeJS.Timeout | undefined;
   #over = false;
 
-  /** `sinceMs`: performance.now() before the store was asked, so that our idea of the end is never later than the store's. */
+  /** `sinceMs`: performance.now() when it began at the latest, so that our idea of the end is never later than the store's. */
   constructor(lease: { id: string; expiresAfterMs: number; keeper: LeaseKeeper; sinceMs: number }) {
     this.id = lease.id;
     this.expiresAfterMs = lease.expiresAfterMs;

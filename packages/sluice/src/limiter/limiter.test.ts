@@ -119,6 +119,35 @@ test.each([
   await expect(limiter.release(id)).rejects.toMatchObject({ code: "invalid-request" });
 });
 
+test("a forged lease id cannot make the store work without bound", async () => {
+  const limiter = createLimiter({ rules: [rule] });
+  const forged = (places: number, ttlMs: number): string =>
+    `x.s.${Buffer.from(JSON.stringify([["{*}:c:c", places, ttlMs]])).toString("base64url")}`;
+  await expect(limiter.release(forged(1_000_000, 1))).rejects.toMatchObject({ code: "invalid-request" });
+  await expect(limiter.renew(forged(1, 1e15))).rejects.toMatchObject({ code: "invalid-request" });
+  expect(await limiter.release(forged(1_000, 1_000))).toBe(false);
+});
+
+test("a lease of a repeated request id signals its loss when the place ends, not a term later", async () => {
+  const limiter = createLimiter({ rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 1, ttl: "400ms" }] });
+  await limiter.check({}, { id: "same" });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const { signal } = (await limiter.check({}, { id: "same" })).lease!;
+  const sinceMs = performance.now();
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  expect(performance.now() - sinceMs).toBeLessThan(300);
+});
+
+test("a peek is no decision: listeners do not hear of it", async () => {
+  const limiter = createLimiter({ rules: [rule] });
+  let heard = 0;
+  limiter.on("decision", () => heard++);
+  await limiter.peek({ user: "ann" });
+  await limiter.explain({ user: "ann" });
+  await limiter.check({ user: "ann" });
+  expect(heard).toBe(1);
+});
+
 test("several attribute sets are one decision: all pass and are charged, or none is", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...rule, limit: 3 }] });
   const { decision, parts } = await limiter.checkAll([

@@ -19,7 +19,7 @@ import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/sto
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { FailurePolicy } from "./failure-policy.js";
 import { joinChecks } from "./join-checks.js";
-import { Lease, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
+import { Lease, MOST_PLACES, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
 import { Decision, type Origin } from "./make-decision.js";
 
 export interface LimiterOptions {
@@ -178,7 +178,13 @@ export class Limiter {
     this.#refunded.add(origin);
     const { entryId, nowMs: chargedAtMs } = origin;
     const store = origin.charger === "store" ? this.#store : this.#local;
-    return await store.refund({ checks, entryId, chargedAtMs, id: origin.charger === "store" ? id : undefined });
+    try {
+      return await store.refund({ checks, entryId, chargedAtMs, id: origin.charger === "store" ? id : undefined });
+    } catch (error) {
+      // Nothing was given back, as far as we know: the caller may try again.
+      this.#refunded.delete(origin);
+      throw error;
+    }
   }
 
   /** Forgets what a rule has counted for a key. */
@@ -243,7 +249,7 @@ export class Limiter {
     let named = false;
     for (let i = 0; i < checks.length; i++) {
       const { stored } = checks[i]!.plan.policy;
-      if (stored === "concurrency") leases = true;
+      if (stored === "concurrency") leases = placesFit(checks[i]!);
       else if (stored === "rolling-window") named = true;
     }
     const request: StoreRequest = {
@@ -269,7 +275,8 @@ export class Limiter {
     const { checks, entryId, rulesVersion } = reply.repeated ?? request;
     const { verdicts, nowMs, guarantee } = reply;
     const origin: Origin = { checks, verdicts, entryId, nowMs, id: request.id, charger: "store" };
-    const lease = this.#leaseOf(asked, origin);
+    const ageMs = reply.repeated === undefined ? 0 : reply.repeated.atMs - nowMs;
+    const lease = this.#leaseOf(asked, origin, ageMs);
     return this.#told(asked, new Decision({ origin, guarantee, rulesVersion, lease, degraded: undefined }));
   }
 
@@ -287,14 +294,15 @@ export class Limiter {
       this.#degraded = true;
       this.#emit("degraded", cause);
     }
-    const { checks, entryId, id, rulesVersion } = asked.request;
-    const { verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked.request);
+    const { entryId, id, rulesVersion } = asked.request;
+    const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked.request);
     const origin: Origin = { checks, verdicts, entryId, nowMs, id, charger: degraded === "local" ? "local" : "nobody" };
-    const lease = this.#leaseOf(asked, origin);
+    const lease = this.#leaseOf(asked, origin, 0);
     return this.#told(asked, new Decision({ origin, guarantee: "atomic", rulesVersion, lease, degraded }));
   }
 
-  #leaseOf(asked: Asked, { checks, verdicts, entryId, charger }: Origin): Lease | undefined {
+  /** `ageMs`: how long ago the lease began, if its request id was seen before. */
+  #leaseOf(asked: Asked, { checks, verdicts, entryId, charger }: Origin, ageMs: number): Lease | undefined {
     if (asked.sinceMs === 0) return undefined;
     const places = placesOf(checks.filter((_, i) => verdicts[i]!.charged));
     if (places.length === 0) return undefined;
@@ -302,12 +310,13 @@ export class Limiter {
       id: spellLeaseId({ entryId, places }, charger === "local"),
       expiresAfterMs: Math.min(...places.map(({ ttlMs }) => ttlMs)),
       keeper: this,
-      sinceMs: asked.sinceMs,
+      sinceMs: asked.sinceMs - ageMs,
     });
   }
 
   #told(asked: Asked, decision: Decision): Decision {
-    if (this.#events.listenerCount("decision") > 0) {
+    // A peek decides nothing: whoever counts decisions must not count it.
+    if (asked.request.charge && this.#events.listenerCount("decision") > 0) {
       this.#emit("decision", decision, { attributes: asked.attributes, options: asked.options });
     }
     return decision;
@@ -324,6 +333,15 @@ export class Limiter {
   #mustBeOpen(): void {
     if (this.#closed) throw new SluiceError("closed", "the limiter is closed");
   }
+}
+
+/** A cost above the limit is refused in any case, by the decision. */
+function placesFit({ cost, plan }: Check): true {
+  if (cost <= MOST_PLACES || cost > plan.policy.limit) return true;
+  throw new SluiceError(
+    "invalid-request",
+    `cost: expected at most ${MOST_PLACES} under a concurrency rule, got ${cost}`,
+  );
 }
 
 function checkedId(id: unknown): string {

@@ -37,15 +37,11 @@ test("GCRA's burst is its limit unless the rule says otherwise", () => {
   });
 });
 
-test("a rolling window is a sorted set unless the rule asks for the packed form", () => {
-  const numbers = { algorithm: "rolling-window", limit: 5, window: "10s" } as const;
-  expect(compilePolicy(numbers)).toEqual({ stored: "rolling-window", limit: 5, windowMs: 10_000, minIntervalMs: 0 });
-  expect(compilePolicy({ ...numbers, storage: "packed", minInterval: "50ms" })).toEqual({
-    stored: "rolling-window-packed",
-    limit: 5,
-    windowMs: 10_000,
-    minIntervalMs: 50,
-  });
+test("a rolling window is packed unless the rule asks for the sorted set", () => {
+  const numbers = { algorithm: "rolling-window", limit: 5, window: "10s", minInterval: "50ms" } as const;
+  const policy = { limit: 5, windowMs: 10_000, minIntervalMs: 50 };
+  expect(compilePolicy(numbers)).toEqual({ stored: "rolling-window-packed", ...policy });
+  expect(compilePolicy({ ...numbers, storage: "sorted-set" })).toEqual({ stored: "rolling-window", ...policy });
 });
 
 test("fixed windows are aligned to the epoch, or to a calendar in UTC unless a time zone is named", () => {

@@ -47,9 +47,9 @@ test("a glob matches what its translation into a regular expression matches", ()
 });
 
 function regExpOf(pattern: string): RegExp {
-  const source = pattern.replace(/\*{3,}/g, "**").replace(/(^|\/)\*\*\/|\*\*|\*/g, (wildcard, before) => {
+  const source = pattern.replace(/\*{3,}/g, "**").replace(/(?<=^|\/)\*\*\/|\*\*|\*/g, (wildcard) => {
     if (wildcard === "*") return "[^/]*";
-    return wildcard === "**" ? ".*" : `${before}(?:.*/)?`;
+    return wildcard === "**" ? ".*" : "(?:.*/)?";
   });
   return new RegExp(`^${source}$`);
 }

@@ -84,10 +84,22 @@ test("100 000 overrides cost a request at most three times what 10 overrides cos
   expect(manyNs / fewNs).toBeLessThan(3);
 });
 
-test("10 000 rules with 100 000 overrides are validated and compiled within two seconds", () => {
+test("to validate and compile 10 000 rules with 100 000 overrides costs a bounded multiple of copying the document", () => {
   const overrides = Array.from({ length: 10 }, (_, i) => ({ match: { user: `u${i}` }, limit: i + 1 }));
   const rules = mixedRules(10_000).map((rule) => ({ ...(rule as object), overrides }));
-  const startedMs = performance.now();
-  compileRuleBook(parseRules({ rules }), 1);
-  expect(performance.now() - startedMs).toBeLessThan(2000);
+  // Both are timed in the same seconds of the same machine: what another process takes away, it takes from both.
+  const copiedMs = timeMs(() => JSON.parse(JSON.stringify(rules)));
+  const compiledMs = timeMs(() => compileRuleBook(parseRules({ rules }), 1));
+  console.log(`10 000 rules with 100 000 overrides: validated and compiled in ${compiledMs.toFixed(0)} ms`);
+  expect(compiledMs / copiedMs).toBeLessThan(20);
 });
+
+function timeMs(run: () => void): number {
+  let bestMs = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 3; round++) {
+    const startedMs = performance.now();
+    run();
+    bestMs = Math.min(bestMs, performance.now() - startedMs);
+  }
+  return bestMs;
+}

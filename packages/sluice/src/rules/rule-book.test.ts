@@ -27,11 +27,11 @@ test("a request by a user leads to one check of the user's counter", () => {
         rule: "per-user",
         mode: "enforce",
         variant: undefined,
-        policy: { stored: "rolling-window", limit: 100, windowMs: 60_000, minIntervalMs: 0 },
-        keyEnd: "}:per-user:z",
+        policy: { stored: "rolling-window-packed", limit: 100, windowMs: 60_000, minIntervalMs: 0 },
+        keyEnd: "}:per-user:p",
         onStoreFailure: "allow",
       },
-      key: "{user=42}:per-user:z",
+      key: "{user=42}:per-user:p",
       cost: 1,
       live: -1,
     },
@@ -50,11 +50,11 @@ test("a rule whose key attribute is absent does not apply, one whose key is empt
   const book = bookOf(perUser, { ...perUser, id: "global", key: [] });
   expect(idsFor(book, {})).toEqual(["global"]);
   expect(idsFor(book, { user: undefined })).toEqual(["global"]);
-  expect(book.checks({}, undefined)[0]!.key).toBe("{*}:global:z");
+  expect(book.checks({}, undefined)[0]!.key).toBe("{*}:global:p");
 });
 
 test("an empty string is a present value", () => {
-  expect(bookOf(perUser).checks({ user: "" }, undefined)[0]!.key).toBe("{user=}:per-user:z");
+  expect(bookOf(perUser).checks({ user: "" }, undefined)[0]!.key).toBe("{user=}:per-user:p");
 });
 
 test("all conditions must hold, and of a list one", () => {
@@ -115,10 +115,10 @@ test("a candidate's check follows its live check and has a counter of its own", 
   );
   const checks = book.checks({ user: "42" }, 3);
   expect(checks.map(({ plan, key, cost, live }) => [plan.mode, plan.policy.limit, key, cost, live])).toEqual([
-    ["enforce", 100, "{user=42}:first:z", 3, -1],
-    ["enforce", 100, "{user=42}:per-user:z", 3, -1],
-    ["candidate", 50, "{user=42}:per-user:Z", 3, 1],
-    ["enforce", 100, "{user=42}:last:z", 3, -1],
+    ["enforce", 100, "{user=42}:first:p", 3, -1],
+    ["enforce", 100, "{user=42}:per-user:p", 3, -1],
+    ["candidate", 50, "{user=42}:per-user:P", 3, 1],
+    ["enforce", 100, "{user=42}:last:p", 3, -1],
   ]);
   expect(checks[2]!.plan.rule).toBe("per-user");
 });
@@ -165,8 +165,8 @@ test("variants share the keys; an override lies over a variant; the key has no v
 
 test("a colocation attribute becomes the hash tag where the request has it", () => {
   const book = bookOf({ ...perUser, colocate: "tenant" });
-  expect(book.checks({ user: "42", tenant: "t:1" }, undefined)[0]!.key).toBe("{tenant=t%3a1}:per-user:user=42:z");
-  expect(book.checks({ user: "42" }, undefined)[0]!.key).toBe("{user=42}:per-user:z");
+  expect(book.checks({ user: "42", tenant: "t:1" }, undefined)[0]!.key).toBe("{tenant=t%3a1}:per-user:user=42:p");
+  expect(book.checks({ user: "42" }, undefined)[0]!.key).toBe("{user=42}:per-user:p");
 });
 
 test("a request's own cost wins over the rule's number, and an attribute over both", () => {
@@ -242,8 +242,8 @@ test("only a request's own attributes count", () => {
   expect(idsFor(book, {})).toEqual([]);
   expect(idsFor(book, Object.create({ user: "inherited" }))).toEqual([]);
   expect(book.checks(JSON.parse('{"__proto__": "x", "constructor": "y"}'), undefined).map(({ key }) => key)).toEqual([
-    "{constructor=y}:a:z",
-    "{__proto__=x}:b:z",
+    "{constructor=y}:a:p",
+    "{__proto__=x}:b:p",
   ]);
 });
 
@@ -252,15 +252,15 @@ test("keysOf lists every form in which a rule may have stored a key", () => {
     ...perUser,
     mode: "off",
     candidate: { algorithm: "gcra" },
-    overrides: [{ match: { user: "x" }, storage: "packed" }],
+    overrides: [{ match: { user: "x" }, storage: "sorted-set" }],
     variants: [
       { name: "a", weight: 1 },
       { name: "b", weight: 1, algorithm: "token-bucket" },
     ],
   });
   expect(book.keysOf("per-user", { user: 42 })).toEqual([
-    "{user=42}:per-user:z",
     "{user=42}:per-user:p",
+    "{user=42}:per-user:z",
     "{user=42}:per-user:b",
     "{user=42}:per-user:G",
   ]);
@@ -297,12 +297,12 @@ test("explain says of every rule whether it applies and why", () => {
     { rule: "tier", matched: false, why: 'tier: expected "free", got "pro"' },
     { rule: "method", matched: false, why: 'method: expected "GET" or any value, got nothing' },
     { rule: "region", matched: false, why: "key attribute region is absent" },
-    { rule: "all", matched: true, why: "applies to every request", key: "{user=42}:all:z" },
+    { rule: "all", matched: true, why: "applies to every request", key: "{user=42}:all:p" },
     {
       rule: "paths",
       matched: true,
       why: "all conditions hold: path; overrides[1] changes the numbers",
-      key: "{user=42}:paths:z",
+      key: "{user=42}:paths:p",
       override: 1,
       variant: "only",
     },

@@ -184,8 +184,8 @@ function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boo
     );
   }
   if (algorithm === "rolling-window" && (numbers.storage ?? DEFAULT_ROLLING_STORAGE) === "packed") {
-    if (typeof limit === "number" && limit > bounds.packedLimit) {
-      refuse(["limit", "storage"], `expected at most ${bounds.packedLimit} where storage is packed, got ${limit}`);
+    if (Number.isSafeInteger(limit) && (limit as number) > bounds.packedLimit) {
+      refuse(["limit", "storage"], `expected at most ${bounds.packedLimit}, or storage: sorted-set, got ${limit}`);
     }
   }
   return isSound;

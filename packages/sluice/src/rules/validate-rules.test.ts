@@ -182,7 +182,7 @@ const badRules: [string, unknown, string][] = [
   [
     "a packed limit beyond 22 bits",
     { ...good, storage: "packed", limit: 4_194_304 },
-    "rules[0].limit: expected at most 4194303 where storage is packed, got 4194304",
+    "rules[0].limit: expected at most 4194303, or storage: sorted-set, got 4194304",
   ],
   ["a burst on a rolling window", { ...good, burst: 5 }, "rules[0].burst: rolling-window has no burst (only gcra)"],
   [

@@ -1,36 +1,26 @@
---[[ decide: a batch of requests, each all-or-nothing over its checks
+--[[ decide: a batch of requests of any kind, each all-or-nothing over its checks
   KEYS     counters and request-id records, each once
   ARGV     policies: how many; each: the letter of its stored form (keys.ts), then as many numbers as the algorithm takes
            requests: how many; each:
              id record (position in KEYS, 0 = none), receipt (only with an id record),
-             charge (1) or only look (0), request id for the stores that keep one, how many checks; each check:
+             charge (1) or only look (0), entry id for the forms that keep one, how many checks; each check:
                position in KEYS, position of the policy, mode, cost
              mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request
   returns  now_ms, then for each request either
              six numbers a check: allowed, remaining, retry_after_ms, reset_after_ms, reason, charged; or
-             one string: the record of a request id seen before; or
-             one number -1: calendar boundaries do not hold the present; or -2: a counter's key holds something else
+             one string: the record of a request id seen before
   Requests are decided in order; a key that several of them touch is read once and written once. ]]
+local REMEMBER_MS = 60000
+local states, owners, touched, records = {}, {}, {}, {}
 
-local states, owners, touched = {}, {}, {}
-
-local function state_of(key, policy)
-  local state = states[key]
-  if not state then
-    state = policy.algorithm.load(key)
-    states[key], owners[key] = state, policy.algorithm
-  end
-  return state
-end
-
-local at = 1
+local at = 0
 local function take()
   at = at + 1
-  return ARGV[at - 1]
+  return ARGV[at]
 end
 local function take_number()
   at = at + 1
-  return tonumber(ARGV[at - 1])
+  return tonumber(ARGV[at])
 end
 
 local policies = {}
@@ -41,22 +31,25 @@ for p = 1, take_number() do
 end
 
 -- Looks at every check, then charges all or none; leaves six numbers a check in `out`.
-local function decide(checks, charging, request_id, out)
+local function decide(checks, charging, entry_id, out)
   local refusals, refuser = 0, 0
   for i = 1, #checks do
     local check = checks[i]
-    check.state = state_of(check.key, check.policy)
-    check.allowed, check.remaining, check.retry, check.reset, check.reason =
-      check.policy.algorithm.look(check.state, check.policy, check.cost)
+    local key, policy = check.key, check.policy
+    if not states[key] then states[key], owners[key] = policy.algorithm.load(key), policy.algorithm end
+    check.allowed, check.remaining, check.retry, check.reset, check.reason = policy.algorithm.look(states[key], policy, check.cost)
     if check.mode == 0 and not check.allowed then refusals, refuser = refusals + 1, i end
   end
   for i = 1, #checks do
     local check = checks[i]
-    -- A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it.
-    local passes = refusals == 0 or (check.mode > 1 and refusals == 1 and refuser == check.mode - 1)
+    local policy = check.policy
+    -- A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it. Places
+    -- are the exception: a request that was refused does not run, so nobody would give them back.
+    local passes = refusals == 0
+      or (check.mode > 1 and refusals == 1 and refuser == check.mode - 1 and not policy.algorithm.leased)
     local charged = charging and passes and check.allowed and check.cost > 0
     if charged then
-      check.remaining, check.reset = check.policy.algorithm.charge(check.state, check.policy, check.cost, request_id)
+      check.remaining, check.reset = policy.algorithm.charge(states[check.key], policy, check.cost, entry_id)
       touched[check.key] = true
     end
     local n = #out
@@ -69,27 +62,25 @@ local reply = { now }
 for _ = 1, take_number() do
   local record, receipt = take_number(), nil
   if record > 0 then receipt = take() end
-  local charging, request_id, checks = take() == '1', take(), {}
+  local charging, entry_id, checks = take() == '1', take(), {}
   for i = 1, take_number() do
     checks[i] = { key = KEYS[take_number()], policy = policies[take_number()], mode = take_number(), cost = take_number() }
   end
-  local seen = record > 0 and call('GET', KEYS[record])
+  local seen = record > 0 and (records[record] or call('GET', KEYS[record]))
   if seen then
     reply[#reply + 1] = seen
   else
     local out = {}
-    -- Looking comes before charging, so an error here leaves nothing half-charged.
-    local ok, failure = pcall(decide, checks, charging, request_id, out)
-    if not ok then
-      reply[#reply + 1] = failure == CALENDAR and -1 or -2
-    else
-      for i = 1, #out do reply[#reply + 1] = out[i] end
-      if record > 0 and charging then
-        call('SET', KEYS[record], table.concat({ now, ' ', table.concat(out, ' '), '\n', receipt }), 'PX', REMEMBER_MS)
-      end
+    decide(checks, charging, entry_id, out)
+    for i = 1, #out do reply[#reply + 1] = out[i] end
+    if record > 0 and charging then
+      for i = 1, #out do out[i] = string.format('%.0f', out[i]) end
+      records[record] = table.concat({ now, ' ', table.concat(out, ' '), '\n', receipt })
     end
   end
 end
 
+-- Written only now: an error before this line leaves nothing half-charged.
 for key in pairs(touched) do owners[key].save(key, states[key]) end
+for record, text in pairs(records) do call('SET', KEYS[record], text, 'PX', REMEMBER_MS) end
 return reply

@@ -26,15 +26,14 @@ export class ExpiringMap<V extends Ending> {
     return this.#entries.size;
   }
 
-  /** The entry, even if it has ended: an ended state means the same as none, and its owner can use it again. */
+  /** The entry, even if it has ended and was not swept yet. */
   get(key: string): V | undefined {
     return this.#entries.get(key);
   }
 
-  /** Adds a key that is not there yet. */
-  insert(key: string, value: V, nowMs: number): void {
+  set(key: string, value: V, nowMs: number): void {
     this.#sweep(LOOKS_PER_INSERTION, nowMs);
-    if (this.#entries.size >= this.#maxEntries) this.#evict(nowMs);
+    if (this.#entries.size >= this.#maxEntries && !this.#entries.has(key)) this.#evict(nowMs);
     this.#entries.set(key, value);
   }
 

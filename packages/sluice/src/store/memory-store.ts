@@ -60,13 +60,12 @@ export class MemoryStore implements Store {
     const nowMs = this.#clock.now();
     if (request.id === undefined) return { nowMs, verdicts: this.#decide(request, nowMs), guarantee: "atomic" };
     const record = this.#record(request.id, nowMs);
-    if (record !== undefined) return { ...record.reply, repeated: record.receipt };
+    if (record !== undefined) return { ...record.reply, repeated: { ...record.receipt, atMs: nowMs } };
     const reply: StoreReply = { nowMs, verdicts: this.#decide(request, nowMs), guarantee: "atomic" };
     if (request.charge) {
       const { entryId, rulesVersion, checks } = request;
       const receipt = { entryId, rulesVersion, checks };
-      this.#records.delete(request.id);
-      this.#records.insert(request.id, { endsAtMs: nowMs + REMEMBER_MS, reply, receipt, refunded: false }, nowMs);
+      this.#records.set(request.id, { endsAtMs: nowMs + REMEMBER_MS, reply, receipt, refunded: false }, nowMs);
     }
     return reply;
   }
@@ -79,7 +78,7 @@ export class MemoryStore implements Store {
     for (let i = 0; i < checks.length; i++) {
       const { plan, key, cost } = checks[i]!;
       const model = models[plan.policy.stored];
-      const verdict = model.look(this.#states.get(key) ?? model.fresh(), plan.policy, cost, nowMs);
+      const verdict = model.look(this.#state(key, nowMs) ?? model.fresh(), plan.policy, cost, nowMs);
       verdicts.push(verdict);
       if (!verdict.allowed && plan.mode === "enforce") {
         refusals++;
@@ -90,8 +89,10 @@ export class MemoryStore implements Store {
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
       const verdict = verdicts[i]!;
-      // A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it.
-      const passes = refusals === 0 || (refusals === 1 && refuser === check.live);
+      // A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it. Places
+      // are the exception: a request that was refused does not run, so nobody would give them back.
+      const leased = check.plan.policy.stored === "concurrency";
+      const passes = refusals === 0 || (refusals === 1 && refuser === check.live && !leased);
       if (passes && verdict.allowed && check.cost > 0) this.#charge(check, entryId, nowMs, verdict);
     }
     return verdicts;
@@ -99,11 +100,11 @@ export class MemoryStore implements Store {
 
   #charge({ plan, key, cost }: Check, entryId: string, nowMs: number, verdict: Verdict): void {
     const model = models[plan.policy.stored];
-    let state = this.#states.get(key);
+    let state = this.#state(key, nowMs);
     if (state === undefined) {
       state = model.fresh();
       model.charge(state, plan.policy, { cost, nowMs, requestId: entryId }, verdict);
-      this.#states.insert(key, state, nowMs);
+      this.#states.set(key, state, nowMs);
       this.#sweepLater();
     } else {
       model.charge(state, plan.policy, { cost, nowMs, requestId: entryId }, verdict);
@@ -111,9 +112,16 @@ export class MemoryStore implements Store {
     verdict.charged = true;
   }
 
+  /** A state that has ended is gone, swept or not: as a key in Redis that has expired. */
+  #state(key: string, nowMs: number): State | undefined {
+    const state = this.#states.get(key);
+    return state !== undefined && state.endsAtMs > nowMs ? state : undefined;
+  }
+
   recall(id: string): StoreReply | undefined {
-    const record = this.#record(id, this.#clock.now());
-    return record && { ...record.reply, repeated: record.receipt };
+    const atMs = this.#clock.now();
+    const record = this.#record(id, atMs);
+    return record && { ...record.reply, repeated: { ...record.receipt, atMs } };
   }
 
   #record(id: string, nowMs: number): RequestRecord | undefined {
@@ -129,8 +137,8 @@ export class MemoryStore implements Store {
       record.refunded = true;
     }
     for (const { plan, key, cost } of checks) {
-      const state = this.#states.get(key);
-      if (state === undefined || state.endsAtMs <= nowMs) continue;
+      const state = this.#state(key, nowMs);
+      if (state === undefined) continue;
       models[plan.policy.stored].refund(state, plan.policy, { cost, nowMs, chargedAtMs, requestId: entryId });
     }
     return true;
@@ -164,7 +172,7 @@ export class MemoryStore implements Store {
   inspect(checks: readonly Check[]): Record<string, number>[] {
     return checks.map(({ plan, key }) => {
       const model = models[plan.policy.stored];
-      return model.describe(this.#states.get(key) ?? model.fresh());
+      return model.describe(this.#state(key, this.#clock.now()) ?? model.fresh());
     });
   }
 

@@ -25,7 +25,6 @@ export interface IoredisLike {
   readonly status: string;
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   on(event: string, listener: (error?: Error) => void): unknown;
-  once(event: string, listener: () => void): unknown;
   off(event: string, listener: (error?: Error) => void): unknown;
 }
 
@@ -35,7 +34,6 @@ export interface NodeRedisLike {
   readonly isReady: boolean;
   sendCommand(args: string[]): Promise<unknown>;
   on(event: string, listener: (error?: Error) => void): unknown;
-  once(event: string, listener: () => void): unknown;
   off(event: string, listener: (error?: Error) => void): unknown;
 }
 
@@ -43,14 +41,20 @@ export type RedisClient = IoredisLike | NodeRedisLike;
 
 const STATE_EVENTS = ["ready", "close", "end", "reconnecting"] as const;
 
-function nextChange(client: RedisClient): Promise<void> {
-  return new Promise((resolve) => {
-    const changed = (): void => {
-      for (const event of STATE_EVENTS) client.off(event, changed);
-      resolve();
-    };
-    for (const event of STATE_EVENTS) client.once(event, changed);
-  });
+/** The next change of a client's state; all who wait share one set of listeners. */
+function changesOf(client: RedisClient): () => Promise<void> {
+  let next: Promise<void> | undefined;
+  return () => {
+    next ??= new Promise((resolve) => {
+      const changed = (): void => {
+        for (const event of STATE_EVENTS) client.off(event, changed);
+        next = undefined;
+        resolve();
+      };
+      for (const event of STATE_EVENTS) client.on(event, changed);
+    });
+    return next;
+  };
 }
 
 /** Remembers a client's last error. Without a listener, an error of a client would end the process. */
@@ -70,7 +74,7 @@ function ioredisConnection(client: IoredisLike): RedisConnection {
       if (client.status === "ready") return "ready";
       return client.status === "connecting" || client.status === "connect" ? "connecting" : "down";
     },
-    changed: () => nextChange(client),
+    changed: changesOf(client),
     send: (command, args) => client.call(command, ...args),
     close: async () => errors.stop(),
     lastError: errors.lastError,
@@ -82,7 +86,7 @@ function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
   return {
     // node-redis does not tell a first connection from a lost one; while it is open, the deadline bounds the wait.
     state: () => (client.isReady ? "ready" : client.isOpen ? "connecting" : "down"),
-    changed: () => nextChange(client),
+    changed: changesOf(client),
     send: (command, args) => client.sendCommand([command, ...args.map(String)]),
     close: async () => errors.stop(),
     lastError: errors.lastError,

@@ -19,7 +19,8 @@ test("the committed scripts are those that the Lua files compose to", () => {
 test("every stored form has a Lua body of its name, under its letter", () => {
   for (const [stem, letter] of Object.entries(storedAs)) {
     expect(luaFiles).toContain(`algorithms/${stem}.lua`);
-    expect(scriptSources.decide).toContain(`bodies.${letter} = function()`);
+    expect(scriptSources.decide).toContain(`if letter == '${letter}' then`);
+    expect(Object.keys(scriptSources)).toContain(`single-${letter}`);
   }
 });
 

@@ -34,8 +34,8 @@ export interface StoreReply {
   /** One a check, in order. */
   readonly verdicts: readonly Verdict[];
   readonly guarantee: Guarantee;
-  /** Present when the request id was seen before: the verdicts are those of this earlier request. */
-  readonly repeated?: Receipt;
+  /** Present when the request id was seen before: the verdicts and the time are those of this earlier request. */
+  readonly repeated?: Receipt & { readonly atMs: number };
 }
 
 export interface RefundRequest {

@@ -1,5 +1,6 @@
 /**
- * Speaks the scripts' language: requests to KEYS and ARGV, replies to verdicts. The layout is told at the top of decide.lua.
+ * Speaks the scripts' language: requests to KEYS and ARGV, replies to verdicts. The layouts are told at the top of decide.lua and
+ * decide-single.lua.
  * Pure: no connection, no clock.
  */
 import { type Boundaries, boundariesAround, type Calendar } from "../algorithms/calendar.js";
@@ -115,23 +116,14 @@ function verdictAt(numbers: readonly unknown[], at: number): Verdict {
   return found;
 }
 
-/** `calendar`: ask again with boundaries around `nowMs`. `foreign`: a counter's key holds something else. */
-export type Decoded = StoreReply | "calendar" | "foreign";
-
-export function decodeDecide(
-  reply: readonly unknown[],
-  batch: readonly Addressed[],
-): { nowMs: number; replies: Decoded[] } {
+export function decodeDecide(reply: readonly unknown[], batch: readonly Addressed[]): StoreReply[] {
   const nowMs = Number(reply[0]);
-  const replies: Decoded[] = [];
+  const replies: StoreReply[] = [];
   let at = 1;
   for (const { request } of batch) {
     const first = reply[at];
     if (typeof first === "string") {
-      replies.push(decodeRecord(first));
-      at++;
-    } else if (first === -1 || first === -2) {
-      replies.push(first === -1 ? "calendar" : "foreign");
+      replies.push(decodeRecord(first, nowMs));
       at++;
     } else {
       const verdicts: Verdict[] = [];
@@ -139,14 +131,81 @@ export function decodeDecide(
       replies.push({ nowMs, verdicts, guarantee: "atomic" });
     }
   }
-  return { nowMs, replies };
+  return replies;
+}
+
+/** Like requests: same counter, policy and cost. */
+interface Group {
+  readonly check: Check;
+  /** Where its requests stand in the batch. */
+  readonly members: number[];
+}
+
+/** Requests of a single check each, all of one stored form, for decide-single.lua. */
+export function encodeSingles(
+  batch: readonly Addressed[],
+  serverNowMs: number,
+): { keys: string[]; args: Argument[]; groups: readonly Group[] } {
+  const keys: string[] = [];
+  const groups: Group[] = [];
+  const byKey = new Map<string, Group>();
+  const policies: Policy[] = [];
+  let plain = true;
+  for (let i = 0; i < batch.length; i++) {
+    const check = batch[i]!.request.checks[0]!;
+    const alike = byKey.get(check.key);
+    if (alike !== undefined && alike.check.plan.policy === check.plan.policy && alike.check.cost === check.cost) {
+      alike.members.push(i);
+      plain = false;
+      continue;
+    }
+    const group = { check, members: [i] };
+    keys.push(KEY_PREFIX + check.key);
+    groups.push(group);
+    byKey.set(check.key, group);
+    if (!policies.includes(check.plan.policy)) policies.push(check.plan.policy);
+    if (check.cost !== 1) plain = false;
+  }
+  const named = namedForms.has(groups[0]!.check.plan.policy.stored);
+  const args: Argument[] = [policies.length];
+  for (const policy of policies) args.push(...policyArguments(policy, serverNowMs).slice(1));
+  if (plain && !named && policies.length === 1) return { keys, args, groups };
+  for (const { check, members } of groups) {
+    args.push(policies.indexOf(check.plan.policy) + 1, check.cost, members.length);
+    if (named) for (const i of members) args.push(batch[i]!.request.entryId);
+  }
+  return { keys, args, groups };
+}
+
+/** Stored forms that keep an id per entry: `named` in their Lua bodies. */
+const namedForms = new Set<Policy["stored"]>(["rolling-window", "concurrency"]);
+
+export function decodeSingles(reply: readonly number[], groups: readonly Group[], count: number): StoreReply[] {
+  const nowMs = reply[0]!;
+  const replies = new Array<StoreReply>(count);
+  let at = 1;
+  for (const { members } of groups) {
+    const passed = reply[at++]!;
+    for (let m = 0; m < passed; m++, at += 2) {
+      const found = verdict(true, reply[at]!, 0, reply[at + 1]!, undefined);
+      found.charged = true;
+      replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic" };
+    }
+    if (passed === members.length) continue;
+    for (let m = passed; m < members.length; m++) {
+      const found = verdict(false, reply[at]!, reply[at + 1]!, reply[at + 2]!, reasons[reply[at + 3]!]);
+      replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic" };
+    }
+    at += 4;
+  }
+  return replies;
 }
 
 /** The record of a request id: an "R" if it was refunded, the time and the numbers of the reply, a line end, the receipt. */
-export function decodeRecord(record: string): StoreReply {
+export function decodeRecord(record: string, atMs: number): StoreReply {
   const line = record.indexOf("\n");
   const numbers = record.slice(record.startsWith("R") ? 1 : 0, line).split(" ");
-  const repeated = JSON.parse(record.slice(line + 1)) as Receipt;
+  const repeated = { ...(JSON.parse(record.slice(line + 1)) as Receipt), atMs };
   const verdicts = repeated.checks.map((_, i) => verdictAt(numbers, 1 + i * NUMBERS_PER_CHECK));
   return { nowMs: Number(numbers[0]), verdicts, guarantee: "atomic", repeated };
 }

@@ -1,0 +1,114 @@
+/**
+ * Lets the requests of one turn of the event loop share script calls.
+ * A lone request leaves at once (at the end of the turn, no timer). Requests of a single check go by algorithm to its own lean script,
+ * where like ones (same counter, policy and cost) are one group; all others go to the script that can decide anything.
+ * Exact: requests of one turn are concurrent, so any order among them is right.
+ */
+import { SluiceError } from "../errors.js";
+import { KEY_PREFIX, storedAs } from "../keys.js";
+import { type RedisCalls, redisSays, type ScriptName } from "./redis-calls.js";
+import type { StoreReply, StoreRequest } from "./store.js";
+import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles } from "./wire.js";
+
+interface Waiting extends Addressed {
+  readonly resolve: (reply: StoreReply) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Bounds what one script call may hold up Redis for. */
+const MAX_REQUESTS_PER_CALL = 128;
+
+export class DecideQueue {
+  readonly #calls: RedisCalls;
+  #waiting: Waiting[] = [];
+  /** Redis's clock minus ours, from the last reply that told it: only calendar boundaries depend on it. */
+  #clockAheadMs = 0;
+
+  constructor(calls: RedisCalls) {
+    this.#calls = calls;
+  }
+
+  /** What Redis's clock says now, as far as we know. */
+  get serverNowMs(): number {
+    return Date.now() + this.#clockAheadMs;
+  }
+
+  add(request: StoreRequest, recordKey: string | undefined): Promise<StoreReply> {
+    return new Promise((resolve, reject) => {
+      if (this.#waiting.length === 0) setImmediate(() => this.#flush());
+      this.#waiting.push({ request, recordKey, resolve, reject });
+    });
+  }
+
+  #flush(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { script, batch } of arrange(waiting)) this.#decide(script, batch, true);
+  }
+
+  #decide(script: ScriptName, batch: readonly Waiting[], mayMend: boolean): void {
+    this.#call(script, batch).then(
+      (replies) => {
+        for (let i = 0; i < batch.length; i++) batch[i]!.resolve(replies[i]!);
+      },
+      (error) => this.#failed(script, batch, error, mayMend),
+    );
+  }
+
+  async #call(script: ScriptName, batch: readonly Waiting[]): Promise<StoreReply[]> {
+    if (script === "decide") {
+      const { keys, args } = encodeDecide(batch, this.serverNowMs);
+      return decodeDecide((await this.#calls.run(script, keys, args)) as unknown[], batch);
+    }
+    const { keys, args, groups } = encodeSingles(batch, this.serverNowMs);
+    return decodeSingles((await this.#calls.run(script, keys, args)) as number[], groups, batch.length);
+  }
+
+  /** An error of one request must not be every request's: nothing was written, so the batch can be mended and sent again, once. */
+  #failed(script: ScriptName, batch: readonly Waiting[], error: unknown, mayMend: boolean): void {
+    const calendar = redisSays(error, /CALENDAR (\d+)/);
+    if (calendar && mayMend) {
+      // Our clock was more than a window off; Redis told its own, so the boundaries will be right.
+      this.#clockAheadMs = Number(calendar[1]) - Date.now();
+      this.#decide(script, batch, false);
+      return;
+    }
+    const foreign = redisSays(error, /^WRONGTYPE /);
+    if (foreign && batch.length > 1) {
+      for (const waiting of batch) this.#decide(script, [waiting], mayMend);
+      return;
+    }
+    for (const { reject } of batch) reject(foreign ? foreignKey() : error);
+  }
+}
+
+/** Which requests share which call, in the order of the calls. */
+export function arrange<T extends Addressed>(waiting: readonly T[]): { script: ScriptName; batch: T[] }[] {
+  const calls: { script: ScriptName; batch: T[] }[] = [];
+  const open = new Map<ScriptName, T[]>();
+  for (const addressed of waiting) {
+    const script = scriptFor(addressed.request);
+    let batch = open.get(script);
+    if (batch === undefined || batch.length === MAX_REQUESTS_PER_CALL) {
+      batch = [];
+      open.set(script, batch);
+      calls.push({ script, batch });
+    }
+    batch.push(addressed);
+  }
+  return calls;
+}
+
+/** A single check without an id, to be charged, is decided by its algorithm's own script. */
+function scriptFor({ checks, charge, id }: StoreRequest): ScriptName {
+  const [first] = checks;
+  if (checks.length !== 1 || first === undefined || !charge || id !== undefined || first.cost === 0) return "decide";
+  return `single-${storedAs[first.plan.policy.stored]}`;
+}
+
+function foreignKey(): SluiceError {
+  return new SluiceError(
+    "store-unavailable",
+    `Redis: a key under "${KEY_PREFIX}" holds something that Sluice did not write; delete it, or give Sluice a database of its own`,
+  );
+}

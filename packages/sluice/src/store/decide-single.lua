@@ -1,0 +1,56 @@
+--[[ decide-single: requests of one check each, all of one algorithm; the script for a letter holds that algorithm alone
+  Most requests are of this kind. A script that only makes what it uses costs a third of one that could do anything.
+  KEYS     one counter a group; a group is a number of like requests: same counter, policy and cost
+  ARGV     policies: how many; then their numbers
+           groups: each position of its policy, cost, how many requests, then (where the algorithm keeps ids) their entry ids;
+           nothing at all if every group is one request of cost 1 under the first policy, without ids
+  returns  now_ms, then for each group: how many passed; remaining, reset_after_ms of each that did; and, if some did not,
+           remaining, retry_after_ms, reset_after_ms, reason of those
+  Like requests are decided one after the other; once one is refused, so are the rest, for nothing changes any more. ]]
+local policies, at = {}, 2
+for p = 1, tonumber(ARGV[1]) do
+  local policy = {}
+  for n = 1, arity do policy[n] = tonumber(ARGV[at + n - 1]) end
+  at = at + arity
+  policies[p] = policy
+end
+local plain = at > #ARGV
+
+-- A lone group needs no tables to find its state again.
+local alone = #KEYS == 1
+local states, touched, reply = not alone and {}, not alone and {}, { now }
+for g = 1, #KEYS do
+  local key, policy, cost, count = KEYS[g], policies[1], 1, 1
+  if not plain then
+    policy, cost, count = policies[tonumber(ARGV[at])], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+    at = at + 3
+  end
+  local state = states and states[key]
+  if not state then
+    state = load(key)
+    if states then states[key] = state end
+  end
+  local place, passed = #reply + 1, 0
+  reply[place] = 0
+  for i = 1, count do
+    local allowed, remaining, retry, reset, reason = look(state, policy, cost)
+    local n = #reply
+    if not allowed then
+      reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = remaining, retry, reset, reason
+      break
+    end
+    remaining, reset = charge(state, policy, cost, named and ARGV[at + i - 1])
+    reply[n + 1], reply[n + 2] = remaining, reset
+    passed = i
+  end
+  reply[place] = passed
+  if passed > 0 then
+    if alone then save(key, state) else touched[key] = state end
+  end
+  if named then at = at + count end
+end
+-- Several are written only now: an error before this line leaves nothing half-charged.
+if touched then
+  for key, state in pairs(touched) do save(key, state) end
+end
+return reply
