@@ -1,4 +1,6 @@
 /** Database, Redis or both gone, for a running instance, for one that starts again and for one that starts for the first time. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { RULES_KEY } from "../../packages/server/src/configuration/cache-keys.js";
 import { digestOf } from "../../packages/server/src/configuration/document-text.js";
@@ -80,6 +82,8 @@ describe.skipIf(whyMissing("redis", "postgresql"))("rules through outages", () =
   test("both gone: the last good rules stay, also over a restart; one that never had any says that it is not ready", async () => {
     const old = await start();
     await put(old, 10);
+    // Written beside the answer, not before it: the database is what makes a change last.
+    await eventually("the snapshot is written", () => existsSync(join(old.dataFolder, "rules-snapshot")));
     await Promise.all([postgres.kill(), redis.kill()]);
     await eventually("it says so", () => old.configuration.status().database === "down");
     expect(await enforced(old)).toBe(10);
@@ -101,6 +105,8 @@ describe.skipIf(whyMissing("redis", "postgresql"))("rules through outages", () =
   test("a snapshot of another database is not used", async () => {
     const old = await start();
     await put(old, 10);
+    // Written beside the answer, not before it: the database is what makes a change last.
+    await eventually("the snapshot is written", () => existsSync(join(old.dataFolder, "rules-snapshot")));
     await Promise.all([postgres.kill(), redis.kill()]);
     const moved = await start({ dataFolder: old.dataFolder, database: `${database}_moved` });
     expect(moved.configuration.status().loaded).toBe(false);

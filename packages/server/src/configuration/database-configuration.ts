@@ -4,23 +4,21 @@
  */
 import type { Rule } from "sluice";
 import { type Book, BookInForce, type BookListener, type BookSource } from "./book-in-force.js";
+import { changeRules } from "./change-rules.js";
 import type { Applied, Change, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
 import { ConfigurationError } from "./configuration-error.js";
-import { digestOf, readDocument, writeDocument } from "./document-text.js";
+import { digestOf, readDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
 import { openRepository } from "./repository/open-repository.js";
 import type { RuleRepository, VersionMark } from "./repository/rule-repository.js";
-import { RuleCache } from "./rule-cache.js";
-import { diffRules, isEmpty } from "./rule-diff.js";
 import { Snapshot } from "./snapshot.js";
 import { parseDocument } from "./validate-document.js";
+import { WarmCache } from "./warm-cache.js";
 
 const POLL_MS = 500;
 const CACHE_TTL_MS = 3_600_000;
 /** How long the first start waits for Redis before it goes on without. */
 const REDIS_PATIENCE_MS = 1_000;
-/** Changes without If-Match start over when somebody else was faster; this often. */
-const APPLY_TRIES = 10;
 const STARTER_AUTHOR = "sluice";
 
 type Document = VersionMark & { readonly document: string };
@@ -30,11 +28,10 @@ export class DatabaseConfiguration implements Configuration {
   readonly #options: ConfigurationOptions;
   readonly #inForce: BookInForce;
   readonly #snapshot: Snapshot;
-  readonly #cache: RuleCache | undefined;
+  readonly #cache: WarmCache | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #queuedRefresh: Promise<void> | undefined;
   #poll: NodeJS.Timeout | undefined;
-  #prolongAtMs = 0;
   #databaseError: string | undefined;
   /** Why the newest version is not in force; and which one that is, so that it is not validated at every poll. */
   #rejected: { readonly mark: VersionMark; readonly why: string } | undefined;
@@ -53,14 +50,14 @@ export class DatabaseConfiguration implements Configuration {
     this.repository = openRepository(database);
     this.#snapshot = new Snapshot({ dataFolder: options.dataFolder, origin: withoutPassword(database) });
     if (options.redisUrl === undefined) return;
-    this.#cache = new RuleCache({
+    this.#cache = new WarmCache({
       url: options.redisUrl,
       ttlMs: options.cacheTtlMs ?? CACHE_TTL_MS,
+      log: options.log,
       onAnnounced: (version) => {
         if (version !== this.current.version) void this.refresh();
       },
       onReady: () => {
-        this.#prolongAtMs = 0;
         options.onRedisReady?.();
         void this.refresh();
       },
@@ -101,19 +98,12 @@ export class DatabaseConfiguration implements Configuration {
   async #addStarterRules(): Promise<void> {
     const { starterRules } = this.#options;
     if (starterRules === undefined || (await this.repository.head()) !== undefined) return;
-    const pace = new Pace();
-    const rules = await parseDocument(starterRules, pace);
-    const document = await writeDocument(rules, pace);
-    const diff = await diffRules([], rules, pace);
-    // Of several instances that start together one wins; the others find its version.
-    await this.repository.commit({
-      base: 0,
-      author: STARTER_AUTHOR,
-      message: "starter rules",
-      kind: "starter",
-      document,
-      digest: digestOf(document),
-      diff,
+    // Of several instances that start together one wins; the others find its version, and that nothing differs.
+    await changeRules(
+      { author: STARTER_AUTHOR, message: "starter rules", kind: "starter", ifMatch: 0, edit: () => starterRules },
+      { repository: this.repository, rulesOf: async () => starterRules },
+    ).catch((error) => {
+      if (!(error instanceof ConfigurationError && error.code === "version-mismatch")) throw error;
     });
   }
 
@@ -166,7 +156,7 @@ export class DatabaseConfiguration implements Configuration {
       return;
     }
     if (this.#rejected?.mark.digest === head.digest && this.#rejected.mark.version === head.version) return;
-    const cached = await this.#cached((mark) => mark.version === head.version && mark.digest === head.digest);
+    const cached = await this.#cache?.find((mark) => mark.version === head.version && mark.digest === head.digest);
     // Neither text needs trust: a cache that was tampered with does not have the digest that the database tells.
     if (cached !== undefined && digestOf(cached.document) === head.digest) {
       await this.#adopt(cached, "cache");
@@ -174,16 +164,16 @@ export class DatabaseConfiguration implements Configuration {
     }
     const stored = await this.repository.read(head.version);
     if (stored === undefined || !(await this.#adopt(stored, "database"))) return;
-    await this.#tellCache(stored, { announce: false });
+    await this.#cache?.fill(stored);
   }
 
   /** The database is down: a newer version in the cache is better than ours. */
   async #lookIntoCache(): Promise<void> {
     const isNewer = (mark: VersionMark) => !this.#inForce.source || mark.version > this.current.version;
     const isKnownBad = (mark: VersionMark) => this.#rejected?.mark.digest === mark.digest;
-    const cached = await this.#cached((mark) => isNewer(mark) && !isKnownBad(mark));
+    const cached = await this.#cache?.find((mark) => isNewer(mark) && !isKnownBad(mark));
     if (cached === undefined) {
-      await this.#keepCacheWarm().catch(() => undefined);
+      await this.#keepCacheWarm();
       return;
     }
     if (digestOf(cached.document) !== cached.digest) {
@@ -191,16 +181,6 @@ export class DatabaseConfiguration implements Configuration {
       return;
     }
     await this.#adopt(cached, "cache");
-  }
-
-  async #cached(wanted: (mark: VersionMark) => boolean): Promise<Document | undefined> {
-    if (this.#cache === undefined || !this.#cache.isUp) return undefined;
-    try {
-      const mark = await this.#cache.mark();
-      return mark !== undefined && wanted(mark) ? await this.#cache.read() : undefined;
-    } catch {
-      return undefined;
-    }
   }
 
   /** Validates and swaps. False, with the reason kept for `status`, if the text is no valid document: the book stays. */
@@ -236,92 +216,41 @@ export class DatabaseConfiguration implements Configuration {
   }
 
   async apply(change: Change): Promise<Applied> {
-    for (let attempt = 0; attempt < APPLY_TRIES; attempt++) {
-      const applied = await this.#tryToApply(change);
-      if (applied !== undefined) return applied;
-    }
-    throw new ConfigurationError("too-busy", `the rules changed ${APPLY_TRIES} times while this change was made`);
-  }
-
-  /** Undefined if somebody else committed in between. */
-  async #tryToApply(change: Change): Promise<Applied | undefined> {
-    const pace = new Pace();
-    const head = await this.repository.head();
-    const version = head?.version ?? 0;
-    const old = head === undefined ? [] : await this.#rulesOf(head, pace);
-    if (change.ifMatch !== undefined && change.ifMatch !== version) {
-      throw await this.#mismatch({ seen: change.ifMatch, version, rules: old });
-    }
-    const rules = await parseDocument(change.edit(old, version), pace);
-    const diff = await diffRules(old, rules, pace);
-    if (change.dryRun || isEmpty(diff)) return { version, changed: false, diff };
-    const document = await writeDocument(rules, pace);
-    const digest = digestOf(document);
-    const { author, message = "", kind } = change;
-    const mark = await this.repository.commit({ base: version, author, message, kind, document, digest, diff });
-    if (mark === undefined) return undefined;
+    const { applied, committed } = await changeRules(change, {
+      repository: this.repository,
+      rulesOf: (mark, pace) => this.#rulesOf(mark, pace),
+    });
+    if (committed === undefined) return applied;
     this.#noteDatabase(undefined);
     await this.#inTurn(async () => {
-      if (this.current.version < mark.version) {
-        await this.#swap({ rules, version: mark.version }, { ...mark, document }, "database");
-      } else if (!this.#inForce.holds(mark)) {
+      if (this.current.version < committed.version) {
+        await this.#swap({ rules: committed.rules, version: committed.version }, committed, "database");
+      } else if (!this.#inForce.holds(committed)) {
         // Somebody has gone further already, or the database went back by a restore: it knows.
         await this.#look();
       }
     });
-    await this.#tellCache({ ...mark, document }, { announce: true });
-    return { version: mark.version, changed: true, diff };
+    await this.#cache?.announce(committed);
+    return applied;
   }
 
   async #rulesOf(mark: VersionMark, pace: Pace): Promise<readonly Rule[]> {
     if (this.#inForce.holds(mark)) return this.current.rules;
     const stored = await this.repository.read(mark.version);
-    if (stored === undefined) throw unknownVersion(mark.version);
     try {
-      return await parseDocument(await readDocument(stored.document, pace), pace);
+      return stored === undefined ? [] : await parseDocument(await readDocument(stored.document, pace), pace);
     } catch {
       // Somebody wrote into the database by hand. The change is made to the last good rules: that is how it is mended.
       return this.current.rules;
     }
   }
 
-  async #mismatch(seen: { seen: number; version: number; rules: readonly Rule[] }): Promise<ConfigurationError> {
-    const pace = new Pace();
-    const old = await this.repository.read(seen.seen);
-    const rules = old && (await parseDocument(await readDocument(old.document, pace), pace));
-    const diff = rules && (await diffRules(rules, seen.rules, pace));
-    return new ConfigurationError(
-      "version-mismatch",
-      `If-Match: expected the current version ${seen.version}, got ${seen.seen}`,
-      { details: { currentVersion: seen.version, ...(diff !== undefined && { diff }) } },
-    );
-  }
-
-  async #tellCache(document: Document, { announce }: { announce: boolean }): Promise<void> {
-    if (this.#cache === undefined || !this.#cache.isUp) return;
-    try {
-      const held = await this.#cache.mark();
-      // Newer than the newest of the database: left over from before a restore.
-      await this.#cache.write(document, !announce && held !== undefined && held.version > document.version);
-      if (announce) await this.#cache.announce(document.version);
-    } catch (error) {
-      this.#options.log.warn("the rule cache could not be written", { error: messageOf(error) });
-    }
-  }
-
-  /** While an instance runs, its rules stay in the cache: the time to live is for a fleet that is gone. */
   async #keepCacheWarm(): Promise<void> {
-    const cache = this.#cache;
-    if (cache === undefined || !cache.isUp || this.#inForce.source === undefined) return;
-    const nowMs = performance.now();
-    if (nowMs < this.#prolongAtMs) return;
-    this.#prolongAtMs = nowMs + (this.#options.cacheTtlMs ?? CACHE_TTL_MS) / 4;
-    const mark = await cache.mark();
-    if (mark !== undefined && this.#inForce.holds(mark)) await cache.prolong();
-    else if (this.#databaseError === undefined) {
-      const stored = await this.repository.read(this.current.version);
-      if (stored !== undefined && this.#inForce.holds(stored)) await this.#tellCache(stored, { announce: false });
-    }
+    if (this.#inForce.source === undefined) return;
+    await this.#cache?.keep(
+      (mark) => this.#inForce.holds(mark),
+      async () => (this.#databaseError === undefined ? await this.repository.read(this.current.version) : undefined),
+    );
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -355,10 +284,6 @@ export class DatabaseConfiguration implements Configuration {
     await this.#snapshot.settled();
     await this.repository.close();
   }
-}
-
-export function unknownVersion(version: number): ConfigurationError {
-  return new ConfigurationError("unknown-version", `there is no version ${version}`);
 }
 
 function withoutPassword(database: string): string {

@@ -6,7 +6,7 @@ import { SluiceError } from "sluice";
 const PATIENCE = {
   maxRetriesPerRequest: 0,
   connectTimeout: 1_000,
-  commandTimeout: 1_000,
+  commandTimeout: 500,
   keepAlive: 5_000,
 };
 const retryStrategy = (attempt: number) => Math.min(50 * 2 ** attempt, 500);

@@ -1,0 +1,74 @@
+/**
+ * One change of the rules, up to its commit: the newest rules, edited, validated, compared, stored as the next version.
+ * In: an edit and who makes it. Out: what changed and, if something did, the version that was committed.
+ * Nothing is swapped or announced here.
+ */
+import type { Rule } from "sluice";
+import type { Applied, Change } from "./configuration.js";
+import { ConfigurationError } from "./configuration-error.js";
+import { digestOf, readDocument, writeDocument } from "./document-text.js";
+import { Pace } from "./pace.js";
+import type { RuleRepository, VersionMark } from "./repository/rule-repository.js";
+import { diffRules, isEmpty } from "./rule-diff.js";
+import { parseDocument } from "./validate-document.js";
+
+/** Changes without If-Match start over when somebody else was faster; this often. */
+const TRIES = 10;
+
+export interface Committed extends VersionMark {
+  readonly document: string;
+  readonly rules: readonly Rule[];
+}
+
+interface Surroundings {
+  readonly repository: RuleRepository;
+  /** The rules of the newest version; who asks may have them at hand. */
+  readonly rulesOf: (mark: VersionMark, pace: Pace) => Promise<readonly Rule[]>;
+}
+
+interface Outcome {
+  readonly applied: Applied;
+  readonly committed?: Committed;
+}
+
+export async function changeRules(change: Change, surroundings: Surroundings): Promise<Outcome> {
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    const outcome = await tryToChange(change, surroundings);
+    if (outcome !== undefined) return outcome;
+  }
+  throw new ConfigurationError("too-busy", `the rules changed ${TRIES} times while this change was made`);
+}
+
+/** Undefined if somebody else committed in between. */
+async function tryToChange(change: Change, { repository, rulesOf }: Surroundings): Promise<Outcome | undefined> {
+  const pace = new Pace();
+  const head = await repository.head();
+  const version = head?.version ?? 0;
+  const old = head === undefined ? [] : await rulesOf(head, pace);
+  if (change.ifMatch !== undefined && change.ifMatch !== version) {
+    throw await mismatch({ seen: change.ifMatch, version, rules: old }, repository);
+  }
+  const rules = await parseDocument(change.edit(old, version), pace);
+  const diff = await diffRules(old, rules, pace);
+  if (change.dryRun || isEmpty(diff)) return { applied: { version, changed: false, diff } };
+  const document = await writeDocument(rules, pace);
+  const digest = digestOf(document);
+  const { author, message = "", kind } = change;
+  const mark = await repository.commit({ base: version, author, message, kind, document, digest, diff });
+  if (mark === undefined) return undefined;
+  return { applied: { version: mark.version, changed: true, diff }, committed: { ...mark, document, rules } };
+}
+
+/** Tells the editor who came second what the first has changed. */
+async function mismatch(
+  { seen, version, rules }: { seen: number; version: number; rules: readonly Rule[] },
+  repository: RuleRepository,
+): Promise<ConfigurationError> {
+  const pace = new Pace();
+  const stored = await repository.read(seen);
+  const old = stored && (await parseDocument(await readDocument(stored.document, pace), pace));
+  const diff = old && (await diffRules(old, rules, pace));
+  const details = { currentVersion: version, ...(diff !== undefined && { diff }) };
+  const message = `If-Match: expected the current version ${version}, got ${seen}`;
+  return new ConfigurationError("version-mismatch", message, { details });
+}

@@ -1,0 +1,112 @@
+/**
+ * Holds the direction of the service's imports, from the sources themselves, as `architecture.test.ts` does for the library.
+ * The administration path never sits on the check path: enforcement sees neither administration nor the database.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join, posix, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { readImports } from "./read-imports.js";
+
+interface Room {
+  readonly name: string;
+  /** Paths within packages/server/src. */
+  readonly files: RegExp;
+  /** Rooms that may be imported, beside its own. */
+  readonly sees: readonly string[];
+  /** Rooms of which only types may be imported. */
+  readonly seesTypesOf?: readonly string[];
+}
+
+/** From the ground up. */
+const rooms: readonly Room[] = [
+  { name: "ground", files: /^(log|settings|accepted-settings|starter-rules|drain)\.ts$/, sees: [] },
+  { name: "configuration errors", files: /^configuration\/configuration-error\.ts$/, sees: [] },
+  {
+    name: "repository",
+    files: /^configuration\/repository\//,
+    sees: ["configuration errors"],
+    seesTypesOf: ["configuration"],
+  },
+  {
+    name: "configuration",
+    files: /^configuration\//,
+    sees: ["configuration errors", "repository"],
+    seesTypesOf: ["ground"],
+  },
+  { name: "monitoring", files: /^monitoring\//, sees: ["ground"], seesTypesOf: ["configuration"] },
+  { name: "analysis", files: /^analysis\//, sees: ["ground"], seesTypesOf: ["configuration", "monitoring"] },
+  {
+    name: "enforcement",
+    files: /^enforcement\//,
+    sees: ["ground"],
+    seesTypesOf: ["configuration", "monitoring"],
+  },
+  {
+    name: "administration",
+    files: /^administration\//,
+    sees: ["ground", "configuration", "configuration errors"],
+    seesTypesOf: ["repository", "monitoring"],
+  },
+  {
+    name: "service",
+    files: /^[a-z-]+\.ts$/,
+    sees: ["ground", "configuration", "monitoring", "analysis", "enforcement", "administration"],
+  },
+  { name: "cli", files: /^cli\//, sees: ["ground", "configuration", "analysis", "service"] },
+];
+
+/** What keeps data, and the only files that may touch it. */
+const keepers: Readonly<Record<string, RegExp>> = {
+  libsql: /^configuration\/repository\/sqlite-driver\.ts$/,
+  pg: /^configuration\/repository\/postgres-driver\.ts$/,
+  ioredis: /^configuration\/redis-target\.ts$/,
+};
+
+const source = fileURLToPath(new URL("../packages/server/src", import.meta.url));
+const files = readdirSync(source, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && !entry.name.endsWith(".test.ts"))
+  .map((entry) => relative(source, join(entry.parentPath, entry.name)).replaceAll("\\", "/"));
+const textOf = (file: string) => readFileSync(join(source, file), "utf8");
+const roomOf = (file: string) => rooms.find((room) => room.files.test(file));
+
+function expectNone(mistakes: readonly string[]): void {
+  expect(mistakes, `\n${mistakes.join("\n")}\n`).toEqual([]);
+}
+
+test("every source file of the service stands in a room of the table", () => {
+  expect(files.length).toBeGreaterThan(0);
+  expectNone(files.filter((file) => roomOf(file) === undefined));
+});
+
+test("no file of the service imports from a room above its own", () => {
+  const mistakes = files.flatMap((file) => {
+    const room = roomOf(file)!;
+    return readImports(textOf(file)).flatMap(({ from, typesOnly }) => {
+      if (!from.startsWith(".")) return [];
+      const target = posix.join(posix.dirname(file), from).replace(/\.js$/, ".ts");
+      const other = roomOf(target);
+      if (other === room || other === undefined || room.sees.includes(other.name)) return [];
+      if (typesOnly && room.seesTypesOf?.includes(other.name)) return [];
+      return [`${file} (${room.name}) imports ${target} (${other.name})`];
+    });
+  });
+  expectNone(mistakes);
+});
+
+test("only the repository's drivers touch a database, and only the rule cache a Redis client", () => {
+  const mistakes = files.flatMap((file) =>
+    readImports(textOf(file))
+      .map(({ from }) => from.match(/^(@[^/]+\/)?[^/]+/)![0])
+      .filter((name) => name in keepers && !keepers[name]!.test(file))
+      .map((name) => `${file} imports ${name}`),
+  );
+  expectNone(mistakes);
+});
+
+test("SQL is written only in the repository, and Redis keys only in cache-keys.ts", () => {
+  const sql = /\b(SELECT [\w(*]|INSERT INTO|DELETE FROM|CREATE TABLE|UPDATE \w+ SET)/;
+  const withSql = files.filter((file) => roomOf(file)!.name !== "repository" && sql.test(textOf(file)));
+  const withKeys = files.filter((file) => !file.endsWith("cache-keys.ts") && /["'`]sluice:\d/.test(textOf(file)));
+  expectNone([...withSql, ...withKeys]);
+});
