@@ -66,11 +66,12 @@ test("a check still answers after SCRIPT FLUSH, with one resend", async () => {
   expect(await redis.cli("INFO", "commandstats")).toMatch(/cmdstat_evalsha:calls=1,/);
 });
 
-test("after FLUSHALL counting starts anew", async () => {
+test("after FLUSHALL counting starts anew, at the latest when a remembered refusal is asked for again", async () => {
   for (let i = 0; i < 3; i++) await limiter.check(user);
   expect((await limiter.check(user)).allowed).toBe(false);
   await redis.cli("FLUSHALL");
-  expect(await limiter.check(user)).toMatchObject({ allowed: true, remaining: 2 });
+  expect(await limiter.check({ user: "bob" })).toMatchObject({ allowed: true, remaining: 2 });
+  await expect.poll(async () => (await limiter.check(user)).remaining, { timeout: 3_000 }).toBe(2);
 });
 
 test("after a restart a check answers again by itself", async () => {
@@ -169,4 +170,32 @@ test("every key expires by itself, in milliseconds, no later than its state can 
     expect(left, key).toBeGreaterThan(0);
     expect(left, key).toBeLessThanOrEqual(key.includes(":sliding:") ? 181_000 : 90_500);
   }
+});
+
+test("an attacker's traffic costs Redis nothing until the refusal ends", async () => {
+  await limiter.check(user, { cost: 3 });
+  expect((await limiter.check(user)).allowed).toBe(false);
+  await redis.cli("CONFIG", "RESETSTAT");
+  let refused = 0;
+  for (let i = 0; i < 5_000; i++) if (!(await limiter.check(user)).allowed) refused++;
+  expect(refused).toBe(5_000);
+  const calls = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.cli("INFO", "commandstats"))?.[1] ?? 0);
+  console.log(`remembered refusals: 5000 refused, ${calls} calls to Redis`);
+  // One a second at most, and the loop may be slow.
+  expect(calls).toBeLessThan(30);
+  await limiter.reset("r", user);
+  expect(await limiter.check(user)).toMatchObject({ allowed: true, remaining: 2 });
+});
+
+test("a remembered refusal ends when its window does", async () => {
+  limiter.setRules([
+    { id: "brief", key: ["user"], algorithm: "rolling-window", limit: 1, window: "300ms", onStoreFailure: "deny" },
+  ]);
+  expect((await limiter.check(user)).allowed).toBe(true);
+  const { retryAfterMs } = await limiter.check(user);
+  const startMs = performance.now();
+  while (!(await limiter.check(user)).allowed) await new Promise((resolve) => setTimeout(resolve, 1));
+  const waitedMs = performance.now() - startMs;
+  expect(waitedMs).toBeGreaterThan(retryAfterMs - 20);
+  console.log(`remembered refusals: told ${retryAfterMs} ms, passed after ${waitedMs.toFixed(0)} ms`);
 });

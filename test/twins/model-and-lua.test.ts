@@ -34,7 +34,7 @@ beforeAll(async () => {
     if (Array.isArray(reply)) lastNowMs = Number(reply[0]);
     return reply;
   };
-  store = new RedisStore(connection, { deadlineMs: 5_000 });
+  store = new RedisStore(connection, { deadlineMs: 5_000, rememberRefusals: false });
   expect(await store.ready()).toBe(true);
 });
 
@@ -85,7 +85,7 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
       const id = kind === "repeat" || i % 7 === 0 ? `${runs}-${kind === "repeat" ? i - (i % 7) : i}` : undefined;
       const checks = book.checks(attributes, cost);
       const request = { checks, charge: kind !== "peek", entryId: `e${i}`, id, rulesVersion: 1 };
-      pending.push({ request, reply: store.decide(request) });
+      pending.push({ request, reply: Promise.resolve(store.decide(request)) });
       if (pending.length >= 100) await settle();
       continue;
     }

@@ -9,7 +9,8 @@ import { KEY_PREFIX, requestIdKey, storedAs } from "../keys.js";
 import { DecideQueue } from "./decide-queue.js";
 import { RedisCalls } from "./redis-calls.js";
 import { type Argument, type RedisClient, type RedisConnection, redisConnection } from "./redis-connection.js";
-import type { LeaseRequest, RefundRequest, Store, StoreReply, StoreRequest } from "./store.js";
+import { RefusalMemory } from "./refusal-memory.js";
+import type { LeaseRequest, MaybePromise, RefundRequest, Store, StoreReply, StoreRequest } from "./store.js";
 import { decodeRecord, policyArguments } from "./wire.js";
 
 export interface RedisStoreOptions {
@@ -19,6 +20,8 @@ export interface RedisStoreOptions {
   breakerFailures?: number;
   /** How often a store that does not answer is tried again. Default 500. */
   breakerIntervalMs?: number;
+  /** Whether a refusal with a known end is answered here until then, for a second at most. Default true. */
+  rememberRefusals?: boolean;
 }
 
 /** On a single Redis all keys are within one script's reach, whatever their tags. */
@@ -27,15 +30,26 @@ const SHARED_TAG = "*";
 export class RedisStore implements Store {
   readonly #calls: RedisCalls;
   readonly #queue: DecideQueue;
+  readonly #refusals: RefusalMemory | undefined;
 
   constructor(connection: RedisConnection, options: RedisStoreOptions = {}) {
-    const { deadlineMs = 50, breakerFailures = 3, breakerIntervalMs = 500 } = options;
+    const { deadlineMs = 50, breakerFailures = 3, breakerIntervalMs = 500, rememberRefusals = true } = options;
+    this.#refusals = rememberRefusals ? new RefusalMemory() : undefined;
     this.#calls = new RedisCalls(connection, { deadlineMs, breakerFailures, breakerIntervalMs });
     this.#queue = new DecideQueue(this.#calls);
   }
 
-  decide(request: StoreRequest): Promise<StoreReply> {
-    return this.#queue.add(request, request.id === undefined ? undefined : requestIdKey(request.id, SHARED_TAG));
+  decide(request: StoreRequest): MaybePromise<StoreReply> {
+    const refusals = this.#refusals;
+    const recordKey = request.id === undefined ? undefined : requestIdKey(request.id, SHARED_TAG);
+    if (refusals === undefined) return this.#queue.add(request, recordKey);
+    const sinceMs = performance.now();
+    const refused = refusals.recall(request, sinceMs);
+    if (refused !== undefined) return refused;
+    return this.#queue.add(request, recordKey).then((reply) => {
+      refusals.remember(request, reply, sinceMs);
+      return reply;
+    });
   }
 
   async recall(id: string): Promise<StoreReply | undefined> {
@@ -53,6 +67,7 @@ export class RedisStore implements Store {
       args.push(records.length + i + 1, ...policy, cost, chargedAtMs, entryId);
     }
     const [, given] = (await this.#calls.run("refund", keys, args)) as number[];
+    this.#refusals?.forget(checks.map(({ key }) => key));
     return given === 1;
   }
 
@@ -80,6 +95,7 @@ export class RedisStore implements Store {
   }
 
   async reset(keys: readonly string[]): Promise<void> {
+    this.#refusals?.forget(keys);
     await this.#calls.call(
       "DEL",
       keys.map((key) => KEY_PREFIX + key),

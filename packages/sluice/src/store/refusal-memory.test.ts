@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { verdict } from "../algorithms/model.js";
+import type { Rule } from "../rules/rule.js";
+import { compileRuleBook } from "../rules/rule-book.js";
+import { RefusalMemory } from "./refusal-memory.js";
+import type { StoreReply, StoreRequest } from "./store.js";
+
+const rule: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 2, window: "1h" };
+const book = compileRuleBook([rule], 1);
+const requestOf = (more: Partial<StoreRequest> = {}, user = "ann", cost = 1): StoreRequest => ({
+  checks: book.checks({ user }, cost),
+  charge: true,
+  entryId: "",
+  id: undefined,
+  rulesVersion: 1,
+  ...more,
+});
+const refused = (waitMs: number): StoreReply => ({
+  nowMs: 1_000_000,
+  verdicts: [verdict(false, 0, waitMs, waitMs, "limit")],
+  guarantee: "atomic",
+});
+
+test("a refusal is repeated until its end, with the wait that is left, and not a moment longer", () => {
+  const memory = new RefusalMemory();
+  memory.remember(requestOf(), refused(700), 5_000);
+  expect(memory.recall(requestOf(), 5_250.9)).toMatchObject({
+    nowMs: 1_000_250,
+    verdicts: [{ allowed: false, retryAfterMs: 450 }],
+  });
+  expect(memory.recall(requestOf(), 5_699.9)).toMatchObject({ verdicts: [{ retryAfterMs: 1 }] });
+  expect(memory.recall(requestOf(), 5_700)).toBeUndefined();
+});
+
+test("Redis is asked again after a second, so that what other instances give back is seen", () => {
+  const memory = new RefusalMemory();
+  memory.remember(requestOf(), refused(3_600_000), 5_000);
+  expect(memory.recall(requestOf(), 5_999)).toBeDefined();
+  expect(memory.recall(requestOf(), 6_000)).toBeUndefined();
+});
+
+test("only the same request is refused from memory: another key, cost or rule is not, nor a look, nor one with an id", () => {
+  const memory = new RefusalMemory();
+  memory.remember(requestOf(), refused(700), 0);
+  const edited = compileRuleBook([{ ...rule, limit: 9 }], 2).checks({ user: "ann" }, 1);
+  for (const request of [
+    requestOf({}, "bob"),
+    requestOf({}, "ann", 2),
+    requestOf({ charge: false }),
+    requestOf({ id: "x" }),
+    requestOf({ checks: edited }),
+  ]) {
+    expect(memory.recall(request, 1)).toBeUndefined();
+  }
+  expect(memory.recall(requestOf(), 1)).toBeDefined();
+});
+
+test("a pass, a full concurrency rule and a rule with a candidate are not remembered", () => {
+  const memory = new RefusalMemory();
+  memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(true, 1, 0, 5, undefined)] }, 0);
+  memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(false, 0, 700, 700, "concurrency")] }, 0);
+  const both = compileRuleBook([{ ...rule, candidate: { limit: 5 } }], 1).checks({ user: "ann" }, 1);
+  const verdicts = [verdict(false, 0, 700, 700, "limit"), verdict(true, 3, 0, 700, undefined)];
+  memory.remember(requestOf({ checks: both }), { ...refused(700), verdicts }, 0);
+  expect(memory.recall(requestOf(), 1)).toBeUndefined();
+  expect(memory.recall(requestOf({ checks: both }), 1)).toBeUndefined();
+});
+
+test("what is given back or reset is forgotten", () => {
+  const memory = new RefusalMemory();
+  memory.remember(requestOf(), refused(700), 0);
+  memory.forget([requestOf().checks[0]!.key]);
+  expect(memory.recall(requestOf(), 1)).toBeUndefined();
+});

@@ -1,0 +1,91 @@
+/**
+ * Remembers refusals whose end is known, so that an attacker's traffic costs Redis nothing: until then the same request is
+ * refused here. Exact where it matters: admissions elsewhere can only put the end off. What could bring it forward is either
+ * noticed (this instance's refunds and resets forget; a changed rule has another plan) or bounded (what another instance
+ * refunds or resets is seen within a second, for no refusal is remembered longer).
+ *
+ * In: requests and their replies. Out: a reply, or nothing. Not remembered: requests with an id (their record lives in Redis),
+ * looks, concurrency (a place may be released at any time), rules with a candidate (it counts the refused traffic too).
+ */
+import { type Verdict, verdict } from "../algorithms/model.js";
+import type { Check } from "../check.js";
+import { ExpiringMap } from "./expiring-map.js";
+import type { StoreReply, StoreRequest } from "./store.js";
+
+interface Refusal {
+  readonly endsAtMs: number;
+  readonly sinceMs: number;
+  readonly checks: readonly Check[];
+  readonly reply: StoreReply;
+}
+
+const MOST_REFUSALS = 10_000;
+const LONGEST_MEMORY_MS = 1_000;
+
+export class RefusalMemory {
+  /** By the key of the refusing check with the longest wait. */
+  readonly #refusals = new ExpiringMap<Refusal>(MOST_REFUSALS);
+
+  /** The reply to a request that is known to be refused still. `nowMs` is ours and monotonic, here and below. */
+  recall(request: StoreRequest, nowMs: number): StoreReply | undefined {
+    if (this.#refusals.size === 0 || !mayBeRemembered(request)) return undefined;
+    for (let i = 0; i < request.checks.length; i++) {
+      const refusal = this.#refusals.get(request.checks[i]!.key);
+      if (refusal === undefined || refusal.endsAtMs <= nowMs || !sameChecks(refusal.checks, request.checks)) continue;
+      return later(refusal.reply, nowMs - refusal.sinceMs);
+    }
+    return undefined;
+  }
+
+  /** `sinceMs`: when the request was made, before Redis saw it; so the end is never put too late. */
+  remember(request: StoreRequest, reply: StoreReply, sinceMs: number): void {
+    if (!mayBeRemembered(request)) return;
+    let waitMs = 0;
+    let refuser = -1;
+    for (let i = 0; i < request.checks.length; i++) {
+      const { plan } = request.checks[i]!;
+      const found = reply.verdicts[i]!;
+      if (plan.mode === "candidate" || found.reason === "concurrency") return;
+      if (plan.mode === "enforce" && !found.allowed && found.retryAfterMs > waitMs) {
+        waitMs = found.retryAfterMs;
+        refuser = i;
+      }
+    }
+    if (refuser < 0) return;
+    const endsAtMs = sinceMs + Math.min(waitMs, LONGEST_MEMORY_MS);
+    this.#refusals.set(request.checks[refuser]!.key, { endsAtMs, sinceMs, checks: request.checks, reply }, sinceMs);
+  }
+
+  forget(keys: readonly string[]): void {
+    for (const key of keys) this.#refusals.delete(key);
+  }
+}
+
+function mayBeRemembered({ charge, id }: StoreRequest): boolean {
+  return charge && id === undefined;
+}
+
+/** The same rules, as they stand, for the same keys at the same costs: another cost would have another wait. */
+function sameChecks(a: readonly Check[], b: readonly Check[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) {
+    if (a[i]!.key !== b[i]!.key || a[i]!.plan !== b[i]!.plan || a[i]!.cost !== b[i]!.cost) return false;
+  }
+  return true;
+}
+
+/** The same reply some time later. The rules that did not refuse tell what they told then. */
+function later(reply: StoreReply, elapsedMs: number): StoreReply {
+  const whole = Math.floor(elapsedMs);
+  const verdicts = reply.verdicts.map(
+    (found): Verdict =>
+      verdict(
+        found.allowed,
+        found.remaining,
+        found.allowed ? 0 : Math.max(1, found.retryAfterMs - whole),
+        Math.max(0, found.resetAfterMs - whole),
+        found.reason,
+      ),
+  );
+  return { nowMs: reply.nowMs + whole, verdicts, guarantee: reply.guarantee };
+}
