@@ -4,15 +4,16 @@
  */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { Mistake, Rule } from "sluice";
+import type { Mistake } from "sluice";
 import { type Book, BookInForce, type BookListener } from "./book-in-force.js";
 import type { Applied, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
 import { ConfigurationError } from "./configuration-error.js";
-import { digestOf, readDocument, writeDocument } from "./document-text.js";
+import { digestOf, readDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
-import { type PlacedMistake, readRuleFile } from "./rule-file.js";
+import { readApart } from "./read-apart.js";
+import type { PlacedMistake } from "./rule-file.js";
 import { Snapshot, type SnapshotDocument } from "./snapshot.js";
-import { invalidRules, parseDocument, validateDocument } from "./validate-document.js";
+import { invalidRules, parseDocument } from "./validate-document.js";
 import { watchFile } from "./watch-file.js";
 
 const POLL_MS = 1_000;
@@ -80,9 +81,11 @@ export class FileConfiguration implements Configuration {
 
   /** Versions count the good edits that this data folder has seen; `saved` is where the count goes on. */
   async #load(saved?: SnapshotDocument): Promise<void> {
+    const read = await readApart(await readFile(this.#file, "utf8"));
+    if ("mistakes" in read) throw this.#mistaken(read.mistakes);
+    const { document } = read;
     const pace = new Pace();
-    const rules = await this.#read(pace);
-    const document = await writeDocument(rules, pace);
+    const rules = await parseDocument(await readDocument(document, pace), pace);
     const digest = digestOf(document);
     const before = saved ?? { version: this.current.version, digest: "" };
     const version = before.digest === digest ? before.version : before.version + 1;
@@ -97,14 +100,6 @@ export class FileConfiguration implements Configuration {
     await this.#snapshot
       .save({ version, digest, createdAtMs: Date.now(), document })
       .catch((error) => log.warn("the local snapshot could not be written", { error: String(error) }));
-  }
-
-  async #read(pace: Pace): Promise<Rule[]> {
-    const read = readRuleFile(await readFile(this.#file, "utf8"));
-    if ("mistakes" in read) throw this.#mistaken(read.mistakes);
-    const outcome = await validateDocument(read.document, pace);
-    if ("mistakes" in outcome) throw this.#mistaken(read.place(outcome.mistakes));
-    return outcome.rules;
   }
 
   #mistaken(mistakes: readonly PlacedMistake[]) {
