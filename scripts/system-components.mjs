@@ -39,6 +39,18 @@ export const components = {
         .map((folder) => join(folder, "faketime", "libfaketime.so.1"))
         .find(existsSync),
   },
+  nginx: {
+    name: "nginx",
+    debianPackage: "nginx",
+    purpose: "forward-auth behind a real nginx",
+    find: () => onPath("nginx") ?? ["/usr/sbin/nginx"].find(existsSync),
+  },
+  caddy: {
+    name: "caddy",
+    debianPackage: "caddy",
+    purpose: "forward-auth behind a real Caddy",
+    find: () => onPath("caddy"),
+  },
 };
 
 /** @typedef {keyof typeof components} ComponentId */

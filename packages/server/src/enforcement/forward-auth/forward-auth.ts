@@ -19,14 +19,14 @@ export interface ForwardAuthOptions {
   readonly headers: HeadersOption;
 }
 
-const query = Type.Object(
-  {
-    deny: Type.Optional(
-      Type.String({ pattern: "^[45][0-9][0-9]$", description: "Status of a refusal, instead of 429." }),
-    ),
-  },
-  { additionalProperties: false },
-);
+/** Other parameters are the client's own: Caddy hands the query of its request on to the question. */
+const query = Type.Object({
+  deny: Type.Optional(Type.Unknown({ description: "Status of a refusal, 4xx or 5xx, instead of 429." })),
+});
+
+function refusalStatus(deny: unknown, status: number): number {
+  return typeof deny === "string" && /^[45]\d\d$/.test(deny) ? Number(deny) : status;
+}
 
 export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOptions): void {
   const { limiter, metrics, attributesOf, headers } = options;
@@ -46,7 +46,7 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
         if (decision.lease !== undefined) await decision.lease.release();
         reply.headers(answer.headers);
         if (answer.body === undefined) return reply.code(200).send();
-        const status = request.query.deny === undefined ? answer.status : Number(request.query.deny);
+        const status = refusalStatus(request.query.deny, answer.status);
         return reply
           .code(status)
           .serializer(JSON.stringify)
