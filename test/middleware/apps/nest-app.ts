@@ -1,9 +1,9 @@
 /** Decorators are applied by hand: tests are compiled without the compiler options that Nest's decorators need. */
 import "reflect-metadata";
 import { Readable } from "node:stream";
-import { Controller, Get, Module, Options, Req, Res, type Type, UseGuards } from "@nestjs/common";
+import { Controller, Get, Module, Options, Req, StreamableFile, type Type, UseGuards } from "@nestjs/common";
 import { APP_GUARD, NestFactory } from "@nestjs/core";
-import type { Response } from "express";
+import { FastifyAdapter } from "@nestjs/platform-fastify";
 import { type NestRequest, RateLimitGuard, RateLimitModule } from "sluice/nest";
 import { adapted, type CommonOptions, type Framework, type ServedApp, Stage } from "./served-app.js";
 
@@ -28,13 +28,11 @@ function controllers(stage: Stage): Type[] {
     preflight(): string {
       return "ok";
     }
-    stream(res: Response): void {
-      Readable.from(stage.parts()).pipe(res);
+    stream(): StreamableFile {
+      return new StreamableFile(Readable.from(stage.parts(), { objectMode: false }));
     }
-    break(res: Response): void {
-      const parts = Readable.from(stage.brokenParts());
-      parts.on("error", () => res.destroy());
-      parts.pipe(res);
+    break(): StreamableFile {
+      return new StreamableFile(Readable.from(stage.brokenParts(), { objectMode: false }));
     }
     fail(): void {
       throw new Error("the handler failed");
@@ -44,9 +42,7 @@ function controllers(stage: Stage): Type[] {
   Req()(Pages.prototype, "root", 0);
   decorate(Pages, "preflight", Options("/"));
   decorate(Pages, "stream", Get("/stream"));
-  Res()(Pages.prototype, "stream", 0);
   decorate(Pages, "break", Get("/break"));
-  Res()(Pages.prototype, "break", 0);
   decorate(Pages, "fail", Get("/fail"));
   Controller()(Pages);
 
@@ -66,6 +62,7 @@ export async function serveControllers(app: {
   options: object;
   controllers: Type[];
   stage?: Stage;
+  onFastify?: boolean;
 }): Promise<ServedApp> {
   class App {}
   Module({
@@ -73,22 +70,27 @@ export async function serveControllers(app: {
     controllers: app.controllers,
     providers: [{ provide: APP_GUARD, useExisting: RateLimitGuard }],
   })(App);
-  const nest = await NestFactory.create(App, { logger: false, forceCloseConnections: true });
+  const options = { logger: false, forceCloseConnections: true } as const;
+  const platform = app.onFastify ? new FastifyAdapter({ forceCloseConnections: true }) : undefined;
+  const nest = await (platform ? NestFactory.create(App, platform, options) : NestFactory.create(App, options));
   await nest.listen(0, "127.0.0.1");
   return { url: await nest.getUrl(), stage: app.stage ?? new Stage(), [Symbol.asyncDispose]: () => nest.close() };
 }
 
-function serve(options: CommonOptions): Promise<ServedApp> {
+function serve(options: CommonOptions, onFastify: boolean): Promise<ServedApp> {
   const stage = new Stage();
   const limits = {
     ...adapted<NestRequest>(options, (request) => (name) => request.headers[name]?.toString()),
     ...(options.ownRefusal && {
-      onRefused: (context: { switchToHttp(): { getResponse(): Response } }) => {
+      onRefused: (context: { switchToHttp(): { getResponse(): { send(body: string): void } } }) => {
         context.switchToHttp().getResponse().send("refused by hand");
       },
     }),
   };
-  return serveControllers({ options: limits, controllers: controllers(stage), stage });
+  return serveControllers({ options: limits, controllers: controllers(stage), stage, onFastify });
 }
 
-export const framework: Framework = { name: "Nest", legacyReset: "delta", serve };
+export const frameworks: readonly Framework[] = [
+  { name: "Nest on Express", legacyReset: "delta", serve: (options) => serve(options, false) },
+  { name: "Nest on Fastify", legacyReset: "delta", serve: (options) => serve(options, true) },
+];
