@@ -3,6 +3,7 @@
  * Only WebSockets: passing `Upgrade: h2c` on would open a tunnel to the upstream in which no request is ever checked.
  */
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { endToEnd } from "./message-headers.js";
 import type { Upstream } from "./upstream.js";
@@ -57,6 +58,8 @@ function join(client: Duplex, upstream: Duplex): void {
     from.pipe(to);
     // An error is followed by "close", which ends the other side.
     from.on("error", () => undefined);
+    // A WebSocket has no half-closed state: when one side has ended, what is on its way is sent and both are closed.
+    from.once("end", () => void (to as Socket).destroySoon());
     from.once("close", () => to.destroy());
   }
 }

@@ -17,7 +17,7 @@ import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { AttributesOf } from "../attributes/request-attributes.js";
 import { boundedServer, type Tls } from "../http/bounded-server.js";
-import { problemBody, problemOf } from "../http/problem.js";
+import { type Problem, problemBody, problemOf } from "../http/problem.js";
 import { holdLease } from "./held-lease.js";
 import { hasNoBody, passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
@@ -41,15 +41,18 @@ const proxyBounds = { requestTimeout: 300_000, headersTimeout: 10_000, idleTimeo
 
 export function createProxy(options: ProxyOptions): Server {
   const upstream = createUpstream({ url: options.upstream, trusts: options.trusts });
+  const ended = new WeakSet<Socket>();
 
   async function serve(client: IncomingMessage, response: ServerResponse): Promise<void> {
-    const coding = client.headers["transfer-encoding"];
-    if (coding !== undefined && coding.toLowerCase() !== "chunked") {
-      sendProblem(response, { status: 501, code: "unsupported-coding", detail: "transfer-encoding: expected chunked" });
+    // What was sent behind a request that ended its connection is not looked at: its sender and we may disagree where it begins.
+    if (ended.has(client.socket)) return;
+    const ambiguity = findAmbiguity(client);
+    if (ambiguity !== undefined) {
+      ended.add(client.socket);
+      sendProblem(response, ambiguity);
       return;
     }
-    const decided = await decide(options, client);
-    const { decision, answer } = decided;
+    const { decision, answer } = await decide(options, client);
     const release = holdLease(decision);
     response.once("close", release);
     // The client may have gone while we asked; "close" was then emitted before anyone listened.
@@ -63,13 +66,15 @@ export function createProxy(options: ProxyOptions): Server {
   const server = boundedServer(options.tls, (client, response) => {
     serve(client, response).catch((error) => fail(options.log, response, error));
   });
+  // Ours to judge, in `findAmbiguity`: Node's own refusal would still hand us the next request of the connection.
+  (server as Server & { requireHostHeader: boolean }).requireHostHeader = false;
   server.requestTimeout = proxyBounds.requestTimeout;
   server.setTimeout(proxyBounds.idleTimeoutMs);
 
   server.on("upgrade", (client: IncomingMessage, socket: Socket, head: Buffer) => {
     // Without a listener, an error on a connection that Node has handed over would end the process.
     socket.on("error", () => undefined);
-    if (isWebSocket(client)) void upgrade(client, socket, head);
+    if (isWebSocket(client) && findAmbiguity(client) === undefined) void upgrade(client, socket, head);
     else serveWithoutUpgrade(client, socket);
   });
 
@@ -105,6 +110,19 @@ export function createProxy(options: ProxyOptions): Server {
 
   server.on("close", () => upstream.close());
   return server;
+}
+
+/** Requests of which two servers could make different things (RFC 9112, sections 3.2 and 6.1). Node's parser has refused the worst. */
+function findAmbiguity({ headers, rawHeaders, httpVersion }: IncomingMessage): Problem | undefined {
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined && coding.toLowerCase() !== "chunked") {
+    return { status: 501, code: "unsupported-coding", detail: "transfer-encoding: expected chunked" };
+  }
+  const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "host").length;
+  if (hosts > 1 || (hosts === 0 && httpVersion !== "1.0")) {
+    return { status: 400, code: "invalid-request", detail: `host: expected one, got ${hosts}` };
+  }
+  return undefined;
 }
 
 async function decide(
@@ -151,7 +169,7 @@ function fail(log: Log, response: ServerResponse, error: unknown): void {
   sendProblem(response, problem ?? { status: 500, code: "internal", detail: "Sluice failed; its log says why." });
 }
 
-function sendProblem(response: ServerResponse, problem: Parameters<typeof problemBody>[0]): void {
+function sendProblem(response: ServerResponse, problem: Problem): void {
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;

@@ -1,0 +1,196 @@
+/** Which part of a request becomes which attribute, asked through forward-auth and seen in the counters. */
+import { createHash, generateKeyPairSync } from "node:crypto";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { exportJWK, SignJWT } from "jose";
+import type { Rule } from "sluice";
+import { afterEach, describe, expect, test } from "vitest";
+import { requestAttributes } from "../../packages/server/src/enforcement/attributes/request-attributes.js";
+import { type RunningService, startTestService } from "./running-service.js";
+
+let service: RunningService | undefined;
+afterEach(async () => {
+  await service?.close();
+  service = undefined;
+});
+
+/** One rule per attribute: what is left tells how often a value was seen. */
+const countBy = (attribute: string): Rule => ({
+  id: `by-${attribute}`,
+  key: [attribute],
+  algorithm: "fixed-window",
+  limit: 100,
+  window: "1d",
+});
+
+async function start(
+  mapping: string,
+  attributes: readonly string[],
+  files: Record<string, string> = {},
+): Promise<void> {
+  service = await startTestService({
+    rules: attributes.map(countBy),
+    files: { "attributes.yaml": mapping, ...files },
+    settings: { attributes: "attributes.yaml" },
+  });
+}
+
+async function ask(headers: Record<string, string>): Promise<void> {
+  const answer = await fetch(`${service!.http}/v1/forward-auth`, { headers });
+  expect(answer.status).toBe(200);
+}
+
+async function countOf(attribute: string, value: string): Promise<number> {
+  const answer = await fetch(`${service!.http}/v1/peek`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ attributes: { [attribute]: value } }),
+  });
+  const { remaining } = (await answer.json()) as { remaining: number };
+  return 100 - remaining;
+}
+
+test("headers, cookies, path templates and routes become attributes; the first source that has a value wins", async () => {
+  await start(
+    `
+attributes:
+  user: [{ header: X-User }, { cookie: session }]
+  order: { path: "/v1/orders/{id}/**" }
+  route: { route: ["/v1/orders/{id}/items", "/v1/orders/{id}/**", "/**"] }
+`,
+    ["user", "order", "route"],
+  );
+  await ask({ "x-user": "ann", cookie: "session=from-cookie", "x-forwarded-uri": "/v1/orders/17/items?page=2" });
+  await ask({ cookie: 'a=1; session="from-cookie"; b=2', "x-forwarded-uri": "/v1/orders/17/notes" });
+  await ask({ "x-user": "", "x-forwarded-uri": "/elsewhere" });
+  expect(await countOf("user", "ann")).toBe(1);
+  expect(await countOf("user", "from-cookie")).toBe(1);
+  expect(await countOf("user", "")).toBe(0);
+  expect(await countOf("order", "17")).toBe(2);
+  expect(await countOf("route", "/v1/orders/{id}/items")).toBe(1);
+  expect(await countOf("route", "/v1/orders/{id}/**")).toBe(1);
+  expect(await countOf("route", "/**")).toBe(1);
+});
+
+describe("addresses", () => {
+  const peer = "127.0.0.1";
+
+  test("X-Forwarded-For from a peer that is not trusted is ignored", async () => {
+    await start("trustedProxies: [10.0.0.0/8]\n", ["ip"]);
+    await ask({ "x-forwarded-for": "203.0.113.9" });
+    expect(await countOf("ip", "203.0.113.9")).toBe(0);
+    expect(await countOf("ip", peer)).toBe(1);
+  });
+
+  test("without a mapping nobody is trusted", async () => {
+    service = await startTestService({ rules: [countBy("ip")] });
+    await ask({ "x-forwarded-for": "203.0.113.9" });
+    expect(await countOf("ip", peer)).toBe(1);
+  });
+
+  test("from a trusted peer it is read from the right, as far as hops are trusted", async () => {
+    await start("trustedProxies: [127.0.0.0/8, 10.0.0.0/8]\n", ["ip"]);
+    await ask({ "x-forwarded-for": "1.1.1.1, 203.0.113.9, 10.1.2.3" });
+    expect(await countOf("ip", "203.0.113.9")).toBe(1);
+    expect(await countOf("ip", "1.1.1.1")).toBe(0);
+  });
+
+  test("IPv6 clients are counted by /56 unless told otherwise, and mapped IPv4 as IPv4", async () => {
+    const facts = (forwarded: string) => ({
+      method: "GET",
+      target: "/",
+      host: "h",
+      headers: { "x-forwarded-for": forwarded },
+      peer: "127.0.0.1",
+    });
+    const { attributesOf } = requestAttributes({});
+    expect((await attributesOf({ ...facts("x"), headers: {}, peer: "2001:db8:1:2345::9" })).ip).toBe(
+      "2001:db8:1:2300::",
+    );
+    expect((await attributesOf({ ...facts("x"), headers: {}, peer: "::ffff:192.0.2.7" })).ip).toBe("192.0.2.7");
+    await start("trustedProxies: [loopback]\nipv6Prefix: 64\n", ["ip"]);
+    await ask({ "x-forwarded-for": "2001:db8:1:2345:ffff::1" });
+    expect(await countOf("ip", "2001:db8:1:2345::")).toBe(1);
+  });
+});
+
+test("an API key's fields become attributes, and an unknown key none", async () => {
+  const sha256 = createHash("sha256").update("the-key").digest("hex");
+  await start(
+    `
+attributes: { tier: { apiKey: tier }, account: { apiKey: account } }
+apiKeys: { header: x-api-key, keys: [{ sha256: ${sha256}, tier: gold, account: 7 }] }
+`,
+    ["tier", "account"],
+  );
+  await ask({ "x-api-key": "the-key" });
+  await ask({ "x-api-key": "another" });
+  await ask({});
+  expect([await countOf("tier", "gold"), await countOf("account", "7")]).toEqual([1, 1]);
+});
+
+describe("JSON Web Tokens", () => {
+  const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const pem = publicKey.export({ type: "spki", format: "pem" }).toString();
+  const sign = (claims: Record<string, unknown>, { expires = "1h", key = privateKey, kid = "k1" } = {}) =>
+    new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid }).setIssuer("me").setExpirationTime(expires).sign(key);
+  const bearer = async (token: Promise<string>) => ({ authorization: `Bearer ${await token}` });
+  const mapping = (jwt: string) => `attributes: { user: { claim: sub }, plan: { claim: org.plan } }\njwt: ${jwt}\n`;
+
+  test("verified claims become attributes, nested ones by dots", async () => {
+    await start(mapping("{ publicKey: key.pem, issuer: me }"), ["user", "plan"], { "key.pem": pem });
+    const token = sign({ sub: "ann", org: { plan: "pro" } });
+    await ask(await bearer(token));
+    await ask(await bearer(token));
+    expect([await countOf("user", "ann"), await countOf("plan", "pro")]).toEqual([2, 2]);
+  });
+
+  test("a token that does not verify says nothing: another key, expired, another issuer, none, a public key as secret", async () => {
+    await start(mapping("{ publicKey: key.pem, issuer: you }"), ["user"], { "key.pem": pem });
+    const other = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
+    await ask(await bearer(sign({ sub: "eve" })));
+    await ask(await bearer(sign({ sub: "eve", iss: "you" }, { key: other })));
+    await ask(await bearer(sign({ sub: "eve", iss: "you" }, { expires: "-1s" })));
+    const none = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${Buffer.from('{"sub":"eve","iss":"you"}').toString("base64url")}.`;
+    await ask({ authorization: `Bearer ${none}` });
+    const confused = await new SignJWT({ sub: "eve", iss: "you" })
+      .setProtectedHeader({ alg: "HS256" })
+      .sign(Buffer.from(pem));
+    await ask({ authorization: `Bearer ${confused}` });
+    await ask({ authorization: "Bearer x" });
+    expect(await countOf("user", "eve")).toBe(0);
+  });
+
+  test("keys may come from a key set, by file and by URL", async () => {
+    const keySet = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "k1", alg: "RS256" }] });
+    await start(mapping("{ jwks: keys.json }"), ["user"], { "keys.json": keySet });
+    await ask(await bearer(sign({ sub: "from-file" })));
+    expect(await countOf("user", "from-file")).toBe(1);
+    await service!.close();
+
+    const issuer = createServer((_request, response) =>
+      response.setHeader("content-type", "application/json").end(keySet),
+    );
+    await new Promise<void>((resolve) => issuer.listen(0, "127.0.0.1", resolve));
+    await start(mapping(`{ jwks: "http://127.0.0.1:${(issuer.address() as AddressInfo).port}/jwks" }`), ["user"]);
+    await ask(await bearer(sign({ sub: "from-url" })));
+    expect(await countOf("user", "from-url")).toBe(1);
+    issuer.close();
+  });
+});
+
+test.each([
+  ["an unknown field", "attribute: {}", /the file: must not have additional properties/],
+  ["a source that is none", "attributes: { user: { headr: x } }", /attributes\.user/],
+  ["a claim without jwt", "attributes: { user: { claim: sub } }", /attributes\.user: a claim needs jwt/],
+  ["an API key without keys", "attributes: { tier: { apiKey: tier } }", /attributes\.tier: apiKey needs apiKeys/],
+  ["a template without a name", "attributes: { id: { path: /v1 } }", /expected one \{name\}/],
+  ["two keys", "jwt: { publicKey: a, secret: b }", /expected one of publicKey, secret and jwks/],
+  ["a key that is not there", "jwt: { publicKey: nowhere.pem }", /expected a public key \(PEM\) in nowhere\.pem/],
+  ["a proxy that is no address", "trustedProxies: [example.com]", /trustProxy: expected/],
+  ["no YAML", "attributes: [", /expected YAML/],
+])("a mapping with %s stops the start and says so", async (_what, text, message) => {
+  await expect(
+    startTestService({ files: { "attributes.yaml": text }, settings: { attributes: "attributes.yaml" } }),
+  ).rejects.toThrow(message);
+});
