@@ -1,8 +1,12 @@
 /** What only Fastify has: limits by route, and the hook at which requests are counted. */
+import { once } from "node:events";
+import { connect, constants } from "node:http2";
+import { Readable } from "node:stream";
 import fastify, { type FastifyInstance } from "fastify";
-import { memoryStore } from "sluice";
+import { createLimiter, memoryStore } from "sluice";
 import { type RateLimitPluginOptions, rateLimit } from "sluice/fastify";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { Stage } from "./apps/served-app.js";
 
 async function build(
   options: RateLimitPluginOptions,
@@ -80,5 +84,37 @@ test("a route that was declared before the plugin is limited all the same", asyn
   await app.register(rateLimit, { limit: 10, window: "1m" });
   expect((await app.inject("/early")).statusCode).toBe(200);
   expect((await app.inject("/early")).statusCode).toBe(429);
+  await app.close();
+});
+
+test("over HTTP/2, leases end with their streams, and refunds know success from failure", async () => {
+  const limiter = createLimiter({
+    rules: [
+      { id: "slots", key: [], algorithm: "concurrency", limit: 1 },
+      { id: "three", key: [], algorithm: "fixed-window", limit: 3, window: "1d" },
+    ],
+  });
+  const app = fastify({ http2: true });
+  await app.register(rateLimit, { limiter, skipFailed: true });
+  const stage = new Stage();
+  app.get("/", () => "ok");
+  app.get("/stream", (_request, reply) => reply.send(Readable.from(stage.parts())));
+  const url = await app.listen({ port: 0, host: "127.0.0.1" });
+  const session = connect(url);
+  const remaining = async (rule: string) =>
+    (await limiter.peek({}, { cost: 0 })).checks.find((check) => check.rule === rule)!.remaining;
+
+  const finished = session.request({ ":path": "/" });
+  expect((await finished.toArray()).join("")).toBe("ok");
+  await vi.waitFor(async () => expect([await remaining("slots"), await remaining("three")]).toEqual([1, 2]));
+
+  const aborted = session.request({ ":path": "/stream" });
+  await once(aborted, "data");
+  expect([await remaining("slots"), await remaining("three")]).toEqual([0, 1]);
+  aborted.close(constants.NGHTTP2_CANCEL);
+  await vi.waitFor(async () => expect([await remaining("slots"), await remaining("three")]).toEqual([1, 2]));
+
+  stage.finish();
+  session.close();
   await app.close();
 });

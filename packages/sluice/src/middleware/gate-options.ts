@@ -42,7 +42,7 @@ export interface GateOptions<Request> extends InlineRule, ClientAddressOptions {
   address?: (request: Request) => string | undefined;
 }
 
-const NUMBER_FIELDS = [
+export const NUMBER_FIELDS = [
   "limit",
   "window",
   "refill",
@@ -55,7 +55,7 @@ const NUMBER_FIELDS = [
 ] as const;
 /** What makes up an inline rule. */
 const INLINE_FIELDS = [...NUMBER_FIELDS, "algorithm", "key", "name", "onStoreFailure"] as const;
-const GATE_FIELDS = [
+export const GATE_FIELDS = [
   ...INLINE_FIELDS,
   "limiter",
   "rules",

@@ -42,10 +42,15 @@ export function holdUntilEnd(decision: Decision, { limiter, skipSuccessful, skip
 /** The store did not answer. The response is out; leases and counters end by themselves, and the limiter has told of the outage. */
 function ignore(): void {}
 
+/** Responses of HTTP/2 have no `closed` and no `writableFinished`; their stream knows. */
+type NodeResponse = ServerResponse & { readonly stream?: { readonly destroyed: boolean; readonly rstCode: number } };
+
 /** Node tells the end of a response by "close": after it was sent, and when the client went away before. */
-export function endWithResponse(end: End, response: ServerResponse): void {
-  const close = (): void => end(response.statusCode >= 400 || !response.writableFinished);
+export function endWithResponse(end: End, response: NodeResponse): void {
+  const { stream } = response;
+  const isCutOff = (): boolean => (stream === undefined ? !response.writableFinished : stream.rstCode !== 0);
+  const close = (): void => end(response.statusCode >= 400 || isCutOff());
   // The client may have gone while the store was asked; then no event comes any more.
-  if (response.closed || response.destroyed) close();
+  if (response.closed || response.destroyed || stream?.destroyed) close();
   else response.once("close", close);
 }
