@@ -32,12 +32,13 @@ function stripped(lua) {
 /**
  * An algorithm's body; `include('stem')` stands for another's.
  * @param {string} stem
+ * @param {(lua: string) => string} [without] Takes parts out of the source.
  * @returns {string}
  */
-function body(stem) {
-  const lua = stripped(source(`algorithms/${stem}.lua`));
+function body(stem, without = (lua) => lua) {
+  const lua = stripped(without(source(`algorithms/${stem}.lua`)));
   const included = /^include\('([a-z-]+)'\)$/.exec(lua)?.[1];
-  return included === undefined ? lua : body(included);
+  return included === undefined ? lua : body(included, without);
 }
 
 /** Only the branch that is asked for makes its functions: making every algorithm's on each call would cost more than deciding. */
@@ -62,8 +63,11 @@ export function composeScripts() {
     scripts[name] = `${prelude}\n${algorithms}\n${stripped(source(`store/${name}.lua`))}`;
   }
   for (const [stem, letter] of Object.entries(letters)) {
-    // The body's functions become the script's own: its closing `return` is dropped.
-    const functions = body(stem).replace(/\nreturn \{[^\n]*\}$/, "");
+    // The body's functions become the script's own: its closing `return` is dropped, and what only refunds need.
+    const functions = body(stem, (lua) => lua.replace(/^local function refund\([\s\S]*?^end$/m, "")).replace(
+      /\nreturn \{[^\n]*\}$/,
+      "",
+    );
     scripts[`single-${letter}`] = `${prelude}\n${functions}\n${stripped(source("store/decide-single.lua"))}`;
   }
   const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${JSON.stringify(lua)},\n`);

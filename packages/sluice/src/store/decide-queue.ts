@@ -1,6 +1,6 @@
 /**
  * Lets the requests of one turn of the event loop share script calls.
- * A lone request leaves at once (at the end of the turn, no timer). Requests of a single check go by algorithm to its own lean script,
+ * A lone request leaves at once, no timer is involved. Requests of a single check go by algorithm to its own lean script,
  * where like ones (same counter, policy and cost) are one group; all others go to the script that can decide anything.
  * Exact: requests of one turn are concurrent, so any order among them is right.
  */
@@ -21,6 +21,7 @@ const MAX_REQUESTS_PER_CALL = 128;
 export class DecideQueue {
   readonly #calls: RedisCalls;
   #waiting: Waiting[] = [];
+  #callsUnderWay = 0;
   /** Redis's clock minus ours, from the last reply that told it: only calendar boundaries depend on it. */
   #clockAheadMs = 0;
 
@@ -35,9 +36,18 @@ export class DecideQueue {
 
   add(request: StoreRequest, recordKey: string | undefined): Promise<StoreReply> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.length === 0) setImmediate(() => this.#flush());
+      if (this.#waiting.length === 0) this.#schedule();
       this.#waiting.push({ request, recordKey, resolve, reject });
     });
+  }
+
+  /**
+   * While nothing is under way a request leaves at once, with those of the same turn. Under load the next call waits for the end of
+   * the event loop's round, which costs no time that anybody waits for, and takes along what other sockets bring in this round.
+   */
+  #schedule(): void {
+    if (this.#callsUnderWay === 0) queueMicrotask(() => this.#flush());
+    else setImmediate(() => this.#flush());
   }
 
   #flush(): void {
@@ -47,11 +57,16 @@ export class DecideQueue {
   }
 
   #decide(script: ScriptName, batch: readonly Waiting[], mayMend: boolean): void {
+    this.#callsUnderWay++;
     this.#call(script, batch).then(
       (replies) => {
+        this.#callsUnderWay--;
         for (let i = 0; i < batch.length; i++) batch[i]!.resolve(replies[i]!);
       },
-      (error) => this.#failed(script, batch, error, mayMend),
+      (error) => {
+        this.#callsUnderWay--;
+        this.#failed(script, batch, error, mayMend);
+      },
     );
   }
 

@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import { SluiceError } from "../errors.js";
 import { Breaker } from "./breaker.js";
+import { Deadlines } from "./deadlines.js";
 import type { Argument, RedisConnection } from "./redis-connection.js";
 import { scriptSources } from "./scripts.generated.js";
 
@@ -29,12 +30,14 @@ const ANSWERS = /^(NOSCRIPT|WRONGTYPE|(ERR )?CALENDAR) /;
 export class RedisCalls {
   readonly #connection: RedisConnection;
   readonly #deadlineMs: number;
+  readonly #deadlines: Deadlines;
   readonly #breaker: Breaker;
   #closed = false;
 
   constructor(connection: RedisConnection, options: CallOptions) {
     this.#connection = connection;
     this.#deadlineMs = options.deadlineMs;
+    this.#deadlines = new Deadlines(options.deadlineMs);
     this.#breaker = new Breaker({ failures: options.breakerFailures, intervalMs: options.breakerIntervalMs });
   }
 
@@ -67,16 +70,16 @@ export class RedisCalls {
       const fail = (error: unknown): void => {
         if (over) return;
         over = true;
-        clearTimeout(deadline);
+        deadline.end();
         if (error instanceof Error && ANSWERS.test(error.message)) breaker.succeeded();
         else breaker.failed(performance.now());
         reject(error instanceof SluiceError ? error : unavailable(messageOf(error), error));
       };
-      const deadline = setTimeout(fail, this.#deadlineMs, unavailable(`no answer within ${this.#deadlineMs} ms`));
+      const deadline = this.#deadlines.watch(() => fail(unavailable(`no answer within ${this.#deadlineMs} ms`)));
       this.#send(command, args).then((answer) => {
         if (over) return;
         over = true;
-        clearTimeout(deadline);
+        deadline.end();
         breaker.succeeded();
         resolve(answer);
       }, fail);

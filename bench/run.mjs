@@ -1,0 +1,98 @@
+/**
+ * `npm run bench`: Sluice side by side with peers, in one run, on one machine. Ratios first: absolute figures depend on the hour.
+ *   -- --quick        under two minutes
+ *   -- --json FILE    the figures, too
+ */
+import { writeFile } from "node:fs/promises";
+import { cpus, release } from "node:os";
+import { parseArgs } from "node:util";
+import { bytesSection } from "./bytes.mjs";
+import { memorySection } from "./memory.mjs";
+import { redisSection } from "./redis.mjs";
+import { startRedis } from "./redis-server.mjs";
+import { chart, printBars, printBytes, printSection } from "./report.mjs";
+
+const { values } = parseArgs({
+  options: { quick: { type: "boolean" }, json: { type: "string" }, svg: { type: "string" } },
+});
+const options = { quick: values.quick ?? false, repetitions: values.quick ? 3 : 5 };
+
+const redis = await startRedis();
+try {
+  const version = /redis_version:(\S+)/.exec(await redis.admin.info("server"))?.[1];
+  const machine = {
+    date: new Date().toISOString(),
+    node: process.version,
+    redis: version,
+    cores: cpus().length,
+    cpu: cpus()[0]?.model,
+    kernel: release(),
+  };
+  console.log(
+    `Redis ${version}, node ${process.version}, ${machine.cores} cores (${machine.cpu}); medians of ${options.repetitions} interleaved runs`,
+  );
+  const memory = await memorySection(options);
+  printSection(memory);
+  const sections = await redisSection(redis, options);
+  for (const section of sections) printSection(section);
+  const bytes = await bytesSection(redis);
+  printBytes(bytes);
+  const bars = barsOf(memory, sections, bytes);
+  printBars(bars);
+  if (values.json)
+    await writeFile(values.json, `${JSON.stringify({ machine, memory, sections, bytes, bars }, null, 2)}\n`);
+  if (values.svg) await writeFile(values.svg, chart([memory, ...sections]));
+} finally {
+  await redis.stop();
+}
+
+function barsOf(memory, sections, bytes) {
+  const find = (start) => sections.find(({ title }) => title.startsWith(start));
+  const figures = (section, start) => Object.entries(section.results).find(([name]) => name.startsWith(start))[1];
+  const cpu = ({ nodeUs, redisUs }) => nodeUs + redisUs;
+  const perSecond = (section, peer) => figures(section, "sluice").perSecond / figures(section, peer).perSecond;
+  const uniform = find("uniform keys, limit 100, 256");
+  const attack = find("attack");
+  const rows = [];
+  const atMost = (what, bound, measured) =>
+    rows.push({ what, wanted: `at most ${bound}`, measured, met: measured <= bound });
+  const atLeast = (what, bound, measured) =>
+    rows.push({ what, wanted: `at least ${bound}`, measured, met: measured >= bound });
+  const perEntry = (name, limit) => bytes.find((row) => row.name.endsWith(name) && row.limit === limit).perEntry;
+  atLeast(
+    "memory store: token bucket, million checks a second",
+    1,
+    memory.results["sluice, token-bucket"].perSecond / 1e6,
+  );
+  atLeast("memory store: GCRA, million checks a second", 1, memory.results["sluice, gcra"].perSecond / 1e6);
+  atLeast(
+    "memory store: token bucket against rate-limiter-flexible",
+    1,
+    memory.results["sluice, token-bucket"].perSecond / memory.results[memory.base].perSecond,
+  );
+  atMost(
+    "exact rolling window, uniform keys: CPU per decision",
+    0.6,
+    cpu(figures(uniform, "sluice")) / cpu(figures(uniform, "rate-limiter")),
+  );
+  atLeast("the same: decisions a second", 1.7, perSecond(uniform, "rate-limiter"));
+  atLeast("attack: against the peer without its block", 10, perSecond(attack, "rate-limiter-flexible, fixed"));
+  atLeast("attack: against the peer with its block", 1.5, perSecond(attack, "rate-limiter-flexible, in-memory"));
+  atLeast("one hot key", 4, perSecond(find("one hot key"), "rate-limiter"));
+  atLeast("three rules a request", 2.5, perSecond(find("three rules"), "rate-limiter"));
+  const lone = find("a lone check");
+  atMost("lone check: p50 against a bare EVALSHA", 1.35, figures(lone, "sluice").p50Us / figures(lone, "bare").p50Us);
+  atMost(
+    "packed against sorted set: bytes per entry at limit 100",
+    0.22,
+    perEntry("packed", 100) / perEntry("sorted set", 100),
+  );
+  atMost(
+    "packed against sorted set: bytes per entry at limit 1000",
+    0.035,
+    perEntry("packed", 1000) / perEntry("sorted set", 1000),
+  );
+  atMost("packed: bytes per entry at limit 100", 4.5, perEntry("packed", 100));
+  atMost("packed: bytes per entry at limit 1000", 3.3, perEntry("packed", 1000));
+  return rows;
+}
