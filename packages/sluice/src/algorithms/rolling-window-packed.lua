@@ -8,7 +8,7 @@
   policy   limit, window_ms, min_interval_ms
   A short log is read and written whole, in one call each: that is cheaper than to find one's way in it. In a long one every
   decision reads and writes a few slots, whatever the limit: the ring is never read whole, except to grow. ]]
-local pack, unpack_string = struct.pack, struct.unpack
+local pack, unpack_string, substring = struct.pack, struct.unpack, string.sub
 local arity, named = 3, false
 local HEADER, HEADER_BYTES, EPOCH = '>I3I3I3I5', 14, 2 ^ 40
 local CAPACITY_RANGE = 2 ^ 22
@@ -16,18 +16,19 @@ local CHUNK = 8
 -- Up to this many bytes a log is short. Measured: at 512 one GETRANGE and one SET beat the ring's five calls.
 local SHORT = 512
 local formats = { nil, '>I2', '>I3', '>I4', '>I5' }
+local ranges = { nil, 2 ^ 16, 2 ^ 24, 2 ^ 32, 2 ^ 40 }
 
 local function width_for(window)
-  if window <= 2 ^ 16 then return 2 end
-  if window <= 2 ^ 24 then return 3 end
-  if window <= 2 ^ 32 then return 4 end
+  if window <= ranges[2] then return 2 end
+  if window <= ranges[3] then return 3 end
+  if window <= ranges[4] then return 4 end
   return 5
 end
 
 local function load(key)
   local opening = call('GETRANGE', key, 0, SHORT - 1)
   if #opening < HEADER_BYTES then
-    return { key = key, width = 0, capacity = 0, head = 0, count = 0, newest = 0, pending = 0, dead = 0 }
+    return { key = key, width = 0, capacity = 0, head = 0, count = 0, newest = 0, pending = 0, whole = '' }
   end
   local shape, head, count, newest = unpack_string(HEADER, opening)
   -- The newest arrival is the instant nearest to now that has these 40 bits (it may lie ahead, if the clock stepped back).
@@ -42,7 +43,7 @@ local function load(key)
 end
 
 local function bytes(state, first, last)
-  if state.whole then return string.sub(state.whole, first + 1, last + 1) end
+  if state.whole then return substring(state.whole, first + 1, last + 1) end
   return call('GETRANGE', state.key, first, last)
 end
 
@@ -58,11 +59,16 @@ end
 
 local function time_of(state, raw, i)
   local stamp = unpack_string(formats[state.width], raw, i * state.width + 1)
-  return state.newest - (state.newest - stamp) % 2 ^ (8 * state.width)
+  return state.newest - (state.newest - stamp) % ranges[state.width]
 end
 
 -- The arrival of the i-th oldest entry (0-based). The oldest few are read together: nearly every question is about them.
 local function arrival(state, i)
+  if state.whole then
+    -- A short log begins with its oldest entry.
+    local stamp = unpack_string(formats[state.width], state.whole, HEADER_BYTES + i * state.width + 1)
+    return state.newest - (state.newest - stamp) % ranges[state.width]
+  end
   if i < CHUNK then
     if not state.chunk then state.chunk = slots(state, 0, min(CHUNK, state.count)) end
     return time_of(state, state.chunk, i)
@@ -129,32 +135,37 @@ local function header(state, newest)
 end
 
 local function stamps(width, at, n)
-  return string.rep(pack(formats[width], at % 2 ^ (8 * width)), n)
+  local stamp = pack(formats[width], at % ranges[width])
+  return n == 1 and stamp or string.rep(stamp, n)
 end
 
 -- Writes the live entries into a new ring: a short one, one that has outgrown its capacity, or one whose slots are too narrow
 -- or too wide for a changed window. Growth by an eighth wastes little memory; a whole SET, unlike SETRANGE, allocates no more than asked.
 local function rewrite(key, state, width)
   local live = state.count - state.dead
-  local raw = live > 0 and slots(state, state.dead, live) or ''
+  local raw = ''
+  if live > 0 then
+    local first = HEADER_BYTES + state.dead * state.width + 1
+    raw = state.whole and substring(state.whole, first, first + live * state.width - 1) or slots(state, state.dead, live)
+  end
   if width ~= state.width and live > 0 then
     local recoded = {}
-    for i = 0, live - 1 do recoded[i + 1] = pack(formats[width], time_of(state, raw, i) % 2 ^ (8 * width)) end
+    for i = 0, live - 1 do recoded[i + 1] = pack(formats[width], time_of(state, raw, i) % ranges[width]) end
     raw = table.concat(recoded)
   end
   local total = live + state.pending
   local capacity = total
   if HEADER_BYTES + total * width >= SHORT then capacity = max(total, min(state.limit, total + floor(total / 8))) end
   state.width, state.capacity, state.head, state.count = width, capacity, 0, total
-  local padding = string.rep('\0', (capacity - total) * width)
-  local value = header(state, state.at) .. raw .. stamps(width, state.at, state.pending) .. padding
+  local value = header(state, state.at) .. raw .. stamps(width, state.at, state.pending)
+  if capacity > total then value = value .. string.rep('\0', (capacity - total) * width) end
   call('SET', key, value, 'PXAT', state.at + state.window)
 end
 
 local function save(key, state)
   if state.refunded then return end
   local width, live = width_for(state.window), state.count - state.dead
-  if state.capacity == 0 or state.whole or width ~= state.width or live + state.pending > state.capacity then
+  if state.whole or width ~= state.width or live + state.pending > state.capacity then
     return rewrite(key, state, width)
   end
   local tail = (state.head + state.count) % state.capacity
