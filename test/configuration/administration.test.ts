@@ -359,6 +359,12 @@ describe("bad input", () => {
     expect(twice.body.detail).toMatch(/^rules\[3000\]\.id: expected a unique id, got "r7", which rules\[7\] has$/);
   });
 
+  test("bodies that are no rules are bounded more tightly", async () => {
+    const attributes = { user: "x".repeat(100 * 1024) };
+    const { body } = await call("POST", "/keys/reset", { body: { rule: "per-user", attributes } });
+    expect(body).toMatchObject({ status: 413, code: "body-too-large" });
+  });
+
   test("another media type, a path that is not there and an If-Match of another form have their codes", async () => {
     const yaml = await call("PUT", "/rules", { body: "rules: []", headers: { "content-type": "application/yaml" } });
     expect(yaml.body).toMatchObject({ status: 415, code: "unsupported-media-type" });

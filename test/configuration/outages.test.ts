@@ -79,6 +79,20 @@ describe.skipIf(whyMissing("redis", "postgresql"))("rules through outages", () =
     await eventually("it says so", () => old.configuration.status().cache === "up");
   });
 
+  test("a Redis that is frozen rather than gone holds up no change for longer than a second or two", async () => {
+    const old = await start();
+    const other = await start();
+    await put(old, 10);
+    await eventually("the other has it", async () => (await enforced(other)) === 10);
+    redis.pause();
+    const sentAtMs = performance.now();
+    expect((await put(old, 11)).status).toBe(200);
+    expect(performance.now() - sentAtMs).toBeLessThan(2_000);
+    expect(await enforced(old)).toBe(11);
+    await eventually("the other finds it", async () => (await enforced(other)) === 11, 3_000);
+    redis.resume();
+  });
+
   test("both gone: the last good rules stay, also over a restart; one that never had any says that it is not ready", async () => {
     const old = await start();
     await put(old, 10);

@@ -68,7 +68,11 @@ export function printDiff(diff: RuleDiff): void {
 }
 
 async function checkFile(file: string): Promise<Checked> {
-  const read = readRuleFile(textOf(file));
+  const text = textOf(file);
+  // YAML is read at about a megabyte a second; whoever waits is told what for.
+  const isLong = text.length > 500_000 && process.stderr.isTTY;
+  if (isLong) process.stderr.write(`reading ${file} (${(text.length / 1e6).toFixed(1)} MB)\n`);
+  const read = readRuleFile(text);
   if ("mistakes" in read) return read;
   const outcome = await validateDocument(read.document, new Pace());
   return "rules" in outcome ? outcome : { mistakes: read.place(outcome.mistakes) };
