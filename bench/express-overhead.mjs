@@ -17,7 +17,7 @@ import { rateLimit as sluice } from "sluice/express";
 
 const quick = process.argv.includes("--quick");
 const jsonAt = process.argv.indexOf("--json");
-const SLICES = quick ? 80 : 300;
+const SLICES = quick ? 40 : 300;
 const REQUESTS_PER_SLICE = 500;
 const CLIENTS = 1_000;
 /** More than a client asks for in this run: everything passes. */

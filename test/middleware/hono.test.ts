@@ -1,5 +1,5 @@
 /** What only Hono has: runtimes other than Node, where a response ends with its body, and handlers that return a Response. */
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { createLimiter, type Limiter, type Rule } from "sluice";
 import { rateLimiter } from "sluice/hono";
 import { describe, expect, test, vi } from "vitest";
@@ -64,4 +64,14 @@ test("fields are on a Response that the handler made itself, and those of an inn
   const two = await app.request("/two");
   expect(two.headers.get("ratelimit-policy")).toBe('"outer";q=10;w=60, "inner";q=3;w=60');
   expect(two.headers.get("ratelimit")).toBe('"inner";r=2;t=60');
+});
+
+test("a refusal that the application makes keeps the status it was given", async () => {
+  const app = new Hono();
+  const onRefused = (c: Context) => c.text("slow down", 403);
+  app.use(rateLimiter({ limit: 1, window: "1m", address: () => "192.0.2.1", onRefused }));
+  app.get("/", (c) => c.text("ok"));
+  await app.request("/");
+  const refused = await app.request("/");
+  expect([refused.status, await refused.text(), refused.headers.get("retry-after")]).toEqual([403, "slow down", "60"]);
 });

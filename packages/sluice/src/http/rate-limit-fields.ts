@@ -89,7 +89,8 @@ function surveyOf(decisions: readonly Decision[]): Survey {
     let speaks = counted;
     for (const { plan } of checks) {
       if (plan.mode !== "enforce") continue;
-      plans.push(plan);
+      // One decision may hold a rule twice, for two keys.
+      if (!plans.includes(plan)) plans.push(plan);
       if (!speaks || plan.rule !== decision.rule) continue;
       speaks = false;
       const refused = !decision.allowed;

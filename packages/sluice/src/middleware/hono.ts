@@ -25,7 +25,7 @@ declare module "hono" {
 }
 
 export interface RateLimiterOptions extends GateOptions<Context> {
-  /** Answers a refused request instead of the problem body; status, Retry-After and RateLimit fields are added to it. */
+  /** Answers a refused request instead of the problem body; Retry-After and RateLimit fields, and the status unless it has one, are added to it. */
   onRefused?: (c: Context, decision: Decision) => Response | Promise<Response>;
 }
 
@@ -66,7 +66,9 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiterHandler {
     c.set("rateLimit", decision);
     if (!decision.allowed) {
       const made = onRefused === undefined ? problemResponse(decision) : await onRefused(c, decision);
-      const answer = new Response(made.body, { headers: made.headers, status: refusalStatus(decision) });
+      // 200 is what a Response has by itself; any other status is meant.
+      const status = made.status === 200 ? refusalStatus(decision) : made.status;
+      const answer = new Response(made.body, { headers: made.headers, status });
       for (const [name, value] of [...fields, ...retryFields(decision)]) answer.headers.set(name, value);
       return answer;
     }
