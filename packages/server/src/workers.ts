@@ -45,13 +45,21 @@ export async function superviseWorkers(options: {
     void sleep(RESTART_PAUSE_MS).then(() => (ending ? undefined : cluster.fork()));
   });
 
-  // The first alone: it makes the token file and the database that the others then find.
-  const first = await startWorker();
-  await Promise.all(Array.from({ length: settings.workers - 1 }, startWorker));
-  onReady(first);
+  try {
+    // The first alone: it makes the token file and the database that the others then find.
+    const first = await startWorker();
+    await Promise.all(Array.from({ length: settings.workers - 1 }, startWorker));
+    onReady(first);
+    await stop;
+    log.info("ending: workers answer what is under way");
+  } finally {
+    ending = true;
+    await endWorkers();
+  }
+  return 0;
+}
 
-  await stop;
-  log.info("ending: workers answer what is under way");
+async function endWorkers(): Promise<void> {
   const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
   await Promise.all(
     workers.map(async (worker) => {
@@ -60,7 +68,6 @@ export async function superviseWorkers(options: {
       await ended;
     }),
   );
-  return 0;
 }
 
 function stopRequested(onStop: () => void): Promise<void> {

@@ -1,0 +1,96 @@
+/** `sluice check|peek|explain|release|reset|top` against a running service, as a shell would use them. */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Rule } from "sluice";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { freePort } from "../harness/free-port.js";
+import { runSluice, type ServiceProcess, startServiceProcess } from "./running-service.js";
+
+const rules: Rule[] = [
+  { id: "per-user", key: ["user"], algorithm: "fixed-window", limit: 2, window: "1d" },
+  { id: "places", key: ["job"], algorithm: "concurrency", limit: 1 },
+];
+
+let service: ServiceProcess;
+beforeAll(async () => {
+  service = await startServiceProcess({ rules });
+});
+afterAll(() => service.end());
+
+const sluice = (...args: string[]) => runSluice([...args, "--server", service.http]);
+
+test("check is 0 when allowed and 3 when refused, and says by which rule", async () => {
+  expect((await sluice("check", "user=42", "path=/v1/x")).status).toBe(0);
+  const second = await sluice("check", "user=42", "--json");
+  expect(JSON.parse(second.stdout)).toMatchObject({ allowed: true, remaining: 0 });
+  const third = await sluice("check", "user=42");
+  expect(third.status).toBe(3);
+  expect(third.stdout).toMatch(/^refused by per-user: limit, retry after \d+ (h|min|s)/);
+  expect(third.stdout).toContain("per-user  enforce  refused: limit  0");
+  // No colour and no frames where the output is piped.
+  expect(third.stdout).not.toContain("\u001b");
+  expect(third.stdout).not.toContain("│");
+});
+
+test("peek looks without charging and is always 0; --cost and --id are sent", async () => {
+  for (let i = 0; i < 3; i++) expect((await sluice("peek", "user=7")).status).toBe(0);
+  await sluice("check", "user=7", "--cost", "2", "--id", "once");
+  await sluice("check", "user=7", "--cost", "2", "--id", "once");
+  expect(JSON.parse((await sluice("peek", "user=7", "--json")).stdout)).toMatchObject({ allowed: false, remaining: 0 });
+});
+
+test("explain tells why each rule applies or not", async () => {
+  const { stdout } = await sluice("explain", "user=9");
+  expect(stdout).toMatch(/per-user +yes +applies to every request/);
+  expect(stdout).toMatch(/places +no/);
+});
+
+test("release frees a lease", async () => {
+  const held = JSON.parse((await sluice("check", "job=nightly", "--json")).stdout);
+  expect((await sluice("check", "job=nightly")).status).toBe(3);
+  expect((await sluice("release", held.lease.id)).stdout).toBe("released\n");
+  expect((await sluice("release", held.lease.id)).stdout).toBe("was not held any more\n");
+});
+
+test("reset forgets a key, with the admin token", async () => {
+  await sluice("check", "user=reset", "--cost", "2");
+  const token = readFileSync(join(service.folder, "admin-token"), "utf8").trim();
+  expect((await sluice("reset", "per-user", "user=reset")).status).toBe(1);
+  expect((await sluice("reset", "per-user", "user=reset", "--token", token)).status).toBe(0);
+  expect((await sluice("check", "user=reset", "--cost", "2")).status).toBe(0);
+  const unknown = await sluice("reset", "no-such-rule", "user=1", "--token", token);
+  expect([unknown.status, unknown.stderr]).toEqual([1, expect.stringContaining("unknown-rule")]);
+});
+
+test("top shows rates by rule", async () => {
+  const top = sluice("top", "--once", "--interval", "1", "--json");
+  await sluice("check", "user=top");
+  const { rules: rows } = JSON.parse((await top).stdout);
+  expect(rows.map(({ rule }: { rule: string }) => rule)).toContain("per-user");
+});
+
+test.each([
+  ["an attribute without a value", ["check", "user"], "expected attributes such as user=42"],
+  ["a cost that is none", ["check", "user=1", "--cost", "-1"], "--cost: expected a whole number"],
+  ["an unknown command", ["chekc"], "unknown command"],
+  ["an unknown option", ["check", "--colour"], "unknown option"],
+])("%s is misuse: 2", async (_what, args, message) => {
+  const { status, stderr } = await runSluice(args);
+  expect(status).toBe(2);
+  expect(stderr).toContain(message);
+});
+
+test("a service that is not there fails with 1 and a hint", async () => {
+  const { status, stderr } = await runSluice(["check", "user=1", "--server", `http://127.0.0.1:${await freePort()}`]);
+  expect(status).toBe(1);
+  expect(stderr).toContain("sluice serve");
+});
+
+test("help and version of each command are 0", async () => {
+  for (const command of ["serve", "check", "peek", "explain", "release", "reset", "top", "rules"]) {
+    const { status, stdout } = await runSluice([command, "--help"]);
+    expect([command, status]).toEqual([command, 0]);
+    expect(stdout).toContain("Usage: sluice");
+  }
+});

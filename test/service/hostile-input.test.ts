@@ -1,0 +1,193 @@
+/**
+ * Bad input, large input, slow input and no input: no crash, no 5xx, and memory back to its level.
+ * The service runs as a process of its own, so that its memory and its end can be seen.
+ */
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import type { Rule } from "sluice";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { LoadConnections } from "./load-connections.js";
+import { postJson, type ServiceProcess, startServiceProcess } from "./running-service.js";
+
+const rules: Rule[] = [
+  { id: "per-user", key: ["user"], algorithm: "fixed-window", limit: 100, window: "1h" },
+  {
+    id: "by-tokens",
+    key: ["user"],
+    match: { kind: "llm" },
+    algorithm: "token-bucket",
+    limit: 100,
+    window: "1h",
+    cost: { attribute: "tokens" },
+  },
+];
+
+let service: ServiceProcess;
+beforeAll(async () => {
+  service = await startServiceProcess({ rules });
+});
+afterAll(async () => {
+  expect(service.child.exitCode).toBeNull();
+  expect(await service.end()).toBe(0);
+});
+
+const memoryMb = (): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.child.pid}/status`, "utf8"))![1]) / 1024;
+const alive = async (): Promise<void> => {
+  const { status, body } = await postJson(`${service.http}/v1/check`, {
+    attributes: { user: `alive-${Math.random()}` },
+  });
+  expect([status, body.allowed]).toEqual([200, true]);
+};
+const port = (): number => Number(new URL(service.http).port);
+
+test("random bodies on every route are answered 2xx or 4xx", async () => {
+  const routes = [
+    "/v1/check",
+    "/v1/check/batch",
+    "/v1/peek",
+    "/v1/explain",
+    "/v1/release",
+    "/v1/renew",
+    "/v1/refund",
+    "/v1/forward-auth",
+    "/json",
+  ];
+  const connections = new LoadConnections({ url: service.http, count: 8 });
+  const nearly = fc.oneof(
+    fc.string(),
+    fc.json(),
+    fc
+      .record({ attributes: fc.object({ maxDepth: 2 }), cost: fc.anything(), id: fc.anything() }, { requiredKeys: [] })
+      .map((value) => JSON.stringify(value) ?? ""),
+    fc
+      .record({ attributes: fc.dictionary(fc.string(), fc.oneof(fc.string(), fc.integer(), fc.boolean())) })
+      .map((value) => JSON.stringify(value)),
+    fc.record({ lease: fc.string(), id: fc.string() }).map((value) => JSON.stringify(value)),
+    fc.record({ domain: fc.anything(), descriptors: fc.anything() }).map((value) => JSON.stringify(value) ?? ""),
+  );
+  const statuses = new Map<number, number>();
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...routes), nearly, async (route, body) => {
+      const { status } = await connections.send("POST", route, { body });
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      expect(status).toBeLessThan(500);
+    }),
+    { numRuns: 1_500 },
+  );
+  console.log(`statuses: ${[...statuses].map(([status, count]) => `${status} × ${count}`).join(", ")}`);
+  connections.close();
+  await alive();
+});
+
+test("headers of 1 MB are 431, targets of 1 MB too", async () => {
+  for (const text of [
+    `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: ${"a".repeat(1_000_000)}\r\n\r\n`,
+    `GET /${"a".repeat(1_000_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    `GET /healthz HTTP/1.1\r\nHost: x\r\n${"X-A: b\r\n".repeat(100_000)}\r\n`,
+  ]) {
+    expect(await sendRaw(text)).toMatch(/^HTTP\/1\.1 431 /);
+  }
+  await alive();
+});
+
+test("bytes that are no HTTP are 400 and end the connection", async () => {
+  for (const text of [
+    "\0\0\0\0",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "\x16\x03\x01\x02\x00\x01",
+    "GET\r\n\r\n",
+    "GET / HTTP/9.9\r\n\r\n",
+  ]) {
+    expect(await sendRaw(text)).toMatch(/^(HTTP\/1\.1 (400|505) |$)/);
+  }
+  await alive();
+});
+
+test("a body that never comes is waited for no longer than its time, and holds nobody else", async () => {
+  const stuck = await Promise.all(
+    Array.from({ length: 50 }, () =>
+      openSocket("POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"),
+    ),
+  );
+  const startedMs = performance.now();
+  await alive();
+  expect(performance.now() - startedMs).toBeLessThan(2_000);
+  const ended = stuck.map((socket) => once(socket, "close"));
+  await Promise.all(ended);
+  const seconds = (performance.now() - startedMs) / 1000;
+  console.log(`requests without their body were ended after ${seconds.toFixed(1)} s`);
+  expect(seconds).toBeLessThan(15);
+}, 40_000);
+
+test("10 000 idle connections cost little, hold nobody, and their memory comes back", async () => {
+  await alive();
+  const before = memoryMb();
+  const sockets: Socket[] = [];
+  for (let batch = 0; batch < 20; batch++) {
+    sockets.push(...(await Promise.all(Array.from({ length: 500 }, () => openSocket("")))));
+  }
+  const startedMs = performance.now();
+  await alive();
+  const answeredMs = performance.now() - startedMs;
+  const held = memoryMb();
+  for (const socket of sockets) socket.destroy();
+  await expect.poll(memoryMb, { timeout: 15_000, interval: 500 }).toBeLessThan(before + 120);
+  console.log(
+    `10 000 idle connections: memory ${before.toFixed(0)} -> ${held.toFixed(0)} -> ${memoryMb().toFixed(0)} MB, a check among them took ${answeredMs.toFixed(0)} ms`,
+  );
+  expect(answeredMs).toBeLessThan(2_000);
+}, 60_000);
+
+test("memory is back at its level after a flood of distinct large requests", async () => {
+  const connections = new LoadConnections({ url: service.http, count: 16 });
+  const flood = async (): Promise<void> => {
+    let next = 0;
+    await Promise.all(
+      Array.from({ length: 16 }, async () => {
+        while (next++ < 3_000) {
+          await connections.send("POST", "/v1/peek", {
+            body: JSON.stringify({ attributes: { user: `${next}-${"x".repeat(20_000)}` } }),
+          });
+        }
+      }),
+    );
+  };
+  await flood();
+  const before = memoryMb();
+  await flood();
+  await flood();
+  await sleep(500);
+  console.log(`60 MB of requests, twice: memory ${before.toFixed(0)} -> ${memoryMb().toFixed(0)} MB`);
+  expect(memoryMb()).toBeLessThan(before + 100);
+  connections.close();
+}, 60_000);
+
+async function openSocket(text: string): Promise<Socket> {
+  const socket = connect(port(), "127.0.0.1");
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  socket.resume();
+  if (text !== "") socket.write(text);
+  return socket;
+}
+
+/** What comes back until the connection ends. */
+async function sendRaw(text: string): Promise<string> {
+  const socket = connect(port(), "127.0.0.1");
+  let received = "";
+  socket.on("data", (chunk) => {
+    received += chunk;
+  });
+  // A server that has answered and closed while we still send resets the connection; the answer has been read by then.
+  socket.on("error", () => undefined);
+  const ended = once(socket, "close");
+  socket.write(text);
+  const patience = setTimeout(() => socket.destroy(), 12_000);
+  await ended;
+  clearTimeout(patience);
+  return received;
+}
