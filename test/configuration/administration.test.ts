@@ -37,6 +37,19 @@ describe("rules", () => {
     expect(instance.limiter.rulesVersion).toBe(before + 1);
   });
 
+  test("a listener that does not take the new rules is told of in the status, and the next one that it takes clears it", async () => {
+    const own = await startInstance({ starterRules: [perUser(1)] });
+    const stop = own.configuration.onChange(async () => {
+      throw new Error("an id is used twice");
+    });
+    await own.call("PUT", "/rules", { body: [perUser(2)] });
+    expect(own.configuration.status().lastError).toBe("version 2 is not enforced: an id is used twice");
+    stop();
+    await own.call("PUT", "/rules", { body: [perUser(3)] });
+    expect(own.configuration.status().lastError).toBeUndefined();
+    await own.stop();
+  });
+
   test("a change that changes nothing makes no version", async () => {
     const { body } = await call("PUT", "/rules", { body: { rules: [perUser(200)] } });
     expect(body).toMatchObject({ changed: false, text: "no difference" });

@@ -21,6 +21,7 @@ export class BookInForce {
   #book: Book = { rules: [], version: 0 };
   #digest: string | undefined;
   #source: BookSource | undefined;
+  #refusal: string | undefined;
 
   constructor(log: ConfigurationLog) {
     this.#log = log;
@@ -39,6 +40,11 @@ export class BookInForce {
     this.#source = source;
   }
 
+  /** Why a listener did not take the book: then it goes on with the rules that it has. */
+  get refusal(): string | undefined {
+    return this.#refusal;
+  }
+
   holds({ version, digest }: { version: number; digest: string }): boolean {
     return this.#book.version === version && this.#digest === digest;
   }
@@ -47,11 +53,13 @@ export class BookInForce {
     this.#book = book;
     this.#digest = digest;
     this.#source = source;
+    this.#refusal = undefined;
     for (const listener of this.#listeners) {
       try {
         await listener(book);
       } catch (error) {
-        this.#log.error("a listener refused the new rules", { version: book.version, error: String(error) });
+        this.#refusal = `version ${book.version} is not enforced: ${error instanceof Error ? error.message : String(error)}`;
+        this.#log.error("the new rules were refused by a listener, which keeps its old ones", { why: this.#refusal });
       }
     }
   }

@@ -73,7 +73,7 @@ export class DatabaseConfiguration implements Configuration {
   }
 
   status(): ConfigurationStatus {
-    const lastError = this.#databaseError ?? this.#rejected?.why;
+    const lastError = this.#databaseError ?? this.#rejected?.why ?? this.#inForce.refusal;
     return {
       version: this.current.version,
       loaded: this.#inForce.source !== undefined,

@@ -50,13 +50,14 @@ export class FileConfiguration implements Configuration {
   }
 
   status(): ConfigurationStatus {
+    const lastError = this.#lastError ?? this.#inForce.refusal;
     return {
       version: this.current.version,
       loaded: true,
       source: this.#inForce.source ?? "file",
       database: "none",
       cache: "none",
-      ...(this.#lastError !== undefined && { lastError: this.#lastError }),
+      ...(lastError !== undefined && { lastError }),
     };
   }
 
