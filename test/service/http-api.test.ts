@@ -138,7 +138,11 @@ test("a peek charges nothing", async () => {
 test("an explanation says which rules were considered, why, what is stored, and when it passes", async () => {
   const { body } = await postJson(`${service.http}/v1/explain`, { attributes: { user: "a", path: "/v1/orders" } });
   const byRule = Object.fromEntries(body.rules.map((rule: { rule: string }) => [rule.rule, rule]));
-  expect(byRule["per-user"]).toMatchObject({ matched: true, key: "{user=a}:per-user:z", state: { count: 3 } });
+  expect(byRule["per-user"]).toMatchObject({
+    matched: true,
+    key: expect.stringMatching(/^\{user=a\}:per-user:/),
+    state: { count: 3 },
+  });
   expect(Date.parse(byRule["per-user"].nextAllowedAt)).toBeGreaterThan(Date.now());
   expect(byRule.places).toMatchObject({ matched: false });
 });

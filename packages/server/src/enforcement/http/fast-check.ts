@@ -10,7 +10,7 @@ import { type Attributes, type CheckOptions, type Decision, type Limiter, Sluice
 import type { Metrics } from "../../monitoring/metrics.js";
 import { BODY_LIMIT } from "./check-routes.js";
 import { invalidJson, validatorOf } from "./json-body.js";
-import { type Problem, problemBody, problemOf } from "./problem.js";
+import { internalProblem, type Problem, problemBody, problemOf } from "./problem.js";
 import { type CheckBody, checkBody, decision } from "./schemas.js";
 
 export interface FastCheckOptions {
@@ -43,7 +43,7 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
     let problem: Problem | undefined = problemOf(error);
     if (problem === undefined) {
       options.onUnexpected(error);
-      problem = { status: 500, code: "internal", detail: "Sluice failed; its log says why." };
+      problem = internalProblem;
     }
     send(response, problem.status, PROBLEM_TYPE, JSON.stringify(problemBody(problem)));
   }

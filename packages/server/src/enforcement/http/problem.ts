@@ -4,14 +4,32 @@
  */
 import { STATUS_CODES } from "node:http";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
-import { SluiceError } from "sluice";
+import { type ErrorCode, SluiceError } from "sluice";
 import type { Log } from "../../log.js";
+
+/** The codes of the service itself, beside those of the library (`errors.ts` there). `docs/service.md` lists both, held equal by a test. */
+export const serviceErrorKinds = {
+  unauthorized: { status: 401, remedy: "Send `Authorization: Bearer` and the token of --api-token." },
+  "not-found": { status: 404, remedy: "/docs lists what there is." },
+  "body-too-large": { status: 413, remedy: "A check has at most 64 KiB, a batch 1 MiB." },
+  "unsupported-media-type": { status: 415, remedy: "Send JSON with `Content-Type: application/json`." },
+  internal: { status: 500, remedy: "Sluice failed; its log says why." },
+  "unsupported-coding": {
+    status: 501,
+    remedy: "Through the proxy, send bodies with Content-Length or `Transfer-Encoding: chunked`.",
+  },
+  "upstream-unreachable": { status: 502, remedy: "Check that the server of --upstream is up." },
+  "upstream-silent": { status: 504, remedy: "The server of --upstream said nothing for two minutes." },
+} as const;
 
 export interface Problem {
   readonly status: number;
-  readonly code: string;
+  readonly code: keyof typeof serviceErrorKinds | ErrorCode;
   readonly detail: string;
 }
+
+/** What is told where the cause is nobody's business. */
+export const internalProblem: Problem = { status: 500, code: "internal", detail: serviceErrorKinds.internal.remedy };
 
 /** What Fastify itself refuses, in our words. */
 const frameworkProblems: Readonly<Record<string, Problem>> = {
@@ -62,7 +80,7 @@ export function errorHandler(log: Log) {
       error: String(error),
       stack: (error as Error)?.stack,
     });
-    return sendProblem(reply, { status: 500, code: "internal", detail: "Sluice failed; its log says why." });
+    return sendProblem(reply, internalProblem);
   };
 }
 

@@ -35,9 +35,7 @@ export const releaseBody = Type.Object(
   {
     lease,
     outcome: Type.Optional(
-      Type.Union([Type.Literal("success"), Type.Literal("failure")], {
-        description: "How the work under the lease ended.",
-      }),
+      Type.String({ maxLength: 64, description: "How the work under the lease ended, such as success or failure." }),
     ),
   },
   exact,

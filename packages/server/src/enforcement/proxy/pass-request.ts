@@ -8,7 +8,7 @@
  */
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
-import { problemBody } from "../http/problem.js";
+import { type Problem, problemBody } from "../http/problem.js";
 import { endToEnd } from "./message-headers.js";
 import type { Upstream } from "./upstream.js";
 
@@ -71,7 +71,7 @@ function refuse(response: ServerResponse, error: Error): void {
     return;
   }
   const silent = error.message === "the upstream fell silent";
-  const problem = silent
+  const problem: Problem = silent
     ? { status: 504, code: "upstream-silent", detail: "the upstream did not answer in time" }
     : { status: 502, code: "upstream-unreachable", detail: "the upstream could not be reached" };
   const text = JSON.stringify(problemBody(problem));

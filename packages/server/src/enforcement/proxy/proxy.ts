@@ -17,7 +17,7 @@ import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { AttributesOf } from "../attributes/request-attributes.js";
 import { boundedServer, type Tls } from "../http/bounded-server.js";
-import { type Problem, problemBody, problemOf } from "../http/problem.js";
+import { internalProblem, type Problem, problemBody, problemOf } from "../http/problem.js";
 import { holdLease } from "./held-lease.js";
 import { hasNoBody, passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
@@ -166,7 +166,7 @@ function fail(log: Log, response: ServerResponse, error: unknown): void {
   const problem = problemOf(error);
   if (problem === undefined)
     log.error("a proxied request failed", { error: String(error), stack: (error as Error)?.stack });
-  sendProblem(response, problem ?? { status: 500, code: "internal", detail: "Sluice failed; its log says why." });
+  sendProblem(response, problem ?? internalProblem);
 }
 
 function sendProblem(response: ServerResponse, problem: Problem): void {

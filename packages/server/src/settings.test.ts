@@ -1,0 +1,70 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { resolveSettings, settingNames, settingSpecs, variableOf } from "./settings.js";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "sluice-settings-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function configFile(text: string): string {
+  const file = join(folder, "sluice.yaml");
+  writeFileSync(file, text);
+  return file;
+}
+
+test("without anything, every default holds", () => {
+  const settings = resolveSettings({ flags: {}, env: {} });
+  expect(settings).toMatchObject({
+    host: "127.0.0.1",
+    port: 8080,
+    "grpc-port": 8081,
+    store: "memory",
+    workers: 1,
+    "store-deadline": 50,
+  });
+  expect(settings["api-token"]).toBeUndefined();
+});
+
+test("a flag wins over a variable, a variable over the file, the file over the default", () => {
+  const file = configFile("port: 1\ngrpc-port: 1\nproxy-port: 1\nlegacy-headers: true\n");
+  const env = { SLUICE_PORT: "2", SLUICE_GRPC_PORT: "2", SLUICE_HOST: "" };
+  const settings = resolveSettings({ flags: { port: "3" }, env, configFile: file });
+  expect([settings.port, settings["grpc-port"], settings["proxy-port"], settings.host]).toEqual([3, 2, 1, "127.0.0.1"]);
+  expect(settings["legacy-headers"]).toBe(true);
+});
+
+test("all mistakes are told at once", () => {
+  const flags = { port: "x", workers: "0", store: "redis:", upstream: "ftp://x", "log-level": "loud" };
+  expect(() => resolveSettings({ flags, env: {} })).toThrow(
+    expect.objectContaining({
+      message: expect.stringMatching(/--port.*\n--workers.*\n--store.*\n--upstream.*\n--log-level/),
+    }),
+  );
+});
+
+test("a file that was named must be there; the usual one may be absent", () => {
+  expect(() => resolveSettings({ flags: {}, env: {}, configFile: join(folder, "absent.yaml") })).toThrow("absent.yaml");
+});
+
+test.each(["redis://h:1", "rediss://h", "redis+sentinel://h1,h2/master", "redis+cluster://h1,h2"])(
+  "%s is a store",
+  (store) => {
+    expect(resolveSettings({ flags: { store }, env: {} }).store).toBe(store);
+  },
+);
+
+test("docs/settings.md lists the table, word for word", () => {
+  const page = readFileSync(fileURLToPath(new URL("../../../docs/settings.md", import.meta.url)), "utf8");
+  const rows = [...page.matchAll(/^\| `--([a-z-]+)` \| `(\w+)` \| (.*?) \| (.*) \|$/gm)].map(([, ...cells]) => cells);
+  const expected = settingNames.map((name) => {
+    const spec = settingSpecs[name];
+    const byDefault = "default" in spec ? `\`${spec.default}\`` : "";
+    return [name, variableOf(name), byDefault, spec.meaning.replaceAll("|", "\\|")];
+  });
+  expect(rows).toEqual(expected);
+});
