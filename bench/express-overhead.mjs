@@ -6,7 +6,7 @@
  * Real Express, real IncomingMessage and ServerResponse, no sockets: the kernel's share would hide the difference. The overhead is the time
  * of a request through the application with the middleware minus that without any. Applications take turns in short slices, each round
  * in another order, so that a noisy machine hurts all of them alike; of the slices of each, the lower quartile counts, because what
- * disturbs a slice only ever makes it slower. Clients come from 1000 addresses.
+ * disturbs a slice only ever makes it slower; medians are shown beside it. Clients come from 1000 addresses.
  */
 import { writeFileSync } from "node:fs";
 import { IncomingMessage, ServerResponse } from "node:http";
@@ -63,9 +63,12 @@ async function slice(app) {
   return (user + system) / REQUESTS_PER_SLICE;
 }
 
-/** @param {number[]} values */
-function lowerQuartile(values) {
-  return values.toSorted((a, b) => a - b)[values.length >> 2];
+/**
+ * @param {number[]} values
+ * @param {number} share
+ */
+function quantile(values, share) {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)];
 }
 
 const apps = {
@@ -97,26 +100,35 @@ for (let i = -WARM_UP; i < SLICES; i++) {
   }
 }
 
-const bare = lowerQuartile(times.bare);
-const overheadUs = Object.fromEntries(
-  Object.keys(apps)
-    .slice(1)
-    .map((name) => [name, lowerQuartile(times[name]) - bare]),
-);
-const ratios = {
-  "defaults against defaults":
-    overheadUs["sluice, draft-11 (its default)"] / overheadUs["express-rate-limit, legacy (its default)"],
-  "current draft against draft-8":
-    overheadUs["sluice, draft-11 (its default)"] / overheadUs["express-rate-limit, draft-8"],
-  "draft-7 against draft-7": overheadUs["sluice, draft-7"] / overheadUs["express-rate-limit, draft-7"],
-  "legacy against legacy": overheadUs["sluice, legacy"] / overheadUs["express-rate-limit, legacy (its default)"],
-  "no fields against no fields": overheadUs["sluice, no fields"] / overheadUs["express-rate-limit, no fields"],
-};
+/** @param {number} share */
+function compare(share) {
+  const bareUs = quantile(times.bare, share);
+  const names = Object.keys(apps).slice(1);
+  const overheadUs = Object.fromEntries(names.map((name) => [name, quantile(times[name], share) - bareUs]));
+  const ratios = Object.fromEntries(
+    Object.entries(pairs).map(([name, [ours, theirs]]) => [name, overheadUs[ours] / overheadUs[theirs]]),
+  );
+  return { bareUs, overheadUs, ratios };
+}
 
-console.log(`bare Express: ${bare.toFixed(2)} us a request; overhead of each middleware on top:`);
-for (const [name, us] of Object.entries(overheadUs))
-  console.log(`  ${name.padEnd(42)} ${us.toFixed(2).padStart(6)} us`);
+const pairs = {
+  "defaults against defaults": ["sluice, draft-11 (its default)", "express-rate-limit, legacy (its default)"],
+  "current draft against draft-8": ["sluice, draft-11 (its default)", "express-rate-limit, draft-8"],
+  "draft-7 against draft-7": ["sluice, draft-7", "express-rate-limit, draft-7"],
+  "legacy against legacy": ["sluice, legacy", "express-rate-limit, legacy (its default)"],
+  "no fields against no fields": ["sluice, no fields", "express-rate-limit, no fields"],
+};
+const quartile = compare(0.25);
+const median = compare(0.5);
+
+console.log(
+  `bare Express: ${quartile.bareUs.toFixed(2)} us a request (median ${median.bareUs.toFixed(2)}); on top of it:`,
+);
+for (const [name, us] of Object.entries(quartile.overheadUs)) {
+  console.log(`  ${name.padEnd(42)} ${us.toFixed(2).padStart(6)} us (median ${median.overheadUs[name].toFixed(2)})`);
+}
 console.log("sluice / express-rate-limit (below 1: cheaper):");
-for (const [name, ratio] of Object.entries(ratios)) console.log(`  ${name.padEnd(42)} ${ratio.toFixed(2).padStart(6)}`);
-if (jsonAt !== -1)
-  writeFileSync(process.argv[jsonAt + 1], `${JSON.stringify({ bareUs: bare, overheadUs, ratios }, null, 2)}\n`);
+for (const [name, ratio] of Object.entries(quartile.ratios)) {
+  console.log(`  ${name.padEnd(42)} ${ratio.toFixed(2).padStart(6)}    (median ${median.ratios[name].toFixed(2)})`);
+}
+if (jsonAt !== -1) writeFileSync(process.argv[jsonAt + 1], `${JSON.stringify({ ...quartile, median }, null, 2)}\n`);
