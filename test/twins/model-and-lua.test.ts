@@ -105,7 +105,7 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
 /** Requests of one turn are free to be decided in any order; this is the one that the store takes. */
 function inOrderOfDecision<T extends { request: StoreRequest }>(pending: readonly T[]): T[] {
   const addressed = pending.map((entry) => ({ ...entry, recordKey: undefined }));
-  return arrange(addressed).flatMap(({ script, batch }): T[] => {
+  return arrange(addressed, false).flatMap(({ script, batch }): T[] => {
     if (script === "decide") return batch;
     return encodeSingles(batch, 0).groups.flatMap(({ members }) => members.map((i) => batch[i]!));
   });
@@ -121,7 +121,8 @@ async function undo(
   const charged = request.checks.filter((_, i) => reply.verdicts[i]!.charged);
   const held = charged.filter(isConcurrency);
   if (kind === "refund") {
-    const refund = { checks: charged, entryId: request.entryId, chargedAtMs: reply.nowMs, id: request.id };
+    const charges = charged.map((check) => ({ check, atMs: reply.nowMs }));
+    const refund = { charges, entryId: request.entryId, id: request.id };
     const lua = await store.refund(refund);
     setNow(lastNowMs);
     expect(lua).toBe(model.refund(refund));

@@ -86,5 +86,14 @@ export function hashTag(key: string): string {
  * stands where a counter has its ":", so that no rule can be named like it.
  */
 export function requestIdKey(id: string, tag: string): string {
-  return `{${tag}}!${id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`}`;
+  return `{${tag}}!${spellId(id)}`;
+}
+
+/** On a cluster: under the id alone, which tags its records lie under. */
+export function requestPlaceKey(id: string): string {
+  return `{!${spellId(id)}}`;
+}
+
+function spellId(id: string): string {
+  return id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`;
 }

@@ -168,18 +168,20 @@ export class Limiter {
   async #refundById(id: string): Promise<boolean> {
     const reply = await this.#store.recall(checkedId(id));
     if (reply?.repeated === undefined) return false;
-    const { verdicts, nowMs } = reply;
-    return await this.#refundOnce({ ...reply.repeated, verdicts, nowMs, id, charger: "store" }, id);
+    const { verdicts, nowMs, timesMs } = reply;
+    return await this.#refundOnce({ ...reply.repeated, verdicts, nowMs, timesMs, id, charger: "store" }, id);
   }
 
   async #refundOnce(origin: Origin, id: string | undefined): Promise<boolean> {
-    const checks = origin.checks.filter((_, i) => origin.verdicts[i]!.charged);
-    if (origin.charger === "nobody" || checks.length === 0 || this.#refunded.has(origin)) return false;
+    const charges = origin.checks
+      .map((check, i) => ({ check, atMs: origin.timesMs?.[i] ?? origin.nowMs }))
+      .filter((_, i) => origin.verdicts[i]!.charged);
+    if (origin.charger === "nobody" || charges.length === 0 || this.#refunded.has(origin)) return false;
     this.#refunded.add(origin);
-    const { entryId, nowMs: chargedAtMs } = origin;
+    const { entryId } = origin;
     const store = origin.charger === "store" ? this.#store : this.#local;
     try {
-      return await store.refund({ checks, entryId, chargedAtMs, id: origin.charger === "store" ? id : undefined });
+      return await store.refund({ charges, entryId, id: origin.charger === "store" ? id : undefined });
     } catch (error) {
       // Nothing was given back, as far as we know: the caller may try again.
       this.#refunded.delete(origin);
@@ -273,8 +275,8 @@ export class Limiter {
   #decided(asked: Asked, reply: StoreReply): Decision {
     const { request } = asked;
     const { checks, entryId, rulesVersion } = reply.repeated ?? request;
-    const { verdicts, nowMs, guarantee } = reply;
-    const origin: Origin = { checks, verdicts, entryId, nowMs, id: request.id, charger: "store" };
+    const { verdicts, nowMs, timesMs, guarantee } = reply;
+    const origin: Origin = { checks, verdicts, entryId, nowMs, timesMs, id: request.id, charger: "store" };
     const ageMs = reply.repeated === undefined ? 0 : reply.repeated.atMs - nowMs;
     const lease = this.#leaseOf(asked, origin, ageMs);
     return this.#told(asked, new Decision({ origin, guarantee, rulesVersion, lease, degraded: undefined }));
@@ -296,7 +298,8 @@ export class Limiter {
     }
     const { entryId, id, rulesVersion } = asked.request;
     const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked.request);
-    const origin: Origin = { checks, verdicts, entryId, nowMs, id, charger: degraded === "local" ? "local" : "nobody" };
+    const charger = degraded === "local" ? "local" : "nobody";
+    const origin: Origin = { checks, verdicts, entryId, nowMs, timesMs: undefined, id, charger };
     const lease = this.#leaseOf(asked, origin, 0);
     return this.#told(asked, new Decision({ origin, guarantee: "atomic", rulesVersion, lease, degraded }));
   }

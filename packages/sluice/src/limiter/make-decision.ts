@@ -12,6 +12,8 @@ export interface Origin {
   readonly verdicts: readonly Verdict[];
   readonly entryId: string;
   readonly nowMs: number;
+  /** When each check was decided, where not all were at `nowMs`. */
+  readonly timesMs: readonly number[] | undefined;
   readonly id: string | undefined;
   /** `local`: the fallback of this instance charged it; `nobody`: a policy answered without counting. */
   readonly charger: "store" | "local" | "nobody";

@@ -5,7 +5,7 @@
  * Exact: requests of one turn are concurrent, so any order among them is right.
  */
 import { SluiceError } from "../errors.js";
-import { KEY_PREFIX, storedAs } from "../keys.js";
+import { hashTag, KEY_PREFIX, storedAs } from "../keys.js";
 import { type RedisCalls, redisSays, type ScriptName } from "./redis-calls.js";
 import type { StoreReply, StoreRequest } from "./store.js";
 import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles } from "./wire.js";
@@ -20,13 +20,16 @@ const MAX_REQUESTS_PER_CALL = 128;
 
 export class DecideQueue {
   readonly #calls: RedisCalls;
+  readonly #sharded: boolean;
   #waiting: Waiting[] = [];
   #callsUnderWay = 0;
   /** Redis's clock minus ours, from the last reply that told it: only calendar boundaries depend on it. */
   #clockAheadMs = 0;
 
-  constructor(calls: RedisCalls) {
+  /** `sharded`: a call may only hold requests of one hash tag. */
+  constructor(calls: RedisCalls, sharded: boolean) {
     this.#calls = calls;
+    this.#sharded = sharded;
   }
 
   /** What Redis's clock says now, as far as we know. */
@@ -53,7 +56,7 @@ export class DecideQueue {
   #flush(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const { script, batch } of arrange(waiting)) this.#decide(script, batch, true);
+    for (const { script, batch } of arrange(waiting, this.#sharded)) this.#decide(script, batch, true);
   }
 
   #decide(script: ScriptName, batch: readonly Waiting[], mayMend: boolean): void {
@@ -97,16 +100,20 @@ export class DecideQueue {
   }
 }
 
-/** Which requests share which call, in the order of the calls. */
-export function arrange<T extends Addressed>(waiting: readonly T[]): { script: ScriptName; batch: T[] }[] {
+/** Which requests share which call, in the order of the calls: those of one script and, on a cluster, of one hash tag. */
+export function arrange<T extends Addressed>(
+  waiting: readonly T[],
+  sharded: boolean,
+): { script: ScriptName; batch: T[] }[] {
   const calls: { script: ScriptName; batch: T[] }[] = [];
-  const open = new Map<ScriptName, T[]>();
+  const open = new Map<string, T[]>();
   for (const addressed of waiting) {
     const script = scriptFor(addressed.request);
-    let batch = open.get(script);
+    const lane = sharded ? `${script} ${hashTag(addressed.request.checks[0]!.key)}` : script;
+    let batch = open.get(lane);
     if (batch === undefined || batch.length === MAX_REQUESTS_PER_CALL) {
       batch = [];
-      open.set(script, batch);
+      open.set(lane, batch);
       calls.push({ script, batch });
     }
     batch.push(addressed);

@@ -129,17 +129,18 @@ export class MemoryStore implements Store {
     return record !== undefined && record.endsAtMs > nowMs ? record : undefined;
   }
 
-  refund({ checks, entryId, chargedAtMs, id }: RefundRequest): boolean {
+  refund({ charges, entryId, id }: RefundRequest): boolean {
     const nowMs = this.#clock.now();
     if (id !== undefined) {
       const record = this.#record(id, nowMs);
       if (record === undefined || record.refunded) return false;
       record.refunded = true;
     }
-    for (const { plan, key, cost } of checks) {
+    for (const { check, atMs } of charges) {
+      const { plan, key, cost } = check;
       const state = this.#state(key, nowMs);
       if (state === undefined) continue;
-      models[plan.policy.stored].refund(state, plan.policy, { cost, nowMs, chargedAtMs, requestId: entryId });
+      models[plan.policy.stored].refund(state, plan.policy, { cost, nowMs, chargedAtMs: atMs, requestId: entryId });
     }
     return true;
   }

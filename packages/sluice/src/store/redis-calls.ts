@@ -45,8 +45,12 @@ export class RedisCalls {
   async loadScripts(): Promise<void> {
     const [first, ...rest] = Object.values(scriptSources);
     // One goes ahead: it is the probe of a breaker that is open, and one failure is enough to know.
-    await this.call("SCRIPT", ["LOAD", first!]);
-    await Promise.all(rest.map((source) => this.call("SCRIPT", ["LOAD", source])));
+    await this.#loadOn(first!);
+    await Promise.all(rest.map((source) => this.#loadOn(source)));
+  }
+
+  #loadOn(source: string): Promise<unknown> {
+    return this.#inTime(() => this.#connection.sendToAll("SCRIPT", ["LOAD", source]));
   }
 
   run(name: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
@@ -59,6 +63,11 @@ export class RedisCalls {
   }
 
   call(command: string, args: readonly Argument[]): Promise<unknown> {
+    return this.#inTime(() => this.#connection.send(command, args));
+  }
+
+  /** The answer by the deadline, or a rejection with `store-unavailable`. */
+  #inTime(send: () => Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new SluiceError("closed", "the store is closed"));
       const breaker = this.#breaker;
@@ -76,7 +85,7 @@ export class RedisCalls {
         reject(error instanceof SluiceError ? error : unavailable(messageOf(error), error));
       };
       const deadline = this.#deadlines.watch(() => fail(unavailable(`no answer within ${this.#deadlineMs} ms`)));
-      this.#send(command, args).then((answer) => {
+      this.#whenConnected(send).then((answer) => {
         if (over) return;
         over = true;
         deadline.end();
@@ -86,10 +95,10 @@ export class RedisCalls {
     });
   }
 
-  #send(command: string, args: readonly Argument[]): Promise<unknown> {
+  #whenConnected(send: () => Promise<unknown>): Promise<unknown> {
     const state = this.#connection.state();
-    if (state === "ready") return this.#connection.send(command, args);
-    if (state === "connecting") return this.#connection.changed().then(() => this.#send(command, args));
+    if (state === "ready") return send();
+    if (state === "connecting") return this.#connection.changed().then(() => this.#whenConnected(send));
     return Promise.reject(unavailable("not connected", this.#connection.lastError()));
   }
 

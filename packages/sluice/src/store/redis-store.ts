@@ -5,12 +5,21 @@
  * script calls (`wire.ts` spells them) -> each call ends in time (`redis-calls.ts`) -> verdicts.
  */
 import type { Check } from "../check.js";
-import { KEY_PREFIX, requestIdKey, storedAs } from "../keys.js";
+import { hashTag, KEY_PREFIX, requestIdKey, requestPlaceKey, storedAs } from "../keys.js";
 import { DecideQueue } from "./decide-queue.js";
 import { RedisCalls } from "./redis-calls.js";
 import { type Argument, type RedisClient, type RedisConnection, redisConnection } from "./redis-connection.js";
 import { RefusalMemory } from "./refusal-memory.js";
-import type { LeaseRequest, MaybePromise, RefundRequest, Store, StoreReply, StoreRequest } from "./store.js";
+import { groupByTag, joinReplies, type Part, splitByTag } from "./split-by-tag.js";
+import {
+  type LeaseRequest,
+  type MaybePromise,
+  REMEMBER_MS,
+  type RefundRequest,
+  type Store,
+  type StoreReply,
+  type StoreRequest,
+} from "./store.js";
 import { decodeRecord, policyArguments } from "./wire.js";
 
 export interface RedisStoreOptions {
@@ -31,74 +40,162 @@ export class RedisStore implements Store {
   readonly #calls: RedisCalls;
   readonly #queue: DecideQueue;
   readonly #refusals: RefusalMemory | undefined;
+  readonly #sharded: boolean;
 
   constructor(connection: RedisConnection, options: RedisStoreOptions = {}) {
     const { deadlineMs = 50, breakerFailures = 3, breakerIntervalMs = 500, rememberRefusals = true } = options;
     this.#refusals = rememberRefusals ? new RefusalMemory() : undefined;
+    this.#sharded = connection.sharded;
     this.#calls = new RedisCalls(connection, { deadlineMs, breakerFailures, breakerIntervalMs });
-    this.#queue = new DecideQueue(this.#calls);
+    this.#queue = new DecideQueue(this.#calls, connection.sharded);
   }
 
   decide(request: StoreRequest): MaybePromise<StoreReply> {
     const refusals = this.#refusals;
-    const recordKey = request.id === undefined ? undefined : requestIdKey(request.id, SHARED_TAG);
-    if (refusals === undefined) return this.#queue.add(request, recordKey);
+    if (refusals === undefined) return this.#decide(request);
     const sinceMs = performance.now();
     const refused = refusals.recall(request, sinceMs);
     if (refused !== undefined) return refused;
-    return this.#queue.add(request, recordKey).then((reply) => {
+    return this.#decide(request).then((reply) => {
       refusals.remember(request, reply, sinceMs);
       return reply;
     });
   }
 
-  async recall(id: string): Promise<StoreReply | undefined> {
-    const record = await this.#calls.call("GET", [KEY_PREFIX + requestIdKey(id, SHARED_TAG)]);
-    return typeof record === "string" ? decodeRecord(record, this.#queue.serverNowMs) : undefined;
+  #decide(request: StoreRequest): Promise<StoreReply> {
+    if (!this.#sharded) return this.#queue.add(request, recordKey(request.id, SHARED_TAG));
+    const parts = splitByTag(request);
+    const [only] = parts;
+    if (parts.length > 1 || request.id !== undefined) return this.#decideInParts(request, parts);
+    return this.#queue.add(request, recordKey(request.id, only!.tag));
   }
 
-  async refund({ checks, entryId, chargedAtMs, id }: RefundRequest): Promise<boolean> {
-    const records = id === undefined ? [] : [KEY_PREFIX + requestIdKey(id, SHARED_TAG)];
-    const keys = [...records, ...checks.map((check) => KEY_PREFIX + check.key)];
-    const args: Argument[] = [records.length, checks.length];
-    for (let i = 0; i < checks.length; i++) {
-      const { plan, cost } = checks[i]!;
+  /** Slot by slot, in parallel; if one part refuses, the others give back what they charged. */
+  async #decideInParts(request: StoreRequest, parts: readonly Part[]): Promise<StoreReply> {
+    const located = request.id !== undefined && request.charge ? this.#locate(request.id, parts) : undefined;
+    const settled = await Promise.allSettled(
+      parts.map((part) => this.#queue.add(part.request, recordKey(request.id, part.tag))),
+    );
+    await located;
+    const failure = settled.find((outcome) => outcome.status === "rejected");
+    const replies = settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    if (failure !== undefined) {
+      // A part that cannot be decided leaves the request undecided: the failure policy will answer, and nothing may stay charged.
+      const answered = parts.filter((_, i) => settled[i]!.status === "fulfilled");
+      await Promise.allSettled(answered.map((part, i) => this.#giveBack(part, replies[i]!)));
+      throw failure.reason;
+    }
+    if (parts.length === 1) return replies[0]!;
+    const { reply, refunds } = joinReplies(parts, replies);
+    await Promise.all(refunds.map((refund) => this.#refundPart(refund)));
+    return reply;
+  }
+
+  #giveBack({ request }: Part, reply: StoreReply): Promise<boolean> {
+    const checks = request.checks.filter((_, i) => reply.repeated === undefined && reply.verdicts[i]!.charged);
+    if (checks.length === 0) return Promise.resolve(false);
+    const charges = checks.map((check) => ({ check, atMs: reply.nowMs }));
+    return this.#refundPart({ entryId: request.entryId, charges, id: request.id });
+  }
+
+  /** On a cluster a request's records lie beside its counters; under its id alone stands where. */
+  #locate(id: string, parts: readonly Part[]): Promise<unknown> {
+    const tags = JSON.stringify(parts.map(({ tag }) => tag));
+    return this.#calls.call("SET", [KEY_PREFIX + requestPlaceKey(id), tags, "PX", REMEMBER_MS]);
+  }
+
+  async #tagsOf(id: string): Promise<string[]> {
+    if (!this.#sharded) return [SHARED_TAG];
+    const tags = await this.#calls.call("GET", [KEY_PREFIX + requestPlaceKey(id)]);
+    return typeof tags === "string" ? (JSON.parse(tags) as string[]) : [];
+  }
+
+  async recall(id: string): Promise<StoreReply | undefined> {
+    const tags = await this.#tagsOf(id);
+    const records = await Promise.all(tags.map((tag) => this.#calls.call("GET", [KEY_PREFIX + requestIdKey(id, tag)])));
+    const replies = records
+      .filter((record) => typeof record === "string")
+      .map((record) => decodeRecord(record, this.#queue.serverNowMs));
+    const [first, ...rest] = replies;
+    if (first?.repeated === undefined) return undefined;
+    return {
+      ...first,
+      verdicts: [first, ...rest].flatMap(({ verdicts }) => verdicts),
+      timesMs: [first, ...rest].flatMap(({ verdicts, nowMs }) => verdicts.map(() => nowMs)),
+      repeated: { ...first.repeated, checks: [first, ...rest].flatMap(({ repeated }) => repeated!.checks) },
+    };
+  }
+
+  async refund(request: RefundRequest): Promise<boolean> {
+    const parts = this.#sharded
+      ? groupByTag(request.charges, ({ check }) => check.key).map((charges) => ({ ...request, charges }))
+      : [request];
+    const given = await Promise.all(parts.map((part) => this.#refundPart(part)));
+    return given.includes(true);
+  }
+
+  async #refundPart({ charges, entryId, id }: RefundRequest): Promise<boolean> {
+    const record = recordKey(id, this.#sharded ? hashTag(charges[0]!.check.key) : SHARED_TAG);
+    const records = record === undefined ? [] : [KEY_PREFIX + record];
+    const keys = [...records, ...charges.map(({ check }) => KEY_PREFIX + check.key)];
+    const args: Argument[] = [records.length, charges.length];
+    for (let i = 0; i < charges.length; i++) {
+      const { plan, cost } = charges[i]!.check;
       const policy = policyArguments(plan.policy, this.#queue.serverNowMs);
-      args.push(records.length + i + 1, ...policy, cost, chargedAtMs, entryId);
+      args.push(records.length + i + 1, ...policy, cost, charges[i]!.atMs, entryId);
     }
     const [, given] = (await this.#calls.run("refund", keys, args)) as number[];
-    this.#refusals?.forget(checks.map(({ key }) => key));
+    this.#refusals?.forget(charges.map(({ check }) => check.key));
     return given === 1;
   }
 
   async release(lease: LeaseRequest): Promise<boolean> {
-    return (await this.#runLease("release", lease)) > 0;
+    return (await this.#runLease("release", lease)).some((freed) => freed > 0);
   }
 
-  renew(lease: LeaseRequest): Promise<number> {
-    return this.#runLease("renew", lease);
+  /** A lease that lost a place in one slot is lost: what it holds in others is given up. */
+  async renew(lease: LeaseRequest): Promise<number> {
+    const terms = await this.#runLease("renew", lease);
+    const shortestMs = Math.min(...terms);
+    if (shortestMs === 0 && terms.length > 1) await this.#runLease("release", lease);
+    return shortestMs;
   }
 
-  async #runLease(step: "release" | "renew", { entryId, places }: LeaseRequest): Promise<number> {
-    const keys = places.map(({ key }) => KEY_PREFIX + key);
-    const args = [step, entryId, ...places.flatMap((held) => [held.places, held.ttlMs])];
-    const [, answer] = (await this.#calls.run("lease", keys, args)) as number[];
-    return answer!;
+  #runLease(step: "release" | "renew", { entryId, places }: LeaseRequest): Promise<number[]> {
+    const groups = this.#sharded ? groupByTag(places, ({ key }) => key) : [places];
+    return Promise.all(
+      groups.map(async (group) => {
+        const keys = group.map(({ key }) => KEY_PREFIX + key);
+        const args = [step, entryId, ...group.flatMap((held) => [held.places, held.ttlMs])];
+        const [, answer] = (await this.#calls.run("lease", keys, args)) as number[];
+        return answer!;
+      }),
+    );
   }
 
   async inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
-    if (checks.length === 0) return [];
-    const keys = checks.map(({ key }) => KEY_PREFIX + key);
-    const letters = checks.map(({ plan }) => storedAs[plan.policy.stored]);
-    const states = (await this.#calls.run("inspect", keys, letters)) as string[];
-    return states.map((state) => JSON.parse(state) as Record<string, number>);
+    const groups = this.#sharded ? checks.map((check) => [check]) : checks.length === 0 ? [] : [checks];
+    const described = await Promise.all(
+      groups.map(async (group) => {
+        const keys = group.map(({ key }) => KEY_PREFIX + key);
+        const letters = group.map(({ plan }) => storedAs[plan.policy.stored]);
+        const states = (await this.#calls.run("inspect", keys, letters)) as string[];
+        return states.map((state) => JSON.parse(state) as Record<string, number>);
+      }),
+    );
+    return described.flat();
   }
 
   async reset(keys: readonly string[]): Promise<void> {
     this.#refusals?.forget(keys);
-    await this.#calls.call(
-      "DEL",
-      keys.map((key) => KEY_PREFIX + key),
+    const groups = this.#sharded ? keys.map((key) => [key]) : [keys];
+    await Promise.all(
+      groups.map((group) =>
+        this.#calls.call(
+          "DEL",
+          group.map((key) => KEY_PREFIX + key),
+        ),
+      ),
     );
   }
 
@@ -114,7 +211,11 @@ export class RedisStore implements Store {
   }
 }
 
-/** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client. */
+function recordKey(id: string | undefined, tag: string): string | undefined {
+  return id === undefined ? undefined : requestIdKey(id, tag);
+}
+
+/** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client, single or cluster. */
 export function redisStore(target: string | RedisClient, options?: RedisStoreOptions): RedisStore {
   return new RedisStore(redisConnection(target), options);
 }

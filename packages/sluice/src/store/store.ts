@@ -34,15 +34,21 @@ export interface StoreReply {
   /** One a check, in order. */
   readonly verdicts: readonly Verdict[];
   readonly guarantee: Guarantee;
+  /** When each check was decided, where parts of the request were decided apart; else all were at `nowMs`. */
+  readonly timesMs?: readonly number[];
   /** Present when the request id was seen before: the verdicts and the time are those of this earlier request. */
   readonly repeated?: Receipt & { readonly atMs: number };
 }
 
+/** A check that was charged, and when. */
+export interface Charged {
+  readonly check: Check;
+  readonly atMs: number;
+}
+
 export interface RefundRequest {
   readonly entryId: string;
-  readonly chargedAtMs: number;
-  /** Those that were charged. */
-  readonly checks: readonly Check[];
+  readonly charges: readonly Charged[];
   readonly id: string | undefined;
 }
 
