@@ -300,6 +300,26 @@ const many: Schedule[] = [
       { check: {}, id: "f", gives: passes(2) },
     ],
   },
+  ...(
+    [
+      { id: "r", key: ["user"], algorithm: "token-bucket", limit: 3, window: short },
+      { id: "r", key: ["user"], algorithm: "gcra", limit: 3, window: short },
+      { id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: short, storage: "packed" },
+      { id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: short, storage: "sorted-set" },
+    ] satisfies Rule[]
+  ).map(
+    (rule): Schedule => ({
+      name: `${nameOf(rule)}: a longer window keeps the count that someone was refused for, past its old end`,
+      rules: [rule],
+      steps: [
+        { check: user, cost: 3, gives: passes(0) },
+        { setRules: [{ ...rule, window: "1h" }] },
+        { check: user, gives: refuses() },
+        { wait: 320 },
+        { check: user, cost: 2, gives: { allowed: false } },
+      ],
+    }),
+  ),
   {
     name: "a longer window does not bring back a count that has ended",
     rules: [{ id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: short }],

@@ -18,7 +18,7 @@ local plain = at > #ARGV
 
 -- A lone group needs no tables to find its state again.
 local alone = #KEYS == 1
-local states, touched, reply = not alone and {}, not alone and {}, { now }
+local states, touched, refused, reply = not alone and {}, not alone and {}, not alone and {}, { now }
 for g = 1, #KEYS do
   local key, policy, cost, count = KEYS[g], policies[1], 1, 1
   if not plain then
@@ -37,6 +37,7 @@ for g = 1, #KEYS do
     local n = #reply
     if not allowed then
       reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = remaining, retry, reset, reason
+      if alone and passed == 0 then outlive(key, reset) elseif not alone then refused[key] = reset end
       break
     end
     remaining, reset = charge(state, policy, cost, named and ARGV[at + i - 1])
@@ -50,7 +51,10 @@ for g = 1, #KEYS do
   if named then at = at + count end
 end
 -- Several are written only now: an error before this line leaves nothing half-charged.
-if touched then
+if not alone then
   for key, state in pairs(touched) do save(key, state) end
+  for key, reset in pairs(refused) do
+    if not touched[key] then outlive(key, reset) end
+  end
 end
 return reply

@@ -11,7 +11,7 @@
              one string: the record of a request id seen before
   Requests are decided in order; a key that several of them touch is read once and written once. ]]
 local REMEMBER_MS = 60000
-local states, owners, touched, records = {}, {}, {}, {}
+local states, owners, touched, refused, records = {}, {}, {}, {}, {}
 
 local at = 0
 local function take()
@@ -38,6 +38,7 @@ local function decide(checks, charging, entry_id, out)
     local key, policy = check.key, check.policy
     if not states[key] then states[key], owners[key] = policy.algorithm.load(key), policy.algorithm end
     check.allowed, check.remaining, check.retry, check.reset, check.reason = policy.algorithm.look(states[key], policy, check.cost)
+    if not check.allowed then refused[key] = check.reset end
     if check.mode == 0 and not check.allowed then refusals, refuser = refusals + 1, i end
   end
   for i = 1, #checks do
@@ -82,5 +83,8 @@ end
 
 -- Written only now: an error before this line leaves nothing half-charged.
 for key in pairs(touched) do owners[key].save(key, states[key]) end
+for key, reset in pairs(refused) do
+  if not touched[key] then outlive(key, reset) end
+end
 for record, text in pairs(records) do call('SET', KEYS[record], text, 'PX', REMEMBER_MS) end
 return reply

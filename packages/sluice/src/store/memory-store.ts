@@ -78,7 +78,10 @@ export class MemoryStore implements Store {
     for (let i = 0; i < checks.length; i++) {
       const { plan, key, cost } = checks[i]!;
       const model = models[plan.policy.stored];
-      const verdict = model.look(this.#state(key, nowMs) ?? model.fresh(), plan.policy, cost, nowMs);
+      const state = this.#state(key, nowMs) ?? model.fresh();
+      const verdict = model.look(state, plan.policy, cost, nowMs);
+      // A rule whose window grew must not see its count vanish at the old end: whoever is refused makes the state live on.
+      if (!verdict.allowed) state.endsAtMs = Math.max(state.endsAtMs, nowMs + verdict.resetAfterMs);
       verdicts.push(verdict);
       if (!verdict.allowed && plan.mode === "enforce") {
         refusals++;
