@@ -17,6 +17,7 @@ interface Waiting extends Addressed {
 
 /** Bounds what one script call may hold up Redis for. */
 const MAX_REQUESTS_PER_CALL = 128;
+const MAX_CHECKS_PER_CALL = 1_024;
 
 export class DecideQueue {
   readonly #calls: RedisCalls;
@@ -106,17 +107,18 @@ export function arrange<T extends Addressed>(
   sharded: boolean,
 ): { script: ScriptName; batch: T[] }[] {
   const calls: { script: ScriptName; batch: T[] }[] = [];
-  const open = new Map<string, T[]>();
+  const open = new Map<string, { batch: T[]; checks: number }>();
   for (const addressed of waiting) {
     const script = scriptFor(addressed.request);
     const lane = sharded ? `${script} ${hashTag(addressed.request.checks[0]!.key)}` : script;
-    let batch = open.get(lane);
-    if (batch === undefined || batch.length === MAX_REQUESTS_PER_CALL) {
-      batch = [];
-      open.set(lane, batch);
-      calls.push({ script, batch });
+    let call = open.get(lane);
+    if (call === undefined || call.batch.length === MAX_REQUESTS_PER_CALL || call.checks >= MAX_CHECKS_PER_CALL) {
+      call = { batch: [], checks: 0 };
+      open.set(lane, call);
+      calls.push({ script, batch: call.batch });
     }
-    batch.push(addressed);
+    call.batch.push(addressed);
+    call.checks += addressed.request.checks.length;
   }
   return calls;
 }

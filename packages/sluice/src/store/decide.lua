@@ -2,89 +2,118 @@
   KEYS     counters and request-id records, each once
   ARGV     policies: how many; each: the letter of its stored form (keys.ts), then as many numbers as the algorithm takes
            requests: how many; each:
-             id record (position in KEYS, 0 = none), receipt (only with an id record),
-             charge (1) or only look (0), entry id for the forms that keep one, how many checks; each check:
-               position in KEYS, position of the policy, mode, cost
+             shape: checks * 8 + (4 if entries are named) + (2 if it has an id record) + (1 to charge, 0 only looks)
+             the entry id, if named; position of the record in KEYS and the receipt, if there is a record
+             checks, each ((position in KEYS * 65536 + position of the policy) * 65536 + mode), negative if a cost other than 1 follows
              mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request
   returns  now_ms, then for each request either
              six numbers a check: allowed, remaining, retry_after_ms, reset_after_ms, reason, charged; or
              one string: the record of a request id seen before
-  Requests are decided in order; a key that several of them touch is read once and written once. ]]
+  Requests are decided in order; a key that several of them touch is read once and written once. Several things in one argument,
+  and lists that are used again for every request: arguments and tables are what a script call costs. ]]
 local REMEMBER_MS = 60000
 local states, owners, touched, refused, records = {}, {}, {}, {}, {}
+local keys, policy_of, modes, costs = {}, {}, {}, {}
+local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}
 
-local at = 0
-local function take()
-  at = at + 1
-  return ARGV[at]
-end
-local function take_number()
-  at = at + 1
-  return tonumber(ARGV[at])
-end
-
-local policies = {}
-for p = 1, take_number() do
-  local policy = { algorithm = algorithm(take()) }
-  for n = 1, policy.algorithm.arity do policy[n] = take_number() end
+local policies, at = {}, 2
+for p = 1, tonumber(ARGV[1]) do
+  local policy = { algorithm = algorithm(ARGV[at]) }
+  for n = 1, policy.algorithm.arity do policy[n] = tonumber(ARGV[at + n]) end
+  at = at + 1 + policy.algorithm.arity
   policies[p] = policy
 end
 
 -- Looks at every check, then charges all or none; leaves six numbers a check in `out`.
-local function decide(checks, charging, entry_id, out)
+local function decide(count, charging, entry_id, out)
   local refusals, refuser = 0, 0
-  for i = 1, #checks do
-    local check = checks[i]
-    local key, policy = check.key, check.policy
-    if not states[key] then states[key], owners[key] = policy.algorithm.load(key), policy.algorithm end
-    check.allowed, check.remaining, check.retry, check.reset, check.reason = policy.algorithm.look(states[key], policy, check.cost)
-    if not check.allowed then refused[key] = check.reset end
-    if check.mode == 0 and not check.allowed then refusals, refuser = refusals + 1, i end
+  for i = 1, count do
+    local key, policy = keys[i], policy_of[i]
+    local body = policy.algorithm
+    local state = states[key]
+    if not state then
+      state = body.load(key)
+      states[key], owners[key] = state, body
+    end
+    allowed[i], remaining[i], retry[i], reset[i], reason[i] = body.look(state, policy, costs[i])
+    if not allowed[i] then
+      refused[key] = reset[i]
+      if modes[i] == 0 then refusals, refuser = refusals + 1, i end
+    end
   end
-  for i = 1, #checks do
-    local check = checks[i]
-    local policy = check.policy
+  local n = #out
+  for i = 1, count do
+    local body = policy_of[i].algorithm
     -- A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it. Places
     -- are the exception: a request that was refused does not run, so nobody would give them back.
-    local passes = refusals == 0
-      or (check.mode > 1 and refusals == 1 and refuser == check.mode - 1 and not policy.algorithm.leased)
-    local charged = charging and passes and check.allowed and check.cost > 0
+    local passes = refusals == 0 or (modes[i] > 1 and refusals == 1 and refuser == modes[i] - 1 and not body.leased)
+    local charged = charging and passes and allowed[i] and costs[i] > 0
     if charged then
-      check.remaining, check.reset = policy.algorithm.charge(states[check.key], policy, check.cost, entry_id)
-      touched[check.key] = true
+      remaining[i], reset[i] = body.charge(states[keys[i]], policy_of[i], costs[i], entry_id)
+      touched[keys[i]] = true
     end
-    local n = #out
-    out[n + 1], out[n + 2], out[n + 3] = check.allowed and 1 or 0, check.remaining, check.retry
-    out[n + 4], out[n + 5], out[n + 6] = check.reset, check.reason, charged and 1 or 0
+    out[n + 1], out[n + 2], out[n + 3] = allowed[i] and 1 or 0, remaining[i], retry[i]
+    out[n + 4], out[n + 5], out[n + 6] = reset[i], reason[i], charged and 1 or 0
+    n = n + 6
+  end
+end
+
+-- Reads one request's checks into the lists.
+local function read_checks(count)
+  for i = 1, count do
+    local packed = tonumber(ARGV[at])
+    costs[i] = 1
+    if packed < 0 then
+      packed = -packed
+      at = at + 1
+      costs[i] = tonumber(ARGV[at])
+    end
+    at = at + 1
+    modes[i] = packed % 65536
+    packed = (packed - modes[i]) / 65536
+    policy_of[i] = policies[packed % 65536]
+    keys[i] = KEYS[floor(packed / 65536)]
   end
 end
 
 local reply = { now }
-for _ = 1, take_number() do
-  local record, receipt = take_number(), nil
-  if record > 0 then receipt = take() end
-  local charging, entry_id, checks = take() == '1', take(), {}
-  for i = 1, take_number() do
-    checks[i] = { key = KEYS[take_number()], policy = policies[take_number()], mode = take_number(), cost = take_number() }
+local requests = tonumber(ARGV[at])
+at = at + 1
+for _ = 1, requests do
+  local shape = tonumber(ARGV[at])
+  local charging, recorded, named = shape % 2 == 1, shape % 4 > 1, shape % 8 > 3
+  local entry_id, record, receipt
+  at = at + 1
+  if named then
+    entry_id = ARGV[at]
+    at = at + 1
   end
-  local seen = record > 0 and (records[record] or call('GET', KEYS[record]))
+  if recorded then
+    record, receipt = tonumber(ARGV[at]), ARGV[at + 1]
+    at = at + 2
+  end
+  local count = floor(shape / 8)
+  read_checks(count)
+  local seen = recorded and (records[record] or call('GET', KEYS[record]))
   if seen then
     reply[#reply + 1] = seen
-  else
+  elseif recorded and charging then
     local out = {}
-    decide(checks, charging, entry_id, out)
-    for i = 1, #out do reply[#reply + 1] = out[i] end
-    if record > 0 and charging then
-      for i = 1, #out do out[i] = string.format('%.0f', out[i]) end
-      records[record] = table.concat({ now, ' ', table.concat(out, ' '), '\n', receipt })
+    decide(count, charging, entry_id, out)
+    for i = 1, #out do
+      reply[#reply + 1] = out[i]
+      out[i] = string.format('%.0f', out[i])
     end
+    records[record] = table.concat({ now, ' ', table.concat(out, ' '), '\n', receipt })
+  else
+    decide(count, charging, entry_id, reply)
   end
 end
 
 -- Written only now: an error before this line leaves nothing half-charged.
 for key in pairs(touched) do owners[key].save(key, states[key]) end
-for key, reset in pairs(refused) do
-  if not touched[key] then outlive(key, reset) end
+for key, reset_after in pairs(refused) do
+  if not touched[key] then outlive(key, reset_after) end
 end
 for record, text in pairs(records) do call('SET', KEYS[record], text, 'PX', REMEMBER_MS) end
 return reply

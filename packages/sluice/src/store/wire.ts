@@ -22,6 +22,9 @@ const reasons: readonly (Reason | undefined)[] = [
   "cost-exceeds-limit",
 ];
 const NUMBERS_PER_CHECK = 6;
+/** As decide.lua packs them: a call holds fewer policies, and a request fewer checks, than these. */
+const MOST_POLICIES = 65_536;
+const MOST_MODES = 65_536;
 
 /** A request with the key of its id record, which depends on where the counters live. */
 export interface Addressed {
@@ -83,10 +86,12 @@ export function encodeDecide(batch: readonly Addressed[], serverNowMs: number): 
     return position;
   };
   for (const { request, recordKey } of batch) {
-    if (recordKey === undefined) requests.push(0);
-    else requests.push(keyPosition(recordKey), JSON.stringify(receiptOf(request)));
-    requests.push(request.charge ? 1 : 0, request.entryId, request.checks.length);
-    for (const check of request.checks) {
+    const { checks, entryId } = request;
+    const named = entryId !== "";
+    requests.push(checks.length * 8 + (named ? 4 : 0) + (recordKey === undefined ? 0 : 2) + (request.charge ? 1 : 0));
+    if (named) requests.push(entryId);
+    if (recordKey !== undefined) requests.push(keyPosition(recordKey), JSON.stringify(receiptOf(request)));
+    for (const check of checks) {
       const { policy } = check.plan;
       let position = policyPositions.get(policy);
       if (position === undefined) {
@@ -94,7 +99,9 @@ export function encodeDecide(batch: readonly Addressed[], serverNowMs: number): 
         policyPositions.set(policy, position);
         policies.push(...policyArguments(policy, serverNowMs));
       }
-      requests.push(keyPosition(check.key), position, modeArgument(check), check.cost);
+      const packed = (keyPosition(check.key) * MOST_POLICIES + position) * MOST_MODES + modeArgument(check);
+      if (check.cost === 1) requests.push(packed);
+      else requests.push(-packed, check.cost);
     }
   }
   return { keys, args: [policyPositions.size, ...policies, batch.length, ...requests] };
