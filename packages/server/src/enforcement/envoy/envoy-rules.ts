@@ -13,8 +13,20 @@ export const COUNTER_ATTRIBUTE = "envoy.descriptor";
 /** The limit that a request itself brings, under its unit's rule. */
 export const OVERRIDE_ATTRIBUTE = "envoy.override";
 
+/** Spelled once per limit: a digest costs more than a decision. */
+const ruleIds = new WeakMap<PlacedLimit, string>();
+
+export function ruleIdOf(placed: PlacedLimit): string {
+  let id = ruleIds.get(placed);
+  if (id === undefined) {
+    id = spellRuleId(placed);
+    ruleIds.set(placed, id);
+  }
+  return id;
+}
+
 /** `envoy.<domain>.<keys>-<hash>`: the first part is for people, the hash keeps `a`+`b_c` and `a_b`+`c` apart. */
-export function ruleIdOf({ domain, path }: Pick<PlacedLimit, "domain" | "path">): string {
+function spellRuleId({ domain, path }: PlacedLimit): string {
   const digest = createHash("sha256")
     .update(JSON.stringify([domain, ...path.map(({ key, value }) => [key, value])]))
     .digest("hex");

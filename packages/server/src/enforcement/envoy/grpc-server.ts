@@ -2,7 +2,6 @@
  * The gRPC server: Envoy's rate limit service, health, reflection.
  * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
  */
-import { fileURLToPath } from "node:url";
 import {
   Server,
   ServerCredentials,
@@ -11,13 +10,14 @@ import {
   type sendUnaryData,
   status,
 } from "@grpc/grpc-js";
-import { loadSync, type MethodDefinition } from "@grpc/proto-loader";
+import { loadSync } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import { HealthImplementation, protoPath as healthProto } from "grpc-health-check";
 import { SluiceError } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { Tls } from "../http/bounded-server.js";
+import { MALFORMED, protoFolder, withLeanCodec } from "./message-codec.js";
 import { codes, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
 import type { ShouldRateLimit } from "./should-rate-limit.js";
 
@@ -40,8 +40,6 @@ export const SERVICE_NAME = "envoy.service.ratelimit.v3.RateLimitService";
 const HEALTH_NAMES = ["", "ratelimit"];
 const MOST_MESSAGE_BYTES = 64 * 1024;
 
-export const protoFolder = fileURLToPath(new URL("../../../proto", import.meta.url));
-
 /** Camel case, as JSON has it, and 64 bits as text. */
 export function loadProtos({ keepCase = false } = {}): ReturnType<typeof loadSync> {
   return loadSync(["envoy/service/ratelimit/v3/rls.proto", healthProto], {
@@ -53,8 +51,6 @@ export function loadProtos({ keepCase = false } = {}): ReturnType<typeof loadSyn
   });
 }
 
-const MALFORMED = Symbol("malformed");
-
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { metrics, log, tls, carriesToken } = options;
   const server = new Server({
@@ -62,6 +58,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.keepalive_time_ms": 60_000,
     "grpc.keepalive_timeout_ms": 20_000,
     "grpc.max_concurrent_streams": 10_000,
+    // Statistics per call that nobody reads here; metrics count what matters.
+    "grpc.enable_channelz": 0,
   });
 
   const answer = (
@@ -94,7 +92,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 
   const protos = loadProtos();
-  server.addService(forgiving(protos[SERVICE_NAME] as unknown as ServiceDefinition), { ShouldRateLimit: answer });
+  server.addService(withLeanCodec(protos[SERVICE_NAME] as unknown as ServiceDefinition), { ShouldRateLimit: answer });
   const health = new HealthImplementation(Object.fromEntries(HEALTH_NAMES.map((name) => [name, "SERVING" as const])));
   health.addToServer(server);
   // Described with the names that Envoy publishes, which clients such as grpcurl then show.
@@ -116,19 +114,6 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       server.forceShutdown();
     },
   };
-}
-
-/** grpc-js answers what it cannot read with INTERNAL, which is what monitors page people for. */
-function forgiving(service: ServiceDefinition): ServiceDefinition {
-  const method = service.ShouldRateLimit as unknown as MethodDefinition<object, object>;
-  const requestDeserialize = (bytes: Buffer): unknown => {
-    try {
-      return method.requestDeserialize(bytes);
-    } catch {
-      return MALFORMED;
-    }
-  };
-  return { ...service, ShouldRateLimit: { ...method, requestDeserialize } } as unknown as ServiceDefinition;
 }
 
 function credentialsOf(tls: Tls | undefined): ServerCredentials {

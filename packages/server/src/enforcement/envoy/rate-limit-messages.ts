@@ -10,8 +10,8 @@ export interface RateLimitRequest {
 export interface RateLimitDescriptor {
   readonly entries: readonly { readonly key: string; readonly value: string }[];
   readonly limit?: { readonly requestsPerUnit: number; readonly unit: number } | null | undefined;
-  /** Absent: the request's own. 64 bits travel as text. */
-  readonly hitsAddend?: { readonly value: string | number } | null | undefined;
+  /** Absent: the request's own. 64 bits may be an object that spells itself. */
+  readonly hitsAddend?: { readonly value: string | number | { toString(): string } } | null | undefined;
   readonly isNegativeHits: boolean;
 }
 

@@ -56,31 +56,29 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
 
   return async function decide(request) {
     mustBeWhole(request);
-    const asked = request.descriptors.map((descriptor) => ask(descriptor, request));
-    for (const one of asked) one.limit = findLimit(one, request.domain, options.tree());
+    const tree = options.tree();
+    const asked = request.descriptors.map((descriptor) => ask(descriptor, request, tree));
     dropReplaced(asked);
     for (const { limit } of asked) if (limit?.kind === "override") await ensureOverride(options.overrides, limit);
 
     const given = asked.filter(({ descriptor }) => descriptor.isNegativeHits);
     if (given.length > 0) await giveBack(options, request.domain, given);
+    const looksOnly = given.length === asked.length;
 
-    const charged = asked.filter((one) => one.limit !== undefined && !isUnlimited(one.limit));
-    const looksOnly = asked.every(({ descriptor }) => descriptor.isNegativeHits);
-    const cost = looksOnly ? 0 : Math.max(1, request.hitsAddend);
-    const { decision, parts } = await limiter.checkAll([
-      { attributes: ownAttributes(request), cost: asked.every(({ hits }) => hits === 0) ? 0 : cost },
-      ...charged.map((one) => ({ attributes: attributesOf(one.limit!), cost: costOf(one) })),
-    ]);
-    charged.forEach((one, i) => {
-      one.check = parts[i + 1]![0];
-    });
+    const charged = asked.filter(({ limit }) => limit !== undefined && !isUnlimited(limit));
+    const parts = [{ attributes: ownAttributes(request), cost: looksOnly ? 0 : ownCost(request, asked) }];
+    for (const one of charged) parts.push({ attributes: attributesOf(one.limit!), cost: costOf(one) });
+    const { decision, parts: results } = await limiter.checkAll(parts);
+    for (let i = 0; i < charged.length; i++) charged[i]!.check = results[i + 1]![0];
 
     const quotaUsedUp = isQuotaUsedUp(asked);
     if (decision.allowed && quotaUsedUp) await limiter.refund(decision);
-    else if (decision.allowed && !looksOnly) ledger.remember(ledgerKey(request.domain, asked), decision);
+    else if (decision.allowed && !looksOnly && mayBeGivenBack(ledger, request.domain, asked, decision)) {
+      ledger.remember(ledgerKey(request.domain, asked), decision);
+    }
     return respond({
       asked,
-      own: ownRules.assign(parts[0]!, asked, request.domain),
+      own: ownRules.assign(results[0]!, asked, request.domain),
       decision,
       refused: !decision.allowed || quotaUsedUp,
     });
@@ -99,15 +97,22 @@ function mustBeWhole({ domain, descriptors }: RateLimitRequest): void {
 }
 
 /** A descriptor's own hits win, and 0 only looks; else the request's, at least 1. */
-function ask(descriptor: RateLimitDescriptor, { hitsAddend }: RateLimitRequest): Asked {
+function ask(descriptor: RateLimitDescriptor, request: RateLimitRequest, tree: LimitTree | undefined): Asked {
+  const { domain, hitsAddend } = request;
+  // 64 bits arrive as an object, a text or a number, by the transport.
   const own = descriptor.hitsAddend?.value;
-  const hits = own === undefined ? Math.max(1, hitsAddend) : Math.min(Number(own), Number.MAX_SAFE_INTEGER);
-  return { descriptor, hits, limit: undefined, check: undefined };
+  const hits = own === undefined ? Math.max(1, hitsAddend) : Math.min(Number(String(own)), Number.MAX_SAFE_INTEGER);
+  const limit = tree === undefined ? undefined : findLimit(descriptor, domain, tree);
+  return { descriptor, hits, limit, check: undefined };
 }
 
-function findLimit({ descriptor }: Asked, domain: string, tree: LimitTree | undefined): FoundLimit | undefined {
-  if (tree === undefined || !tree.knows(domain)) return undefined;
-  const { limit, entries } = descriptor;
+/** Under Sluice's own rules the request costs what it says itself, and nothing if all its descriptors only look. */
+function ownCost({ hitsAddend }: RateLimitRequest, asked: readonly Asked[]): number {
+  return asked.every(({ hits }) => hits === 0) ? 0 : Math.max(1, hitsAddend);
+}
+
+function findLimit({ limit, entries }: RateLimitDescriptor, domain: string, tree: LimitTree): FoundLimit | undefined {
+  if (!tree.knows(domain)) return undefined;
   if (limit != null) {
     const counter = JSON.stringify([domain, ...entries.flatMap(({ key, value }) => [key, value])]);
     return { kind: "override", requestsPerUnit: limit.requestsPerUnit, unit: limit.unit, counter };
@@ -122,8 +127,8 @@ function isUnlimited(limit: FoundLimit): boolean {
 
 /** `replaces` drops every limit of the same request whose name is listed. */
 function dropReplaced(asked: readonly Asked[]): void {
+  if (!asked.some(({ limit }) => limit?.kind === "placed" && limit.placed.limit.replaces.length > 0)) return;
   const replaced = new Set(asked.flatMap(({ limit }) => (limit?.kind === "placed" ? limit.placed.limit.replaces : [])));
-  if (replaced.size === 0) return;
   for (const one of asked) {
     const name = one.limit?.kind === "placed" ? one.limit.placed.limit.name : undefined;
     if (name !== undefined && replaced.has(name)) one.limit = undefined;
@@ -179,11 +184,20 @@ function ledgerKey(domain: string, asked: readonly Asked[]): string {
   ]);
 }
 
+function shapeOf(domain: string, asked: readonly Asked[]): string {
+  return JSON.stringify([domain, asked.map(({ descriptor }) => descriptor.entries.map(({ key }) => key))]);
+}
+
+function mayBeGivenBack(ledger: ChargeLedger, domain: string, asked: readonly Asked[], decision: Decision): boolean {
+  return decision.lease !== undefined || (ledger.isInUse && ledger.expects(shapeOf(domain, asked)));
+}
+
 async function giveBack(
   { ledger, limiter }: ShouldRateLimitOptions,
   domain: string,
   given: readonly Asked[],
 ): Promise<void> {
+  ledger.expect(shapeOf(domain, given));
   const decision: Decision | undefined = ledger.take(ledgerKey(domain, given));
   if (decision !== undefined) await limiter.refund(decision);
 }
