@@ -45,6 +45,12 @@ export const components = {
     purpose: "forward-auth behind a real nginx",
     find: () => onPath("nginx") ?? ["/usr/sbin/nginx"].find(existsSync),
   },
+  openssl: {
+    name: "openssl",
+    debianPackage: "openssl",
+    purpose: "certificates for the service under TLS",
+    find: () => onPath("openssl"),
+  },
   caddy: {
     name: "caddy",
     debianPackage: "caddy",

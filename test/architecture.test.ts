@@ -10,7 +10,7 @@ import { readImports } from "./read-imports.js";
 
 interface Room {
   readonly name: string;
-  /** Paths within packages/sluice/src. */
+  /** Paths within the package's src. */
   readonly files: RegExp;
   /** Rooms that may be imported, beside its own. */
   readonly sees: readonly string[];
@@ -49,6 +49,21 @@ const rooms: readonly Room[] = [
   },
 ];
 
+/** packages/server, from the ground up. Enforcement knows neither where rules come from nor who changes them. */
+const serverRooms: readonly Room[] = [
+  { name: "ground", files: /^(log|settings|accepted-settings|drain)\.ts$/, sees: [] },
+  { name: "monitoring", files: /^monitoring\//, sees: ["ground"] },
+  { name: "configuration", files: /^configuration\//, sees: ["ground"] },
+  { name: "enforcement", files: /^enforcement\//, sees: ["ground", "monitoring"] },
+  { name: "administration", files: /^administration\//, sees: ["ground", "configuration"] },
+  {
+    name: "service",
+    files: /^(service|serve|workers|start-screen|starter-rules)\.ts$/,
+    sees: ["ground", "monitoring", "configuration", "enforcement", "administration"],
+  },
+  { name: "cli", files: /^cli\//, sees: ["ground", "configuration", "service"] },
+];
+
 /** Packages from npm, and the files of packages/sluice/src that may import them. */
 const packagesFromNpm: Readonly<Record<string, RegExp>> = {
   ioredis: /^store\/redis/,
@@ -66,6 +81,7 @@ const packagesFromNpm: Readonly<Record<string, RegExp>> = {
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const library = join(root, "packages", "sluice", "src");
+const server = join(root, "packages", "server", "src");
 const isTest = (file: string) => /\.(test|bench)\.tsx?$/.test(file);
 
 /** Code files under a folder of the repository, with "/" on every system; none if it does not exist. */
@@ -81,9 +97,15 @@ function codeFiles(folder: string): string[] {
   }
 }
 
-const roomOf = (file: string) => rooms.find((room) => room.files.test(file));
-const sources = codeFiles(library).filter((file) => file.endsWith(".ts") && !isTest(file));
+const sourcesOf = (folder: string) => codeFiles(folder).filter((file) => file.endsWith(".ts") && !isTest(file));
+const sources = sourcesOf(library);
 const importsOf = (file: string) => readImports(readFileSync(join(library, file), "utf8"));
+
+/** The two packages that have rooms. */
+const housed = [
+  { name: "the library", folder: library, rooms },
+  { name: "the server", folder: server, rooms: serverRooms },
+];
 
 /** Every source file of every package, tests apart: where it is, and its text. */
 const allSources = readdirSync(join(root, "packages")).flatMap((name) =>
@@ -125,18 +147,19 @@ test("the reader of imports sees every form in use, and none in comments", () =>
   ]);
 });
 
-test("every source file of the library stands in a room of the table", () => {
-  expect(sources.length).toBeGreaterThan(0);
-  expectNone(
-    sources.filter((file) => !roomOf(file)).map((file) => `${file} is in no room: move it, or give it a place`),
-  );
+test.each(housed)("every source file of $name stands in a room of the table", ({ folder, rooms }) => {
+  const files = sourcesOf(folder);
+  expect(files.length).toBeGreaterThan(0);
+  const homeless = files.filter((file) => !rooms.some((room) => room.files.test(file)));
+  expectNone(homeless.map((file) => `${file} is in no room: move it, or give it a place`));
 });
 
-test("no file of the library imports from a room above its own", () => {
-  const mistakes = sources.flatMap((file) => {
+test.each(housed)("no file of $name imports from a room above its own", ({ folder, rooms }) => {
+  const roomOf = (file: string) => rooms.find((room) => room.files.test(file));
+  const mistakes = sourcesOf(folder).flatMap((file) => {
     const room = roomOf(file);
     if (room === undefined) return [];
-    return importsOf(file).flatMap(({ from, typesOnly }) => {
+    return readImports(readFileSync(join(folder, file), "utf8")).flatMap(({ from, typesOnly }) => {
       if (!from.startsWith(".")) return [];
       const target = posix.join(posix.dirname(file), from).replace(/\.js$/, ".ts");
       const other = roomOf(target);
