@@ -123,23 +123,30 @@ test("a body that never comes is waited for no longer than its time, and holds n
   expect(seconds).toBeLessThan(15);
 }, 40_000);
 
-test("10 000 idle connections cost little, hold nobody, and their memory comes back", async () => {
-  await alive();
+test("10 000 idle connections cost little, hold nobody, and leave nothing behind", async () => {
+  const openAndClose = async (): Promise<{ heldMb: number; answeredMs: number; leftMb: number }> => {
+    const sockets: Socket[] = [];
+    for (let batch = 0; batch < 20; batch++) {
+      sockets.push(...(await Promise.all(Array.from({ length: 500 }, () => openSocket("")))));
+    }
+    const startedMs = performance.now();
+    await alive();
+    const answeredMs = performance.now() - startedMs;
+    const heldMb = memoryMb();
+    for (const socket of sockets) socket.destroy();
+    await sleep(1_500);
+    return { heldMb, answeredMs, leftMb: memoryMb() };
+  };
   const before = memoryMb();
-  const sockets: Socket[] = [];
-  for (let batch = 0; batch < 20; batch++) {
-    sockets.push(...(await Promise.all(Array.from({ length: 500 }, () => openSocket("")))));
-  }
-  const startedMs = performance.now();
-  await alive();
-  const answeredMs = performance.now() - startedMs;
-  const held = memoryMb();
-  for (const socket of sockets) socket.destroy();
-  await expect.poll(memoryMb, { timeout: 15_000, interval: 500 }).toBeLessThan(before + 120);
+  // A process keeps pages that it has once used; a leak would show in the second round.
+  const first = await openAndClose();
+  const second = await openAndClose();
+  const spell = ({ heldMb, leftMb }: typeof first): string => `${heldMb.toFixed(0)} -> ${leftMb.toFixed(0)} MB`;
   console.log(
-    `10 000 idle connections: memory ${before.toFixed(0)} -> ${held.toFixed(0)} -> ${memoryMb().toFixed(0)} MB, a check among them took ${answeredMs.toFixed(0)} ms`,
+    `10 000 idle connections, twice: memory ${before.toFixed(0)} -> ${spell(first)}, then ${spell(second)}; a check among them took ${second.answeredMs.toFixed(0)} ms`,
   );
-  expect(answeredMs).toBeLessThan(2_000);
+  expect(second.leftMb).toBeLessThan(first.leftMb + 30);
+  expect(second.answeredMs).toBeLessThan(2_000);
 }, 60_000);
 
 test("memory is back at its level after a flood of distinct large requests", async () => {

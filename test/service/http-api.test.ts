@@ -176,6 +176,7 @@ test("a refund gives back once", async () => {
 
 test("liveness, readiness and metrics are told", async () => {
   expect(await (await fetch(`${service.http}/healthz`)).json()).toEqual({ live: true });
+  expect(await (await fetch(`${service.http}/healthcheck`)).text()).toBe("OK");
   const ready = await fetch(`${service.http}/readyz`);
   expect(ready.status).toBe(200);
   expect(await ready.json()).toMatchObject({

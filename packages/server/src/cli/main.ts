@@ -1,6 +1,7 @@
 /**
  * The `sluice` command. Exit status: 0 done, 1 failed, 2 misuse, 3 refused (`check`).
  */
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { SluiceError } from "sluice";
 import { checkCommand, peekCommand } from "./check.js";
@@ -23,6 +24,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 export function program(): Command {
   const root = new Command("sluice")
     .description("Sluice: a distributed rate limiter")
+    .version(JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version)
     .showHelpAfterError("(sluice help lists the commands)");
   const commands = [
     serveCommand,

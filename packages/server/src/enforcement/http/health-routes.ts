@@ -38,6 +38,17 @@ export function registerHealthRoutes(app: FastifyInstance, options: HealthOption
     () => Promise.resolve({ live: true }),
   );
 
+  // envoyproxy/ratelimit's name for the same, in plain text, with its statuses.
+  app.get(
+    "/healthcheck",
+    { schema: { summary: "Live, as envoyproxy/ratelimit tells it", tags: ["health"] } },
+    (_request, reply) =>
+      reply
+        .code(options.isDraining() ? 500 : 200)
+        .type("text/plain")
+        .send(options.isDraining() ? "shutting down" : "OK"),
+  );
+
   app.get(
     "/readyz",
     { schema: { summary: "Ready for traffic", tags: ["health"], response: { 200: readiness, 503: readiness } } },
