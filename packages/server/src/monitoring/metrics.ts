@@ -3,12 +3,12 @@
  * In: the limiter's events, and each transport's times. Out: text for `GET /metrics`.
  */
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
 import type { Decision, Limiter } from "sluice";
 import { DecisionCounts } from "./decision-counts.js";
+import { RequestCounts, type Transport } from "./request-counts.js";
 
-export type Transport = "http" | "grpc" | "forward-auth" | "proxy";
-const transports: readonly Transport[] = ["http", "grpc", "forward-auth", "proxy"];
+export type { Transport } from "./request-counts.js";
 
 export interface Metrics {
   readonly registry: Registry;
@@ -18,62 +18,44 @@ export interface Metrics {
   envoyReloaded(outcome: "loaded" | "failed"): void;
 }
 
-/** From 50 us, where a memory store answers, to beyond any store deadline. */
-const LATENCY_BUCKETS_S = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1];
-
 export function createMetrics(limiter: Limiter): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
-  countChecks(limiter, registers);
+  countDecisions(limiter, registers);
   watchStore(limiter, registers);
 
-  const requests = new Counter({
-    name: "sluice_requests_total",
-    help: "Requests answered, by transport and outcome.",
-    labelNames: ["transport", "outcome"],
-    registers,
-  });
-  const latency = new Histogram({
-    name: "sluice_decision_seconds",
-    help: "From a request's arrival at its transport to its decision.",
-    labelNames: ["transport"],
-    buckets: LATENCY_BUCKETS_S,
-    registers,
-  });
+  const counts = new RequestCounts();
+  for (const metric of [
+    counts.requests("sluice_requests_total", "Requests answered, by transport and outcome."),
+    counts.latency("sluice_decision_seconds", "From a request's arrival at its transport to its decision."),
+  ]) {
+    registry.registerMetric(metric as unknown as Metric);
+  }
   const reloads = new Counter({
     name: "sluice_envoy_config_reloads_total",
     help: "Reloads of --envoy-config; a failed one keeps the files that were in force.",
     labelNames: ["outcome"],
     registers,
   });
-  // Looked up once: resolving labels costs more than counting.
-  const byTransport = new Map(
-    transports.map((transport) => [
-      transport,
-      {
-        allowed: requests.labels({ transport, outcome: "allowed" }),
-        refused: requests.labels({ transport, outcome: "refused" }),
-        latency: latency.labels({ transport }),
-      },
-    ]),
-  );
   return {
     registry,
-    answered(transport, allowed, sinceMs) {
-      const counters = byTransport.get(transport)!;
-      (allowed ? counters.allowed : counters.refused).inc();
-      counters.latency.observe((performance.now() - sinceMs) / 1000);
-    },
+    answered: (transport, allowed, sinceMs) => counts.add(transport, allowed, performance.now() - sinceMs),
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
   };
 }
 
-function countChecks(limiter: Limiter, registers: Registry[]): void {
+function countDecisions(limiter: Limiter, registers: Registry[]): void {
   const counts = new DecisionCounts();
-  limiter.on("decision", (decision: Decision) => {
-    const { checks } = decision;
+  const byPolicy = new Counter({
+    name: "sluice_degraded_decisions_total",
+    help: "Decisions made by a failure policy.",
+    labelNames: ["policy"],
+    registers,
+  });
+  limiter.on("decision", ({ checks, degraded }: Decision) => {
     for (let i = 0; i < checks.length; i++) counts.add(checks[i]!);
+    if (degraded !== undefined) byPolicy.inc({ policy: degraded });
   });
   new Counter({
     name: "sluice_checks_total",
@@ -95,15 +77,6 @@ function watchStore(limiter: Limiter, registers: Registry[]): void {
   });
   limiter.on("degraded", () => degraded.set(1));
   limiter.on("recovered", () => degraded.set(0));
-  const degradedDecisions = new Counter({
-    name: "sluice_degraded_decisions_total",
-    help: "Decisions made by a failure policy.",
-    labelNames: ["policy"],
-    registers,
-  });
-  limiter.on("decision", (decision: Decision) => {
-    if (decision.degraded !== undefined) degradedDecisions.inc({ policy: decision.degraded });
-  });
   new Gauge({
     name: "sluice_rules_version",
     help: "Version of the rules in force.",
