@@ -34,7 +34,7 @@ test.skipIf(whyMissing("redis"))("the Redis example counts on two instances and 
     "here, third order:   allowed false, refused by orders",
     "                     requests left 98 (the refused one was charged nowhere)",
     "there, refund:       true, and once more: false",
-    "here, order anew:    allowed true, orders left 0",
+    "there, order anew:   allowed true, orders left 0",
   ]);
 });
 

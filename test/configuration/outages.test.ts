@@ -158,6 +158,7 @@ describe.skipIf(whyMissing("redis", "postgresql"))("rules through outages", () =
       /version 2 is not usable/.test(instance.configuration.status().lastError ?? ""),
     );
     expect(await enforced(instance)).toBe(10);
+    await eventually("the snapshot is written", () => existsSync(join(instance.dataFolder, "rules-snapshot")));
     const restarted = await start({ dataFolder: instance.dataFolder });
     expect(await enforced(restarted)).toBe(10);
     expect(instance.said.filter((line) => line.includes("rules were refused"))).toHaveLength(1);

@@ -140,7 +140,7 @@ const perAlgorithm: Schedule[] = threeAYear.flatMap((rule): Schedule[] => [
   },
 ]);
 
-const short = "200ms";
+const short = "500ms";
 const inTime: Schedule[] = (
   [
     { id: "r", key: ["user"], algorithm: "token-bucket", limit: 2, window: short },
@@ -154,8 +154,8 @@ const inTime: Schedule[] = (
   rules: [rule],
   steps: [
     { check: user, cost: 2, gives: passes(0) },
-    { check: user, cost: 2, gives: refuses(reasonOf(rule)) },
-    { wait: 220 },
+    { check: user, cost: 2, gives: { allowed: false, reason: reasonOf(rule) } },
+    { wait: 530 },
     { check: user, cost: 2, gives: passes(0) },
   ],
 }));
@@ -315,8 +315,29 @@ const many: Schedule[] = [
         { check: user, cost: 3, gives: passes(0) },
         { setRules: [{ ...rule, window: "1h" }] },
         { check: user, gives: refuses() },
-        { wait: 320 },
+        { wait: 620 },
         { check: user, cost: 2, gives: { allowed: false } },
+      ],
+    }),
+  ),
+  ...(
+    [
+      { id: "r", key: ["user"], algorithm: "token-bucket", limit: 100, window: short },
+      { id: "r", key: ["user"], algorithm: "gcra", limit: 100, window: short },
+      { id: "r", key: ["user"], algorithm: "fixed-window", limit: 100, window: short },
+      { id: "r", key: ["user"], algorithm: "sliding-counter", limit: 100, window: short },
+    ] satisfies Rule[]
+  ).map(
+    (rule): Schedule => ({
+      name: `${nameOf(rule)}: a refund of a charge from before an edit gives back no more than was charged`,
+      rules: [rule],
+      steps: [
+        { check: user, gives: { allowed: true } },
+        { setRules: [{ ...rule, window: "365d" }] },
+        { check: user, cost: 90, gives: { allowed: true } },
+        { wait: 560 },
+        { refund: 0, gives: true },
+        { check: user, cost: 12, gives: { allowed: false } },
       ],
     }),
   ),
@@ -325,7 +346,7 @@ const many: Schedule[] = [
     rules: [{ id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: short }],
     steps: [
       { check: user, cost: 3, gives: passes(0) },
-      { wait: 220 },
+      { wait: 530 },
       { setRules: [{ id: "r", key: ["user"], algorithm: "rolling-window", limit: 3, window: "1h" }] },
       { check: user, gives: passes(2) },
     ],
@@ -348,7 +369,7 @@ const many: Schedule[] = [
     steps: [
       { check: user, gives: passes(9) },
       { check: user, gives: { allowed: false, reason: "min-interval", remaining: 9 } },
-      { wait: 220 },
+      { wait: 530 },
       { check: user, gives: passes(8) },
     ],
   },
@@ -368,11 +389,11 @@ const many: Schedule[] = [
     rules: [{ id: "r", key: ["user"], algorithm: "concurrency", limit: 1, ttl: short }],
     steps: [
       { check: user, gives: { allowed: true } },
-      { wait: 120 },
+      { wait: 300 },
       { renew: 0, gives: true },
-      { wait: 120 },
+      { wait: 300 },
       { check: user, gives: refuses("concurrency") },
-      { wait: 120 },
+      { wait: 300 },
       { check: user, gives: { allowed: true } },
       { renew: 0, gives: false },
     ],

@@ -103,16 +103,28 @@ test("a lost reply followed by a retry with the same id is charged once", async 
   expect(await limiter.check(user)).toMatchObject({ allowed: true, remaining: 1 });
 });
 
-test("a refund that the store did not answer may be tried again", async () => {
+test("a refund that did not reach the store may be tried again", async () => {
   const decision = await limiter.check(user, { cost: 3 });
-  proxy.blackhole(true);
+  await proxy.refuse(true);
   proxy.cut();
-  await expect(limiter.refund(decision)).rejects.toMatchObject({ code: "store-unavailable" });
-  proxy.blackhole(false);
-  proxy.cut();
+  await expect.poll(() => limiter.ready(), { timeout: 3_000 }).toBe(false);
+  await expect(limiter.refund(decision)).rejects.toMatchObject({ code: "store-unavailable", mayHaveRun: false });
+  await proxy.refuse(false);
   await recovered();
   expect(await limiter.refund(decision)).toBe(true);
   expect(await limiter.refund(decision)).toBe(false);
+  expect((await limiter.peek(user, { cost: 0 })).remaining).toBe(3);
+});
+
+test("a refund whose answer was lost is not given twice; with an id the store knows", async () => {
+  const [bare, known] = [await limiter.check(user), await limiter.check(user, { id: "known" })];
+  for (const decision of [bare, known]) {
+    const dropped = proxy.dropNextReply("EVALSHA");
+    await expect(limiter.refund(decision)).rejects.toMatchObject({ code: "store-unavailable", mayHaveRun: true });
+    await dropped;
+    await recovered();
+    expect(await limiter.refund(decision)).toBe(false);
+  }
   expect((await limiter.peek(user, { cost: 0 })).remaining).toBe(3);
 });
 

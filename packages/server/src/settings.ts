@@ -199,3 +199,11 @@ export function clientSettings(env: Readonly<Record<string, string | undefined>>
     adminToken: env.SLUICE_ADMIN_TOKEN || undefined,
   };
 }
+
+/** Colour on a terminal, unless NO_COLOR; elsewhere only by FORCE_COLOR. */
+export function wantsColour(
+  isTerminal: boolean,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): boolean {
+  return !env.NO_COLOR && (isTerminal || (env.FORCE_COLOR ?? "0") !== "0");
+}

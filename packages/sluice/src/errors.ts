@@ -50,12 +50,19 @@ export class SluiceError extends Error {
   readonly remedy: string;
   /** All the mistakes, for `invalid-rules`; empty otherwise. */
   readonly mistakes: readonly Mistake[];
+  /** For `store-unavailable`: whether the store may have done what was asked, though it did not answer. */
+  readonly mayHaveRun: boolean;
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; mistakes?: readonly Mistake[] } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; mistakes?: readonly Mistake[]; mayHaveRun?: boolean } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.status = errorKinds[code].status;
     this.remedy = errorKinds[code].remedy;
     this.mistakes = options.mistakes ?? [];
+    this.mayHaveRun = options.mayHaveRun ?? false;
   }
 }

@@ -1,10 +1,12 @@
 /**
- * What commands print: tables and colour on a terminal, plain columns when piped (`NO_COLOR` is honoured by picocolors), JSON when asked.
+ * What commands print: tables and colour on a terminal, plain columns when piped (`NO_COLOR` and `FORCE_COLOR` are honoured), JSON when asked.
  */
 import Table from "cli-table3";
-import colours from "picocolors";
+import picocolors from "picocolors";
+import { wantsColour } from "../settings.js";
 
-export { colours };
+// Left to itself, picocolors takes a CI system for a terminal; a pipe is none, wherever it runs.
+export const colours = picocolors.createColors(wantsColour(process.stdout.isTTY === true));
 
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);

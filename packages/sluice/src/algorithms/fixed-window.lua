@@ -1,5 +1,5 @@
 --[[ fixed-window: one check of one key (paper, Algorithm 2)
-  stored   string of two doubles: count, last_ms (the last admission)
+  stored   string of three doubles: count, last_ms (the last admission), first_ms (the first that the count holds)
            The window is derived from last_ms instead of stored, so that a changed window keeps the count it can.
   policy   limit, window_ms, then the five calendar boundaries (all 0 for windows aligned to the epoch) ]]
 local pack, unpack_string = struct.pack, struct.unpack
@@ -7,9 +7,9 @@ local arity, named = 7, false
 
 local function load(key)
   local raw = call('GET', key)
-  if not raw then return { count = 0, last = 0 } end
-  local count, last = unpack_string('<dd', raw)
-  return { count = count, last = last }
+  if not raw then return { count = 0, last = 0, first = 0 } end
+  local count, last, first = unpack_string('<ddd', raw)
+  return { count = count, last = last, first = first }
 end
 
 -- The window that holds an instant: start and end. Calendar boundaries come from the caller, because Redis knows no
@@ -43,23 +43,21 @@ end
 
 local function charge(state, policy, cost)
   local count, at, finish = settle(state, policy)
+  if count == 0 then state.first = at end
   state.count = count + cost
   state.last = at
   state.ends = finish
   return max(0, policy[1] - state.count), finish - now
 end
 
-local function refund(state, policy, cost, charged_at)
-  local count, at, finish = settle(state, policy)
-  local start = window_at(policy, at)
-  state.ends = finish
-  -- What was charged in a window that has ended was given back by its end.
-  if charged_at >= start then count = max(0, count - cost) end
-  state.count = count
+-- What was charged in a window that has ended was given back by its end.
+local function refund(state, _, cost, charged_at)
+  if charged_at >= state.first then state.count = max(0, state.count - cost) end
 end
 
 local function save(key, state)
-  call('SET', key, pack('<dd', state.count, state.last), 'PXAT', max(state.ends, now + 1))
+  local value = pack('<ddd', state.count, state.last, state.first)
+  if state.ends then call('SET', key, value, 'PXAT', max(state.ends, now + 1)) else call('SET', key, value, 'KEEPTTL') end
 end
 
 return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }

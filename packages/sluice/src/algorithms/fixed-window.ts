@@ -10,6 +10,8 @@ import type { FixedWindowPolicy } from "./policy.js";
 export interface FixedWindowState extends State {
   count: number;
   lastMs: number;
+  /** The first admission that `count` holds. */
+  firstMs: number;
 }
 
 /** Time zone arithmetic is slow and its results last for days: the last ones are kept per policy. */
@@ -43,7 +45,7 @@ function countAt(state: FixedWindowState, policy: FixedWindowPolicy, atMs: numbe
 }
 
 export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
-  fresh: () => ({ endsAtMs: 0, count: 0, lastMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, count: 0, lastMs: 0, firstMs: 0 }),
 
   look(state: FixedWindowState, policy: FixedWindowPolicy, cost: number, nowMs: number): Verdict {
     const atMs = Math.max(nowMs, state.lastMs);
@@ -59,18 +61,18 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
 
   charge(state: FixedWindowState, policy: FixedWindowPolicy, { cost, nowMs }: Charge, found: Verdict): void {
     const atMs = Math.max(nowMs, state.lastMs);
-    state.count = countAt(state, policy, atMs) + cost;
+    const count = countAt(state, policy, atMs);
+    if (count === 0) state.firstMs = atMs;
+    state.count = count + cost;
     state.lastMs = atMs;
     state.endsAtMs = endOf(policy, atMs);
     found.remaining = Math.max(0, policy.limit - state.count);
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
-  refund(state: FixedWindowState, policy: FixedWindowPolicy, { cost, nowMs, chargedAtMs }: Refund): void {
-    const atMs = Math.max(nowMs, state.lastMs);
-    const count = countAt(state, policy, atMs);
-    // What was charged in a window that has ended was given back by its end.
-    state.count = chargedAtMs >= startOf(policy, atMs) ? Math.max(0, count - cost) : count;
+  /** What was charged in a window that has ended was given back by its end. */
+  refund(state: FixedWindowState, _policy: FixedWindowPolicy, { cost, chargedAtMs }: Refund): void {
+    if (chargedAtMs >= state.firstMs) state.count = Math.max(0, state.count - cost);
   },
 
   describe: ({ count, lastMs }: FixedWindowState) => ({ count, lastMs }),

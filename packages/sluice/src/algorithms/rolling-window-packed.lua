@@ -126,7 +126,8 @@ end
 local function charge(state, policy, cost)
   local count, at = settle(state, policy)
   state.pending = state.pending + cost
-  state.limit = policy[1]
+  -- A look under other numbers may follow in the same call: entries leave by the window that was charged, the longest if several.
+  if policy[2] >= (state.kept or 0) then state.kept, state.gone, state.limit = policy[2], state.dead, policy[1] end
   return max(0, policy[1] - count - cost), at + policy[2] - now
 end
 
@@ -142,11 +143,11 @@ end
 -- Writes the live entries into a new ring: a short one, one that has outgrown its capacity, or one whose slots are too narrow
 -- or too wide for a changed window. Growth by an eighth wastes little memory; a whole SET, unlike SETRANGE, allocates no more than asked.
 local function rewrite(key, state, width)
-  local live = state.count - state.dead
+  local live = state.count - state.gone
   local raw = ''
   if live > 0 then
-    local first = HEADER_BYTES + state.dead * state.width + 1
-    raw = state.whole and substring(state.whole, first, first + live * state.width - 1) or slots(state, state.dead, live)
+    local first = HEADER_BYTES + state.gone * state.width + 1
+    raw = state.whole and substring(state.whole, first, first + live * state.width - 1) or slots(state, state.gone, live)
   end
   if width ~= state.width and live > 0 then
     local recoded = {}
@@ -159,12 +160,12 @@ local function rewrite(key, state, width)
   state.width, state.capacity, state.head, state.count = width, capacity, 0, total
   local value = header(state, state.at) .. raw .. stamps(width, state.at, state.pending)
   if capacity > total then value = value .. string.rep('\0', (capacity - total) * width) end
-  call('SET', key, value, 'PXAT', state.at + state.window)
+  call('SET', key, value, 'PXAT', state.at + state.kept)
 end
 
 local function save(key, state)
   if state.refunded then return end
-  local width, live = width_for(state.window), state.count - state.dead
+  local width, live = width_for(state.kept), state.count - state.gone
   if state.whole or width ~= state.width or live + state.pending > state.capacity then
     return rewrite(key, state, width)
   end
@@ -172,29 +173,40 @@ local function save(key, state)
   local first = min(state.pending, state.capacity - tail)
   call('SETRANGE', key, HEADER_BYTES + tail * width, stamps(width, state.at, first))
   if first < state.pending then call('SETRANGE', key, HEADER_BYTES, stamps(width, state.at, state.pending - first)) end
-  state.head = (state.head + state.dead) % state.capacity
+  state.head = (state.head + state.gone) % state.capacity
   state.count = live + state.pending
   call('SETRANGE', key, 0, header(state, state.at))
-  call('PEXPIREAT', key, state.at + state.window)
+  call('PEXPIREAT', key, state.at + state.kept)
 end
 
--- Takes back up to `cost` entries that arrived at charged_at. What came later moves up: it is as much as came since.
-local function refund(state, policy, cost, charged_at)
-  state.refunded = true
-  local last = state.count - 1
-  while last >= 0 and arrival(state, last) > charged_at do last = last - 1 end
-  local first = last
-  while first >= 0 and last - first < cost and arrival(state, first) == charged_at do first = first - 1 end
-  local taken = last - first
-  if taken == 0 then return end
-  for i = last + 1, state.count - 1 do
-    local position = (state.head + i - taken) % state.capacity
-    call('SETRANGE', state.key, HEADER_BYTES + position * state.width, slots(state, i, 1))
+-- The lowest index whose entry arrived after an instant.
+local function first_after(state, instant)
+  local low, high = 0, state.count
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if arrival(state, middle) > instant then high = middle else low = middle + 1 end
   end
+  return low
+end
+
+-- Takes back up to `cost` entries that arrived at charged_at. What came later moves up, in one piece.
+local function refund(state, _, cost, charged_at)
+  state.refunded = true
+  local after = first_after(state, charged_at)
+  local taken = min(cost, after - first_after(state, charged_at - 1))
+  if taken == 0 then return end
   if taken == state.count then return call('DEL', state.key) end
+  local width, moved = state.width, state.count - after
+  if moved > 0 then
+    local raw = slots(state, after, moved)
+    local position = (state.head + after - taken) % state.capacity
+    local first = min(moved, state.capacity - position)
+    call('SETRANGE', state.key, HEADER_BYTES + position * width, substring(raw, 1, first * width))
+    if first < moved then call('SETRANGE', state.key, HEADER_BYTES, substring(raw, first * width + 1)) end
+  end
   state.chunk, state.whole = nil, nil
-  local newest = arrival(state, state.count - taken - 1)
   state.count = state.count - taken
+  local newest = arrival(state, state.count - 1)
   call('SETRANGE', state.key, 0, header(state, newest))
 end
 

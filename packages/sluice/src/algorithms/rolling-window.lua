@@ -53,6 +53,8 @@ local function charge(state, policy, cost, member)
   end
   state.added = state.added + cost
   state.newest = at
+  -- A look under other numbers may follow in the same call: entries leave by the window that was charged, the longest if several.
+  state.kept = max(state.kept or 0, policy[2])
   return max(0, policy[1] - count - cost), at + policy[2] - now
 end
 
@@ -64,7 +66,7 @@ end
 local function save(key, state)
   if state.refunded then return end
   local members = state.members
-  call('ZREMRANGEBYSCORE', key, '-inf', state.newest - state.window)
+  call('ZREMRANGEBYSCORE', key, '-inf', state.newest - state.kept)
   -- Lua's stack bounds how many arguments one call can take.
   for first = 1, #members, 2000 do
     local last = min(first + 1999, #members)
@@ -72,7 +74,7 @@ local function save(key, state)
     -- Two processes drew the same request id: the entry must count all the same.
     for i = 1, missing do call('ZADD', key, state.newest, members[first + 1] .. '~' .. i) end
   end
-  call('PEXPIREAT', key, state.newest + state.window)
+  call('PEXPIREAT', key, state.newest + state.kept)
 end
 
 return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }

@@ -1,14 +1,15 @@
 --[[ sliding-counter: one check of one key, APPROXIMATE: assumes that the previous cell's requests came evenly
-  stored   string of three doubles: previous, current, last_ms (the last admission, from which the cells are derived)
+  stored   string of four doubles: previous, current, last_ms (the last admission, from which the cells are derived), window_ms (of
+           the last charge)
   policy   limit, window_ms ]]
 local pack, unpack_string = struct.pack, struct.unpack
 local arity, named = 2, false
 
 local function load(key)
   local raw = call('GET', key)
-  if not raw then return { previous = 0, current = 0, last = 0 } end
-  local previous, current, last = unpack_string('<ddd', raw)
-  return { previous = previous, current = current, last = last }
+  if not raw then return { previous = 0, current = 0, last = 0, window = 0 } end
+  local previous, current, last, window = unpack_string('<dddd', raw)
+  return { previous = previous, current = current, last = last, window = window }
 end
 
 -- The two cells at the key's own clock, that clock, and where in the current cell it stands.
@@ -58,13 +59,15 @@ local function charge(state, policy, cost)
   local limit, window = policy[1], policy[2]
   local previous, current, at, elapsed = settle(state, policy)
   current = current + cost
-  state.previous, state.current, state.last = previous, current, at
+  state.previous, state.current, state.last, state.window = previous, current, at, window
   state.ends = at + until_empty(previous, current, elapsed, window)
   return max(0, floor((limit * window - weighed(previous, current, elapsed, window)) / window)), state.ends - now
 end
 
 local function refund(state, policy, cost, charged_at)
   local window = policy[2]
+  -- The window was edited since: which cell the charge is in now cannot be told, so nothing is given back.
+  if window ~= state.window then return end
   local previous, current, at, elapsed = settle(state, policy)
   local start = at - elapsed
   if charged_at >= start then
@@ -77,7 +80,8 @@ local function refund(state, policy, cost, charged_at)
 end
 
 local function save(key, state)
-  call('SET', key, pack('<ddd', state.previous, state.current, state.last), 'PXAT', max(state.ends, now + 1))
+  local value = pack('<dddd', state.previous, state.current, state.last, state.window)
+  if state.ends then call('SET', key, value, 'PXAT', max(state.ends, now + 1)) else call('SET', key, value, 'KEEPTTL') end
 end
 
 return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }

@@ -11,6 +11,8 @@ export interface SlidingCounterState extends State {
   current: number;
   /** The last admission; the cells are derived from it. */
   lastMs: number;
+  /** Of the last charge. */
+  windowMs: number;
 }
 
 /** The two cells at an instant. */
@@ -35,7 +37,7 @@ function untilEmptyMs(cells: { previous: number; current: number }, elapsedMs: n
 }
 
 export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = {
-  fresh: () => ({ endsAtMs: 0, previous: 0, current: 0, lastMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, previous: 0, current: 0, lastMs: 0, windowMs: 0 }),
 
   look(state: SlidingCounterState, policy: SlidingCounterPolicy, cost: number, nowMs: number): Verdict {
     const { limit, windowMs } = policy;
@@ -68,6 +70,7 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     state.previous = previous;
     state.current = current + cost;
     state.lastMs = atMs;
+    state.windowMs = windowMs;
     state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
     found.remaining = remainingOf(policy, weighed(state, elapsedMs, windowMs));
     found.resetAfterMs = state.endsAtMs - nowMs;
@@ -75,6 +78,8 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
 
   refund(state: SlidingCounterState, policy: SlidingCounterPolicy, { cost, nowMs, chargedAtMs }: Refund): void {
     const { windowMs } = policy;
+    // The window was edited since: which cell the charge is in now cannot be told, so nothing is given back.
+    if (windowMs !== state.windowMs) return;
     const atMs = Math.max(nowMs, state.lastMs);
     const elapsedMs = atMs % windowMs;
     const startMs = atMs - elapsedMs;

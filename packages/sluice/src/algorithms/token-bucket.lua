@@ -44,16 +44,14 @@ local function charge(state, policy, cost)
   return max(0, floor((policy[1] * policy[3] - state.deficit) / policy[3])), state.ends - now
 end
 
-local function refund(state, policy, cost)
-  local deficit, at = settle(state, policy)
-  state.deficit = max(0, deficit - cost * policy[3])
-  state.last = at
-  state.scale = policy[3]
-  state.ends = at + ceil(state.deficit / policy[2])
+-- In the unit of the counter itself: the rule's numbers may have changed since the charge.
+local function refund(state, _, cost)
+  state.deficit = max(0, state.deficit - cost * state.scale)
 end
 
 local function save(key, state)
-  call('SET', key, pack('<ddd', state.deficit, state.last, state.scale), 'PXAT', max(state.ends, now + 1))
+  local value = pack('<ddd', state.deficit, state.last, state.scale)
+  if state.ends then call('SET', key, value, 'PXAT', max(state.ends, now + 1)) else call('SET', key, value, 'KEEPTTL') end
 end
 
 return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }

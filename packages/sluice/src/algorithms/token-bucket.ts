@@ -55,9 +55,9 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
-  refund(state: BucketState, policy: BucketPolicy, { cost, nowMs }: Refund): void {
-    const atMs = Math.max(nowMs, state.lastMs);
-    set(state, policy, Math.max(0, deficitAt(state, policy, atMs) - cost * policy.scaleMs), atMs);
+  /** In the unit of the counter itself: the rule's numbers may have changed since the charge. */
+  refund(state: BucketState, _policy: BucketPolicy, { cost }: Refund): void {
+    state.deficit = Math.max(0, state.deficit - cost * state.scaleMs);
   },
 
   describe: ({ deficit, scaleMs, lastMs }: BucketState) => ({ missing: scaleMs > 0 ? deficit / scaleMs : 0, lastMs }),

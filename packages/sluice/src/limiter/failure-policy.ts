@@ -41,6 +41,8 @@ export class FailurePolicy {
     const locals = checks.filter(isLocal).map((check) => this.#scaled(check));
     const counted = await this.#local.decide({
       ...request,
+      // What an id was answered is remembered in the store alone: here it would be an answer to other checks.
+      id: undefined,
       charge: request.charge && !refused,
       checks: locals.map((check) => ({ ...check, live: this.#liveOf(check, checks, locals) })),
     });

@@ -36,6 +36,8 @@ export class Deadlines {
   #arm(waitMs: number): void {
     // Rounded up: a timer that fires before the first deadline would only have to be armed again.
     this.#timer = setTimeout(() => this.#look(), Math.ceil(waitMs));
+    // The connection keeps a program alive that waits for an answer; a program that has closed it need not wait for this.
+    this.#timer.unref();
   }
 
   #look(): void {

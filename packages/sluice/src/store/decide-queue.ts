@@ -80,7 +80,7 @@ export class DecideQueue {
       return decodeDecide((await this.#calls.run(script, keys, args)) as unknown[], batch);
     }
     const { keys, args, groups } = encodeSingles(batch, this.serverNowMs);
-    return decodeSingles((await this.#calls.run(script, keys, args)) as number[], groups, batch.length);
+    return decodeSingles((await this.#calls.run(script, keys, args)) as unknown[], groups, batch.length);
   }
 
   /** An error of one request must not be every request's: nothing was written, so the batch can be mended and sent again, once. */

@@ -76,16 +76,23 @@ export class RedisCalls {
       }
       // An answer after the deadline is nobody's any more; that it came does not show that the next would come in time.
       let over = false;
+      let sent = false;
       const fail = (error: unknown): void => {
         if (over) return;
         over = true;
         deadline.end();
         if (error instanceof Error && ANSWERS.test(error.message)) breaker.succeeded();
         else breaker.failed(performance.now());
-        reject(error instanceof SluiceError ? error : unavailable(messageOf(error), error));
+        reject(error instanceof SluiceError ? error : unavailable(messageOf(error), error, sent));
       };
-      const deadline = this.#deadlines.watch(() => fail(unavailable(`no answer within ${this.#deadlineMs} ms`)));
-      this.#whenConnected(send).then((answer) => {
+      const deadline = this.#deadlines.watch(() =>
+        fail(unavailable(`no answer within ${this.#deadlineMs} ms`, undefined, sent)),
+      );
+      const sending = (): Promise<unknown> => {
+        sent = true;
+        return send();
+      };
+      this.#whenConnected(sending).then((answer) => {
         if (over) return;
         over = true;
         deadline.end();
@@ -118,7 +125,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function unavailable(why: string, cause?: unknown): SluiceError {
+function unavailable(why: string, cause?: unknown, mayHaveRun = false): SluiceError {
   const because = cause === undefined || messageOf(cause) === why ? "" : ` (${messageOf(cause)})`;
-  return new SluiceError("store-unavailable", `Redis: ${why}${because}`, { cause });
+  return new SluiceError("store-unavailable", `Redis: ${why}${because}`, { cause, mayHaveRun });
 }

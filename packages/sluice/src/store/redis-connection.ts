@@ -32,6 +32,7 @@ export interface IoredisLike {
   /** Of a cluster. */
   nodes?(role: "master"): IoredisLike[];
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
+  connect?(): Promise<unknown>;
   on(event: string, listener: (error?: Error) => void): unknown;
   off(event: string, listener: (error?: Error) => void): unknown;
 }
@@ -84,6 +85,8 @@ function ioredisConnection(client: IoredisLike): RedisConnection {
   return {
     state() {
       if (client.status === "ready") return "ready";
+      // A client made with lazyConnect waits to be asked.
+      if (client.status === "wait") client.connect?.().catch(() => {});
       return client.status === "connecting" || client.status === "connect" ? "connecting" : "down";
     },
     changed: changesOf(client),

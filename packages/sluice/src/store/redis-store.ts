@@ -20,7 +20,7 @@ import {
   type StoreReply,
   type StoreRequest,
 } from "./store.js";
-import { decodeRecord, policyArguments } from "./wire.js";
+import { decodeRecord, policyArguments, recordText } from "./wire.js";
 
 export interface RedisStoreOptions {
   /** How long a call may take before the rule's failure policy answers. Default 50. */
@@ -107,14 +107,15 @@ export class RedisStore implements Store {
   async #tagsOf(id: string): Promise<string[]> {
     if (!this.#sharded) return [SHARED_TAG];
     const tags = await this.#calls.call("GET", [KEY_PREFIX + requestPlaceKey(id)]);
-    return typeof tags === "string" ? (JSON.parse(tags) as string[]) : [];
+    return tags === null || tags === undefined ? [] : (JSON.parse(String(tags)) as string[]);
   }
 
   async recall(id: string): Promise<StoreReply | undefined> {
     const tags = await this.#tagsOf(id);
     const records = await Promise.all(tags.map((tag) => this.#calls.call("GET", [KEY_PREFIX + requestIdKey(id, tag)])));
     const replies = records
-      .filter((record) => typeof record === "string")
+      .map(recordText)
+      .filter((record) => record !== undefined)
       .map((record) => decodeRecord(record, this.#queue.serverNowMs));
     const [first, ...rest] = replies;
     if (first?.repeated === undefined) return undefined;
@@ -144,9 +145,9 @@ export class RedisStore implements Store {
       const policy = policyArguments(plan.policy, this.#queue.serverNowMs);
       args.push(records.length + i + 1, ...policy, cost, charges[i]!.atMs, entryId);
     }
-    const [, given] = (await this.#calls.run("refund", keys, args)) as number[];
+    const [, given] = (await this.#calls.run("refund", keys, args)) as unknown[];
     this.#refusals?.forget(charges.map(({ check }) => check.key));
-    return given === 1;
+    return Number(given) === 1;
   }
 
   async release(lease: LeaseRequest): Promise<boolean> {
@@ -167,8 +168,8 @@ export class RedisStore implements Store {
       groups.map(async (group) => {
         const keys = group.map(({ key }) => KEY_PREFIX + key);
         const args = [step, entryId, ...group.flatMap((held) => [held.places, held.ttlMs])];
-        const [, answer] = (await this.#calls.run("lease", keys, args)) as number[];
-        return answer!;
+        const [, answer] = (await this.#calls.run("lease", keys, args)) as unknown[];
+        return Number(answer);
       }),
     );
   }
@@ -179,8 +180,8 @@ export class RedisStore implements Store {
       groups.map(async (group) => {
         const keys = group.map(({ key }) => KEY_PREFIX + key);
         const letters = group.map(({ plan }) => storedAs[plan.policy.stored]);
-        const states = (await this.#calls.run("inspect", keys, letters)) as string[];
-        return states.map((state) => JSON.parse(state) as Record<string, number>);
+        const states = (await this.#calls.run("inspect", keys, letters)) as unknown[];
+        return states.map((state) => JSON.parse(String(state)) as Record<string, number>);
       }),
     );
     return described.flat();
@@ -197,6 +198,8 @@ export class RedisStore implements Store {
         ),
       ),
     );
+    // A refusal that was under way meanwhile was remembered after the first forgetting.
+    this.#refusals?.forget(keys);
   }
 
   async ready(): Promise<boolean> {

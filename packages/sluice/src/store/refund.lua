@@ -9,10 +9,10 @@ local function take()
   return ARGV[at - 1]
 end
 
+local record
 if ARGV[1] == '1' then
-  local record = call('GET', KEYS[1])
+  record = call('GET', KEYS[1])
   if not record or string.sub(record, 1, 1) == 'R' then return { now, 0 } end
-  call('SET', KEYS[1], 'R' .. record, 'KEEPTTL')
 end
 
 for _ = 1, tonumber(ARGV[2]) do
@@ -27,4 +27,5 @@ for _ = 1, tonumber(ARGV[2]) do
     body.save(key, state)
   end
 end
+if record then call('SET', KEYS[1], 'R' .. record, 'KEEPTTL') end
 return { now, 1 }

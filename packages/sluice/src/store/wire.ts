@@ -128,9 +128,9 @@ export function decodeDecide(reply: readonly unknown[], batch: readonly Addresse
   const replies: StoreReply[] = [];
   let at = 1;
   for (const { request } of batch) {
-    const first = reply[at];
-    if (typeof first === "string") {
-      replies.push(decodeRecord(first, nowMs));
+    const record = recordText(reply[at]);
+    if (record !== undefined) {
+      replies.push(decodeRecord(record, nowMs));
       at++;
     } else {
       const verdicts: Verdict[] = [];
@@ -187,7 +187,9 @@ export function encodeSingles(
 /** Stored forms that keep an id per entry: `named` in their Lua bodies. */
 const namedForms = new Set<Policy["stored"]>(["rolling-window", "concurrency"]);
 
-export function decodeSingles(reply: readonly number[], groups: readonly Group[], count: number): StoreReply[] {
+export function decodeSingles(given: readonly unknown[], groups: readonly Group[], count: number): StoreReply[] {
+  // A client may have been told to give numbers as strings.
+  const reply = (typeof given[0] === "number" ? given : given.map(Number)) as readonly number[];
   const nowMs = reply[0]!;
   const replies = new Array<StoreReply>(count);
   let at = 1;
@@ -206,6 +208,12 @@ export function decodeSingles(reply: readonly number[], groups: readonly Group[]
     at += 4;
   }
   return replies;
+}
+
+/** A record as text. Its owner may have told a client to give numbers as strings, or strings as buffers. */
+export function recordText(value: unknown): string | undefined {
+  const text = Buffer.isBuffer(value) ? value.toString() : value;
+  return typeof text === "string" && text.includes("\n") ? text : undefined;
 }
 
 /** The record of a request id: an "R" if it was refunded, the time and the numbers of the reply, a line end, the receipt. */
