@@ -195,8 +195,8 @@ class Replay {
         expect({ ...told, verdicts: lua.verdicts }).toEqual({ ...told, verdicts: ts.verdicts });
       }
       const [{ charged, allowed, resetAfterMs }] = lua.verdicts as [Verdict];
-      // Whoever is refused after an edit makes the key live as long as it now matters.
-      if (charge && !allowed) this.#expiresAtMs = Math.max(this.#expiresAtMs, lua.nowMs + resetAfterMs);
+      // Whoever is refused after an edit, or only looked, makes the key live as long as it now matters.
+      if (!allowed) this.#expiresAtMs = Math.max(this.#expiresAtMs, lua.nowMs + resetAfterMs);
       if (!charged) continue;
       this.#charged.push({ request, reply: lua });
       this.#expiresAtMs = lua.nowMs + resetAfterMs;
