@@ -11,6 +11,7 @@ import { memorySection } from "./memory.mjs";
 import { redisSection } from "./redis.mjs";
 import { startRedis } from "./redis-server.mjs";
 import { chart, printBars, printBytes, printSection } from "./report.mjs";
+import { printService, serviceBars, serviceSections } from "./service.mjs";
 
 const { values } = parseArgs({
   options: { quick: { type: "boolean" }, json: { type: "string" }, svg: { type: "string" } },
@@ -37,10 +38,13 @@ try {
   for (const section of sections) printSection(section);
   const bytes = await bytesSection(redis);
   printBytes(bytes);
-  const bars = barsOf(memory, sections, bytes);
+  const service = await serviceSections(options);
+  printService(service);
+  const bars = [...barsOf(memory, sections, bytes), ...serviceBars(service)];
   printBars(bars);
-  if (values.json)
-    await writeFile(values.json, `${JSON.stringify({ machine, memory, sections, bytes, bars }, null, 2)}\n`);
+  if (values.json) {
+    await writeFile(values.json, `${JSON.stringify({ machine, memory, sections, bytes, service, bars }, null, 2)}\n`);
+  }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections]));
 } finally {
   await redis.stop();
