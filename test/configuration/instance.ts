@@ -54,7 +54,7 @@ export async function startInstance(
   const configuration = await startConfiguration({ pollMs: 100, log, ...rest, dataFolder });
   const { rules, version } = configuration.current;
   const limiter = createLimiter({ rules, rulesVersion: version, ...(store && { store }) });
-  configuration.onChange((book) => limiter.setRules(book.rules, book.version));
+  configuration.onChange((book) => limiter.swapRules(book.rules, book.version));
   const { repository } = configuration;
   const adminToken = ownToken ? undefined : ADMIN_TOKEN;
   const tokens = await openTokens({ dataFolder, adminToken, repository, log });

@@ -164,8 +164,9 @@ async function openConfiguration(options: {
     log,
   });
   const apply = ({ rules: own, version }: Configuration["current"]): Promise<void> => rules.setOwn(own, version);
-  await apply(configuration.current);
+  // First the ear, then the rules: what changes while these are compiled must not be missed.
   configuration.onChange(apply);
+  await apply(configuration.current);
   return configuration;
 }
 

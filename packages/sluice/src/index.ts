@@ -32,6 +32,6 @@ export type {
   Variant,
 } from "./rules/rule.js";
 export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
-export { parseRules, validateRules } from "./rules/validate-rules.js";
+export { parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";
 export { type Clock, type MemoryStore, type MemoryStoreOptions, memoryStore } from "./store/memory-store.js";
 export type { Store } from "./store/store.js";

@@ -25,7 +25,7 @@ export function applyCommand(): Command {
     .argument("<file>", "YAML or JSON; - for standard input")
     .action(async (file: string, options: ChangeOptions) => {
       // Mistakes are told here, where their lines are known.
-      const body = await writeDocument(await rulesIn(file), new Pace());
+      const body = await writeDocument(rulesIn(file), new Pace());
       await change("/rules", options, { method: "PUT", body });
     });
 }

@@ -3,12 +3,11 @@
  */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import type { Rule } from "sluice";
+import { type Rule, validateRules } from "sluice";
 import { diffText } from "../configuration/diff-text.js";
 import { Pace } from "../configuration/pace.js";
 import { diffRules, isEmpty, type RuleDiff } from "../configuration/rule-diff.js";
 import { type PlacedMistake, readRuleFile } from "../configuration/rule-file.js";
-import { validateDocument } from "../configuration/validate-document.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { colours, printJson, printLine } from "./print.js";
 import { type AdminOptions, adminCommand, askAdmin } from "./rules-client.js";
@@ -21,7 +20,7 @@ export function lintCommand(): Command {
     .argument("<files...>", "YAML or JSON; - for standard input")
     .option("--json", "print JSON", false)
     .action(async (files: string[], { json }: { json: boolean }) => {
-      const outcomes = await Promise.all(files.map(async (file) => ({ file, ...(await checkFile(file)) })));
+      const outcomes = files.map((file) => ({ file, ...checkFile(file) }));
       const mistakes = outcomes.flatMap((one) =>
         "mistakes" in one ? one.mistakes.map((mistake) => ({ file: one.file, ...mistake })) : [],
       );
@@ -38,20 +37,20 @@ export function diffCommand(): Command {
     .argument("[other]", "a second file: compare the first with it, without a server")
     .option("--exit-code", "exit status 1 if there is a difference", false)
     .action(async (file: string, other: string | undefined, options: AdminOptions & { exitCode: boolean }) => {
-      const rules = await rulesIn(file);
+      const rules = rulesIn(file);
       const diff =
         other === undefined
           ? await diffRules((await askAdmin<{ rules: Rule[] }>("/rules", options)).rules, rules, new Pace())
-          : await diffRules(rules, await rulesIn(other), new Pace());
+          : await diffRules(rules, rulesIn(other), new Pace());
       if (options.json) printJson(diff);
       else printDiff(diff);
       if (options.exitCode && !isEmpty(diff)) throw new CommandFailure("");
     });
 }
 
-/** The rules of a file; rejects with its mistakes, each on a line with its place. */
-export async function rulesIn(file: string): Promise<Rule[]> {
-  const checked = await checkFile(file);
+/** The rules of a file; throws its mistakes, each on a line with its place. */
+export function rulesIn(file: string): Rule[] {
+  const checked = checkFile(file);
   if ("rules" in checked) return checked.rules;
   throw new CommandFailure(checked.mistakes.map((mistake) => mistakeLine(file, mistake)).join("\n"));
 }
@@ -67,14 +66,14 @@ export function printDiff(diff: RuleDiff): void {
   for (const line of lines) printLine((lineColours[line[0] ?? ""] ?? String)(line));
 }
 
-async function checkFile(file: string): Promise<Checked> {
+function checkFile(file: string): Checked {
   const text = textOf(file);
   // YAML is read at about a megabyte a second; whoever waits is told what for.
   const isLong = text.length > 500_000 && process.stderr.isTTY;
   if (isLong) process.stderr.write(`reading ${file} (${(text.length / 1e6).toFixed(1)} MB)\n`);
   const read = readRuleFile(text);
   if ("mistakes" in read) return read;
-  const outcome = await validateDocument(read.document, new Pace());
+  const outcome = validateRules(read.document);
   return "rules" in outcome ? outcome : { mistakes: read.place(outcome.mistakes) };
 }
 

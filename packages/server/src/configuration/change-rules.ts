@@ -3,14 +3,13 @@
  * In: an edit and who makes it. Out: what changed and, if something did, the version that was committed.
  * Nothing is swapped or announced here.
  */
-import type { Rule } from "sluice";
+import { parseRulesInSlices, type Rule } from "sluice";
 import type { Applied, Change } from "./configuration.js";
 import { ConfigurationError } from "./configuration-error.js";
 import { digestOf, readDocument, writeDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
 import type { RuleRepository, VersionMark } from "./repository/rule-repository.js";
 import { diffRules, isEmpty } from "./rule-diff.js";
-import { parseDocument } from "./validate-document.js";
 
 /** Changes without If-Match start over when somebody else was faster; this often. */
 const TRIES = 10;
@@ -48,7 +47,7 @@ async function tryToChange(change: Change, { repository, rulesOf }: Surroundings
   if (change.ifMatch !== undefined && change.ifMatch !== version) {
     throw await mismatch({ seen: change.ifMatch, version, rules: old }, repository);
   }
-  const rules = await parseDocument(change.edit(old, version), pace);
+  const rules = await parseRulesInSlices(change.edit(old, version));
   const diff = await diffRules(old, rules, pace);
   if (change.dryRun || isEmpty(diff)) return { applied: { version, changed: false, diff } };
   const document = await writeDocument(rules, pace);
@@ -66,7 +65,7 @@ async function mismatch(
 ): Promise<ConfigurationError> {
   const pace = new Pace();
   const stored = await repository.read(seen);
-  const old = stored && (await parseDocument(await readDocument(stored.document, pace), pace));
+  const old = stored && (await parseRulesInSlices(await readDocument(stored.document, pace)));
   const diff = old && (await diffRules(old, rules, pace));
   const details = { currentVersion: version, ...(diff !== undefined && { diff }) };
   const message = `If-Match: expected the current version ${version}, got ${seen}`;

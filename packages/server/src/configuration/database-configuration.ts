@@ -2,7 +2,7 @@
  * Rules from the database, by way of the cache. Everything that may change the book in force goes through one queue, so that
  * an older version never follows a newer one.
  */
-import type { Rule } from "sluice";
+import { parseRulesInSlices, type Rule } from "sluice";
 import { type Book, BookInForce, type BookListener, type BookSource } from "./book-in-force.js";
 import { changeRules } from "./change-rules.js";
 import type { Applied, Change, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
@@ -12,7 +12,6 @@ import { Pace } from "./pace.js";
 import { openRepository } from "./repository/open-repository.js";
 import type { RuleRepository, VersionMark } from "./repository/rule-repository.js";
 import { Snapshot } from "./snapshot.js";
-import { parseDocument } from "./validate-document.js";
 import { WarmCache } from "./warm-cache.js";
 
 const POLL_MS = 500;
@@ -188,7 +187,7 @@ export class DatabaseConfiguration implements Configuration {
     const pace = new Pace();
     let rules: Rule[];
     try {
-      rules = await parseDocument(await readDocument(found.document, pace), pace);
+      rules = await parseRulesInSlices(await readDocument(found.document, pace));
     } catch (error) {
       this.#reject(found, messageOf(error));
       return false;
@@ -238,7 +237,7 @@ export class DatabaseConfiguration implements Configuration {
     if (this.#inForce.holds(mark)) return this.current.rules;
     const stored = await this.repository.read(mark.version);
     try {
-      return stored === undefined ? [] : await parseDocument(await readDocument(stored.document, pace), pace);
+      return stored === undefined ? [] : await parseRulesInSlices(await readDocument(stored.document, pace));
     } catch {
       // Somebody wrote into the database by hand. The change is made to the last good rules: that is how it is mended.
       return this.current.rules;

@@ -1,10 +1,8 @@
-/** The stored text is read back as it was, whatever form it has; and judged in slices as it is judged whole. */
-import * as fc from "fast-check";
-import { type Rule, validateRules } from "sluice";
+/** The stored text is read back as it was, whatever form it has. */
+import type { Rule } from "sluice";
 import { describe, expect, test } from "vitest";
 import { readDocument, writeDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
-import { validateDocument } from "./validate-document.js";
 
 const rule = (id: string, more: object = {}) =>
   ({ id, key: ["user"], algorithm: "fixed-window", limit: 1, window: "1m", ...more }) as Rule;
@@ -57,52 +55,6 @@ describe("a document", () => {
     const turned = { ...rest, id } as Rule;
     expect(await writeDocument([turned], new Pace())).toBe(
       await writeDocument([rule("a", { overrides: overrides(1) })], new Pace()),
-    );
-  });
-});
-
-describe("validation in slices", () => {
-  const flaws = fc.constantFrom<object>(
-    {},
-    {},
-    {},
-    { limit: 0 },
-    { windw: 1 },
-    { id: "r0" },
-    { window: "month" },
-    { key: 5 },
-  );
-  const overrideFlaws = fc.constantFrom<object>(
-    {},
-    {},
-    {},
-    {},
-    { limit: 0 },
-    { algorithm: "gcra" },
-    { match: { tier: 1 } },
-    { burst: 1 },
-  );
-
-  test("finds the same rules or the same mistakes as validation of the whole", async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(flaws, { minLength: 1, maxLength: 30 }),
-        fc.array(overrideFlaws, { maxLength: 30 }),
-        async (some, others) => {
-          const rules = Array.from({ length: 250 }, (_, i) => ({ ...rule(`r${i}`), ...some[i % 60] }));
-          const many = Array.from({ length: 450 }, (_, i) => ({ match: { user: `u${i}` }, ...others[i % 90] }));
-          const document = { rules: [...rules, rule("big", { overrides: many })] };
-          const whole = validateRules(document);
-          const sliced = await validateDocument(document, new Pace());
-          if ("rules" in whole) expect(sliced).toEqual(whole);
-          else {
-            const sorted = (outcome: typeof whole | typeof sliced) =>
-              "mistakes" in outcome ? outcome.mistakes.map(({ path, message }) => `${path}: ${message}`).sort() : [];
-            expect(sorted(sliced)).toEqual(sorted(whole));
-          }
-        },
-      ),
-      { numRuns: 40 },
     );
   });
 });

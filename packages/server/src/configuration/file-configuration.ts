@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { Mistake } from "sluice";
+import { type Mistake, parseRulesInSlices, SluiceError } from "sluice";
 import { type Book, BookInForce, type BookListener } from "./book-in-force.js";
 import type { Applied, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
 import { ConfigurationError } from "./configuration-error.js";
@@ -13,7 +13,6 @@ import { Pace } from "./pace.js";
 import { readApart } from "./read-apart.js";
 import type { PlacedMistake } from "./rule-file.js";
 import { Snapshot, type SnapshotDocument } from "./snapshot.js";
-import { invalidRules, parseDocument } from "./validate-document.js";
 import { watchFile } from "./watch-file.js";
 
 const POLL_MS = 1_000;
@@ -67,8 +66,7 @@ export class FileConfiguration implements Configuration {
       await this.#load(saved);
     } catch (error) {
       if (saved === undefined) throw error;
-      const pace = new Pace();
-      const rules = await parseDocument(await readDocument(saved.document, pace), pace);
+      const rules = await parseRulesInSlices(await readDocument(saved.document, new Pace()));
       await this.#inForce.swap({ rules, version: saved.version }, { digest: saved.digest, source: "snapshot" });
       this.#noteError(error);
     }
@@ -85,8 +83,7 @@ export class FileConfiguration implements Configuration {
     const read = await readApart(await readFile(this.#file, "utf8"));
     if ("mistakes" in read) throw this.#mistaken(read.mistakes);
     const { document } = read;
-    const pace = new Pace();
-    const rules = await parseDocument(await readDocument(document, pace), pace);
+    const rules = await parseRulesInSlices(await readDocument(document, new Pace()));
     const digest = digestOf(document);
     const before = saved ?? { version: this.current.version, digest: "" };
     const version = before.digest === digest ? before.version : before.version + 1;
@@ -103,12 +100,13 @@ export class FileConfiguration implements Configuration {
       .catch((error) => log.warn("the local snapshot could not be written", { error: String(error) }));
   }
 
-  #mistaken(mistakes: readonly PlacedMistake[]) {
-    const named: Mistake[] = mistakes.map(({ path, message, line, column }) => ({
+  #mistaken(placed: readonly PlacedMistake[]): SluiceError {
+    const mistakes: Mistake[] = placed.map(({ path, message, line, column }) => ({
       path: line === undefined ? `${this.#file}: ${path}` : `${this.#file}:${line}:${column}: ${path}`,
       message,
     }));
-    return invalidRules(named);
+    const lines = mistakes.map(({ path, message }) => `${path}: ${message}`);
+    return new SluiceError("invalid-rules", lines.join("\n"), { mistakes });
   }
 
   #noteError(error: unknown): void {

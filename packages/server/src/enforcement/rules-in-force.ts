@@ -14,6 +14,7 @@ interface Sources {
 export class RulesInForce {
   readonly #limiter: Limiter;
   #sources: Sources = { own: [], version: 0, envoy: [], overrides: [] };
+  #lastSwap: Promise<void> = Promise.resolve();
 
   constructor(limiter: Limiter) {
     this.#limiter = limiter;
@@ -31,16 +32,17 @@ export class RulesInForce {
     await this.#swap({ overrides });
   }
 
-  /** Rules that the limiter refuses leave everything as it was: a bad source must not stand in the way of the others. */
-  async #swap(changed: Partial<Sources>): Promise<void> {
-    const before = this.#sources;
-    const next = { ...before, ...changed };
-    this.#sources = next;
-    try {
-      await this.#limiter.setRules([...next.own, ...next.envoy, ...next.overrides], next.version);
-    } catch (error) {
-      this.#sources = before;
-      throw error;
-    }
+  /**
+   * Rules that the limiter refuses leave everything as it was: a bad source must not stand in the way of the others. So each swap
+   * waits for the one before it, to begin with what that left.
+   */
+  #swap(changed: Partial<Sources>): Promise<void> {
+    const mine = this.#lastSwap.then(async () => {
+      const next = { ...this.#sources, ...changed };
+      await this.#limiter.swapRules([...next.own, ...next.envoy, ...next.overrides], next.version);
+      this.#sources = next;
+    });
+    this.#lastSwap = mine.catch(() => undefined);
+    return mine;
   }
 }

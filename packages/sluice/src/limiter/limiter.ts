@@ -11,9 +11,10 @@ import { EventEmitter } from "node:events";
 import type { Check } from "../check.js";
 import type { CheckResult } from "../decision.js";
 import { SluiceError } from "../errors.js";
+import { type Pausable, runAtOnce, runInSlices } from "../rules/pausable.js";
 import type { Attributes, Rule } from "../rules/rule.js";
-import { type Considered, compileRuleBook, type RuleBook } from "../rules/rule-book.js";
-import { parseRules } from "../rules/validate-rules.js";
+import { type CompiledRules, type Considered, compilingRules, RuleBook } from "../rules/rule-book.js";
+import { parsingRules } from "../rules/validate-rules.js";
 import { type Clock, MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
@@ -26,7 +27,7 @@ export interface LimiterOptions {
   rules: readonly Rule[];
   /** Where counters live. Default: this process's memory. */
   store?: Store;
-  /** The version of `rules`. Default 1; `setRules` counts on. */
+  /** The version of `rules`. Default 1; `setRules` and `swapRules` count on. */
   rulesVersion?: number;
   /** For tests (`sluice/testing`): where the memory store's time comes from. */
   clock?: Clock;
@@ -80,6 +81,9 @@ export class Limiter {
   /** Decisions without an id are refunded once because this remembers them; those with an id, because the store does. */
   readonly #refunded = new WeakSet<Origin>();
   #book: RuleBook;
+  /** The calls that asked for other rules, counted; and which of them brought the book in force. */
+  #swapCalls = 0;
+  #bookCall = 0;
   #degraded = false;
   #closed = false;
 
@@ -94,7 +98,7 @@ export class Limiter {
         `instances: expected a whole number of at least 1, got ${String(instances)}`,
       );
     }
-    this.#book = compileRuleBook(parseRules(options.rules), options.rulesVersion ?? 1);
+    this.#book = new RuleBook(runAtOnce(readingRules(options.rules)), options.rulesVersion ?? 1);
     this.#store = options.store ?? new MemoryStore(options.clock === undefined ? {} : { clock: options.clock });
     this.#local = new MemoryStore();
     this.#failurePolicy = new FailurePolicy(this.#local, 1 / instances);
@@ -198,9 +202,26 @@ export class Limiter {
   }
 
   /** Swaps the whole rule book. A document with mistakes throws and changes nothing. Counters live on where they can. */
-  setRules(rules: readonly Rule[], version: number = this.#book.version + 1): void {
+  setRules(rules: readonly Rule[], version?: number): void {
     this.#mustBeOpen();
-    this.#book = compileRuleBook(parseRules(rules), version);
+    const call = ++this.#swapCalls;
+    this.#swap(runAtOnce(readingRules(rules)), { call, version });
+  }
+
+  /**
+   * The same for many rules, in slices of a few milliseconds, between which checks are answered by the old rules. Resolves when
+   * these rules are in force, or newer ones: of calls that overlap, `setRules` among them, the latest wins, whichever ends last.
+   */
+  async swapRules(rules: readonly Rule[], version?: number): Promise<void> {
+    this.#mustBeOpen();
+    const call = ++this.#swapCalls;
+    this.#swap(await runInSlices(readingRules(rules)), { call, version });
+  }
+
+  #swap(compiled: CompiledRules, { call, version }: { call: number; version: number | undefined }): void {
+    if (call < this.#bookCall) return;
+    this.#bookCall = call;
+    this.#book = new RuleBook(compiled, version ?? this.#book.version + 1);
   }
 
   /** Frees a lease by its id. False if it was not held any more. */
@@ -336,6 +357,10 @@ export class Limiter {
   #mustBeOpen(): void {
     if (this.#closed) throw new SluiceError("closed", "the limiter is closed");
   }
+}
+
+function* readingRules(rules: readonly Rule[]): Pausable<CompiledRules> {
+  return yield* compilingRules(yield* parsingRules(rules));
 }
 
 /** A cost above the limit is refused in any case, by the decision. */

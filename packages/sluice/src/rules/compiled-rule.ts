@@ -11,6 +11,7 @@ import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import type { RuleKeys } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
+import type { Pausable, Stride } from "./pausable.js";
 import type { Match, Override, Rule } from "./rule.js";
 import { VariantChoice } from "./variant-choice.js";
 
@@ -40,15 +41,21 @@ export interface CompiledRule {
 
 const NO_SLOT = -1;
 
-export function compileRule(rule: Rule, reader: AttributeReader): CompiledRule {
+/** What the rules of one book are compiled with. */
+interface Compiler {
+  readonly reader: AttributeReader;
+  readonly stride: Stride;
+}
+
+export function* compilingRule(rule: Rule, compiler: Compiler): Pausable<CompiledRule> {
+  const { reader, stride } = compiler;
   const costAttribute = typeof rule.cost === "object" ? rule.cost.attribute : undefined;
   const { variants, overrides = [] } = rule;
+  const [match] = yield* compilingMatches([rule], compiler);
+  const overrideMatches = yield* compilingMatches(overrides, compiler);
   return {
     id: rule.id,
-    conditions: [
-      ...compileMatch(rule.match ?? {}, reader),
-      ...rule.key.map((attribute) => presence(attribute, reader.slotOf(attribute))),
-    ],
+    conditions: [...match!, ...rule.key.map((attribute) => presence(attribute, reader.slotOf(attribute)))],
     escapedKey: rule.key.map(escapeKeyPart),
     keySlots: rule.key.map((attribute) => reader.slotOf(attribute)),
     escapedColocate: rule.colocate === undefined ? [] : [escapeKeyPart(rule.colocate)],
@@ -56,8 +63,7 @@ export function compileRule(rule: Rule, reader: AttributeReader): CompiledRule {
     cost: typeof rule.cost === "number" ? rule.cost : 1,
     costAttribute,
     costSlot: costAttribute === undefined ? NO_SLOT : reader.slotOf(costAttribute),
-    overrides:
-      overrides.length === 0 ? undefined : new MatchIndex(overrides.map(({ match }) => compileMatch(match, reader))),
+    overrides: overrides.length === 0 ? undefined : yield* MatchIndex.filing(overrideMatches, stride),
     variants:
       variants === undefined
         ? undefined
@@ -69,7 +75,7 @@ export function compileRule(rule: Rule, reader: AttributeReader): CompiledRule {
       rule.key.length === 1 && !variants && !rule.candidate && rule.colocate === undefined
         ? { byValue: new Map(), generation: 0 }
         : undefined,
-    ...compilePlans(rule),
+    ...(yield* compilingPlans(rule, stride)),
   };
 }
 
@@ -93,31 +99,57 @@ export function storedForms(rule: Rule): { stored: Stored; candidate: boolean }[
   ];
 }
 
-function compileMatch(match: Match, reader: AttributeReader): Condition[] {
-  return Object.keys(match).map((attribute) =>
-    compileCondition(attribute, reader.slotOf(attribute), match[attribute]!),
-  );
+function* compilingMatches(
+  matching: readonly { readonly match?: Match }[],
+  { reader, stride }: Compiler,
+): Pausable<Condition[][]> {
+  const compiled: Condition[][] = [];
+  for (const { match = {} } of matching) {
+    const conditions: Condition[] = [];
+    for (const attribute of Object.keys(match)) {
+      const condition = compileCondition(attribute, reader.slotOf(attribute), match[attribute]!);
+      conditions.push(condition);
+      stride.add(condition.wanted.length);
+      if (stride.isOver()) yield;
+    }
+    compiled.push(conditions);
+  }
+  return compiled;
 }
 
-function compilePlans(rule: Rule): Pick<CompiledRule, "plans" | "candidatePlans"> {
+function* compilingPlans(rule: Rule, stride: Stride): Pausable<Pick<CompiledRule, "plans" | "candidatePlans">> {
+  const { candidate, variants, overrides = [] } = rule;
   const mode = rule.mode === "shadow" ? "shadow" : "enforce";
-  const variants: readonly (NumberLayer & { name?: string })[] = rule.variants ?? [{}];
-  const overrides: readonly (Override | undefined)[] = [undefined, ...(rule.overrides ?? [])];
-  const planOf = (layer: NumberLayer, override: Override | undefined, mode: CheckMode, variant?: string): CheckPlan => {
+  const live: readonly Planner[] =
+    variants === undefined
+      ? [plannerOf(rule, { layer: {}, mode })]
+      : variants.map((layer) => plannerOf(rule, { layer, mode, variant: layer.name }));
+  const second = candidate && plannerOf(rule, { layer: candidate, mode: "candidate" });
+  const plans: CheckPlan[][] = [];
+  const candidatePlans: CheckPlan[] = [];
+  for (let i = -1; i < overrides.length; i++) {
+    const override = i === -1 ? undefined : overrides[i];
+    plans.push(live.map((planUnder) => planUnder(override)));
+    if (second !== undefined) candidatePlans.push(second(override));
+    stride.add(live.length);
+    if (stride.isOver()) yield;
+  }
+  return { plans, candidatePlans };
+}
+
+type Planner = (override: Override | undefined) => CheckPlan;
+
+function plannerOf(rule: Rule, over: { layer: NumberLayer; mode: CheckMode; variant?: string }): Planner {
+  const { layer, mode, variant } = over;
+  // The plans of 100 000 overrides share one text: only an override of the storage changes it.
+  let keyedBy: Stored | undefined;
+  let keyEnd = "";
+  return (override) => {
     const policy = compilePolicy(effectiveNumbers(override === undefined ? [rule, layer] : [rule, layer, override]));
-    return {
-      rule: rule.id,
-      mode,
-      variant,
-      policy,
-      keyEnd: counterKeyEnd({ rule: rule.id, stored: policy.stored, candidate: mode === "candidate" }),
-      onStoreFailure: rule.onStoreFailure ?? "allow",
-    };
-  };
-  const { candidate } = rule;
-  return {
-    plans: overrides.map((override) => variants.map((variant) => planOf(variant, override, mode, variant.name))),
-    candidatePlans:
-      candidate === undefined ? [] : overrides.map((override) => planOf(candidate, override, "candidate")),
+    if (policy.stored !== keyedBy) {
+      keyedBy = policy.stored;
+      keyEnd = counterKeyEnd({ rule: rule.id, stored: keyedBy, candidate: mode === "candidate" });
+    }
+    return { rule: rule.id, mode, variant, policy, keyEnd, onStoreFailure: rule.onStoreFailure ?? "allow" };
   };
 }

@@ -25,21 +25,34 @@ export interface Condition {
 const LONGEST_SEARCHED_LIST = 8;
 const none: readonly never[] = [];
 
+/** Lists that would be empty or equal are shared: there are conditions by the hundred thousand, mostly of one value. */
 export function compileCondition(attribute: string, slot: number, value: MatchValue): Condition {
-  const wanted = (Array.isArray(value) ? value : [value]).map(String);
+  const wanted = Array.isArray(value) ? value.map(String) : [String(value)];
   const literals: string[] = [];
   const globs: Glob[] = [];
   const cidrs: Cidr[] = [];
   let anyValue = false;
-  for (const text of new Set(wanted)) {
+  for (const text of wanted.length === 1 ? wanted : new Set(wanted)) {
     // "*" alone asks for presence, also of values with a "/" in them.
     if (text === "*" || text === "**") anyValue = true;
     else if (attribute === "ip") cidrs.push(parseCidr(text)!);
     else if (isLiteral(text)) literals.push(text);
     else globs.push(compileGlob(text));
   }
-  const literalSet = literals.length > LONGEST_SEARCHED_LIST ? new Set(literals) : undefined;
-  return { attribute, slot, wanted, anyValue, literals, literalSet, globs, cidrs };
+  return {
+    attribute,
+    slot,
+    wanted,
+    anyValue,
+    literals: literals.length === wanted.length ? wanted : orNone(literals),
+    literalSet: literals.length > LONGEST_SEARCHED_LIST ? new Set(literals) : undefined,
+    globs: orNone(globs),
+    cidrs: orNone(cidrs),
+  };
+}
+
+function orNone<T>(list: readonly T[]): readonly T[] {
+  return list.length === 0 ? none : list;
 }
 
 /** The attribute is there, whatever its value. */

@@ -23,11 +23,13 @@ import {
 } from "./field-kinds.js";
 import type { AlgorithmName, NumberFields } from "./rule.js";
 
-interface ListOf {
+export interface ListOf {
   readonly shape: "list";
   readonly expected: string;
   readonly item: Shape;
   readonly most: number;
+  /** So many items that whoever walks them must be able to pause. */
+  readonly isLong: boolean;
 }
 /** A value, or a list of which one must match. */
 interface OneOrMany {
@@ -49,6 +51,8 @@ export interface ObjectOf {
   readonly shape: "object";
   readonly expected: string;
   readonly fields: ReadonlyMap<string, Field>;
+  /** Those of the fields that are long lists. */
+  readonly longLists: ReadonlyMap<string, ListOf>;
   /** Names that are no fields here and deserve a sentence of their own. */
   readonly refused?: ReadonlyMap<string, string>;
 }
@@ -66,9 +70,22 @@ const object = (expected: string, fields: Record<string, Field>): ObjectOf => ({
   shape: "object",
   expected,
   fields: new Map(Object.entries(fields)),
+  longLists: new Map(
+    Object.entries(fields).flatMap(([name, { shape }]) =>
+      shape.shape === "list" && shape.isLong ? [[name, shape] as const] : [],
+    ),
+  ),
 });
 
-const list = (expected: string, item: Shape, most: number): ListOf => ({ shape: "list", expected, item, most });
+const LONG = 1_000;
+
+const list = (expected: string, item: Shape, most: number): ListOf => ({
+  shape: "list",
+  expected,
+  item,
+  most,
+  isLong: most > LONG,
+});
 
 const matchOf = (least: 0 | 1): ByAttribute => ({
   shape: "by-attribute",

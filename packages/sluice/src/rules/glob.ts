@@ -21,6 +21,8 @@ const GLOBSTAR = -2;
 /** Whole segments, each with its "/", or none. */
 const SEGMENTS = -3;
 const SLASH = 47;
+/** Shared: typed arrays are dear to make, and most globs end like this. */
+const globstarAlone = Int32Array.of(GLOBSTAR);
 
 export function isLiteral(pattern: string): boolean {
   return !pattern.includes("*");
@@ -49,7 +51,8 @@ export function compileGlob(pattern: string): Glob {
     }
     i = end;
   }
-  return { prefix, prefixDecides: tokens.length === 1 && tokens[0] === GLOBSTAR, tokens: Int32Array.from(tokens) };
+  const prefixDecides = tokens.length === 1 && tokens[0] === GLOBSTAR;
+  return { prefix, prefixDecides, tokens: prefixDecides ? globstarAlone : Int32Array.from(tokens) };
 }
 
 export function matchesGlob(glob: Glob, value: string): boolean {

@@ -6,6 +6,7 @@
 import type { AttributeReader } from "./attribute-reader.js";
 import { type Condition, holds } from "./condition.js";
 import { EntryList } from "./entry-list.js";
+import type { Pausable, Stride } from "./pausable.js";
 import { ValueIndex } from "./value-index.js";
 
 /** Presence is hardly a condition: nearly every request has the attribute. */
@@ -22,23 +23,27 @@ export class MatchIndex {
   /** By entry: what finding it has not proved. */
   readonly #unproved: (readonly Condition[])[] = [];
 
-  constructor(entries: readonly (readonly Condition[])[]) {
-    const crowds = entries.some((conditions) => conditions.length > 1)
-      ? countCrowds(entries)
-      : new Map<string, number>();
+  static *filing(entries: readonly (readonly Condition[])[], stride: Stride): Pausable<MatchIndex> {
+    const index = new MatchIndex();
+    const needsChoice = entries.some((conditions) => conditions.length > 1);
+    const crowds = needsChoice ? yield* countingCrowds(entries, stride) : new Map<string, number>();
     for (let entry = 0; entry < entries.length; entry++) {
-      const conditions = entries[entry]!;
-      const chosen = cheapest(conditions, crowds);
-      if (chosen === undefined) {
-        this.#always.push(entry);
-        this.#unproved.push(conditions);
-        continue;
-      }
-      this.#valueIndex(chosen.slot).file(chosen, entry);
-      this.#unproved.push(
-        isProvedByFinding(chosen) ? conditions.filter((condition) => condition !== chosen) : conditions,
-      );
+      index.#file(entry, entries[entry]!, crowds);
+      for (const { wanted } of entries[entry]!) stride.add(wanted.length);
+      if (stride.isOver()) yield;
     }
+    return index;
+  }
+
+  #file(entry: number, conditions: readonly Condition[], crowds: ReadonlyMap<string, number>): void {
+    const chosen = cheapest(conditions, crowds);
+    if (chosen === undefined) {
+      this.#always.push(entry);
+      this.#unproved.push(conditions);
+      return;
+    }
+    this.#valueIndex(chosen.slot).file(chosen, entry);
+    this.#unproved.push(isProvedByFinding(chosen) ? without(chosen, conditions) : conditions);
   }
 
   /** Fills `found` with the entries that hold for the request just read, in order. */
@@ -107,17 +112,28 @@ export class MatchIndex {
 
 const scratch = new EntryList();
 
+const none: readonly Condition[] = [];
+
+function without(proved: Condition, conditions: readonly Condition[]): readonly Condition[] {
+  return conditions.length === 1 ? none : conditions.filter((condition) => condition !== proved);
+}
+
 /** A found value or block is certain; a found prefix is, if nothing but `**` follows it. */
 function isProvedByFinding(condition: Condition): boolean {
   return condition.anyValue || condition.globs.every((glob) => glob.prefixDecides);
 }
 
 /** How many entries would be found together with each, if all were filed under all of their conditions. */
-function countCrowds(entries: readonly (readonly Condition[])[]): Map<string, number> {
+function* countingCrowds(
+  entries: readonly (readonly Condition[])[],
+  stride: Stride,
+): Pausable<ReadonlyMap<string, number>> {
   const crowds = new Map<string, number>();
   for (const conditions of entries) {
     for (const condition of conditions) {
       for (const place of placesOf(condition)) crowds.set(place.name, (crowds.get(place.name) ?? 0) + 1);
+      stride.add(condition.wanted.length);
+      if (stride.isOver()) yield;
     }
   }
   return crowds;

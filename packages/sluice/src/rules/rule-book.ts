@@ -7,12 +7,13 @@ import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import { colocatedKey, counterKey, counterKeyEnd, spellEscaped, spellValues } from "../keys.js";
 import { AttributeReader, checkCost, costIn, invalid, readAttribute } from "./attribute-reader.js";
-import { type CompiledRule, compileRule, storedForms } from "./compiled-rule.js";
+import { type CompiledRule, compilingRule, storedForms } from "./compiled-rule.js";
 import { explainFailure, holds } from "./condition.js";
 import { describeValue } from "./describe-value.js";
 import { EntryList } from "./entry-list.js";
 import { KeyMemo } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
+import { type Pausable, runAtOnce, Stride } from "./pausable.js";
 import type { Attributes, Rule } from "./rule.js";
 
 /** What became of one rule when a request was looked at. */
@@ -28,28 +29,53 @@ export interface Considered {
   readonly variant?: string;
 }
 
+/** All that a rule book is made of, but for its version. */
+export interface CompiledRules {
+  readonly rules: readonly Rule[];
+  readonly byId: ReadonlyMap<string, Rule>;
+  readonly reader: AttributeReader;
+  /** Those that are not off. */
+  readonly compiled: readonly CompiledRule[];
+  readonly index: MatchIndex;
+}
+
 /** `rules` have been validated (`parseRules`). */
 export function compileRuleBook(rules: readonly Rule[], version: number): RuleBook {
-  return new RuleBook(rules, version);
+  return new RuleBook(runAtOnce(compilingRules(rules)), version);
+}
+
+/** `rules` have been validated. */
+export function* compilingRules(rules: readonly Rule[]): Pausable<CompiledRules> {
+  const stride = new Stride();
+  const reader = new AttributeReader();
+  const byId = new Map<string, Rule>();
+  const compiled: CompiledRule[] = [];
+  for (const rule of rules) {
+    byId.set(rule.id, rule);
+    if (rule.mode !== "off") compiled.push(yield* compilingRule(rule, { reader, stride }));
+    if (stride.isOver()) yield;
+  }
+  const entries = compiled.map(({ conditions }) => conditions);
+  return { rules, byId, reader, compiled, index: yield* MatchIndex.filing(entries, stride) };
 }
 
 export class RuleBook {
   readonly version: number;
   readonly rules: readonly Rule[];
-  readonly #byId = new Map<string, Rule>();
-  readonly #reader = new AttributeReader();
-  /** Those that are not off. */
+  readonly #byId: ReadonlyMap<string, Rule>;
+  readonly #reader: AttributeReader;
   readonly #compiled: readonly CompiledRule[];
   readonly #index: MatchIndex;
   readonly #found = new EntryList();
   readonly #memo = new KeyMemo();
 
-  constructor(rules: readonly Rule[], version: number) {
+  constructor({ rules, byId, reader, compiled, index }: CompiledRules, version: number) {
     this.version = version;
     this.rules = rules;
-    for (const rule of rules) this.#byId.set(rule.id, rule);
-    this.#compiled = rules.filter((rule) => rule.mode !== "off").map((rule) => compileRule(rule, this.#reader));
-    this.#index = new MatchIndex(this.#compiled.map(({ conditions }) => conditions));
+    this.#byId = byId;
+    this.#reader = reader;
+    this.#compiled = compiled;
+    this.#index = index;
   }
 
   find(id: string): Rule | undefined {

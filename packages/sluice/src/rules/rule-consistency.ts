@@ -10,36 +10,52 @@ import { parseDuration } from "./duration.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import { algorithmNames, bounds, isObject } from "./field-kinds.js";
 import { algorithmsOf } from "./fields.js";
+import type { Pausable, Stride } from "./pausable.js";
 import type { AlgorithmName, NumberFields } from "./rule.js";
 
 type Written = Record<string, unknown>;
 type Report = (path: string, message: string) => void;
 
-export function inconsistencies(rules: readonly unknown[], mistakes: Mistake[]): void {
+/** What was found so far, and the stride of the search. */
+export interface Findings {
+  readonly mistakes: Mistake[];
+  readonly stride: Stride;
+}
+
+/** Where a rule's mistakes are reported, and the stride of the search. */
+interface Search {
+  readonly report: Report;
+  readonly stride: Stride;
+}
+
+export function* findingInconsistencies(rules: readonly unknown[], { mistakes, stride }: Findings): Pausable<void> {
   // Refused for its length already.
   if (rules.length > bounds.rules) return;
   const report: Report = (path, message) => mistakes.push({ path, message });
-  reportRepeated({ items: rules, field: "id", path: "rules" }, report);
-  rules.forEach((rule, i) => {
-    if (isObject(rule)) checkRule(rule, `rules[${i}]`, report);
-  });
+  const search: Search = { report, stride };
+  yield* findingRepeated({ items: rules, field: "id", path: "rules" }, search);
+  for (let i = 0; i < rules.length; i++) {
+    const rule = rules[i];
+    if (isObject(rule)) yield* checkingRule(rule, `rules[${i}]`, search);
+    if (stride.isOver()) yield;
+  }
 }
 
-function checkRule(rule: Written, path: string, report: Report): void {
+function* checkingRule(rule: Written, path: string, search: Search): Pausable<void> {
   const key = listIn(rule, "key");
   key.forEach((name, i) => {
     if (typeof name === "string" && key.indexOf(name) < i) {
-      report(`${path}.key[${i}]`, `expected each attribute once, got ${describeValue(name)} again`);
+      search.report(`${path}.key[${i}]`, `expected each attribute once, got ${describeValue(name)} again`);
     }
   });
   const variants = listIn(rule, "variants");
-  if (variants === rule.variants) checkVariants(variants, `${path}.variants`, report);
-  checkOverrideAttributes(rule, path, report);
-  checkLayers(rule, path, report);
+  if (variants === rule.variants) yield* checkingVariants(variants, `${path}.variants`, search);
+  yield* checkingOverrideAttributes(rule, path, search);
+  yield* checkingLayers(rule, path, search);
 }
 
-function checkVariants(variants: readonly unknown[], path: string, report: Report): void {
-  reportRepeated({ items: variants, field: "name", path }, report);
+function* checkingVariants(variants: readonly unknown[], path: string, search: Search): Pausable<void> {
+  yield* findingRepeated({ items: variants, field: "name", path }, search);
   let sum = 0;
   for (const variant of variants) {
     const weight = isObject(variant) ? variant.weight : undefined;
@@ -47,17 +63,19 @@ function checkVariants(variants: readonly unknown[], path: string, report: Repor
     if (typeof weight !== "number" || !(weight >= 0)) return;
     sum += weight;
   }
-  if (sum <= 0) report(path, `expected weights that sum above 0, got ${sum}`);
+  if (sum <= 0) search.report(path, `expected weights that sum above 0, got ${sum}`);
 }
 
 /** An attribute that the rule neither counts by nor asks for would give one counter two limits. */
-function checkOverrideAttributes(rule: Written, path: string, report: Report): void {
+function* checkingOverrideAttributes(rule: Written, path: string, { report, stride }: Search): Pausable<void> {
   if (!Array.isArray(rule.key)) return;
   const ruleMatch = isObject(rule.match) ? rule.match : {};
   const key = rule.key;
-  listIn(rule, "overrides").forEach((override, i) => {
+  const overrides = listIn(rule, "overrides");
+  for (let i = 0; i < overrides.length; i++) {
+    const override = overrides[i];
     const match = isObject(override) ? override.match : undefined;
-    if (!isObject(match)) return;
+    if (!isObject(match)) continue;
     for (const name of Object.keys(match)) {
       if (key.includes(name) || Object.hasOwn(ruleMatch, name)) continue;
       report(
@@ -66,7 +84,8 @@ function checkOverrideAttributes(rule: Written, path: string, report: Report): v
           "a counter would have two limits; add it to key or write a rule of its own",
       );
     }
-  });
+    if (stride.isOver()) yield;
+  }
 }
 
 /** One layer of numbers over others, with the place where it was written. */
@@ -78,7 +97,7 @@ interface Stack {
   readonly beside: string;
 }
 
-function checkLayers(rule: Written, path: string, report: Report): void {
+function* checkingLayers(rule: Written, path: string, { report, stride }: Search): Pausable<void> {
   const base = rule as NumberLayer;
   const algorithm = algorithmIn(rule);
   if (algorithm === undefined) return;
@@ -102,12 +121,15 @@ function checkLayers(rule: Written, path: string, report: Report): void {
   });
   checkOther(rule.candidate, `${path}.candidate`, " (under the candidate)");
 
-  listIn(rule, "overrides").forEach((override, i) => {
-    if (!isObject(override)) return;
+  const known = [...algorithms];
+  const overrides = listIn(rule, "overrides");
+  for (let i = 0; i < overrides.length; i++) {
+    const override = overrides[i];
+    if (!isObject(override)) continue;
     const at = `${path}.overrides[${i}]`;
     // An algorithm here has been refused; the numbers are judged without it.
     const layer: Written = override.algorithm === undefined ? override : { ...override, algorithm: undefined };
-    reportUnfit({ layer, algorithms: [...algorithms], path: at }, report);
+    reportUnfit({ layer, algorithms: known, path: at }, report);
     let isSound = checkNumbers({ layers: [base, layer], top: layer, path: at, beside: "" }, report);
     for (const other of others) {
       if (!isSound) break;
@@ -116,7 +138,9 @@ function checkLayers(rule: Written, path: string, report: Report): void {
         report,
       );
     }
-  });
+    stride.add(others.length);
+    if (stride.isOver()) yield;
+  }
 }
 
 /** Fields that none of the algorithms knows, or that exclude each other. */
@@ -191,14 +215,16 @@ function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boo
   return isSound;
 }
 
-function reportRepeated(
+function* findingRepeated(
   { items, field, path }: { items: readonly unknown[]; field: string; path: string },
-  report: Report,
-): void {
+  { report, stride }: Search,
+): Pausable<void> {
   const firstAt = new Map<string, number>();
-  items.forEach((item, i) => {
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i];
     const name = isObject(item) ? item[field] : undefined;
-    if (typeof name !== "string") return;
+    if (stride.isOver()) yield;
+    if (typeof name !== "string") continue;
     const first = firstAt.get(name);
     if (first === undefined) firstAt.set(name, i);
     else
@@ -206,7 +232,7 @@ function reportRepeated(
         `${path}[${i}].${field}`,
         `expected a unique ${field}, got ${describeValue(name)}, which ${path}[${first}] has`,
       );
-  });
+  }
 }
 
 function algorithmIn(layer: Written): AlgorithmName | undefined {

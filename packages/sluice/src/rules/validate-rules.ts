@@ -1,119 +1,171 @@
 /**
  * Where rule documents enter: whatever was read from a file, a request body, a database or a caller.
  * Out: rules that can be compiled, as a copy that the caller cannot change any more; or every mistake of the document at once.
- * Nothing is repaired or guessed.
+ * Nothing is repaired or guessed. What is judged is the copy: a caller may change the document while it is read in slices.
  */
 import { type Mistake, SluiceError } from "../errors.js";
 import { describeValue } from "./describe-value.js";
 import { attributeName, isObject } from "./field-kinds.js";
-import { type ByAttribute, type ObjectOf, ruleDocument, type Shape } from "./fields.js";
+import { type ByAttribute, type ListOf, type ObjectOf, ruleDocument, type Shape } from "./fields.js";
 import { nearestName } from "./nearest-name.js";
+import { type Pausable, runAtOnce, runInSlices, Stride } from "./pausable.js";
 import type { Rule } from "./rule.js";
-import { inconsistencies } from "./rule-consistency.js";
+import { type Findings, findingInconsistencies } from "./rule-consistency.js";
+
+type Outcome = { rules: Rule[] } | { mistakes: Mistake[] };
 
 /** `document`: `{rules: [...]}`, or the list alone. */
-export function validateRules(document: unknown): { rules: Rule[] } | { mistakes: Mistake[] } {
-  const mistakes: Mistake[] = [];
-  const whole = Array.isArray(document) ? { rules: document } : document;
-  walk(ruleDocument, whole, "", mistakes);
-  const rules = isObject(whole) && Array.isArray(whole.rules) ? whole.rules : [];
-  inconsistencies(rules, mistakes);
-  return mistakes.length === 0 ? { rules: rules.map((rule) => detached(rule) as Rule) } : { mistakes };
+export function validateRules(document: unknown): Outcome {
+  return runAtOnce(validatingRules(document));
 }
 
 /** The rules, or a SluiceError `invalid-rules` whose message lists every mistake, one a line. */
 export function parseRules(document: unknown): Rule[] {
-  const outcome = validateRules(document);
+  return runAtOnce(parsingRules(document));
+}
+
+/** The same for a large document beside other work: pauses after every few milliseconds for a turn of the event loop. */
+export function parseRulesInSlices(document: unknown): Promise<Rule[]> {
+  return runInSlices(parsingRules(document));
+}
+
+export function* parsingRules(document: unknown): Pausable<Rule[]> {
+  const outcome = yield* validatingRules(document);
   if ("rules" in outcome) return outcome.rules;
   const { mistakes } = outcome;
-  throw new SluiceError("invalid-rules", mistakes.map(({ path, message }) => `${path}: ${message}`).join("\n"), {
-    mistakes,
-  });
+  throw new SluiceError("invalid-rules", yield* listing(mistakes), { mistakes });
 }
 
-function walk(shape: Shape, value: unknown, path: string, mistakes: Mistake[]): void {
+function* listing(mistakes: readonly Mistake[]): Pausable<string> {
+  const stride = new Stride();
+  let lines = "";
+  for (const { path, message } of mistakes) {
+    lines += `${lines === "" ? "" : "\n"}${path}: ${message}`;
+    if (stride.isOver()) yield;
+  }
+  return lines;
+}
+
+function* validatingRules(document: unknown): Pausable<Outcome> {
+  const findings: Findings = { mistakes: [], stride: new Stride() };
+  const written = Array.isArray(document) ? { rules: document } : document;
+  const whole = yield* copying(ruleDocument, written, "", findings);
+  const rules = isObject(whole) && Array.isArray(whole.rules) ? whole.rules : [];
+  yield* findingInconsistencies(rules, findings);
+  const { mistakes } = findings;
+  return mistakes.length === 0 ? { rules } : { mistakes };
+}
+
+/** The copy with its long lists, item by item. */
+function* copying(shape: Shape, value: unknown, path: string, findings: Findings): Pausable<unknown> {
+  const copy = copyOf(shape, value, path, findings);
+  if (shape.shape !== "object" || !isObject(copy)) return copy;
+  for (const [name, list] of shape.longLists) {
+    const items = copy[name];
+    if (Array.isArray(items)) copy[name] = yield* copyingItems(list, items, pathTo(path, name), findings);
+  }
+  return copy;
+}
+
+function* copyingItems(shape: ListOf, items: unknown[], path: string, findings: Findings): Pausable<unknown[]> {
+  if (hasTooMany(shape, items, path, findings)) return items;
+  const { item } = shape;
+  const holdsLists = item.shape === "object" && item.longLists.size > 0;
+  const copy = [...items];
+  for (let i = 0; i < copy.length; i++) {
+    const at = `${path}[${i}]`;
+    copy[i] = holdsLists ? yield* copying(item, copy[i], at, findings) : copyOf(item, copy[i], at, findings);
+    if (findings.stride.isOver()) yield;
+  }
+  return copy;
+}
+
+/** A copy, and what is wrong with it; parts that are wrong are left as they came. Long lists are left to `copying`. */
+function copyOf(shape: Shape, value: unknown, path: string, findings: Findings): unknown {
   switch (shape.shape) {
-    case "leaf":
-      if (!shape.accepts(value)) mistakes.push(unexpected(path, shape.expected, value));
-      return;
+    case "leaf": {
+      const copy = isObject(value) ? { ...value } : value;
+      return shape.accepts(copy) ? copy : refused(shape.expected, value, path, findings);
+    }
     case "one-or-many":
-      if (!Array.isArray(value)) walk(shape.item, value, path, mistakes);
-      else if (value.length === 0) mistakes.push(unexpected(path, "at least one value", value));
-      else walkItems(shape, value, path, mistakes);
-      return;
+      if (!Array.isArray(value)) return copyOf(shape.item, value, path, findings);
+      if (value.length === 0) return refused("at least one value", value, path, findings);
+      return copyItems(shape, value, path, findings);
     case "list":
-      if (Array.isArray(value)) walkItems(shape, value, path, mistakes);
-      else mistakes.push(unexpected(path, shape.expected, value));
-      return;
+      if (!Array.isArray(value)) return refused(shape.expected, value, path, findings);
+      return shape.isLong ? value : copyItems(shape, value, path, findings);
     case "by-attribute":
-      if (isObject(value)) walkAttributes(shape, value, path, mistakes);
-      else mistakes.push(unexpected(path, shape.expected, value));
-      return;
+      if (!isObject(value)) return refused(shape.expected, value, path, findings);
+      return copyAttributes(shape, value, path, findings);
     case "object":
-      if (isObject(value)) walkFields(shape, value, path, mistakes);
-      else mistakes.push(unexpected(path || "document", shape.expected, value));
+      if (!isObject(value)) return refused(shape.expected, value, path || "document", findings);
+      return copyFields(shape, value, path, findings);
   }
 }
 
-function unexpected(path: string, expected: string, value: unknown): Mistake {
-  return { path, message: `expected ${expected}, got ${describeValue(value)}` };
+function refused(expected: string, value: unknown, path: string, { mistakes }: Findings): unknown {
+  mistakes.push({ path, message: `expected ${expected}, got ${describeValue(value)}` });
+  return value;
 }
 
-function walkItems(shape: { item: Shape; most: number }, items: unknown[], path: string, mistakes: Mistake[]): void {
-  if (items.length > shape.most) {
-    mistakes.push({ path, message: `expected at most ${shape.most}, got ${items.length}` });
-    return;
-  }
-  for (let i = 0; i < items.length; i++) walk(shape.item, items[i], `${path}[${i}]`, mistakes);
+function hasTooMany({ most }: { most: number }, items: unknown[], path: string, { mistakes }: Findings): boolean {
+  if (items.length <= most) return false;
+  mistakes.push({ path, message: `expected at most ${most}, got ${items.length}` });
+  return true;
 }
 
-function walkAttributes(shape: ByAttribute, value: Record<string, unknown>, path: string, mistakes: Mistake[]): void {
-  const names = Object.keys(value);
-  if (names.length < shape.least) mistakes.push(unexpected(path, shape.expected, value));
+function copyItems(shape: { item: Shape; most: number }, items: unknown[], path: string, findings: Findings): unknown {
+  if (hasTooMany(shape, items, path, findings)) return items;
+  findings.stride.add(items.length);
+  const copy = [...items];
+  for (let i = 0; i < copy.length; i++) copy[i] = copyOf(shape.item, copy[i], `${path}[${i}]`, findings);
+  return copy;
+}
+
+function copyAttributes(shape: ByAttribute, value: Record<string, unknown>, path: string, findings: Findings): unknown {
+  const copy = { ...value };
+  const names = Object.keys(copy);
+  if (names.length < shape.least) refused(shape.expected, value, path, findings);
   if (names.length > shape.most) {
-    mistakes.push({ path, message: `expected at most ${shape.most} attributes, got ${names.length}` });
-    return;
+    findings.mistakes.push({ path, message: `expected at most ${shape.most} attributes, got ${names.length}` });
+    return copy;
   }
   for (const name of names) {
     const at = pathTo(path, name);
-    if (attributeName.accepts(name)) walk(shape.special.get(name) ?? shape.value, value[name], at, mistakes);
-    else mistakes.push(unexpected(at, attributeName.expected, name));
+    if (attributeName.accepts(name))
+      copy[name] = copyOf(shape.special.get(name) ?? shape.value, copy[name], at, findings);
+    else refused(attributeName.expected, name, at, findings);
   }
+  return copy;
 }
 
-function walkFields(shape: ObjectOf, value: Record<string, unknown>, path: string, mistakes: Mistake[]): void {
+function copyFields(shape: ObjectOf, value: Record<string, unknown>, path: string, findings: Findings): unknown {
+  const copy = withoutUndefined({ ...value });
   for (const [name, field] of shape.fields) {
-    // `undefined` is absent: callers in JavaScript write it where they leave a field out.
-    const written = Object.hasOwn(value, name) ? value[name] : undefined;
-    if (written !== undefined || field.required) walk(field.shape, written, pathTo(path, name), mistakes);
+    const isWritten = Object.hasOwn(copy, name);
+    if (isWritten) copy[name] = copyOf(field.shape, copy[name], pathTo(path, name), findings);
+    else if (field.required) copyOf(field.shape, undefined, pathTo(path, name), findings);
   }
-  for (const name of Object.keys(value)) {
-    if (shape.fields.has(name) || value[name] === undefined) continue;
+  for (const name of Object.keys(copy)) {
+    if (shape.fields.has(name)) continue;
     const nearest = nearestName(name, shape.fields.keys());
     const message =
       shape.refused?.get(name) ?? `unknown field${nearest === undefined ? "" : `, did you mean "${nearest}"?`}`;
-    mistakes.push({ path: pathTo(path, name), message });
+    findings.mistakes.push({ path: pathTo(path, name), message });
   }
+  return copy;
+}
+
+/** `undefined` is absent: callers in JavaScript write it where they leave a field out. */
+function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
+  for (const name of Object.keys(fields)) {
+    if (fields[name] !== undefined) continue;
+    return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  }
+  return fields;
 }
 
 function pathTo(path: string, name: string): string {
   if (!/^[A-Za-z_$][\w$-]{0,63}$/.test(name)) return `${path}[${describeValue(name)}]`;
   return path === "" ? name : `${path}.${name}`;
-}
-
-/** A deep copy of plain data. An own field named `__proto__` stays a field: assigned, it would become the prototype. */
-function detached(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(detached);
-  const copy: Record<string, unknown> = {};
-  for (const name of Object.keys(value)) {
-    const copied = detached((value as Record<string, unknown>)[name]);
-    if (copied === undefined) continue;
-    if (name === "__proto__") {
-      Object.defineProperty(copy, name, { value: copied, enumerable: true, configurable: true, writable: true });
-    } else {
-      copy[name] = copied;
-    }
-  }
-  return copy;
 }

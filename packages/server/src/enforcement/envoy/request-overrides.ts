@@ -18,6 +18,8 @@ export function overrideUnit(unit: number): Unit | undefined {
 
 export class RequestOverrides {
   readonly #seen = new Map<Unit, number[]>();
+  /** The last addition, until it is in force; those before it are in force when it is. */
+  #underWay: Promise<void> | undefined;
   readonly #setRules: (rules: readonly Rule[]) => Promise<void>;
 
   constructor(setRules: (rules: readonly Rule[]) => Promise<void>) {
@@ -27,8 +29,26 @@ export class RequestOverrides {
   /** Resolves when the limit is in force. */
   async ensure(unit: Unit, limit: number): Promise<void> {
     const limits = this.#seen.get(unit) ?? [];
-    if (limits.includes(limit)) return;
-    this.#seen.set(unit, [...limits, limit].slice(-MOST_LIMITS));
-    await this.#setRules(overrideRules(this.#seen));
+    if (!limits.includes(limit)) {
+      this.#seen.set(unit, [...limits, limit].slice(-MOST_LIMITS));
+      const added = this.#setRules(overrideRules(this.#seen));
+      this.#underWay = added;
+      added
+        .catch(() => this.#forget(unit, limit))
+        .finally(() => {
+          if (this.#underWay === added) this.#underWay = undefined;
+        });
+    }
+    // Also for a limit that is known: the request that brought it first may still be waiting for its rule.
+    await this.#underWay;
+  }
+
+  /** Not in force, so not known: the next request with it tries again. */
+  #forget(unit: Unit, limit: number): void {
+    const limits = this.#seen.get(unit) ?? [];
+    this.#seen.set(
+      unit,
+      limits.filter((known) => known !== limit),
+    );
   }
 }

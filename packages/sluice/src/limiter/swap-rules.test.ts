@@ -1,0 +1,197 @@
+/**
+ * Rules that are swapped while checks go on: what comes into force, when, and how long a check may have to wait for it.
+ * Pauses are the longest turns of the event loop, by the thread's own clock; the best of three rounds counts.
+ */
+import { readFileSync } from "node:fs";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { SluiceError } from "../errors.js";
+import type { Override, Rule } from "../rules/rule.js";
+import { createLimiter, type Limiter } from "./limiter.js";
+
+const PAUSE_MS = 20;
+const ROUNDS = 3;
+
+const ruleFor = (id: string, more: Partial<Rule> = {}): Rule =>
+  ({ id, key: ["user"], algorithm: "fixed-window", limit: 1_000_000, window: "1h", ...more }) as Rule;
+const overridesFor = (count: number, limit: number) =>
+  Array.from({ length: count }, (_, i) => ({ match: { user: `u${i}` }, limit: limit + i }));
+/** Enough for several slices. */
+const many = (limit: number) => [ruleFor("many", { limit, overrides: overridesFor(20_000, limit) })];
+const few = (limit: number) => [ruleFor("few", { limit })];
+
+const shapes = {
+  "10 000 rules of 10 overrides": (limit: number) =>
+    Array.from({ length: 10_000 }, (_, i) =>
+      ruleFor(`r${i}`, { match: { tenant: `t${i}`, path: "/v1/**" }, overrides: overridesFor(10, limit) }),
+    ),
+  "one rule of 100 000 overrides": (limit: number) => [ruleFor("r0", { overrides: overridesFor(100_000, limit) })],
+  "one rule of 100 000 overrides with two conditions, prefixes and blocks": (limit: number) => [
+    ruleFor("r0", {
+      match: { path: "/**", ip: "*" },
+      overrides: Array.from({ length: 100_000 }, (_, i) => ({
+        match: i % 2 === 0 ? { user: `u${i}`, path: `/v${i}/**` } : { user: "*", ip: `10.${i >> 9}.${i & 255}.0/24` },
+        limit: limit + i,
+      })),
+    }),
+  ],
+} satisfies Record<string, (limit: number) => Rule[]>;
+
+/** How long this thread has run, without the time that other processes took; where the system does not tell, the time of day. */
+function ranMs(): number {
+  try {
+    return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
+  } catch {
+    return performance.now();
+  }
+}
+
+/** The longest that the thread ran between two checks, each in a turn of its own, while the work went on. */
+async function longestPauseOf(limiter: Limiter, work: () => Promise<void>): Promise<number> {
+  let isDone = false;
+  let longestMs = 0;
+  const working = work().finally(() => {
+    isDone = true;
+  });
+  for (let lastMs = ranMs(); !isDone; ) {
+    await nextTurn();
+    expect((await limiter.check({ user: "u1", tenant: "t1", path: "/v1/x", ip: "10.0.1.1" })).allowed).toBe(true);
+    const nowMs = ranMs();
+    longestMs = Math.max(longestMs, nowMs - lastMs);
+    lastMs = nowMs;
+  }
+  await working;
+  return longestMs;
+}
+
+describe.each(Object.entries(shapes))("%s", (name, rulesOf) => {
+  test("are swapped without a pause over 20 ms for the checks meanwhile", { timeout: 60_000 }, async () => {
+    const limiter = createLimiter({ rules: rulesOf(1_000) });
+    let bestMs = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < ROUNDS; round++) {
+      const rules = rulesOf(2_000 + round);
+      bestMs = Math.min(bestMs, await longestPauseOf(limiter, () => limiter.swapRules(rules)));
+      expect(limiter.rules).toEqual(rules);
+    }
+    console.info(`${name}: longest pause of a swap ${bestMs.toFixed(1)} ms`);
+    expect(bestMs).toBeLessThan(PAUSE_MS);
+    await limiter.close();
+  });
+});
+
+test("several swaps at once share the turns, so that their slices do not add up to a long pause", {
+  timeout: 60_000,
+}, async () => {
+  const limiters = Array.from({ length: 10 }, () => createLimiter({ rules: few(1) }));
+  let bestMs = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < ROUNDS; round++) {
+    const swapAll = async () => {
+      await Promise.all(limiters.map((limiter) => limiter.swapRules(many(round + 1))));
+    };
+    bestMs = Math.min(bestMs, await longestPauseOf(createLimiter({ rules: few(1_000_000) }), swapAll));
+  }
+  for (const limiter of limiters) expect(limiter.rules[0]!.id).toBe("many");
+  expect(bestMs).toBeLessThan(PAUSE_MS);
+});
+
+test("the old rules decide until the new ones are complete", async () => {
+  const limiter = createLimiter({ rules: few(7) });
+  const swapping = limiter.swapRules(many(9));
+  expect((await limiter.peek({ user: "ann" })).checks[0]!.rule).toBe("few");
+  await nextTurn();
+  expect([limiter.rulesVersion, limiter.rules[0]!.id]).toEqual([1, "few"]);
+  await swapping;
+  expect([limiter.rulesVersion, limiter.rules[0]!.id]).toEqual([2, "many"]);
+  expect((await limiter.peek({ user: "u3" }, { cost: 0 })).limit).toBe(12);
+});
+
+describe("of swaps that overlap, the latest call wins", () => {
+  test("although an older one ends later", async () => {
+    const limiter = createLimiter({ rules: few(1) });
+    const older = limiter.swapRules(many(2));
+    const newer = limiter.swapRules(few(3), 30);
+    await newer;
+    expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([30, 3]);
+    await older;
+    expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([30, 3]);
+  });
+
+  test("also when it is one at once", async () => {
+    const limiter = createLimiter({ rules: few(1) });
+    const older = limiter.swapRules(many(2));
+    limiter.setRules(few(3));
+    await older;
+    expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([2, 3]);
+  });
+
+  test("and each that comes into force has a version of its own", async () => {
+    const limiter = createLimiter({ rules: few(1) });
+    await Promise.all([limiter.swapRules(few(2)), limiter.swapRules(few(3)), limiter.swapRules(many(4))]);
+    expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([4, 4]);
+  });
+
+  test("unless it has mistakes: then the one before it comes into force", async () => {
+    const limiter = createLimiter({ rules: few(1) });
+    const good = limiter.swapRules(many(2));
+    await expect(limiter.swapRules(few(0))).rejects.toThrow("rules[0].limit");
+    await good;
+    expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([2, 2]);
+  });
+});
+
+test("rules with mistakes are refused with the error that setRules throws, and nothing changes", async () => {
+  const limiter = createLimiter({ rules: few(1) });
+  const bad = [
+    ...many(5),
+    ruleFor("twice", { limit: 0 }),
+    ruleFor("twice", { overrides: [...overridesFor(500, 1), { match: { tier: "pro" }, limit: -1 }] }),
+  ];
+  const thrown = errorOf(() => limiter.setRules(bad));
+  expect(thrown.mistakes?.map(({ path }) => path)).toEqual([
+    "rules[1].limit",
+    "rules[2].overrides[500].limit",
+    "rules[2].id",
+    "rules[2].overrides[500].match",
+  ]);
+  const rejected: unknown = await limiter.swapRules(bad).catch((error) => error);
+  expect(rejected).toBeInstanceOf(SluiceError);
+  expect(rejected).toMatchObject({ code: "invalid-rules", message: thrown.message, mistakes: thrown.mistakes });
+  expect([limiter.rulesVersion, limiter.rules]).toEqual([1, few(1)]);
+});
+
+test("a document that its owner changes during the swap never brings unchecked rules into force", async () => {
+  const limiter = createLimiter({ rules: few(1) });
+  const rules = many(5);
+  const swapping = limiter.swapRules(rules).catch((error) => error);
+  let turns = 0;
+  let isDone = false;
+  void swapping.then(() => {
+    isDone = true;
+  });
+  for (; !isDone; turns++) {
+    await nextTurn();
+    // Read already, or found out: both will do.
+    (rules[0]!.overrides as Override[])[turns] = { match: { user: "eve" }, limit: Number.NaN };
+    rules[0]!.limit = Number.NaN;
+  }
+  expect(turns).toBeGreaterThan(2);
+  const outcome: unknown = await swapping;
+  if (outcome === undefined) expect(limiter.rules).toEqual(many(5));
+  else expect(outcome).toMatchObject({ code: "invalid-rules" });
+});
+
+test("a limiter that is closed takes no rules", async () => {
+  const limiter = createLimiter({ rules: few(1) });
+  await limiter.close();
+  await expect(limiter.swapRules(few(2))).rejects.toMatchObject({ code: "closed" });
+});
+
+function errorOf(run: () => void): SluiceError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof SluiceError) return error;
+    throw error;
+  }
+  throw new Error("expected a SluiceError, got none");
+}
