@@ -187,8 +187,9 @@ export class Limiter {
     try {
       return await store.refund({ charges, entryId, id: origin.charger === "store" ? id : undefined });
     } catch (error) {
-      // Nothing was given back, as far as we know: the caller may try again.
-      this.#refunded.delete(origin);
+      // The caller may try again where nothing was given back for certain, or where the store knows by the id whether it was.
+      const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
+      if (!settled) this.#refunded.delete(origin);
       throw error;
     }
   }
