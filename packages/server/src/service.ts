@@ -56,7 +56,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
   limiter.on("recovered", () => log.info("the store answers again"));
   const rules = new RulesInForce(limiter);
   const configuration = await openConfiguration({ settings, log, limiter, rules });
-  const metrics = createMetrics(limiter);
+  const metrics = createMetrics(limiter, () => configuration.status());
   onRegistry?.(metrics.registry);
   const state = { draining: false };
   const isDraining = (): boolean => state.draining;

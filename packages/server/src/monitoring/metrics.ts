@@ -18,12 +18,21 @@ export interface Metrics {
   envoyReloaded(outcome: "loaded" | "failed"): void;
 }
 
-export function createMetrics(limiter: Limiter): Metrics {
+/** What the configuration layer has and lacks, as `/readyz` tells it too. */
+export interface ConfigurationHealth {
+  readonly loaded: boolean;
+  readonly database: "up" | "down" | "none";
+  readonly cache: "up" | "down" | "none";
+  readonly propagationMs?: number;
+}
+
+export function createMetrics(limiter: Limiter, configuration: () => ConfigurationHealth): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
   countDecisions(limiter, registers);
   watchStore(limiter, registers);
+  watchConfiguration(configuration, registers);
 
   const counts = new RequestCounts();
   for (const metric of [
@@ -91,6 +100,38 @@ function watchStore(limiter: Limiter, registers: Registry[]): void {
     registers,
     collect() {
       this.set(limiter.rules.length);
+    },
+  });
+}
+
+function watchConfiguration(configuration: () => ConfigurationHealth, registers: Registry[]): void {
+  new Gauge({
+    name: "sluice_configuration_up",
+    help: "1 where the part of the configuration layer can be reached, 0 where it cannot; parts that are not in use are absent.",
+    labelNames: ["part"],
+    registers,
+    collect() {
+      const { database, cache } = configuration();
+      this.reset();
+      for (const [part, state] of Object.entries({ database, cache }))
+        if (state !== "none") this.set({ part }, state === "up" ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: "sluice_rules_loaded",
+    help: "0 while no rules could be read from anywhere, and nothing is limited.",
+    registers,
+    collect() {
+      this.set(configuration().loaded ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: "sluice_rules_propagation_seconds",
+    help: "From the commit of the last change of rules to its being in force here.",
+    registers,
+    collect() {
+      const { propagationMs } = configuration();
+      if (propagationMs !== undefined) this.set(propagationMs / 1_000);
     },
   });
 }

@@ -10,7 +10,7 @@ export interface HealthOptions {
   /** What counters live in, for people to read. Never a URL: it may hold a password. */
   readonly storeKind: string;
   /** What the configuration layer has and lacks. */
-  configurationStatus(): unknown;
+  configurationStatus(): { readonly loaded: boolean };
   /** True from SIGTERM on: load balancers should look elsewhere. */
   isDraining(): boolean;
   /** Prometheus text, of all workers where there are several. */
@@ -75,8 +75,12 @@ export function registerHealthRoutes(app: FastifyInstance, options: HealthOption
  * elsewhere. Under `allow` and `local` the instance still answers as its rules say, and taking all of a fleet out at once
  * because of one Redis would turn a loss of counting into an outage.
  */
-function whyNotReady({ isDraining, limiter }: HealthOptions, answers: boolean): string | undefined {
+function whyNotReady(
+  { isDraining, limiter, configurationStatus }: HealthOptions,
+  answers: boolean,
+): string | undefined {
   if (isDraining()) return "the instance is shutting down";
+  if (!configurationStatus().loaded) return "no rules could be read yet: nothing is limited";
   if (answers) return undefined;
   const denying = limiter.rules.find(({ onStoreFailure, mode }) => onStoreFailure === "deny" && mode !== "off");
   return denying && `the store does not answer, and rule ${denying.id} refuses without it`;
