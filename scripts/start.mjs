@@ -29,4 +29,9 @@ if (isStale) {
 // In this process, so that signals and the terminal reach the service itself.
 const program = pathToFileURL(join(root, "packages", "server", "dist", "cli", "main.js")).href;
 const { main } = await import(program);
+// npm ends its shell, not what the shell has started: a service whose parent is gone would hold its ports for ever.
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent) process.kill(process.pid, "SIGTERM");
+}, 500).unref();
 await main([process.argv[0], "sluice", "serve", ...process.argv.slice(2)]);

@@ -119,6 +119,8 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     const grpcPort = await grpc.listen({ host, port: settings["grpc-port"] });
     const proxyPort = proxy && (await listen(proxy, { host, port: settings["proxy-port"] }));
     warnOfOpenDoors(settings, log);
+    // Nobody may have asked yet: an outage at the start would otherwise be told by the first check.
+    if (!(await limiter.ready())) log.warn("the store does not answer yet; until it does, failure policies answer");
     return {
       http,
       grpc: `${spell(host)}:${grpcPort}`,

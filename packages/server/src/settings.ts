@@ -30,7 +30,7 @@ function secret(accepted: accept.Accepted<string>, meaning: string): SettingSpec
 /** In the order in which `sluice serve --help` lists them. */
 export const settingSpecs = {
   host: setting(accept.text("HOST", "a host name or address"), "Address to listen on.", "127.0.0.1"),
-  port: setting(accept.port, "Port of the HTTP API and the dashboard; 0 picks a free one.", "8080"),
+  port: setting(accept.port, "Port of the HTTP API; 0 picks a free one.", "8080"),
   "grpc-port": setting(accept.port, "Port of Envoy's rate limit service (gRPC); 0 picks a free one.", "8081"),
   workers: setting(
     accept.wholeNumber({ least: 1, most: 256 }),

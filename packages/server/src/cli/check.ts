@@ -64,7 +64,7 @@ export function showDecision(decision: ToldDecision): void {
         check.allowed ? "allowed" : `refused: ${check.reason}`,
         String(check.remaining),
         String(check.limit),
-        check.allowed ? "-" : spellMs(check.retryAfterMs),
+        check.allowed || check.reason === "cost-exceeds-limit" ? "-" : spellMs(check.retryAfterMs),
         spellMs(check.resetAfterMs),
       ]),
     );
@@ -77,5 +77,6 @@ export function showDecision(decision: ToldDecision): void {
 function headline({ allowed, rule, reason, retryAfterMs, degraded }: ToldDecision): string {
   const outage = degraded === undefined ? "" : ` (store unavailable, policy ${degraded})`;
   if (allowed) return colours.green("allowed") + (rule === undefined ? ", no rule applies" : "") + outage;
-  return `${colours.red("refused")} by ${rule}: ${reason}, retry after ${spellMs(retryAfterMs)}${outage}`;
+  const wait = reason === "cost-exceeds-limit" ? "no wait will help" : `retry after ${spellMs(retryAfterMs)}`;
+  return `${colours.red("refused")} by ${rule}: ${reason}, ${wait}${outage}`;
 }

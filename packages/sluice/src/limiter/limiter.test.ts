@@ -205,3 +205,15 @@ test("a wrong field in a rule literal does not compile", () => {
   ];
   expect(rules).toHaveLength(4);
 });
+
+test.each([
+  [undefined, "createLimiter: expected { rules, store? }"],
+  [{ rules: [], stor: 1 }, "stor: unknown option; known are rules, store, rulesVersion, clock, instances"],
+  [
+    { rules: [], store: "redis://127.0.0.1:6379" },
+    'store: expected a store such as redisStore("redis://127.0.0.1:6379")',
+  ],
+  [{ rules: [], instances: 0 }, "instances: expected a whole number of at least 1, got 0"],
+])("options that cannot be right are refused: %j", (options, message) => {
+  expect(() => createLimiter(options as never)).toThrow(message);
+});

@@ -88,6 +88,7 @@ export class Limiter {
   #closed = false;
 
   constructor(options: LimiterOptions) {
+    checkOptions(options);
     if (options.clock !== undefined && options.store !== undefined) {
       throw new SluiceError("invalid-setting", "clock: only the memory store takes one; leave out store or clock");
     }
@@ -383,6 +384,23 @@ function checkedId(id: unknown): string {
 
 function describe(value: unknown): string {
   return typeof value === "string" ? `one of ${value.length}` : String(JSON.stringify(value));
+}
+
+const knownOptions: readonly string[] = ["rules", "store", "rulesVersion", "clock", "instances"];
+
+/** What a program in plain JavaScript gets wrong at first: a URL for a store, a name misspelled. */
+function checkOptions(options: LimiterOptions): void {
+  const refused = (why: string): SluiceError => new SluiceError("invalid-setting", why);
+  if (typeof options !== "object" || options === null) throw refused("createLimiter: expected { rules, store? }");
+  for (const name of Object.keys(options)) {
+    if (!knownOptions.includes(name)) throw refused(`${name}: unknown option; known are ${knownOptions.join(", ")}`);
+  }
+  const { store } = options;
+  if (store !== undefined && typeof (store as Partial<Store> | null)?.decide !== "function") {
+    throw refused(
+      'store: expected a store such as redisStore("redis://127.0.0.1:6379") of "sluice/redis", or memoryStore()',
+    );
+  }
 }
 
 /** `createLimiter({ rules, store })`; without a store, counters live in this process. */

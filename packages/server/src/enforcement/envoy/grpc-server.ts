@@ -103,7 +103,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       new Promise((resolve, reject) => {
         const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
         server.bindAsync(address, credentialsOf(tls), (error, bound) =>
-          error === null ? resolve(bound) : reject(error),
+          error === null ? resolve(bound) : reject(bindError(error, port)),
         );
       }),
     async drain({ timeoutMs }) {
@@ -119,4 +119,12 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 function credentialsOf(tls: Tls | undefined): ServerCredentials {
   if (tls === undefined) return ServerCredentials.createInsecure();
   return ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }]);
+}
+
+/** grpc-js tells a taken port only in its text. */
+function bindError(error: Error, port: number): Error {
+  if (!error.message.includes("EADDRINUSE")) return error;
+  return new Error(`port ${port} is taken: stop what listens there, or choose another with --grpc-port`, {
+    cause: error,
+  });
 }
