@@ -12,8 +12,8 @@ export {
   type Explanation,
   type Limiter,
   type LimiterEvents,
-  type LimiterOptions,
 } from "./limiter/limiter.js";
+export type { LimiterOptions } from "./limiter/limiter-options.js";
 export type { Decision } from "./limiter/make-decision.js";
 export type {
   AlgorithmName,

@@ -15,25 +15,15 @@ import { type Pausable, runAtOnce, runInSlices } from "../rules/pausable.js";
 import type { Attributes, Rule } from "../rules/rule.js";
 import { type CompiledRules, type Considered, compilingRules, RuleBook } from "../rules/rule-book.js";
 import { parsingRules } from "../rules/validate-rules.js";
-import { type Clock, MemoryStore } from "../store/memory-store.js";
+import { MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
+import { checkedId, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { FailurePolicy } from "./failure-policy.js";
 import { joinChecks } from "./join-checks.js";
-import { Lease, MOST_PLACES, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
+import { Lease, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
+import { checkOptions, type LimiterOptions } from "./limiter-options.js";
 import { Decision, type Origin } from "./make-decision.js";
-
-export interface LimiterOptions {
-  rules: readonly Rule[];
-  /** Where counters live. Default: this process's memory. */
-  store?: Store;
-  /** The version of `rules`. Default 1; `setRules` and `swapRules` count on. */
-  rulesVersion?: number;
-  /** For tests (`sluice/testing`): where the memory store's time comes from. */
-  clock?: Clock;
-  /** How many instances share the limits: under `onStoreFailure: local` each admits its share. Default 1. */
-  instances?: number;
-}
 
 export interface CheckOptions {
   /** Overrides the rules' own cost; 0 only looks. */
@@ -61,7 +51,6 @@ export interface LimiterEvents {
   recovered: [];
 }
 
-const LONGEST_REQUEST_ID = 1_024;
 const NO_OPTIONS: CheckOptions = {};
 const NOTHING_TO_DECIDE: StoreReply = { nowMs: 0, verdicts: [], guarantee: "atomic" };
 
@@ -89,16 +78,7 @@ export class Limiter {
 
   constructor(options: LimiterOptions) {
     checkOptions(options);
-    if (options.clock !== undefined && options.store !== undefined) {
-      throw new SluiceError("invalid-setting", "clock: only the memory store takes one; leave out store or clock");
-    }
-    const instances = options.instances ?? 1;
-    if (!Number.isSafeInteger(instances) || instances < 1) {
-      throw new SluiceError(
-        "invalid-setting",
-        `instances: expected a whole number of at least 1, got ${String(instances)}`,
-      );
-    }
+    const { instances = 1 } = options;
     this.#book = new RuleBook(runAtOnce(readingRules(options.rules)), options.rulesVersion ?? 1);
     this.#store = options.store ?? new MemoryStore(options.clock === undefined ? {} : { clock: options.clock });
     this.#local = new MemoryStore();
@@ -363,44 +343,6 @@ export class Limiter {
 
 function* readingRules(rules: readonly Rule[]): Pausable<CompiledRules> {
   return yield* compilingRules(yield* parsingRules(rules));
-}
-
-/** A cost above the limit is refused in any case, by the decision. */
-function placesFit({ cost, plan }: Check): true {
-  if (cost <= MOST_PLACES || cost > plan.policy.limit) return true;
-  throw new SluiceError(
-    "invalid-request",
-    `cost: expected at most ${MOST_PLACES} under a concurrency rule, got ${cost}`,
-  );
-}
-
-function checkedId(id: unknown): string {
-  if (typeof id === "string" && id.length > 0 && id.length <= LONGEST_REQUEST_ID) return id;
-  throw new SluiceError(
-    "invalid-request",
-    `id: expected a string of 1 to ${LONGEST_REQUEST_ID} characters, got ${describe(id)}`,
-  );
-}
-
-function describe(value: unknown): string {
-  return typeof value === "string" ? `one of ${value.length}` : String(JSON.stringify(value));
-}
-
-const knownOptions: readonly string[] = ["rules", "store", "rulesVersion", "clock", "instances"];
-
-/** What a program in plain JavaScript gets wrong at first: a URL for a store, a name misspelled. */
-function checkOptions(options: LimiterOptions): void {
-  const refused = (why: string): SluiceError => new SluiceError("invalid-setting", why);
-  if (typeof options !== "object" || options === null) throw refused("createLimiter: expected { rules, store? }");
-  for (const name of Object.keys(options)) {
-    if (!knownOptions.includes(name)) throw refused(`${name}: unknown option; known are ${knownOptions.join(", ")}`);
-  }
-  const { store } = options;
-  if (store !== undefined && typeof (store as Partial<Store> | null)?.decide !== "function") {
-    throw refused(
-      'store: expected a store such as redisStore("redis://127.0.0.1:6379") of "sluice/redis", or memoryStore()',
-    );
-  }
 }
 
 /** `createLimiter({ rules, store })`; without a store, counters live in this process. */

@@ -1,0 +1,29 @@
+/**
+ * What a caller hands to a check, beside attributes and cost (the rule book judges those).
+ */
+import type { Check } from "../check.js";
+import { SluiceError } from "../errors.js";
+import { MOST_PLACES } from "./lease.js";
+
+const LONGEST_REQUEST_ID = 1_024;
+
+/** A cost above the limit is refused in any case, by the decision. */
+export function placesFit({ cost, plan }: Check): true {
+  if (cost <= MOST_PLACES || cost > plan.policy.limit) return true;
+  throw new SluiceError(
+    "invalid-request",
+    `cost: expected at most ${MOST_PLACES} under a concurrency rule, got ${cost}`,
+  );
+}
+
+export function checkedId(id: unknown): string {
+  if (typeof id === "string" && id.length > 0 && id.length <= LONGEST_REQUEST_ID) return id;
+  throw new SluiceError(
+    "invalid-request",
+    `id: expected a string of 1 to ${LONGEST_REQUEST_ID} characters, got ${describe(id)}`,
+  );
+}
+
+function describe(value: unknown): string {
+  return typeof value === "string" ? `one of ${value.length}` : String(JSON.stringify(value));
+}

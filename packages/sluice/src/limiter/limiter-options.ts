@@ -1,0 +1,43 @@
+/**
+ * What a limiter is made from, and what is refused before one is made.
+ */
+import { SluiceError } from "../errors.js";
+import type { Rule } from "../rules/rule.js";
+import type { Clock } from "../store/memory-store.js";
+import type { Store } from "../store/store.js";
+
+export interface LimiterOptions {
+  rules: readonly Rule[];
+  /** Where counters live. Default: this process's memory. */
+  store?: Store;
+  /** The version of `rules`. Default 1; `setRules` and `swapRules` count on. */
+  rulesVersion?: number;
+  /** For tests (`sluice/testing`): where the memory store's time comes from. */
+  clock?: Clock;
+  /** How many instances share the limits: under `onStoreFailure: local` each admits its share. Default 1. */
+  instances?: number;
+}
+
+const knownOptions: readonly string[] = ["rules", "store", "rulesVersion", "clock", "instances"];
+
+/** What a program in plain JavaScript gets wrong at first: a URL for a store, a name misspelled. */
+export function checkOptions(options: LimiterOptions): void {
+  const refused = (why: string): SluiceError => new SluiceError("invalid-setting", why);
+  if (typeof options !== "object" || options === null) throw refused("createLimiter: expected { rules, store? }");
+  for (const name of Object.keys(options)) {
+    if (!knownOptions.includes(name)) throw refused(`${name}: unknown option; known are ${knownOptions.join(", ")}`);
+  }
+  const { store } = options;
+  if (store !== undefined && typeof (store as Partial<Store> | null)?.decide !== "function") {
+    throw refused(
+      'store: expected a store such as redisStore("redis://127.0.0.1:6379") of "sluice/redis", or memoryStore()',
+    );
+  }
+  if (options.clock !== undefined && store !== undefined) {
+    throw refused("clock: only the memory store takes one; leave out store or clock");
+  }
+  const { instances = 1 } = options;
+  if (!Number.isSafeInteger(instances) || instances < 1) {
+    throw refused(`instances: expected a whole number of at least 1, got ${String(instances)}`);
+  }
+}
