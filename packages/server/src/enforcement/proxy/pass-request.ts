@@ -8,8 +8,8 @@
  */
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
-import { type Problem, problemBody } from "../http/problem.js";
 import { endToEnd } from "./message-headers.js";
+import { sendProblem } from "./send-problem.js";
 import type { Upstream } from "./upstream.js";
 
 export interface Passing {
@@ -66,19 +66,11 @@ export function hasNoBody({ headers }: IncomingMessage): boolean {
 }
 
 function refuse(response: ServerResponse, error: Error): void {
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
   const silent = error.message === "the upstream fell silent";
-  const problem: Problem = silent
-    ? { status: 504, code: "upstream-silent", detail: "the upstream did not answer in time" }
-    : { status: 502, code: "upstream-unreachable", detail: "the upstream could not be reached" };
-  const text = JSON.stringify(problemBody(problem));
-  response.writeHead(problem.status, {
-    "content-type": "application/problem+json",
-    "content-length": Buffer.byteLength(text),
-    connection: "close",
-  });
-  response.end(text);
+  sendProblem(
+    response,
+    silent
+      ? { status: 504, code: "upstream-silent", detail: "the upstream did not answer in time" }
+      : { status: 502, code: "upstream-unreachable", detail: "the upstream could not be reached" },
+  );
 }

@@ -17,10 +17,11 @@ import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { AttributesOf } from "../attributes/request-attributes.js";
 import { boundedServer, type Tls } from "../http/bounded-server.js";
-import { internalProblem, type Problem, problemBody, problemOf } from "../http/problem.js";
+import { internalProblem, type Problem, problemOf } from "../http/problem.js";
 import { holdLease } from "./held-lease.js";
 import { hasNoBody, passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
+import { sendProblem } from "./send-problem.js";
 import { createUpstream } from "./upstream.js";
 
 export interface ProxyOptions {
@@ -167,18 +168,4 @@ function fail(log: Log, response: ServerResponse, error: unknown): void {
   if (problem === undefined)
     log.error("a proxied request failed", { error: String(error), stack: (error as Error)?.stack });
   sendProblem(response, problem ?? internalProblem);
-}
-
-function sendProblem(response: ServerResponse, problem: Problem): void {
-  if (response.headersSent || response.destroyed) {
-    response.destroy();
-    return;
-  }
-  const text = JSON.stringify(problemBody(problem));
-  response.writeHead(problem.status, {
-    "content-type": "application/problem+json",
-    "content-length": Buffer.byteLength(text),
-    connection: "close",
-  });
-  response.end(text);
 }
