@@ -184,6 +184,22 @@ test("every key expires by itself, in milliseconds, no later than its state can 
   }
 });
 
+test("a request id is remembered for a minute", async () => {
+  await limiter.check(user, { id: "minute" });
+  const [record] = (await redis.cli("KEYS", "*!minute")).trim().split("\n");
+  const left = Number(await redis.cli("PTTL", record!));
+  expect(left).toBeGreaterThan(50_000);
+  expect(left).toBeLessThanOrEqual(60_000);
+});
+
+test("a refund is seen at once by the limiter that gave it, though it remembers the refusal", async () => {
+  const whole = await limiter.check(user, { cost: 3 });
+  expect((await limiter.check(user)).allowed).toBe(false);
+  expect((await limiter.check(user)).allowed).toBe(false);
+  expect(await limiter.refund(whole)).toBe(true);
+  expect(await limiter.check(user)).toMatchObject({ allowed: true, remaining: 2 });
+});
+
 test("an attacker's traffic costs Redis nothing until the refusal ends", async () => {
   await limiter.check(user, { cost: 3 });
   expect((await limiter.check(user)).allowed).toBe(false);

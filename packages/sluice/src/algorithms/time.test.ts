@@ -92,6 +92,23 @@ test("time that steps back frees nothing, in every algorithm", () => {
   }
 });
 
+test("after a step back, waits are told by the key's own clock", () => {
+  for (const algorithm of ["fixed-window", "rolling-window", "token-bucket"] as const) {
+    const policy = compilePolicy({ algorithm, limit: 2, window: "1m" });
+    const model = models[policy.stored];
+    const state = model.fresh();
+    const charged = model.look(state, policy, 2, START_MS);
+    model.charge(state, policy, { cost: 2, nowMs: START_MS, requestId: "e" }, charged);
+    const before = model.look(state, policy, 2, START_MS);
+    const back = model.look(state, policy, 2, START_MS - 90_000);
+    expect([algorithm, back.retryAfterMs, back.resetAfterMs]).toEqual([
+      algorithm,
+      before.retryAfterMs + 90_000,
+      before.resetAfterMs + 90_000,
+    ]);
+  }
+});
+
 const utc = (text: string): number => Date.parse(text);
 
 test.each([
