@@ -3,6 +3,7 @@
  * `startServiceProcess` starts the built `sluice` command instead, for what only a process has: signals, exit status, workers.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -66,10 +67,13 @@ function flagsIn(folder: string, { rules, settings = {}, files = {} }: StartOpti
   return flags;
 }
 
+const memoryReport = new URL("report-memory.mjs", import.meta.url).href;
 const bin = fileURLToPath(new URL("../../packages/server/bin/sluice.js", import.meta.url));
 
 export interface ServiceProcess {
   readonly child: ChildProcess;
+  /** Megabytes that are still reachable after a full collection: what a leak would raise, whatever the collector does at its own time. */
+  liveMb(): Promise<number>;
   readonly http: string;
   readonly grpc: string;
   readonly proxy: string | undefined;
@@ -83,7 +87,10 @@ export interface ServiceProcess {
 export async function startServiceProcess(options: StartOptions = {}): Promise<ServiceProcess> {
   const folder = makeTempFolder("service");
   const flags = Object.entries(flagsIn(folder, options)).flatMap(([name, value]) => [`--${name}`, value]);
-  const child = spawn(process.execPath, [bin, "serve", ...flags], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, ["--expose-gc", "--import", memoryReport, bin, "serve", ...flags], {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
   leashProcess(child);
   const ended = new Promise<number | string>((resolve) =>
     child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
@@ -94,12 +101,17 @@ export async function startServiceProcess(options: StartOptions = {}): Promise<S
       output += chunk.toString();
       if (output.includes("Repeat this until it is refused:")) resolve();
     };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
+    child.stdout!.on("data", read);
+    child.stderr!.on("data", read);
     void ended.then((status) => reject(new Error(`the service ended with ${status}:\n${output}`)));
   });
   return {
     child,
+    async liveMb() {
+      child.send("memory");
+      const [bytes] = (await once(child, "message")) as [number];
+      return bytes / 2 ** 20;
+    },
     http: addressIn(output, /HTTP +(\S+)/)!,
     grpc: addressIn(output, /gRPC +(\S+)/)!,
     proxy: addressIn(output, /proxy +(\S+) ->/),

@@ -1,0 +1,49 @@
+/**
+ * What all instances counted, added up and kept: seconds for two minutes, minutes for two hours, quarter hours for eight days.
+ * Two places, one meaning: Redis where the counters live in Redis (so that every instance reads the same numbers), else this
+ * process with a snapshot in the data folder (so that a restart keeps them). Bounded: see each implementation.
+ * Nothing on the path of a request waits for it; a history that cannot be reached loses counts, never checks.
+ */
+
+/** `total` or a rule's id; then what was counted of it. */
+export interface SeriesCounts {
+  readonly series: string;
+  readonly counts: Readonly<Partial<Record<Counted, number>>>;
+}
+
+/**
+ * Requests for the series `total`, checks for a rule's. `latencyNN`: requests by latency bucket; `useNN`: enforced checks by the share
+ * of the limit that was used after them, in tenths (use00 = below 10 %, use09 = 90 % and more).
+ */
+export type Counted =
+  | "allowed"
+  | "refused"
+  | "shadowRefused"
+  | "candidateAllowed"
+  | "candidateRefused"
+  | "degraded"
+  | "storeErrors"
+  | `latency${number}`
+  | `use${number}`;
+
+export type Step = "second" | "minute" | "quarter";
+
+export interface Point {
+  /** When the step began. */
+  readonly atMs: number;
+  readonly counts: Readonly<Partial<Record<Counted, number>>>;
+}
+
+export interface History {
+  /** Adds to the second that `atMs` lies in, and to its minute and quarter hour. */
+  add(atMs: number, counts: readonly SeriesCounts[]): Promise<void>;
+  /** Steps with counts, oldest first, from `fromMs` (inclusive) to `toMs` (exclusive), by series. */
+  read(step: Step, range: { fromMs: number; toMs: number }): Promise<ReadonlyMap<string, readonly Point[]>>;
+  /** A small text under a name; undefined if it was never written or has expired. */
+  readText(name: string): Promise<string | undefined>;
+  /** Every kept text whose name begins so. */
+  readTexts(prefix: string): Promise<ReadonlyMap<string, string>>;
+  /** Writes if the text is still `was` (undefined: if there is none); false if another instance was first. `keepMs`: until it expires. */
+  swapText(name: string, change: { was: string | undefined; now: string; keepMs: number }): Promise<boolean>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,190 @@
+/**
+ * What the admin API tells of the traffic, and the dashboard and `sluice top` show: the shapes, nothing else.
+ * Rates and counts are of all instances that share the history. Times are the service's, in milliseconds since the epoch.
+ */
+
+export type StatsWindow = "hour" | "day";
+
+/** One step of a series. Checks for a rule, requests in total. */
+export interface StatsPoint {
+  readonly atMs: number;
+  readonly allowed: number;
+  readonly refused: number;
+  readonly shadowRefused: number;
+  readonly candidateAllowed: number;
+  readonly candidateRefused: number;
+  /** Answered by a failure policy. */
+  readonly degraded: number;
+}
+
+export interface Latency {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+export interface RuleStats {
+  readonly rule: string;
+  /** Sums over the window. */
+  readonly allowed: number;
+  readonly refused: number;
+  readonly shadowRefused: number;
+  readonly candidateAllowed: number;
+  readonly candidateRefused: number;
+  /** refused / (allowed + refused); 0 without traffic. */
+  readonly violationRate: number;
+  /** Checks by the share of the limit that was used after them, in ten steps from "below 10 %" to "90 % and more". */
+  readonly utilisation: readonly number[];
+  /** Absent unless one rule was asked for (`?rule=`). */
+  readonly points?: readonly StatsPoint[];
+}
+
+/** `GET /admin/v1/stats?window=hour|day&rule=ID` */
+export interface StatsView {
+  readonly atMs: number;
+  readonly window: StatsWindow;
+  readonly stepMs: number;
+  /** Instances that reported in the last ten seconds. */
+  readonly instances: number;
+  readonly rulesVersion: number;
+  readonly total: {
+    readonly allowed: number;
+    readonly refused: number;
+    readonly shadowRefused: number;
+    readonly degraded: number;
+    readonly latency: Latency;
+    /** One for each step of the window, also where nothing came. */
+    readonly points: readonly (StatsPoint & Latency)[];
+  };
+  /** Rules with traffic in the window, most checks first, at most 1000. */
+  readonly rules: readonly RuleStats[];
+}
+
+/** One event `live` of `GET /admin/v1/stats/stream` each second: the second that ended two seconds before, when all have reported. */
+export interface LiveView {
+  readonly atMs: number;
+  readonly instances: number;
+  readonly rulesVersion: number;
+  readonly allowedPerSecond: number;
+  readonly refusedPerSecond: number;
+  readonly shadowRefusedPerSecond: number;
+  readonly degradedPerSecond: number;
+  readonly latency: Latency;
+  /** Share of time in which the busiest event loop of the instances worked. */
+  readonly eventLoopUtilisation: number;
+  readonly store: { readonly kind: string; readonly state: "up" | "degraded" };
+  /** The busiest rules of that second, at most 20. */
+  readonly rules: readonly { readonly rule: string; readonly allowed: number; readonly refused: number }[];
+  readonly alertsFiring: number;
+}
+
+/** `GET /admin/v1/keys/top?window=hour|day&by=traffic|refusals&rule=ID&search=TEXT&limit=N` */
+export interface TopKeysView {
+  readonly atMs: number;
+  readonly window: StatsWindow;
+  readonly by: "traffic" | "refusals";
+  /** No count is more than this above the truth, and none is below it. */
+  readonly maxError: number;
+  readonly keys: readonly TopKey[];
+}
+
+export interface TopKey {
+  readonly rule: string;
+  /** The attributes that form the key; empty for a rule that counts everything together. */
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly count: number;
+  readonly refused: number;
+  /** Highest share of the limit that was in use, 0 to 1. */
+  readonly peakUtilisation: number;
+}
+
+/** `GET /admin/v1/store` */
+export interface StoreView {
+  readonly atMs: number;
+  readonly kind: string;
+  readonly state: "up" | "degraded";
+  /** Breaker, calls, errors and latency as this instance sees them. */
+  readonly calls: {
+    readonly total: number;
+    readonly errors: number;
+    readonly latency: Latency;
+    readonly breaker: "closed" | "open" | "half-open";
+  };
+  /** One for each Redis node; none with the memory store. */
+  readonly nodes: readonly StoreNode[];
+  readonly memory: {
+    /** Bytes that the counters use, sampled; absent where it cannot be known. */
+    readonly measuredBytes?: number;
+    /** If every key that was seen in the last day were at its limit, from the memory model. */
+    readonly predictedFullBytes: number;
+    readonly byRule: readonly {
+      readonly rule: string;
+      readonly keys: number;
+      readonly measuredBytes?: number;
+      readonly predictedFullBytes: number;
+    }[];
+  };
+}
+
+export interface StoreNode {
+  readonly address: string;
+  readonly role: "leader" | "replica";
+  readonly state: "up" | "down";
+  readonly version?: string;
+  readonly leaderAddress?: string;
+  /** Spelled ranges, "0-5460"; a cluster's leaders only. */
+  readonly slots?: readonly string[];
+  readonly usedBytes?: number;
+  readonly maxBytes?: number;
+  readonly maxMemoryPolicy?: string;
+  readonly opsPerSecond?: number;
+  readonly keys?: number;
+  readonly evictedKeys?: number;
+  readonly connectedClients?: number;
+  readonly replicationLagBytes?: number;
+  readonly pingMs?: number;
+  /** Newest first, at most ten. */
+  readonly slow?: readonly { readonly atMs: number; readonly tookMs: number; readonly command: string }[];
+}
+
+export type AlertKind =
+  | "unusual-rate"
+  | "refusal-share"
+  | "new-heavy-key"
+  | "store-degraded"
+  | "store-memory"
+  | "propagation-stuck";
+
+export interface AlertView {
+  readonly id: string;
+  readonly kind: AlertKind;
+  /** Absent where the alert is about all of them, or the store. */
+  readonly rule?: string;
+  readonly state: "firing" | "resolved";
+  readonly severity: "warning" | "critical";
+  /** One sentence with the figures that led to it. */
+  readonly summary: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs?: number;
+  /** What was seen, and what was expected. */
+  readonly value?: number;
+  readonly expected?: number;
+}
+
+/** `GET /admin/v1/alerts`: firing ones first, then newest first; resolved ones are kept for eight days, at most 500. */
+export interface AlertsView {
+  readonly atMs: number;
+  readonly alerts: readonly AlertView[];
+  /** Where alerts are sent to, without secrets, and how that went. */
+  readonly webhooks: readonly {
+    readonly url: string;
+    readonly format: "json" | "slack";
+    readonly lastSentAtMs?: number;
+    readonly lastError?: string;
+  }[];
+}
+
+/** `GET /admin/v1/session`: who is signed in. */
+export interface SessionView {
+  readonly name: string;
+  readonly role: "viewer" | "editor" | "admin";
+}
