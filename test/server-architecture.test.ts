@@ -28,13 +28,14 @@ const rooms: readonly Room[] = [
     sees: ["configuration errors"],
     seesTypesOf: ["configuration"],
   },
+  { name: "redis target", files: /^configuration\/(redis-target|cache-keys)\.ts$/, sees: [] },
   {
     name: "configuration",
     files: /^configuration\//,
-    sees: ["configuration errors", "repository"],
+    sees: ["configuration errors", "repository", "redis target"],
     seesTypesOf: ["ground"],
   },
-  { name: "monitoring", files: /^monitoring\//, sees: ["ground"], seesTypesOf: ["configuration"] },
+  { name: "monitoring", files: /^monitoring\//, sees: ["ground", "redis target"], seesTypesOf: ["configuration"] },
   { name: "analysis", files: /^analysis\//, sees: ["ground"], seesTypesOf: ["configuration", "monitoring"] },
   {
     name: "enforcement",

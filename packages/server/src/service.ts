@@ -21,6 +21,7 @@ import type { Tls } from "./enforcement/http/bounded-server.js";
 import { createProxy } from "./enforcement/proxy/proxy.js";
 import { RulesInForce } from "./enforcement/rules-in-force.js";
 import type { Log } from "./log.js";
+import { openHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
 import type { Settings } from "./settings.js";
 import { starterRules } from "./starter-rules.js";
@@ -58,6 +59,10 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
   const configuration = await openConfiguration({ settings, log, limiter, rules });
   const metrics = createMetrics(limiter, () => configuration.status());
   onRegistry?.(metrics.registry);
+  const history =
+    settings.monitoring === "off"
+      ? undefined
+      : await openHistory({ store: settings.store, dataFolder: settings["data-folder"], log });
   const state = { draining: false };
   const isDraining = (): boolean => state.draining;
   const tls = tlsOf(settings);
@@ -110,6 +115,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     ]);
     await app.close();
     envoy.close();
+    await history?.close();
     await configuration.close();
     await limiter.close();
   };

@@ -77,6 +77,11 @@ export const settingSpecs = {
     "Least level that is logged.",
     "info",
   ),
+  monitoring: setting(
+    accept.oneOf(["on", "off"]),
+    "Whether traffic is counted for the dashboard, alerts and `sluice top`. /metrics counts either way.",
+    "on",
+  ),
   otlp: setting(accept.httpUrl, "Where metrics and traces are pushed to (OTLP over HTTP)."),
 } as const satisfies Record<string, SettingSpec<unknown>>;
 

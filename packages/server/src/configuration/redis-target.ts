@@ -1,4 +1,4 @@
-/** How a store's URL becomes an ioredis client: one server, Sentinel, or a cluster. Only the rule cache uses it. */
+/** How a store's URL becomes an ioredis client: one server, Sentinel, or a cluster. The rule cache and monitoring use it. */
 import { Cluster, Redis } from "ioredis";
 import { SluiceError } from "sluice";
 

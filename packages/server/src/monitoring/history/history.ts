@@ -28,6 +28,33 @@ export type Counted =
 
 export type Step = "second" | "minute" | "quarter";
 
+/** How long a step is, and how long it is kept. */
+export const steps: Readonly<Record<Step, { readonly lengthMs: number; readonly keepMs: number }>> = {
+  second: { lengthMs: 1_000, keepMs: 2 * 60_000 },
+  minute: { lengthMs: 60_000, keepMs: 2 * 3_600_000 },
+  quarter: { lengthMs: 15 * 60_000, keepMs: 8 * 24 * 3_600_000 },
+};
+export const stepNames = Object.keys(steps) as Step[];
+
+/** Rules come and go over months; what is kept must stay small. In one step, later ones are counted together. */
+export const MOST_SERIES = 1_000;
+export const OTHER_SERIES = "(other)";
+export const TOTAL_SERIES = "total";
+
+/** A rule may be called "total" too; no rule has a colon in its id. */
+export function seriesOfRule(rule: string): string {
+  return rule === TOTAL_SERIES ? "rule:total" : rule;
+}
+
+/** Undefined for the total, which is no rule's. */
+export function ruleOfSeries(series: string): string | undefined {
+  return series === TOTAL_SERIES ? undefined : series === "rule:total" ? TOTAL_SERIES : series;
+}
+
+export function stepAt(step: Step, atMs: number): number {
+  return atMs - (atMs % steps[step].lengthMs);
+}
+
 export interface Point {
   /** When the step began. */
   readonly atMs: number;
@@ -35,9 +62,11 @@ export interface Point {
 }
 
 export interface History {
-  /** Adds to the second that `atMs` lies in, and to its minute and quarter hour. */
+  /** Writes that were lost since the start: an unreachable history is never felt by whoever adds to it. */
+  readonly lost: number;
+  /** Adds to the second that `atMs` lies in, and to its minute and quarter hour. Never rejects. */
   add(atMs: number, counts: readonly SeriesCounts[]): Promise<void>;
-  /** Steps with counts, oldest first, from `fromMs` (inclusive) to `toMs` (exclusive), by series. */
+  /** Rejects, as the calls below, where the history cannot be reached. Steps with counts, oldest first, from `fromMs` (inclusive) to `toMs` (exclusive), by series. */
   read(step: Step, range: { fromMs: number; toMs: number }): Promise<ReadonlyMap<string, readonly Point[]>>;
   /** A small text under a name; undefined if it was never written or has expired. */
   readText(name: string): Promise<string | undefined>;

@@ -1,0 +1,184 @@
+/**
+ * The history of one process, beside the memory store: maps of packed counts, and a snapshot that a restart begins with.
+ * Bounded: 1000 series a step and a fixed number of steps, at some eighty bytes a series and step (80 MB if 1000 rules had traffic
+ * all the time; 1 MB for ten). What no longer matters is forgotten when a step begins.
+ */
+import type { Log } from "../../log.js";
+import {
+  type History,
+  MOST_SERIES,
+  OTHER_SERIES,
+  type Point,
+  type SeriesCounts,
+  type Step,
+  stepAt,
+  stepNames,
+  steps,
+  TOTAL_SERIES,
+} from "./history.js";
+import { HistorySnapshot, type KeptStep, type KeptText } from "./history-snapshot.js";
+import { addCounts, packCounts, unpackCounts } from "./packed-counts.js";
+
+/** As many texts as fit a fleet's presence and a day of top keys. */
+const MOST_TEXTS = 10_000;
+const SAVE_EVERY_MS = 10_000;
+/** A large history is saved less often, so that saving takes no more than this of the disk and the event loop. */
+const SAVED_BYTES_PER_MS = 1_000;
+
+export interface MemoryHistoryOptions {
+  /** Where the snapshot is kept; absent: nowhere. */
+  readonly dataFolder: string | undefined;
+  readonly log: Log;
+  readonly now?: () => number;
+}
+
+export class MemoryHistory implements History {
+  readonly lost = 0;
+  readonly #kept: Readonly<Record<Step, Map<number, Map<string, string>>>> = {
+    second: new Map(),
+    minute: new Map(),
+    quarter: new Map(),
+  };
+  readonly #texts = new Map<string, { text: string; endsAtMs: number }>();
+  readonly #snapshot: HistorySnapshot | undefined;
+  readonly #log: Log;
+  readonly #now: () => number;
+  #timer: NodeJS.Timeout | undefined;
+  #changed = false;
+
+  static async open(options: MemoryHistoryOptions): Promise<MemoryHistory> {
+    const history = new MemoryHistory(options);
+    await history.#load();
+    history.#saveLater(SAVE_EVERY_MS);
+    return history;
+  }
+
+  private constructor({ dataFolder, log, now = Date.now }: MemoryHistoryOptions) {
+    this.#snapshot = dataFolder === undefined ? undefined : new HistorySnapshot(dataFolder);
+    this.#log = log;
+    this.#now = now;
+  }
+
+  add(atMs: number, counts: readonly SeriesCounts[]): Promise<void> {
+    for (const step of stepNames) {
+      const series = this.#stepOf(step, stepAt(step, atMs));
+      for (const one of counts) {
+        const mayBegin = series.size < MOST_SERIES || one.series === TOTAL_SERIES;
+        const name = mayBegin || series.has(one.series) ? one.series : OTHER_SERIES;
+        const before = series.get(name);
+        const sum = before === undefined ? one.counts : addCounts(unpackCounts(before), one.counts);
+        series.set(name, packCounts(sum));
+      }
+    }
+    this.#changed = true;
+    return Promise.resolve();
+  }
+
+  #stepOf(step: Step, startMs: number): Map<string, string> {
+    const kept = this.#kept[step];
+    let series = kept.get(startMs);
+    if (series === undefined) {
+      series = new Map();
+      kept.set(startMs, series);
+      const tooOldMs = this.#now() - steps[step].keepMs;
+      for (const atMs of kept.keys()) if (atMs < tooOldMs) kept.delete(atMs);
+    }
+    return series;
+  }
+
+  read(step: Step, { fromMs, toMs }: { fromMs: number; toMs: number }): Promise<Map<string, Point[]>> {
+    const read = new Map<string, Point[]>();
+    const oldestMs = Math.max(fromMs, this.#now() - steps[step].keepMs);
+    const inRange = [...this.#kept[step]].filter(([atMs]) => atMs >= oldestMs && atMs < toMs);
+    for (const [atMs, series] of inRange.sort(([a], [b]) => a - b)) {
+      for (const [name, packed] of series) {
+        const points = read.get(name) ?? [];
+        points.push({ atMs, counts: unpackCounts(packed) });
+        read.set(name, points);
+      }
+    }
+    return Promise.resolve(read);
+  }
+
+  readText(name: string): Promise<string | undefined> {
+    return Promise.resolve(this.#textOf(name));
+  }
+
+  #textOf(name: string): string | undefined {
+    const kept = this.#texts.get(name);
+    if (kept === undefined || kept.endsAtMs > this.#now()) return kept?.text;
+    this.#texts.delete(name);
+    return undefined;
+  }
+
+  readTexts(prefix: string): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    for (const name of [...this.#texts.keys()]) {
+      const text = name.startsWith(prefix) ? this.#textOf(name) : undefined;
+      if (text !== undefined) found.set(name, text);
+    }
+    return Promise.resolve(found);
+  }
+
+  swapText(name: string, change: { was: string | undefined; now: string; keepMs: number }): Promise<boolean> {
+    if (this.#textOf(name) !== change.was) return Promise.resolve(false);
+    if (!this.#texts.has(name) && this.#texts.size >= MOST_TEXTS) this.#forgetEndedTexts();
+    if (!this.#texts.has(name) && this.#texts.size >= MOST_TEXTS) return Promise.resolve(false);
+    this.#texts.set(name, { text: change.now, endsAtMs: this.#now() + change.keepMs });
+    this.#changed = true;
+    return Promise.resolve(true);
+  }
+
+  #forgetEndedTexts(): void {
+    for (const name of [...this.#texts.keys()]) this.#textOf(name);
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#save();
+  }
+
+  async #load(): Promise<void> {
+    try {
+      for await (const kept of this.#snapshot?.read() ?? []) {
+        if ("text" in kept) this.#texts.set(kept.name, kept);
+        else if (kept.atMs > this.#now() - steps[kept.step].keepMs) this.#kept[kept.step].set(kept.atMs, kept.series);
+      }
+    } catch (error) {
+      for (const step of stepNames) this.#kept[step].clear();
+      this.#texts.clear();
+      this.#log.warn("the monitoring history cannot be read and begins anew", { error: String(error) });
+    }
+  }
+
+  #saveLater(waitMs: number): void {
+    if (this.#snapshot === undefined) return;
+    this.#timer = setTimeout(async () => {
+      const bytes = await this.#save();
+      this.#saveLater(Math.max(SAVE_EVERY_MS, bytes / SAVED_BYTES_PER_MS));
+    }, waitMs);
+    this.#timer.unref();
+  }
+
+  /** The bytes that were written. */
+  async #save(): Promise<number> {
+    if (this.#snapshot === undefined || !this.#changed) return 0;
+    this.#changed = false;
+    this.#forgetEndedTexts();
+    try {
+      return await this.#snapshot.write(this.#everything());
+    } catch (error) {
+      this.#changed = true;
+      this.#log.warn("the monitoring history could not be saved", { error: String(error) });
+      return 0;
+    }
+  }
+
+  *#everything(): Generator<KeptStep | KeptText> {
+    for (const step of stepNames) {
+      // A copy of the list: steps may begin and end while this is being written.
+      for (const [atMs, series] of [...this.#kept[step]]) yield { step, atMs, series };
+    }
+    for (const [name, { text, endsAtMs }] of [...this.#texts]) yield { name, text, endsAtMs };
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * The history of a fleet, in the Redis that holds the counters: every instance adds to it and reads the same numbers.
+ * One hash for each step, a field for each series with its packed counts (`packed-counts.ts`), merged by a script. All keys share a
+ * hash tag, so that on a cluster they lie on one node. Every key expires by itself; 1000 series a step at most.
+ *
+ * Calls have a deadline (`redis-target.ts`). A write that fails is counted in `lost` and never thrown; a read that fails rejects.
+ */
+import { historyNamesKey, historyStepKey, historyTextKey } from "../../configuration/cache-keys.js";
+import { connectRedis, type RedisTarget } from "../../configuration/redis-target.js";
+import {
+  type History,
+  MOST_SERIES,
+  OTHER_SERIES,
+  type Point,
+  type SeriesCounts,
+  type Step,
+  stepAt,
+  stepNames,
+  steps,
+  TOTAL_SERIES,
+} from "./history.js";
+import { packCounts, unpackCounts } from "./packed-counts.js";
+
+/** KEYS: one hash for each step. ARGV: how long each is kept (ms), the most series, the names of others and total, then series, counts … */
+const ADD = `
+local function merge(one, other)
+  local sums, order = {}, {}
+  for _, text in ipairs({one, other}) do
+    for name, count in string.gmatch(text, '(%w+)=(%d+)') do
+      if not sums[name] then sums[name] = 0; order[#order + 1] = name end
+      sums[name] = sums[name] + tonumber(count)
+    end
+  end
+  for i, name in ipairs(order) do order[i] = name .. '=' .. string.format('%.0f', sums[name]) end
+  return table.concat(order, ' ')
+end
+local most, other, total = tonumber(ARGV[#KEYS + 1]), ARGV[#KEYS + 2], ARGV[#KEYS + 3]
+for k, key in ipairs(KEYS) do
+  local held = redis.call('HLEN', key)
+  for i = #KEYS + 4, #ARGV, 2 do
+    local series = ARGV[i]
+    local before = redis.call('HGET', key, series)
+    if not before and held >= most and series ~= total then
+      series = other
+      before = redis.call('HGET', key, series)
+    end
+    if not before then held = held + 1 end
+    redis.call('HSET', key, series, before and merge(before, ARGV[i + 1]) or ARGV[i + 1])
+  end
+  redis.call('PEXPIRE', key, ARGV[k])
+end`;
+
+/** KEYS: the text, the set of names. ARGV: name, 1 if a text was there, that text, the new one, how long (ms), the most names. */
+const SWAP = `
+local held = redis.call('GET', KEYS[1])
+if ARGV[2] == '1' then
+  if held ~= ARGV[3] then return 0 end
+elseif held then return 0 end
+if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then
+  if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[6]) then return 0 end
+  redis.call('ZADD', KEYS[2], 0, ARGV[1])
+end
+redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5])
+if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[5]) + 86400000 then redis.call('PEXPIRE', KEYS[2], ARGV[5] + 172800000) end
+return 1`;
+
+/** KEYS: the set of names, then texts. ARGV: their names. A name is forgotten only if its text is gone at this very moment. */
+const FORGET = `
+for i, name in ipairs(ARGV) do
+  if redis.call('EXISTS', KEYS[i + 1]) == 0 then redis.call('ZREM', KEYS[1], name) end
+end`;
+
+/** Bounds what one call may hold up Redis for, to about a millisecond. */
+const SERIES_PER_CALL = 64;
+const STEPS_PER_READ = 16;
+const TEXTS_PER_READ = 32;
+const MOST_TEXTS = 10_000;
+
+export class RedisHistory implements History {
+  readonly #redis: RedisTarget;
+  #lost = 0;
+
+  constructor(url: string) {
+    this.#redis = connectRedis(url);
+    // Its state is told by `lost` and by reads that fail; an unheard "error" event would end the process.
+    this.#redis.on("error", () => undefined);
+  }
+
+  get lost(): number {
+    return this.#lost;
+  }
+
+  async add(atMs: number, counts: readonly SeriesCounts[]): Promise<void> {
+    const keys = stepNames.map((step) => historyStepKey(step, stepAt(step, atMs)));
+    const kept = stepNames.map((step) => steps[step].keepMs);
+    for (let i = 0; i < counts.length; i += SERIES_PER_CALL) {
+      const packed = counts
+        .slice(i, i + SERIES_PER_CALL)
+        .flatMap(({ series, counts: counted }) => [series, packCounts(counted)]);
+      const args = [...keys, ...kept, MOST_SERIES, OTHER_SERIES, TOTAL_SERIES, ...packed];
+      await this.#redis.eval(ADD, keys.length, ...args).catch(() => {
+        this.#lost++;
+      });
+    }
+  }
+
+  async read(step: Step, { fromMs, toMs }: { fromMs: number; toMs: number }): Promise<Map<string, Point[]>> {
+    const read = new Map<string, Point[]>();
+    const { lengthMs, keepMs } = steps[step];
+    const oldestMs = Math.max(fromMs, Date.now() - keepMs);
+    const starts: number[] = [];
+    const firstMs = stepAt(step, oldestMs + lengthMs - 1);
+    for (let atMs = firstMs; atMs < toMs && starts.length <= keepMs / lengthMs; atMs += lengthMs) starts.push(atMs);
+    for (let i = 0; i < starts.length; i += STEPS_PER_READ) {
+      const slice = starts.slice(i, i + STEPS_PER_READ);
+      const hashes = await Promise.all(slice.map((atMs) => this.#redis.hgetall(historyStepKey(step, atMs))));
+      for (const [at, hash] of hashes.entries()) {
+        for (const [series, packed] of Object.entries(hash)) {
+          const points = read.get(series) ?? [];
+          points.push({ atMs: slice[at]!, counts: unpackCounts(packed) });
+          read.set(series, points);
+        }
+      }
+    }
+    return read;
+  }
+
+  async readText(name: string): Promise<string | undefined> {
+    return (await this.#redis.get(historyTextKey(name))) ?? undefined;
+  }
+
+  async readTexts(prefix: string): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    const ended: string[] = [];
+    // Every name has the score 0, so that the set is in the order of the bytes; 0xff follows all of UTF-8.
+    const after = Buffer.concat([Buffer.from(`(${prefix}`), Buffer.from([0xff])]);
+    const names = await this.#redis.zrangebylex(historyNamesKey, `[${prefix}`, after);
+    for (let i = 0; i < names.length; i += TEXTS_PER_READ) {
+      const slice = names.slice(i, i + TEXTS_PER_READ);
+      const texts = await this.#redis.mget(...slice.map(historyTextKey));
+      for (const [at, name] of slice.entries()) {
+        const text = texts[at];
+        if (typeof text === "string") found.set(name, text);
+        else ended.push(name);
+      }
+    }
+    await this.#forget(ended.slice(0, TEXTS_PER_READ));
+    return found;
+  }
+
+  async #forget(names: readonly string[]): Promise<void> {
+    if (names.length === 0) return;
+    const keys = [historyNamesKey, ...names.map(historyTextKey)];
+    await this.#redis.eval(FORGET, keys.length, ...keys, ...names);
+  }
+
+  async swapText(name: string, change: { was: string | undefined; now: string; keepMs: number }): Promise<boolean> {
+    const args = [name, change.was === undefined ? 0 : 1, change.was ?? "", change.now, change.keepMs, MOST_TEXTS];
+    const done = await this.#redis.eval(SWAP, 2, historyTextKey(name), historyNamesKey, ...args);
+    if (Number(done) !== 1) return false;
+    // A new name looks for a few that have ended, so that names nobody reads do not pile up.
+    if (change.was === undefined) await this.#forget(await this.#redis.zrandmember(historyNamesKey, 8));
+    return true;
+  }
+
+  close(): Promise<void> {
+    this.#redis.disconnect();
+    return Promise.resolve();
+  }
+}

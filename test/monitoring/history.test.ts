@@ -1,0 +1,225 @@
+/** What every history must do, on each place that keeps one: this process, Redis, Redis Cluster. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { createLog } from "../../packages/server/src/log.js";
+import { type History, MOST_SERIES, OTHER_SERIES } from "../../packages/server/src/monitoring/history/history.js";
+import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
+import { RedisHistory } from "../../packages/server/src/monitoring/history/redis-history.js";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { makeTempFolder, removeTempFolder } from "../harness/leash.js";
+import { startCluster } from "../harness/redis-cluster.js";
+import { startRedis } from "../harness/redis-server.js";
+
+const silent = createLog("silent");
+const everything = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
+/** Whole quarters, so that a test's seconds never straddle one. */
+const now = (): number => Date.now() - (Date.now() % 900_000);
+
+interface Place {
+  open(): Promise<History>;
+  end(): Promise<void>;
+}
+
+const places: Record<string, () => Promise<Place>> = {
+  "in this process": async () => {
+    const dataFolder = makeTempFolder("history");
+    return {
+      open: () => MemoryHistory.open({ dataFolder, log: silent }),
+      end: async () => removeTempFolder(dataFolder),
+    };
+  },
+  "in Redis": async () => {
+    const redis = await startRedis();
+    return { open: () => connected(new RedisHistory(redis.url)), end: () => redis.stop() };
+  },
+  "in Redis Cluster": async () => {
+    const cluster = await startCluster();
+    return { open: () => connected(new RedisHistory(cluster.url)), end: () => cluster.stop() };
+  },
+};
+
+/** Nothing is queued while a client connects. */
+async function connected(history: RedisHistory): Promise<RedisHistory> {
+  for (let i = 0; i < 100; i++) {
+    const answers = await history.readText("x").then(
+      () => true,
+      () => false,
+    );
+    if (answers) return history;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error("Redis was not reached");
+}
+
+describe.each(Object.entries(places))("a history %s", (where, makePlace) => {
+  const missing = where === "in this process" ? undefined : whyMissing("redis");
+  const made = missing ? undefined : makePlace();
+  afterAll(async () => (await made)?.end());
+  const withHistory = async (work: (history: History) => Promise<void>): Promise<void> => {
+    const history = await (await made!).open();
+    try {
+      await work(history);
+    } finally {
+      await history.close();
+    }
+  };
+
+  test.skipIf(missing)("adds to the second, its minute and its quarter hour", () =>
+    withHistory(async (history) => {
+      const atMs = now() - 900_000 + 61_500;
+      await history.add(atMs, [{ series: "total", counts: { allowed: 2, latency04: 2 } }]);
+      await history.add(atMs + 1_000, [
+        { series: "total", counts: { allowed: 1, refused: 5, latency13: 6 } },
+        { series: "a-rule", counts: { allowed: 1, refused: 5, use09: 1, candidateRefused: 2 } },
+      ]);
+      const minutes = await history.read("minute", everything);
+      expect(minutes.get("total")).toEqual([
+        { atMs: atMs - 1_500, counts: { allowed: 3, latency04: 2, refused: 5, latency13: 6 } },
+      ]);
+      const quarters = await history.read("quarter", { fromMs: atMs - 61_500, toMs: atMs });
+      expect(quarters.get("a-rule")).toEqual([
+        { atMs: atMs - 61_500, counts: { allowed: 1, refused: 5, use09: 1, candidateRefused: 2 } },
+      ]);
+      expect(history.lost).toBe(0);
+    }),
+  );
+
+  test.skipIf(missing)("reads steps of a range, oldest first, its start included and its end not", () =>
+    withHistory(async (history) => {
+      const firstMs = Math.floor(Date.now() / 1_000) * 1_000 - 20_000;
+      for (const offset of [2_000, 0, 1_000, 3_000]) {
+        await history.add(firstMs + offset + 7, [{ series: "ranged", counts: { allowed: 1 + offset } }]);
+      }
+      const read = await history.read("second", { fromMs: firstMs + 1_000, toMs: firstMs + 3_000 });
+      expect(read.get("ranged")).toEqual([
+        { atMs: firstMs + 1_000, counts: { allowed: 1_001 } },
+        { atMs: firstMs + 2_000, counts: { allowed: 2_001 } },
+      ]);
+    }),
+  );
+
+  test.skipIf(missing)("holds a bounded number of series a step, and the total whatever came before", () =>
+    withHistory(async (history) => {
+      const atMs = now() - 3 * 900_000;
+      const rules = Array.from({ length: MOST_SERIES + 500 }, (_, i) => ({ series: `r${i}`, counts: { allowed: 1 } }));
+      await history.add(atMs, rules);
+      await history.add(atMs, [{ series: "total", counts: { allowed: 9 } }]);
+      await history.add(atMs, [{ series: "r3", counts: { allowed: 1 } }]);
+      const read = await history.read("quarter", { fromMs: atMs, toMs: atMs + 1 });
+      expect(read.size).toBeLessThanOrEqual(MOST_SERIES + 2);
+      expect(read.get("total")?.[0]?.counts).toEqual({ allowed: 9 });
+      expect(read.get("r3")?.[0]?.counts).toEqual({ allowed: 2 });
+      expect(read.get(OTHER_SERIES)?.[0]?.counts).toEqual({ allowed: 500 });
+    }),
+  );
+
+  test.skipIf(missing)("swaps a text only from what it is, and finds texts by the beginning of their names", () =>
+    withHistory(async (history) => {
+      const keepMs = 60_000;
+      expect(await history.readText("lock")).toBeUndefined();
+      expect(await history.swapText("lock", { was: undefined, now: "mine", keepMs })).toBe(true);
+      expect(await history.swapText("lock", { was: undefined, now: "yours", keepMs })).toBe(false);
+      expect(await history.swapText("lock", { was: "other", now: "yours", keepMs })).toBe(false);
+      expect(await history.swapText("lock", { was: "mine", now: "", keepMs })).toBe(true);
+      expect(await history.swapText("lock", { was: "", now: "yours", keepMs })).toBe(true);
+      expect(await history.readText("lock")).toBe("yours");
+      for (const name of ["in:a", "in:é", "i", "io"])
+        await history.swapText(name, { was: undefined, now: `of ${name}`, keepMs });
+      const found = await history.readTexts("in:");
+      expect(Object.fromEntries(found)).toEqual({ "in:a": "of in:a", "in:é": "of in:é" });
+      expect((await history.readTexts("nobody")).size).toBe(0);
+    }),
+  );
+
+  test.skipIf(missing)("forgets a text at its end, and its name can be taken again", () =>
+    withHistory(async (history) => {
+      await history.swapText("brief:1", { was: undefined, now: "here", keepMs: 30 });
+      await new Promise((resolve) => setTimeout(resolve, 120));
+      expect(await history.readText("brief:1")).toBeUndefined();
+      expect((await history.readTexts("brief:")).size).toBe(0);
+      expect(await history.swapText("brief:1", { was: undefined, now: "again", keepMs: 60_000 })).toBe(true);
+      expect(Object.fromEntries(await history.readTexts("brief:"))).toEqual({ "brief:1": "again" });
+    }),
+  );
+
+  test.skipIf(missing)("is there again after a restart of the instance", async () => {
+    const atMs = now() - 2 * 900_000;
+    await withHistory(async (history) => {
+      await history.add(atMs, [{ series: "kept", counts: { refused: 4 } }]);
+      await history.swapText("kept-text", { was: undefined, now: "with\nlines", keepMs: 60_000 });
+    });
+    await withHistory(async (history) => {
+      expect((await history.read("quarter", everything)).get("kept")).toEqual([{ atMs, counts: { refused: 4 } }]);
+      expect(await history.readText("kept-text")).toBe("with\nlines");
+    });
+  });
+});
+
+test("a damaged snapshot is told in the log, and the history begins anew", async () => {
+  const dataFolder = makeTempFolder("history");
+  const told: string[] = [];
+  const log = { ...silent, warn: (message: string) => void told.push(message) };
+  try {
+    const history = await MemoryHistory.open({ dataFolder, log });
+    await history.add(Date.now(), [{ series: "total", counts: { allowed: 1 } }]);
+    await history.close();
+    const file = join(dataFolder, "monitoring-history");
+    const whole = readFileSync(file, "utf8");
+    const lines = whole.split("\n");
+    const damages = {
+      "cut off between lines": `${lines.slice(0, 3).join("\n")}\n`,
+      "cut off within a line": whole.slice(0, -20),
+      "not ours": '{"layout":99}\n{"end":0}\n',
+      "no text": "\u0000\u0001\u0002",
+    };
+    for (const [damage, text] of Object.entries(damages)) {
+      told.length = 0;
+      writeFileSync(file, text);
+      const damaged = await MemoryHistory.open({ dataFolder, log });
+      expect((await damaged.read("quarter", everything)).size, damage).toBe(0);
+      expect(told, damage).toEqual(["the monitoring history cannot be read and begins anew"]);
+    }
+  } finally {
+    removeTempFolder(dataFolder);
+  }
+});
+
+test.skipIf(whyMissing("redis"))(
+  "without Redis, what is added is lost and counted, and a read fails in time",
+  async () => {
+    const redis = await startRedis();
+    const history = await connected(new RedisHistory(redis.url));
+    try {
+      redis.pause();
+      const sinceMs = performance.now();
+      await history.add(Date.now(), [{ series: "total", counts: { allowed: 1 } }]);
+      await expect(history.read("second", { fromMs: Date.now() - 2_000, toMs: Date.now() })).rejects.toThrow();
+      expect(performance.now() - sinceMs).toBeLessThan(5_000);
+      expect(history.lost).toBe(1);
+      redis.resume();
+      await connected(history);
+      await history.add(Date.now(), [{ series: "total", counts: { allowed: 1 } }]);
+      expect(history.lost).toBe(1);
+    } finally {
+      redis.resume();
+      await history.close();
+      await redis.stop();
+    }
+  },
+);
+
+test.skipIf(whyMissing("redis"))("every key of the history in Redis expires", async () => {
+  const redis = await startRedis();
+  const history = await connected(new RedisHistory(redis.url));
+  try {
+    await history.add(Date.now(), [{ series: "total", counts: { allowed: 1 } }]);
+    await history.swapText("a:1", { was: undefined, now: "text", keepMs: 60_000 });
+    const keys = (await redis.cli("KEYS", "*")).split("\n");
+    expect(keys.length).toBe(5);
+    for (const key of keys) expect(Number(await redis.cli("PTTL", key)), key).toBeGreaterThan(0);
+  } finally {
+    await history.close();
+    await redis.stop();
+  }
+});
