@@ -52,10 +52,16 @@ const rooms: readonly Room[] = [
 /** packages/server, from the ground up. Enforcement knows neither where rules come from nor who changes them. */
 const serverRooms: readonly Room[] = [
   { name: "ground", files: /^(log|settings|accepted-settings|drain)\.ts$/, sees: [] },
-  { name: "monitoring", files: /^monitoring\//, sees: ["ground"] },
-  { name: "configuration", files: /^configuration\//, sees: ["ground"] },
+  { name: "redis target", files: /^configuration\/(redis-target|cache-keys)\.ts$/, sees: [] },
+  { name: "monitoring", files: /^monitoring\//, sees: ["ground", "redis target"] },
+  { name: "configuration", files: /^configuration\//, sees: ["ground", "redis target"] },
   { name: "enforcement", files: /^enforcement\//, sees: ["ground", "monitoring"] },
-  { name: "administration", files: /^administration\//, sees: ["ground", "configuration"] },
+  {
+    name: "administration",
+    files: /^administration\//,
+    sees: ["ground", "configuration"],
+    seesTypesOf: ["monitoring"],
+  },
   {
     name: "service",
     files: /^(service|serve|workers|start-screen|starter-rules)\.ts$/,
