@@ -23,7 +23,7 @@ import { FailurePolicy } from "./failure-policy.js";
 import { joinChecks } from "./join-checks.js";
 import { Lease, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
 import { checkOptions, type LimiterOptions } from "./limiter-options.js";
-import { Decision, type Origin } from "./make-decision.js";
+import { type Charger, Decision, type Origin } from "./make-decision.js";
 
 export interface CheckOptions {
   /** Overrides the rules' own cost; 0 only looks. */
@@ -55,8 +55,7 @@ const NO_OPTIONS: CheckOptions = {};
 const NOTHING_TO_DECIDE: StoreReply = { nowMs: 0, verdicts: [], guarantee: "atomic" };
 
 /** A request under way. `sinceMs`: performance.now() before the store was asked; 0 where no lease can come of it. */
-interface Asked {
-  readonly request: StoreRequest;
+interface Asked extends StoreRequest {
   readonly attributes: Attributes;
   readonly options: CheckOptions;
   readonly sinceMs: number;
@@ -68,11 +67,13 @@ export class Limiter {
   readonly #failurePolicy: FailurePolicy;
   readonly #events = new EventEmitter();
   /** Decisions without an id are refunded once because this remembers them; those with an id, because the store does. */
-  readonly #refunded = new WeakSet<Origin>();
+  readonly #refunded = new WeakSet<Decision>();
   #book: RuleBook;
   /** The calls that asked for other rules, counted; and which of them brought the book in force. */
   #swapCalls = 0;
   #bookCall = 0;
+  /** Whether anybody listens to decisions: asked for every one of them. */
+  #hasAudience = false;
   #degraded = false;
   #closed = false;
 
@@ -146,33 +147,33 @@ export class Limiter {
   async refund(decision: Decision | string): Promise<boolean> {
     this.#mustBeOpen();
     if (typeof decision === "string") return await this.#refundById(decision);
+    if (this.#refunded.has(decision)) return false;
     const origin = Decision.originOf(decision);
-    return await this.#refundOnce(origin, origin.id);
+    this.#refunded.add(decision);
+    try {
+      return await this.#giveBack(origin);
+    } catch (error) {
+      // The caller may try again where nothing was given back for certain, or where the store knows by the id whether it was.
+      const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
+      if (!settled) this.#refunded.delete(decision);
+      throw error;
+    }
   }
 
   async #refundById(id: string): Promise<boolean> {
     const reply = await this.#store.recall(checkedId(id));
     if (reply?.repeated === undefined) return false;
     const { verdicts, nowMs, timesMs } = reply;
-    return await this.#refundOnce({ ...reply.repeated, verdicts, nowMs, timesMs, id, charger: "store" }, id);
+    return await this.#giveBack({ ...reply.repeated, verdicts, nowMs, timesMs, id, charger: "store" });
   }
 
-  async #refundOnce(origin: Origin, id: string | undefined): Promise<boolean> {
-    const charges = origin.checks
-      .map((check, i) => ({ check, atMs: origin.timesMs?.[i] ?? origin.nowMs }))
-      .filter((_, i) => origin.verdicts[i]!.charged);
-    if (origin.charger === "nobody" || charges.length === 0 || this.#refunded.has(origin)) return false;
-    this.#refunded.add(origin);
-    const { entryId } = origin;
-    const store = origin.charger === "store" ? this.#store : this.#local;
-    try {
-      return await store.refund({ charges, entryId, id: origin.charger === "store" ? id : undefined });
-    } catch (error) {
-      // The caller may try again where nothing was given back for certain, or where the store knows by the id whether it was.
-      const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
-      if (!settled) this.#refunded.delete(origin);
-      throw error;
-    }
+  async #giveBack({ checks, verdicts, nowMs, timesMs, entryId, id, charger }: Origin): Promise<boolean> {
+    const charges = checks
+      .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs }))
+      .filter((_, i) => verdicts[i]!.charged);
+    if (charger === "nobody" || charges.length === 0) return false;
+    const store = charger === "store" ? this.#store : this.#local;
+    return await store.refund({ charges, entryId, id: charger === "store" ? id : undefined });
   }
 
   /** Forgets what a rule has counted for a key. */
@@ -220,11 +221,13 @@ export class Limiter {
 
   on<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): this {
     this.#events.on(event, listener);
+    this.#hasAudience = this.#events.listenerCount("decision") > 0;
     return this;
   }
 
   off<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): this {
     this.#events.off(event, listener);
+    this.#hasAudience = this.#events.listenerCount("decision") > 0;
     return this;
   }
 
@@ -257,17 +260,19 @@ export class Limiter {
       if (stored === "concurrency") leases = placesFit(checks[i]!);
       else if (stored === "rolling-window") named = true;
     }
-    const request: StoreRequest = {
+    const asked: Asked = {
       checks,
       charge,
       // Only sorted sets keep a name per entry.
       entryId: leases ? newLeaseId() : named ? nextEntryId() : "",
       id: options.id === undefined ? undefined : checkedId(options.id),
       rulesVersion,
+      attributes,
+      options,
+      sinceMs: leases ? performance.now() : 0,
     };
-    const asked: Asked = { request, attributes, options, sinceMs: leases ? performance.now() : 0 };
     if (checks.length === 0) return this.#decided(asked, NOTHING_TO_DECIDE);
-    const reply = this.#store.decide(request);
+    const reply = this.#store.decide(asked);
     if (!(reply instanceof Promise)) return this.#decided(asked, reply);
     return reply.then(
       (answered) => this.#recovered(asked, answered),
@@ -276,13 +281,8 @@ export class Limiter {
   }
 
   #decided(asked: Asked, reply: StoreReply): Decision {
-    const { request } = asked;
-    const { checks, entryId, rulesVersion } = reply.repeated ?? request;
-    const { verdicts, nowMs, timesMs, guarantee } = reply;
-    const origin: Origin = { checks, verdicts, entryId, nowMs, timesMs, id: request.id, charger: "store" };
-    const ageMs = reply.repeated === undefined ? 0 : reply.repeated.atMs - nowMs;
-    const lease = this.#leaseOf(asked, origin, ageMs);
-    return this.#told(asked, new Decision({ origin, guarantee, rulesVersion, lease, degraded: undefined }));
+    const lease = asked.sinceMs === 0 ? undefined : this.#leaseOf(asked, reply, "store");
+    return this.#told(asked, new Decision({ request: asked, reply, charger: "store", lease, degraded: undefined }));
   }
 
   #recovered(asked: Asked, reply: StoreReply): Decision {
@@ -299,19 +299,20 @@ export class Limiter {
       this.#degraded = true;
       this.#emit("degraded", cause);
     }
-    const { entryId, id, rulesVersion } = asked.request;
-    const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked.request);
+    const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked);
+    const request: Asked = { ...asked, checks };
+    const reply: StoreReply = { nowMs, verdicts, guarantee: "atomic" };
     const charger = degraded === "local" ? "local" : "nobody";
-    const origin: Origin = { checks, verdicts, entryId, nowMs, timesMs: undefined, id, charger };
-    const lease = this.#leaseOf(asked, origin, 0);
-    return this.#told(asked, new Decision({ origin, guarantee: "atomic", rulesVersion, lease, degraded }));
+    const lease = asked.sinceMs === 0 ? undefined : this.#leaseOf(request, reply, charger);
+    return this.#told(asked, new Decision({ request, reply, charger, lease, degraded }));
   }
 
-  /** `ageMs`: how long ago the lease began, if its request id was seen before. */
-  #leaseOf(asked: Asked, { checks, verdicts, entryId, charger }: Origin, ageMs: number): Lease | undefined {
-    if (asked.sinceMs === 0) return undefined;
-    const places = placesOf(checks.filter((_, i) => verdicts[i]!.charged));
+  #leaseOf(asked: Asked, reply: StoreReply, charger: Charger): Lease | undefined {
+    const { checks, entryId } = reply.repeated ?? asked;
+    const places = placesOf(checks.filter((_, i) => reply.verdicts[i]!.charged));
     if (places.length === 0) return undefined;
+    // How long ago the lease began, if its request id was seen before.
+    const ageMs = reply.repeated === undefined ? 0 : reply.repeated.atMs - reply.nowMs;
     return new Lease({
       id: spellLeaseId({ entryId, places }, charger === "local"),
       expiresAfterMs: Math.min(...places.map(({ ttlMs }) => ttlMs)),
@@ -322,7 +323,7 @@ export class Limiter {
 
   #told(asked: Asked, decision: Decision): Decision {
     // A peek decides nothing: whoever counts decisions must not count it.
-    if (asked.request.charge && this.#events.listenerCount("decision") > 0) {
+    if (asked.charge && this.#hasAudience) {
       this.#emit("decision", decision, { attributes: asked.attributes, options: asked.options });
     }
     return decision;

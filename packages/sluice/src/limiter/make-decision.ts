@@ -2,9 +2,22 @@
  * Makes the decision that a caller sees from the verdicts of its checks. Pure.
  */
 import type { Verdict } from "../algorithms/model.js";
-import type { Check } from "../check.js";
+import type { Check, CheckPlan } from "../check.js";
 import type { CheckResult, DecisionSummary, Degraded, Guarantee, Reason } from "../decision.js";
+import type { StoreReply, StoreRequest } from "../store/store.js";
 import type { Lease } from "./lease.js";
+
+/** `local`: the fallback of this instance charged it; `nobody`: a policy answered without counting. */
+export type Charger = "store" | "local" | "nobody";
+
+/** What a decision was made from: what was asked, and what came back. */
+export interface Source {
+  readonly request: StoreRequest;
+  readonly reply: StoreReply;
+  readonly charger: Charger;
+  readonly lease: Lease | undefined;
+  readonly degraded: Degraded | undefined;
+}
 
 /** What a refund needs to know of a decision. */
 export interface Origin {
@@ -15,9 +28,11 @@ export interface Origin {
   /** When each check was decided, where not all were at `nowMs`. */
   readonly timesMs: readonly number[] | undefined;
   readonly id: string | undefined;
-  /** `local`: the fallback of this instance charged it; `nobody`: a policy answered without counting. */
-  readonly charger: "store" | "local" | "nobody";
+  readonly charger: Charger;
 }
+
+/** Shared by all decisions that violate nothing. */
+const NONE: readonly string[] = Object.freeze([]);
 
 /**
  * The answer to a request. Its enumerable fields are the public JSON, in the order in which the constructor sets them.
@@ -37,51 +52,65 @@ export class Decision implements DecisionSummary {
   /** Only where a concurrency rule holds a place. */
   declare readonly lease?: Lease;
   declare readonly degraded?: Degraded;
-  readonly #origin: Origin;
+  // What came in and back is kept as it is, and read again by the few who refund: most decisions are never asked where they came from.
+  readonly #request: StoreRequest;
+  readonly #reply: StoreReply;
+  readonly #charger: Charger;
 
-  constructor(made: {
-    origin: Origin;
-    guarantee: Guarantee;
-    rulesVersion: number;
-    lease: Lease | undefined;
-    degraded: Degraded | undefined;
-  }) {
-    const { checks, verdicts } = made.origin;
-    const results: CheckResult[] = [];
-    const violated: string[] = [];
+  constructor({ request, reply, charger, lease, degraded }: Source) {
+    const { checks, rulesVersion } = reply.repeated ?? request;
+    const { verdicts } = reply;
+    // Of the right length at once: an array that grows by its first push takes room for seventeen.
+    const results = new Array<CheckResult>(checks.length);
+    let violated: string[] | undefined;
     let speaker = -1;
     for (let i = 0; i < checks.length; i++) {
       const { plan } = checks[i]!;
-      results.push(resultOf(checks[i]!, verdicts[i]!));
+      const verdict = verdicts[i]!;
+      results[i] = resultOf(plan, verdict);
       if (plan.mode !== "enforce") continue;
-      if (!verdicts[i]!.allowed) violated.push(plan.rule);
+      if (!verdict.allowed) {
+        if (violated === undefined) violated = [plan.rule];
+        else violated.push(plan.rule);
+      }
       if (speaker < 0 || speaksBefore(checks, verdicts, i, speaker)) speaker = i;
     }
-    const result = results[speaker];
-    this.allowed = violated.length === 0;
-    if (result !== undefined) {
+    this.allowed = violated === undefined;
+    if (speaker < 0) {
+      this.retryAfterMs = 0;
+      this.resetAfterMs = 0;
+    } else {
+      const result = results[speaker]!;
       this.rule = result.rule;
       this.limit = result.limit;
       this.remaining = result.remaining;
+      this.retryAfterMs = result.retryAfterMs;
+      this.resetAfterMs = result.resetAfterMs;
+      if (result.reason !== undefined) this.reason = result.reason;
     }
-    this.retryAfterMs = result === undefined ? 0 : result.retryAfterMs;
-    this.resetAfterMs = result === undefined ? 0 : result.resetAfterMs;
-    if (result?.reason !== undefined) this.reason = result.reason;
-    this.violated = violated;
-    this.rulesVersion = made.rulesVersion;
-    this.guarantee = made.guarantee;
+    this.violated = violated ?? NONE;
+    this.rulesVersion = rulesVersion;
+    this.guarantee = reply.guarantee;
     this.checks = results;
-    if (made.lease !== undefined) this.lease = made.lease;
-    if (made.degraded !== undefined) this.degraded = made.degraded;
-    this.#origin = made.origin;
+    if (lease !== undefined) this.lease = lease;
+    if (degraded !== undefined) this.degraded = degraded;
+    this.#request = request;
+    this.#reply = reply;
+    this.#charger = charger;
   }
 
   static originOf(decision: Decision): Origin {
-    return decision.#origin;
+    return originOf(decision.#request, decision.#reply, decision.#charger);
   }
 }
 
-function resultOf({ plan }: Check, verdict: Verdict): CheckResult {
+export function originOf({ id, ...asked }: StoreRequest, reply: StoreReply, charger: Charger): Origin {
+  const { verdicts, nowMs, timesMs } = reply;
+  const { checks, entryId } = reply.repeated ?? asked;
+  return { checks, verdicts, entryId, nowMs, timesMs, id, charger };
+}
+
+function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {
   const result: { -readonly [K in keyof CheckResult]: CheckResult[K] } = {
     rule: plan.rule,
     mode: plan.mode,

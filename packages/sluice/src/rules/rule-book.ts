@@ -89,8 +89,10 @@ export class RuleBook {
     reader.read(attributes);
     const found = this.#found;
     this.#index.find(reader, found);
-    const checks: Check[] = [];
-    for (let i = 0; i < found.count; i++) this.#append(this.#compiled[found.entries[i]!]!, cost, checks);
+    // Of the right length at once, unless there are candidates: an array that grows by its first push takes room for seventeen.
+    const checks = new Array<Check>(found.count);
+    let count = 0;
+    for (let i = 0; i < found.count; i++) count = this.#place(this.#compiled[found.entries[i]!]!, cost, checks, count);
     return checks;
   }
 
@@ -133,7 +135,7 @@ export class RuleBook {
 
   #explainMatch(rule: Rule, compiled: CompiledRule): Considered {
     const checks: Check[] = [];
-    this.#append(compiled, 0, checks);
+    this.#place(compiled, 0, checks, 0);
     const { plan, key } = checks[0]!;
     const override = compiled.overrides?.first(this.#reader) ?? -1;
     const asked = Object.keys(rule.match ?? {});
@@ -148,18 +150,19 @@ export class RuleBook {
     };
   }
 
-  /** One matched rule's checks, for the request just read. */
-  #append(rule: CompiledRule, cost: number | undefined, checks: Check[]): void {
+  /** Puts one matched rule's checks, for the request just read, at `at` and behind it; returns where the next go. */
+  #place(rule: CompiledRule, cost: number | undefined, checks: Check[], at: number): number {
     const charged = cost === 0 ? 0 : this.#costUnder(rule, cost);
     const override = rule.overrides === undefined ? 0 : rule.overrides.first(this.#reader) + 1;
     const spelled = rule.keys === undefined ? this.#spell(rule) : "";
     const variant = rule.variants === undefined ? 0 : rule.variants.choose(spelled);
     const plan = rule.plans[override]![variant]!;
-    checks.push({ plan, key: this.#keyOf(rule, spelled, plan.keyEnd), cost: charged, live: -1 });
-    if (rule.candidatePlans.length === 0) return;
+    checks[at] = { plan, key: this.#keyOf(rule, spelled, plan.keyEnd), cost: charged, live: -1 };
+    if (rule.candidatePlans.length === 0) return at + 1;
     const second = rule.candidatePlans[override]!;
     const key = this.#keyOf(rule, spelled, second.keyEnd);
-    checks.push({ plan: second, key, cost: charged, live: checks.length - 1 });
+    checks[at + 1] = { plan: second, key, cost: charged, live: at };
+    return at + 2;
   }
 
   #spell(rule: CompiledRule): string {

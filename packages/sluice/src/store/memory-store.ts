@@ -3,7 +3,7 @@
  * In: requests with their checks. Out: verdicts; all of a request's checks are charged, or none.
  */
 import { type ConcurrencyState, concurrency } from "../algorithms/concurrency.js";
-import type { State, Verdict } from "../algorithms/model.js";
+import type { Charge, State, Verdict } from "../algorithms/model.js";
 import { models } from "../algorithms/models.js";
 import type { Check } from "../check.js";
 import { ExpiringMap } from "./expiring-map.js";
@@ -42,6 +42,8 @@ export class MemoryStore implements Store {
   readonly #states: ExpiringMap<State>;
   readonly #records: ExpiringMap<RequestRecord>;
   readonly #clock: Clock;
+  /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
+  readonly #looked: State[] = [];
   #sweeper: NodeJS.Timeout | undefined;
 
   constructor(options: MemoryStoreOptions = {}) {
@@ -72,7 +74,8 @@ export class MemoryStore implements Store {
 
   /** Looks at every check, then charges all or none: the same steps as decide.lua. */
   #decide({ checks, charge, entryId }: StoreRequest, nowMs: number): Verdict[] {
-    const verdicts: Verdict[] = [];
+    const verdicts = new Array<Verdict>(checks.length);
+    const states = this.#looked;
     let refusals = 0;
     let refuser = -1;
     for (let i = 0; i < checks.length; i++) {
@@ -82,7 +85,8 @@ export class MemoryStore implements Store {
       const verdict = model.look(state, plan.policy, cost, nowMs);
       // A rule whose window grew must not see its count vanish at the old end: whoever is refused makes the state live on.
       if (!verdict.allowed) state.endsAtMs = Math.max(state.endsAtMs, nowMs + verdict.resetAfterMs);
-      verdicts.push(verdict);
+      verdicts[i] = verdict;
+      states[i] = state;
       if (!verdict.allowed && plan.mode === "enforce") {
         refusals++;
         refuser = i;
@@ -96,23 +100,20 @@ export class MemoryStore implements Store {
       // are the exception: a request that was refused does not run, so nobody would give them back.
       const leased = check.plan.policy.stored === "concurrency";
       const passes = refusals === 0 || (refusals === 1 && refuser === check.live && !leased);
-      if (passes && verdict.allowed && check.cost > 0) this.#charge(check, entryId, nowMs, verdict);
+      if (passes && verdict.allowed && check.cost > 0)
+        this.#charge(check, { cost: check.cost, nowMs, requestId: entryId }, verdict, states[i]!);
     }
     return verdicts;
   }
 
-  #charge({ plan, key, cost }: Check, entryId: string, nowMs: number, verdict: Verdict): void {
-    const model = models[plan.policy.stored];
-    let state = this.#state(key, nowMs);
-    if (state === undefined) {
-      state = model.fresh();
-      model.charge(state, plan.policy, { cost, nowMs, requestId: entryId }, verdict);
-      this.#states.set(key, state, nowMs);
-      this.#sweepLater();
-    } else {
-      model.charge(state, plan.policy, { cost, nowMs, requestId: entryId }, verdict);
-    }
+  #charge({ plan, key }: Check, charge: Charge, verdict: Verdict, state: State): void {
+    // A state that ends before now was made by the look: it is not in the map, or its end there has passed.
+    const isNew = state.endsAtMs <= charge.nowMs;
+    models[plan.policy.stored].charge(state, plan.policy, charge, verdict);
     verdict.charged = true;
+    if (!isNew) return;
+    this.#states.set(key, state, charge.nowMs);
+    this.#sweepLater();
   }
 
   /** A state that has ended is gone, swept or not: as a key in Redis that has expired. */
