@@ -4,6 +4,7 @@
 export type { CheckMode, CheckResult, DecisionSummary, Degraded, Guarantee, Reason } from "./decision.js";
 export { NEVER_MS } from "./decision.js";
 export { type ErrorCode, type Mistake, SluiceError } from "./errors.js";
+export { ruleOfKey } from "./keys.js";
 export type { Lease } from "./limiter/lease.js";
 export {
   type CheckOptions,
@@ -32,6 +33,7 @@ export type {
   Variant,
 } from "./rules/rule.js";
 export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
+export { fullRuleKeyBytes } from "./rules/rule-memory.js";
 export { parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";
 export { type Clock, type MemoryStore, type MemoryStoreOptions, memoryStore } from "./store/memory-store.js";
 export type { Store } from "./store/store.js";

@@ -76,6 +76,16 @@ export function colocatedKey(colocated: string, spelled: string, end: string): s
   return `{${colocated}${end.slice(0, letterAt)}:${spelled}${end.slice(letterAt)}`;
 }
 
+/** Which rule a key in Redis counts for, and whether for its candidate; undefined for what is no counter of this layout. */
+export function ruleOfKey(key: string): { rule: string; candidate: boolean } | undefined {
+  if (!key.startsWith(`${KEY_PREFIX}{`)) return undefined;
+  // Braces in values are escaped: the first one closes the tag.
+  const [between, rule, ...rest] = key.slice(key.indexOf("}") + 1).split(":");
+  const letter = rest.at(-1);
+  if (between !== "" || rule === undefined || letter === undefined) return undefined;
+  return { rule, candidate: letter !== letter.toLowerCase() };
+}
+
 /** What lies between the braces of a counter's key: keys with equal tags share a slot. */
 export function hashTag(key: string): string {
   return key.slice(1, key.indexOf("}"));

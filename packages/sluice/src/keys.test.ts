@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { colocatedKey, counterKey, counterKeyEnd, KEY_PREFIX, requestIdKey, ruleOfKey, spellValues } from "./keys.js";
+
+const plain = counterKeyEnd({ rule: "per-user", stored: "gcra", candidate: false });
+const candidate = counterKeyEnd({ rule: "per-user", stored: "gcra", candidate: true });
+
+test.each(["42", "}:evil:g", "a:b:c", "{x}", "x".repeat(500), ""])(
+  "the rule is read back from the key of %j",
+  (value) => {
+    const spelled = spellValues(["user"], [value]);
+    expect(ruleOfKey(KEY_PREFIX + counterKey(spelled, plain))).toEqual({ rule: "per-user", candidate: false });
+    expect(ruleOfKey(KEY_PREFIX + counterKey(spelled, candidate))).toEqual({ rule: "per-user", candidate: true });
+    const colocated = colocatedKey(spellValues(["tenant"], [value]), spelled, plain);
+    expect(ruleOfKey(KEY_PREFIX + colocated)).toEqual({ rule: "per-user", candidate: false });
+  },
+);
+
+test("what is no counter has no rule", () => {
+  const record = KEY_PREFIX + requestIdKey("order:7:x", "user=42");
+  for (const key of [record, "sluice:1:config:rules", "sluice:2:{*}:r:g", "other", "sluice:1:{*", ""]) {
+    expect(ruleOfKey(key), key).toBeUndefined();
+  }
+});

@@ -1,0 +1,17 @@
+/**
+ * What a key of a rule takes in Redis when it is at its limit, from the memory model. Variants count by their weights, a candidate's
+ * counter is added; overrides are left out, because which keys they meet is not known here. Pure.
+ */
+import { fullKeyBytes } from "../algorithms/memory-model.js";
+import { compilePolicy } from "./compile-policy.js";
+import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
+import type { Rule } from "./rule.js";
+
+/** `keyLength`: characters of the key's name in Redis. */
+export function fullRuleKeyBytes(rule: Rule, keyLength: number): number {
+  const bytesOf = (layer: NumberLayer) => fullKeyBytes(compilePolicy(effectiveNumbers([rule, layer])), keyLength);
+  const variants = rule.variants ?? [{ weight: 1 }];
+  const weights = variants.reduce((sum, { weight }) => sum + weight, 0);
+  const live = variants.reduce((sum, variant) => sum + (bytesOf(variant) * variant.weight) / weights, 0);
+  return live + (rule.candidate === undefined ? 0 : bytesOf(rule.candidate));
+}
