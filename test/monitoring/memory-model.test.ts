@@ -25,7 +25,7 @@ describe.skipIf(whyMissing("redis"))("the memory model", () => {
   });
   afterAll(() => redis.stop());
 
-  test.each(forms)("%s: a full key is as large as predicted, within 3 %%", async (_name, numbers) => {
+  test.each(forms)("%s: a full key is as large as predicted, within 10 %%", async (_name, numbers) => {
     for (const limit of limits) {
       await redis.cli("FLUSHALL");
       const rule = { id: "per-user", key: ["user"], limit, ...numbers } as Rule;
@@ -36,7 +36,7 @@ describe.skipIf(whyMissing("redis"))("the memory model", () => {
       const measured = Number(await redis.cli("MEMORY", "USAGE", key, "SAMPLES", "0"));
       const predicted = fullRuleKeyBytes(rule, key.length);
       expect(Math.abs(predicted / measured - 1), `${limit}: predicted ${predicted}, measured ${measured}`).toBeLessThan(
-        0.03,
+        0.1,
       );
     }
   });
