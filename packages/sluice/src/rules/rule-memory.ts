@@ -10,7 +10,7 @@ import type { Rule } from "./rule.js";
 /** `keyLength`: characters of the key's name in Redis. */
 export function fullRuleKeyBytes(rule: Rule, keyLength: number): number {
   const bytesOf = (layer: NumberLayer) => fullKeyBytes(compilePolicy(effectiveNumbers([rule, layer])), keyLength);
-  const variants = rule.variants ?? [{ weight: 1 }];
+  const variants: readonly (NumberLayer & { weight: number })[] = rule.variants ?? [{ weight: 1 }];
   const weights = variants.reduce((sum, { weight }) => sum + weight, 0);
   const live = variants.reduce((sum, variant) => sum + (bytesOf(variant) * variant.weight) / weights, 0);
   return live + (rule.candidate === undefined ? 0 : bytesOf(rule.candidate));
