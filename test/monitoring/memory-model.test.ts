@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 
-const forms: readonly (readonly [string, object])[] = [
+const forms: readonly (readonly [string, Partial<Rule>])[] = [
   ["token-bucket", { algorithm: "token-bucket", window: "1h" }],
   ["gcra", { algorithm: "gcra", window: "1h" }],
   ["fixed-window", { algorithm: "fixed-window", window: "1d" }],
