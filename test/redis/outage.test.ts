@@ -173,3 +173,27 @@ test("after close a check is an error of the caller", async () => {
   await limiter.close();
   await expect(limiter.check({ user: "u", policy: "allow" })).rejects.toMatchObject({ code: "closed" });
 });
+
+test("the store tells its calls, their errors and times, how many requests shared one, and its breaker", async () => {
+  const redis = await startRedis();
+  const limiter = limiterAt(redis.url, { deadlineMs: 200, breakerFailures: 2, breakerIntervalMs: 60_000 });
+  const sumOf = (counts: readonly number[] = []): number => counts.reduce((sum, count) => sum + count, 0);
+  try {
+    expect(await limiter.ready()).toBe(true);
+    const before = limiter.storeStats()!;
+    await Promise.all(Array.from({ length: 10 }, (_, i) => limiter.check({ user: `u${i}`, policy: "allow" })));
+    const after = limiter.storeStats()!;
+    expect(after).toMatchObject({ calls: before.calls + 1, errors: 0, spared: 0, breaker: "closed" });
+    expect(after.batchSizes).toMatchObject({ sum: 10 });
+    expect(sumOf(after.batchSizes.counts)).toBe(1);
+    expect(sumOf(after.latencyMs.counts)).toBe(after.calls);
+    redis.pause();
+    for (let i = 0; i < 3; i++) await limiter.check({ user: `v${i}`, policy: "allow" });
+    const down = limiter.storeStats()!;
+    expect(down).toMatchObject({ calls: after.calls + 2, errors: 2, spared: 1, breaker: "open" });
+    expect(down.latencyMs.sum - after.latencyMs.sum).toBeGreaterThan(300);
+  } finally {
+    redis.resume();
+    await redis.stop();
+  }
+});

@@ -37,3 +37,4 @@ export { fullRuleKeyBytes } from "./rules/rule-memory.js";
 export { parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";
 export { type Clock, type MemoryStore, type MemoryStoreOptions, memoryStore } from "./store/memory-store.js";
 export type { Store } from "./store/store.js";
+export type { BreakerState, Spread, StoreStats } from "./store/store-stats.js";

@@ -17,6 +17,7 @@ import { type CompiledRules, type Considered, compilingRules, RuleBook } from ".
 import { parsingRules } from "../rules/validate-rules.js";
 import { MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
+import type { StoreStats } from "../store/store-stats.js";
 import { checkedId, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { FailurePolicy } from "./failure-policy.js";
@@ -234,6 +235,11 @@ export class Limiter {
   /** Whether the store answers now. Waits no longer than the store's deadline, and never throws: checks work either way. */
   async ready(): Promise<boolean> {
     return !this.#closed && (await this.#store.ready());
+  }
+
+  /** The store's calls since its start; undefined where it makes none. */
+  storeStats(): StoreStats | undefined {
+    return this.#store.stats?.();
   }
 
   async close(): Promise<void> {

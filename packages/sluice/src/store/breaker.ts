@@ -4,6 +4,8 @@
  * Pure: time is an argument.
  */
 
+import type { BreakerState } from "./store-stats.js";
+
 export interface BreakerOptions {
   /** Failures in a row that open it. */
   failures: number;
@@ -15,6 +17,7 @@ export class Breaker {
   readonly #options: BreakerOptions;
   #failuresInRow = 0;
   #nextProbeMs = 0;
+  #probing = false;
 
   constructor(options: BreakerOptions) {
     this.#options = options;
@@ -24,20 +27,27 @@ export class Breaker {
     return this.#failuresInRow >= this.#options.failures;
   }
 
+  get state(): BreakerState {
+    return this.open ? (this.#probing ? "half-open" : "open") : "closed";
+  }
+
   /** Whether a call may be made now. While open, a yes is the interval's one probe. */
   mayCall(nowMs: number): boolean {
     if (!this.open) return true;
     if (nowMs < this.#nextProbeMs) return false;
     this.#nextProbeMs = nowMs + this.#options.intervalMs;
+    this.#probing = true;
     return true;
   }
 
   succeeded(): void {
     this.#failuresInRow = 0;
+    this.#probing = false;
   }
 
   failed(nowMs: number): void {
     this.#failuresInRow++;
+    this.#probing = false;
     if (this.#failuresInRow === this.#options.failures) this.#nextProbeMs = nowMs + this.#options.intervalMs;
   }
 }

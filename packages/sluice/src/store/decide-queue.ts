@@ -62,6 +62,7 @@ export class DecideQueue {
 
   #decide(script: ScriptName, batch: readonly Waiting[], mayMend: boolean): void {
     this.#callsUnderWay++;
+    this.#calls.counts.batchSizes.add(batch.length);
     this.#call(script, batch).then(
       (replies) => {
         this.#callsUnderWay--;

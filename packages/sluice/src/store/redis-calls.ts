@@ -11,6 +11,7 @@ import { Breaker } from "./breaker.js";
 import { Deadlines } from "./deadlines.js";
 import type { Argument, RedisConnection } from "./redis-connection.js";
 import { scriptSources } from "./scripts.generated.js";
+import { CallCounts, type StoreStats } from "./store-stats.js";
 
 export type ScriptName = keyof typeof scriptSources;
 
@@ -32,6 +33,7 @@ export class RedisCalls {
   readonly #deadlineMs: number;
   readonly #deadlines: Deadlines;
   readonly #breaker: Breaker;
+  readonly counts = new CallCounts();
   #closed = false;
 
   constructor(connection: RedisConnection, options: CallOptions) {
@@ -72,8 +74,10 @@ export class RedisCalls {
       if (this.#closed) return reject(new SluiceError("closed", "the store is closed"));
       const breaker = this.#breaker;
       if (breaker.open && !breaker.mayCall(performance.now())) {
+        this.counts.spared++;
         return reject(unavailable("it did not answer lately", this.#connection.lastError()));
       }
+      const sinceMs = performance.now();
       // An answer after the deadline is nobody's any more; that it came does not show that the next would come in time.
       let over = false;
       let sent = false;
@@ -81,8 +85,12 @@ export class RedisCalls {
         if (over) return;
         over = true;
         deadline.end();
+        this.#ended(sinceMs);
         if (error instanceof Error && ANSWERS.test(error.message)) breaker.succeeded();
-        else breaker.failed(performance.now());
+        else {
+          this.counts.errors++;
+          breaker.failed(performance.now());
+        }
         reject(error instanceof SluiceError ? error : unavailable(messageOf(error), error, sent));
       };
       const deadline = this.#deadlines.watch(() =>
@@ -96,6 +104,7 @@ export class RedisCalls {
         if (over) return;
         over = true;
         deadline.end();
+        this.#ended(sinceMs);
         breaker.succeeded();
         resolve(answer);
       }, fail);
@@ -107,6 +116,15 @@ export class RedisCalls {
     if (state === "ready") return send();
     if (state === "connecting") return this.#connection.changed().then(() => this.#whenConnected(send));
     return Promise.reject(unavailable("not connected", this.#connection.lastError()));
+  }
+
+  #ended(sinceMs: number): void {
+    this.counts.calls++;
+    this.counts.latencyMs.add(performance.now() - sinceMs);
+  }
+
+  stats(): StoreStats {
+    return this.counts.read(this.#breaker.state);
   }
 
   async close(): Promise<void> {

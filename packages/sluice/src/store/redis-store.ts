@@ -20,6 +20,7 @@ import {
   type StoreReply,
   type StoreRequest,
 } from "./store.js";
+import type { StoreStats } from "./store-stats.js";
 import { decodeRecord, policyArguments, recordText } from "./wire.js";
 
 export interface RedisStoreOptions {
@@ -207,6 +208,10 @@ export class RedisStore implements Store {
       () => true,
       () => false,
     );
+  }
+
+  stats(): StoreStats {
+    return this.#calls.stats();
   }
 
   close(): Promise<void> {

@@ -8,6 +8,7 @@
 import type { Verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
 import type { Guarantee } from "../decision.js";
+import type { StoreStats } from "./store-stats.js";
 
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -80,6 +81,8 @@ export interface Store {
   reset(keys: readonly string[]): MaybePromise<void>;
   /** Whether the store answers now; never rejects, never takes longer than its deadline. */
   ready(): MaybePromise<boolean>;
+  /** Absent where there are no calls: a store that answers at once. */
+  stats?(): StoreStats;
   close(): MaybePromise<void>;
 }
 

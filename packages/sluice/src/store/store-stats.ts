@@ -1,0 +1,64 @@
+/**
+ * What a store tells of its calls: counts since its start, for metrics and the dashboard. Plain arrays: this is on the path of every call.
+ */
+
+/** Counts by upper bound, inclusive; the last count is of what lies beyond all bounds. */
+export interface Spread {
+  readonly bounds: readonly number[];
+  readonly counts: readonly number[];
+  readonly sum: number;
+}
+
+export interface StoreStats {
+  /** Calls that were made: one may decide many requests. */
+  readonly calls: number;
+  /** Of these, how many got no answer in time, or an error. */
+  readonly errors: number;
+  /** Calls that were not made because the breaker was open. */
+  readonly spared: number;
+  readonly breaker: BreakerState;
+  readonly latencyMs: Spread;
+  /** Requests that shared a deciding call. */
+  readonly batchSizes: Spread;
+}
+
+/** `half-open`: one call is under way to see whether the store answers again. */
+export type BreakerState = "closed" | "open" | "half-open";
+
+const LATENCY_BOUNDS_MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 50, 100, 250, 1000];
+const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128];
+
+export class SpreadCounts {
+  readonly #bounds: readonly number[];
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.#counts = new Float64Array(bounds.length + 1);
+  }
+
+  add(value: number): void {
+    let at = 0;
+    while (at < this.#bounds.length && value > this.#bounds[at]!) at++;
+    this.#counts[at]!++;
+    this.#sum += value;
+  }
+
+  read(): Spread {
+    return { bounds: this.#bounds, counts: [...this.#counts], sum: this.#sum };
+  }
+}
+
+export class CallCounts {
+  calls = 0;
+  errors = 0;
+  spared = 0;
+  readonly latencyMs = new SpreadCounts(LATENCY_BOUNDS_MS);
+  readonly batchSizes = new SpreadCounts(BATCH_BOUNDS);
+
+  read(breaker: BreakerState): StoreStats {
+    const { calls, errors, spared, latencyMs, batchSizes } = this;
+    return { calls, errors, spared, breaker, latencyMs: latencyMs.read(), batchSizes: batchSizes.read() };
+  }
+}
