@@ -88,6 +88,16 @@ describe.skipIf(whyMissing("redis"))("stores in a Redis Cluster", async () => {
     await limiter.close();
   });
 
+  test("units are given back in every slot that a check of the same attributes charges", async () => {
+    const limiter = limiterOn(servers.url)(apart);
+    const request = { user: "cleo", path: "/z" };
+    await limiter.check(request, { cost: 2 });
+    expect(await limiter.giveBack(request, { cost: 2 })).toBe(true);
+    expect((await limiter.peek(request, { cost: 0 })).checks.map(({ remaining }) => remaining)).toEqual([5, 2, 100]);
+    expect(await limiter.giveBack(request)).toBe(false);
+    await limiter.close();
+  });
+
   test("scripts are on every leader after ready(), and come back where they were lost", async () => {
     const limiter = limiterOn(servers.url)(apart);
     expect(await limiter.ready()).toBe(true);

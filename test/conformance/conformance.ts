@@ -49,6 +49,9 @@ async function run(schedule: Schedule, index: number, store: StoreUnderTest): Pr
       expect(await limiter.refund(decisions[step.refund]!), at).toBe(step.gives);
     } else if ("refundId" in step) {
       expect(await limiter.refund(ownId(step.refundId)), at).toBe(step.gives);
+    } else if ("giveBack" in step) {
+      const options = step.cost === undefined ? {} : { cost: step.cost };
+      expect(await limiter.giveBack(step.giveBack, options), at).toBe(step.gives);
     } else if ("release" in step) {
       expect(await decisions[step.release]!.lease!.release(), at).toBe(step.gives);
     } else if ("renew" in step) {

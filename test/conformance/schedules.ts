@@ -11,6 +11,7 @@ export type Step =
   /** The n-th check of this schedule, from 0. */
   | { refund: number; gives: boolean }
   | { refundId: string; gives: boolean }
+  | { giveBack: Attributes; cost?: number; gives: boolean }
   | { release: number; gives: boolean }
   | { renew: number; gives: boolean }
   | { reset: string; attributes: Attributes }
@@ -112,6 +113,26 @@ const perAlgorithm: Schedule[] = threeAYear.flatMap((rule): Schedule[] => [
       { peek: user, cost: 0, gives: passes(2) },
       { refund: 1, gives: true },
       { peek: user, cost: 0, gives: passes(3) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: what is given back without a decision goes to its key alone, never above the limit`,
+    rules: [rule],
+    steps: [
+      { giveBack: user, gives: false },
+      { check: user, gives: passes(2) },
+      { check: user, cost: 2, gives: passes(0) },
+      { check: user, gives: refuses(reasonOf(rule)) },
+      { check: { user: "bob" }, cost: 3, gives: passes(0) },
+      { giveBack: user, gives: true },
+      { giveBack: user, cost: 0, gives: false },
+      { peek: user, cost: 0, gives: passes(1) },
+      { check: user, gives: passes(0) },
+      { giveBack: user, cost: 9, gives: true },
+      { peek: user, cost: 0, gives: passes(3) },
+      { giveBack: user, gives: false },
+      { check: user, cost: 3, gives: passes(0) },
+      { check: { user: "bob" }, gives: refuses(reasonOf(rule)) },
     ],
   },
   {
@@ -396,6 +417,22 @@ const many: Schedule[] = [
       { wait: 300 },
       { check: user, gives: { allowed: true } },
       { renew: 0, gives: false },
+    ],
+  },
+  {
+    name: "places given back by nobody in particular are the oldest lease's; a lease that lost a place cannot be renewed",
+    rules: [{ id: "r", key: ["user"], algorithm: "concurrency", limit: 3, ttl: "365d" }],
+    steps: [
+      { check: user, gives: passes(2) },
+      { wait: 20 },
+      { check: user, cost: 2, gives: passes(0) },
+      { giveBack: user, gives: true },
+      { release: 0, gives: false },
+      { renew: 1, gives: true },
+      { peek: user, cost: 0, gives: passes(1) },
+      { giveBack: user, gives: true },
+      { renew: 1, gives: false },
+      { peek: user, cost: 0, gives: passes(3) },
     ],
   },
   {

@@ -255,8 +255,6 @@ describe("beyond the reference", () => {
     expect((await places({ isNegativeHits: true })).overallCode).toBe(OK);
     expect((await places()).overallCode).toBe(OK);
     const weekly = (more: Json = {}) => ask(descriptor({ weekly: "back" }, more));
-    // The first of its shape tells the instance to remember requests of that shape.
-    await weekly({ isNegativeHits: true });
     await weekly({ hitsAddend: { value: 3 } });
     expect((await weekly({ hitsAddend: { value: 3 }, isNegativeHits: true })).statuses[0].limitRemaining).toBe(5);
     expect((await weekly({ hitsAddend: { value: 3 }, isNegativeHits: true })).statuses[0].limitRemaining).toBe(5);

@@ -67,7 +67,7 @@ export interface Step {
   readonly waitMs: number;
   readonly attributes: { user: string; path: string };
   readonly cost: number;
-  readonly kind: "check" | "peek" | "repeat" | "refund" | "release" | "renew";
+  readonly kind: "check" | "peek" | "repeat" | "refund" | "release" | "renew" | "give-back";
 }
 
 export const step: fc.Arbitrary<Step> = fc.record({
@@ -77,6 +77,6 @@ export const step: fc.Arbitrary<Step> = fc.record({
   kind: fc.oneof(
     { weight: 30, arbitrary: fc.constant("check" as const) },
     { weight: 3, arbitrary: fc.constantFrom("peek" as const, "repeat" as const, "release" as const) },
-    { weight: 2, arbitrary: fc.constantFrom("refund" as const, "renew" as const) },
+    { weight: 2, arbitrary: fc.constantFrom("refund" as const, "renew" as const, "give-back" as const) },
   ),
 });

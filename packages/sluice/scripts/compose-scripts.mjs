@@ -59,15 +59,14 @@ export function composeScripts() {
   const algorithms = dispatch();
   /** @type {Record<string, string>} */
   const scripts = { lease: `${prelude}\n${stripped(source("store/lease.lua"))}` };
-  for (const name of ["decide", "refund", "inspect"]) {
+  for (const name of ["decide", "refund", "give-back", "inspect"]) {
     scripts[name] = `${prelude}\n${algorithms}\n${stripped(source(`store/${name}.lua`))}`;
   }
   for (const [stem, letter] of Object.entries(letters)) {
-    // The body's functions become the script's own: its closing `return` is dropped, and what only refunds need.
-    const functions = body(stem, (lua) => lua.replace(/^local function refund\([\s\S]*?^end$/m, "")).replace(
-      /\nreturn \{[^\n]*\}$/,
-      "",
-    );
+    // The body's functions become the script's own: its closing `return` is dropped, and what only giving back needs.
+    const functions = body(stem, (lua) =>
+      lua.replace(/^local function (refund|give_back)\([\s\S]*?^end$/gm, ""),
+    ).replace(/\nreturn \{[^\n]*\}$/, "");
     scripts[`single-${letter}`] = `${prelude}\n${functions}\n${stripped(source("store/decide-single.lua"))}`;
   }
   const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${JSON.stringify(lua)},\n`);

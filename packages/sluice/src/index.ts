@@ -8,11 +8,13 @@ export { ruleOfKey } from "./keys.js";
 export type { Lease } from "./limiter/lease.js";
 export {
   type CheckOptions,
+  type CheckPart,
   createLimiter,
   type ExplainedRule,
   type Explanation,
   type Limiter,
   type LimiterEvents,
+  ruleBook,
 } from "./limiter/limiter.js";
 export type { LimiterOptions } from "./limiter/limiter-options.js";
 export type { Decision } from "./limiter/make-decision.js";
@@ -32,6 +34,7 @@ export type {
   RuleMode,
   Variant,
 } from "./rules/rule.js";
+export type { RuleBook } from "./rules/rule-book.js";
 export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
 export { fullRuleKeyBytes } from "./rules/rule-memory.js";
 export { parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";

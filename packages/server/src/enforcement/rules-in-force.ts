@@ -1,5 +1,5 @@
 /**
- * The limiter's rules, joined from where they come: Sluice's own (the configuration), Envoy's files, and limits that Envoy's requests bring.
+ * The limiter's rules, joined from where they come: Sluice's own (the configuration) and Envoy's files.
  * One limiter holds them all, so that a request that meets several kinds is still decided in one step.
  */
 import type { Limiter, Rule } from "sluice";
@@ -8,12 +8,11 @@ interface Sources {
   readonly own: readonly Rule[];
   readonly version: number;
   readonly envoy: readonly Rule[];
-  readonly overrides: readonly Rule[];
 }
 
 export class RulesInForce {
   readonly #limiter: Limiter;
-  #sources: Sources = { own: [], version: 0, envoy: [], overrides: [] };
+  #sources: Sources = { own: [], version: 0, envoy: [] };
   #lastSwap: Promise<void> = Promise.resolve();
 
   constructor(limiter: Limiter) {
@@ -28,10 +27,6 @@ export class RulesInForce {
     await this.#swap({ envoy });
   }
 
-  async setOverrides(overrides: readonly Rule[]): Promise<void> {
-    await this.#swap({ overrides });
-  }
-
   /**
    * Rules that the limiter refuses leave everything as it was: a bad source must not stand in the way of the others. So each swap
    * waits for the one before it, to begin with what that left.
@@ -39,7 +34,7 @@ export class RulesInForce {
   #swap(changed: Partial<Sources>): Promise<void> {
     const mine = this.#lastSwap.then(async () => {
       const next = { ...this.#sources, ...changed };
-      await this.#limiter.swapRules([...next.own, ...next.envoy, ...next.overrides], next.version);
+      await this.#limiter.swapRules([...next.own, ...next.envoy], next.version);
       this.#sources = next;
     });
     this.#lastSwap = mine.catch(() => undefined);

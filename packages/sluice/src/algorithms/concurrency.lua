@@ -43,6 +43,14 @@ local function refund(state, _, cost, _, member)
   state.refunded = true
 end
 
+-- Whose places end is not known. The oldest go: what stays then ends latest, so that no place is free before its holder is
+-- done or its ttl is over.
+local function give_back(state, _, cost)
+  state.refunded = true
+  call('ZREMRANGEBYSCORE', state.key, '-inf', now)
+  return call('ZREMRANGEBYRANK', state.key, 0, cost - 1) > 0
+end
+
 local function save(key, state)
   if state.refunded then return end
   local members = state.members
@@ -53,4 +61,4 @@ local function save(key, state)
   call('PEXPIREAT', key, state.latest)
 end
 
-return { arity = arity, leased = true, load = load, look = look, charge = charge, refund = refund, save = save }
+return { arity = arity, leased = true, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

@@ -3,12 +3,18 @@
  * Each place is held until released or until its lease ends by itself, so a crashed holder blocks nobody for long.
  */
 import { NEVER_MS } from "../decision.js";
-import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
 import type { ConcurrencyPolicy } from "./policy.js";
 
 interface Lease {
   endsAtMs: number;
   places: number;
+}
+
+/** What a renewal asks for: the places that were granted, for so long. */
+interface LeaseTerm {
+  readonly places: number;
+  readonly ttlMs: number;
 }
 
 export interface ConcurrencyState extends State {
@@ -48,7 +54,7 @@ function latestEnd(state: ConcurrencyState): number {
 
 export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   release(state: ConcurrencyState, leaseId: string, nowMs: number): boolean;
-  renew(state: ConcurrencyState, policy: { ttlMs: number }, leaseId: string, nowMs: number): boolean;
+  renew(state: ConcurrencyState, term: LeaseTerm, leaseId: string, nowMs: number): boolean;
 } = {
   fresh: () => ({ endsAtMs: 0, leases: new Map() }),
 
@@ -75,6 +81,26 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
     concurrency.release(state, requestId, nowMs);
   },
 
+  /**
+   * Whose places end is not known. The oldest go: what stays then ends latest, so that no place is free before its holder is done
+   * or its ttl is over. (Were it the newest, a busy key would be left with old leases, which end while their places are in use.)
+   */
+  giveBack(state: ConcurrencyState, _policy: ConcurrencyPolicy, { cost, nowMs }: GivenBack): boolean {
+    const oldest = [...state.leases]
+      .filter(([, { endsAtMs }]) => endsAtMs > nowMs)
+      .sort(([a, one], [b, other]) => one.endsAtMs - other.endsAtMs || (a < b ? -1 : 1));
+    let left = cost;
+    for (const [id, lease] of oldest) {
+      const freed = Math.min(left, lease.places);
+      lease.places -= freed;
+      left -= freed;
+      if (lease.places === 0) state.leases.delete(id);
+      if (left === 0) break;
+    }
+    state.endsAtMs = latestEnd(state);
+    return left < cost;
+  },
+
   /** True if a place was still held. */
   release(state: ConcurrencyState, leaseId: string, nowMs: number): boolean {
     const lease = state.leases.get(leaseId);
@@ -83,10 +109,10 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
     return lease !== undefined && lease.endsAtMs > nowMs;
   },
 
-  /** False if the lease was lost meanwhile. */
-  renew(state: ConcurrencyState, { ttlMs }: { ttlMs: number }, leaseId: string, nowMs: number): boolean {
+  /** False if the lease, or any of its places, was lost meanwhile. */
+  renew(state: ConcurrencyState, { ttlMs, places }: LeaseTerm, leaseId: string, nowMs: number): boolean {
     const lease = state.leases.get(leaseId);
-    if (lease === undefined || lease.endsAtMs <= nowMs) return false;
+    if (lease === undefined || lease.endsAtMs <= nowMs || lease.places < places) return false;
     lease.endsAtMs = nowMs + ttlMs;
     state.endsAtMs = latestEnd(state);
     return true;

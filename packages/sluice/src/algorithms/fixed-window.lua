@@ -55,9 +55,15 @@ local function refund(state, _, cost, charged_at)
   if charged_at >= state.first then state.count = max(0, state.count - cost) end
 end
 
+local function give_back(state, policy, cost)
+  local counted = settle(state, policy) > 0
+  state.count = max(0, state.count - cost)
+  return counted
+end
+
 local function save(key, state)
   local value = pack('<ddd', state.count, state.last, state.first)
   if state.ends then call('SET', key, value, 'PXAT', max(state.ends, now + 1)) else call('SET', key, value, 'KEEPTTL') end
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

@@ -4,7 +4,7 @@
  */
 import { NEVER_MS } from "../decision.js";
 import { type Boundaries, boundariesAround, type Calendar } from "./calendar.js";
-import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
 import type { FixedWindowPolicy } from "./policy.js";
 
 export interface FixedWindowState extends State {
@@ -73,6 +73,12 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
   /** What was charged in a window that has ended was given back by its end. */
   refund(state: FixedWindowState, _policy: FixedWindowPolicy, { cost, chargedAtMs }: Refund): void {
     if (chargedAtMs >= state.firstMs) state.count = Math.max(0, state.count - cost);
+  },
+
+  giveBack(state: FixedWindowState, policy: FixedWindowPolicy, { cost, nowMs }: GivenBack): boolean {
+    const counted = countAt(state, policy, Math.max(nowMs, state.lastMs)) > 0;
+    state.count = Math.max(0, state.count - cost);
+    return counted;
   },
 
   describe: ({ count, lastMs }: FixedWindowState) => ({ count, lastMs }),

@@ -38,6 +38,11 @@ export interface Refund {
   readonly requestId: string;
 }
 
+export interface GivenBack {
+  readonly cost: number;
+  readonly nowMs: number;
+}
+
 export interface Model<P extends Policy, S extends State> {
   fresh(): S;
   /** Judges a request without changing the state. Cost 0 is always allowed. */
@@ -46,6 +51,11 @@ export interface Model<P extends Policy, S extends State> {
   charge(state: S, policy: P, charge: Charge, verdict: Verdict): void;
   /** Gives back a charge, never beyond an empty counter. */
   refund(state: S, policy: P, refund: Refund): void;
+  /**
+   * Gives back without naming a charge: the newest first, never beyond an empty counter. (Places are the exception, see
+   * concurrency.ts.) True if there was anything to give back.
+   */
+  giveBack(state: S, policy: P, given: GivenBack): boolean;
   /** What is stored, in numbers for people to read; inspect.lua uses the same words. */
   describe(state: S): Record<string, number>;
 }

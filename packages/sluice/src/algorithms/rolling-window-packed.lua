@@ -210,4 +210,17 @@ local function refund(state, _, cost, charged_at)
   call('SETRANGE', state.key, 0, header(state, newest))
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }
+-- The newest go: nothing moves but the ring's end.
+local function give_back(state, policy, cost)
+  state.refunded = true
+  local taken = min(cost, (settle(state, policy)))
+  if taken == 0 then return false end
+  local kept = state.count - taken
+  if kept == 0 then return call('DEL', state.key) > 0 end
+  local newest = arrival(state, kept - 1)
+  state.count = kept
+  call('SETRANGE', state.key, 0, header(state, newest))
+  return true
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

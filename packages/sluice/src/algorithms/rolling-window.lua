@@ -63,6 +63,12 @@ local function refund(state, _, cost, _, member)
   state.refunded = true
 end
 
+local function give_back(state, policy, cost)
+  state.refunded = true
+  local taken = min(cost, (settle(state, policy)))
+  return taken > 0 and call('ZREMRANGEBYRANK', state.key, -taken, -1) > 0
+end
+
 local function save(key, state)
   if state.refunded then return end
   local members = state.members
@@ -77,4 +83,4 @@ local function save(key, state)
   call('PEXPIREAT', key, state.newest + state.kept)
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

@@ -4,7 +4,7 @@
  * Keeps the arrival of every admitted unit in a ring that grows up to the limit.
  */
 import { NEVER_MS } from "../decision.js";
-import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
 import type { RollingWindowPolicy } from "./policy.js";
 
 export interface RollingWindowState extends State {
@@ -97,6 +97,13 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
       state.ring[(state.head + i - taken) % state.ring.length] = arrival(state, i);
     }
     state.count -= taken;
+  },
+
+  giveBack(state: RollingWindowState, { windowMs }: RollingWindowPolicy, { cost, nowMs }: GivenBack): boolean {
+    const live = state.count - countDead(state, Math.max(nowMs, newestOf(state)) - windowMs);
+    const taken = Math.min(cost, live);
+    state.count -= taken;
+    return taken > 0;
   },
 
   describe: (state: RollingWindowState) => ({ count: state.count, lastMs: newestOf(state) }),

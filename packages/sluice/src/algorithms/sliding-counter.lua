@@ -79,9 +79,19 @@ local function refund(state, policy, cost, charged_at)
   state.ends = at + until_empty(previous, current, elapsed, window)
 end
 
+local function give_back(state, policy, cost)
+  local window = policy[2]
+  local previous, current, at, elapsed = settle(state, policy)
+  local of_current = min(cost, current)
+  state.previous, state.current = max(0, previous - (cost - of_current)), current - of_current
+  state.last, state.window = at, window
+  state.ends = at + until_empty(state.previous, state.current, elapsed, window)
+  return previous + current > 0
+end
+
 local function save(key, state)
   local value = pack('<dddd', state.previous, state.current, state.last, state.window)
   if state.ends then call('SET', key, value, 'PXAT', max(state.ends, now + 1)) else call('SET', key, value, 'KEEPTTL') end
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

@@ -3,7 +3,7 @@
  * APPROXIMATE: it assumes that the previous cell's requests came evenly. Where that matters, use a rolling window.
  */
 import { NEVER_MS } from "../decision.js";
-import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
 import type { SlidingCounterPolicy } from "./policy.js";
 
 export interface SlidingCounterState extends State {
@@ -90,6 +90,19 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     state.current = current;
     state.lastMs = atMs;
     state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
+  },
+
+  giveBack(state: SlidingCounterState, { windowMs }: SlidingCounterPolicy, { cost, nowMs }: GivenBack): boolean {
+    const atMs = Math.max(nowMs, state.lastMs);
+    const elapsedMs = atMs % windowMs;
+    const { previous, current } = cellsAt(state, windowMs, atMs);
+    const ofCurrent = Math.min(cost, current);
+    state.previous = Math.max(0, previous - (cost - ofCurrent));
+    state.current = current - ofCurrent;
+    state.lastMs = atMs;
+    state.windowMs = windowMs;
+    state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
+    return previous + current > 0;
   },
 
   describe: ({ previous, current, lastMs }: SlidingCounterState) => ({ previous, current, lastMs }),

@@ -49,9 +49,15 @@ local function refund(state, _, cost)
   state.deficit = max(0, state.deficit - cost * state.scale)
 end
 
+local function give_back(state, policy, cost)
+  local owed = settle(state, policy) > 0
+  state.deficit = max(0, state.deficit - cost * state.scale)
+  return owed
+end
+
 local function save(key, state)
   local value = pack('<ddd', state.deficit, state.last, state.scale)
   if state.ends then call('SET', key, value, 'PXAT', max(state.ends, now + 1)) else call('SET', key, value, 'KEEPTTL') end
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, save = save }
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

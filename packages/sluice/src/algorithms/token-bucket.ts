@@ -4,7 +4,7 @@
  * nothing drifts however many operations there are.
  */
 import { NEVER_MS } from "../decision.js";
-import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
 import type { BucketPolicy } from "./policy.js";
 
 export interface BucketState extends State {
@@ -58,6 +58,12 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
   /** In the unit of the counter itself: the rule's numbers may have changed since the charge. */
   refund(state: BucketState, _policy: BucketPolicy, { cost }: Refund): void {
     state.deficit = Math.max(0, state.deficit - cost * state.scaleMs);
+  },
+
+  giveBack(state: BucketState, policy: BucketPolicy, { cost, nowMs }: GivenBack): boolean {
+    const owed = deficitAt(state, policy, Math.max(nowMs, state.lastMs)) > 0;
+    state.deficit = Math.max(0, state.deficit - cost * state.scaleMs);
+    return owed;
   },
 
   describe: ({ deficit, scaleMs, lastMs }: BucketState) => ({ missing: scaleMs > 0 ? deficit / scaleMs : 0, lastMs }),

@@ -33,6 +33,14 @@ export interface CheckOptions {
   id?: string;
 }
 
+/** One attribute set of several that are decided as one request. */
+export interface CheckPart {
+  readonly attributes: Attributes;
+  readonly cost?: number | undefined;
+  /** Rules for this part alone, instead of those in force (`ruleBook`). */
+  readonly book?: RuleBook | undefined;
+}
+
 /** One considered rule with what is stored for it. */
 export interface ExplainedRule extends Considered {
   readonly state?: Readonly<Record<string, number>>;
@@ -111,14 +119,13 @@ export class Limiter {
    * `parts` of the answer holds the results of each set's checks, in order.
    */
   async checkAll(
-    parts: readonly { attributes: Attributes; cost?: number | undefined }[],
+    parts: readonly CheckPart[],
     options: Pick<CheckOptions, "id"> = NO_OPTIONS,
   ): Promise<{ decision: Decision; parts: readonly (readonly CheckResult[])[] }> {
     this.#mustBeOpen();
-    const book = this.#book;
-    const { checks, places } = joinChecks(parts.map(({ attributes, cost }) => book.checks(attributes, cost)));
+    const { checks, places } = this.#checksOf(parts);
     const attributes = parts[0]?.attributes ?? {};
-    const decision = await this.#askFor(checks, book.version, { attributes, options, charge: true });
+    const decision = await this.#askFor(checks, this.#book.version, { attributes, options, charge: true });
     return { decision, parts: places.map((indices) => indices.map((i) => decision.checks[i]!)) };
   }
 
@@ -175,6 +182,28 @@ export class Limiter {
     if (charger === "nobody" || charges.length === 0) return false;
     const store = charger === "store" ? this.#store : this.#local;
     return await store.refund({ charges, entryId, id: charger === "store" ? id : undefined });
+  }
+
+  /**
+   * Gives units back to the counters that a check of the same attributes would charge, whoever was charged and wherever: for callers
+   * that know neither decision nor id (Envoy's `is_negative_hits`). Never beyond an empty counter; how often is the caller's to know.
+   * False if there was nothing to give back.
+   */
+  giveBack(attributes: Attributes, options: Pick<CheckOptions, "cost"> = NO_OPTIONS): Promise<boolean> {
+    return this.giveBackAll([{ attributes, cost: options.cost }]);
+  }
+
+  /** The same for several attribute sets, each at its own cost. */
+  async giveBackAll(parts: readonly CheckPart[]): Promise<boolean> {
+    this.#mustBeOpen();
+    const { checks } = this.#checksOf(parts);
+    try {
+      return await this.#store.giveBack(checks);
+    } catch (error) {
+      // While the store is away, rules with the policy `local` count here.
+      if (this.#local.giveBack(checks)) return true;
+      throw error;
+    }
   }
 
   /** Forgets what a rule has counted for a key. */
@@ -246,6 +275,10 @@ export class Limiter {
     this.#closed = true;
     this.#local.close();
     await this.#store.close();
+  }
+
+  #checksOf(parts: readonly CheckPart[]): ReturnType<typeof joinChecks> {
+    return joinChecks(parts.map(({ attributes, cost, book = this.#book }) => book.checks(attributes, cost)));
   }
 
   #ask(attributes: Attributes, options: CheckOptions, charge: boolean): MaybePromise<Decision> {
@@ -350,6 +383,11 @@ export class Limiter {
 
 function* readingRules(rules: readonly Rule[]): Pausable<CompiledRules> {
   return yield* compilingRules(yield* parsingRules(rules));
+}
+
+/** Rules that a part of `checkAll` brings along, compiled once. A document with mistakes throws. */
+export function ruleBook(rules: readonly Rule[]): RuleBook {
+  return new RuleBook(runAtOnce(readingRules(rules)), 0);
 }
 
 /** `createLimiter({ rules, store })`; without a store, counters live in this process. */

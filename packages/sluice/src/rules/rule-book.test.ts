@@ -297,7 +297,7 @@ test("explain says of every rule whether it applies and why", () => {
     { rule: "tier", matched: false, why: 'tier: expected "free", got "pro"' },
     { rule: "method", matched: false, why: 'method: expected "GET" or any value, got nothing' },
     { rule: "region", matched: false, why: "key attribute region is absent" },
-    { rule: "all", matched: true, why: "applies to every request", key: "{user=42}:all:p" },
+    { rule: "all", matched: true, why: "applies to every request that has user", key: "{user=42}:all:p" },
     {
       rule: "paths",
       matched: true,

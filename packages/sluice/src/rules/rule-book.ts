@@ -139,7 +139,8 @@ export class RuleBook {
     const { plan, key } = checks[0]!;
     const override = compiled.overrides?.first(this.#reader) ?? -1;
     const asked = Object.keys(rule.match ?? {});
-    const why = asked.length === 0 ? "applies to every request" : `all conditions hold: ${asked.join(", ")}`;
+    const scope = rule.key.length === 0 ? "" : ` that has ${rule.key.join(" and ")}`;
+    const why = asked.length === 0 ? `applies to every request${scope}` : `all conditions hold: ${asked.join(", ")}`;
     return {
       rule: rule.id,
       matched: true,

@@ -149,6 +149,17 @@ export class MemoryStore implements Store {
     return true;
   }
 
+  giveBack(checks: readonly Check[]): boolean {
+    const nowMs = this.#clock.now();
+    let given = false;
+    for (const { plan, key, cost } of checks) {
+      const state = this.#state(key, nowMs);
+      if (state === undefined || cost === 0) continue;
+      if (models[plan.policy.stored].giveBack(state, plan.policy, { cost, nowMs })) given = true;
+    }
+    return given;
+  }
+
   release({ entryId, places }: LeaseRequest): boolean {
     const nowMs = this.#clock.now();
     let freed = false;
@@ -162,9 +173,9 @@ export class MemoryStore implements Store {
   renew(lease: LeaseRequest): number {
     const nowMs = this.#clock.now();
     let shortestMs = Number.POSITIVE_INFINITY;
-    for (const { key, ttlMs } of lease.places) {
+    for (const { key, places, ttlMs } of lease.places) {
       const state = this.#states.get(key) as ConcurrencyState | undefined;
-      if (state === undefined || !concurrency.renew(state, { ttlMs }, lease.entryId, nowMs)) {
+      if (state === undefined || !concurrency.renew(state, { places, ttlMs }, lease.entryId, nowMs)) {
         // A lease that lost one of its places is lost whole: the others are given up too.
         this.release(lease);
         return 0;

@@ -83,7 +83,7 @@ export class RedisStore implements Store {
     if (failure !== undefined) {
       // A part that cannot be decided leaves the request undecided: the failure policy will answer, and nothing may stay charged.
       const answered = parts.filter((_, i) => settled[i]!.status === "fulfilled");
-      await Promise.allSettled(answered.map((part, i) => this.#giveBack(part, replies[i]!)));
+      await Promise.allSettled(answered.map((part, i) => this.#undo(part, replies[i]!)));
       throw failure.reason;
     }
     if (parts.length === 1) return replies[0]!;
@@ -92,7 +92,7 @@ export class RedisStore implements Store {
     return reply;
   }
 
-  #giveBack({ request }: Part, reply: StoreReply): Promise<boolean> {
+  #undo({ request }: Part, reply: StoreReply): Promise<boolean> {
     const checks = request.checks.filter((_, i) => reply.repeated === undefined && reply.verdicts[i]!.charged);
     if (checks.length === 0) return Promise.resolve(false);
     const charges = checks.map((check) => ({ check, atMs: reply.nowMs }));
@@ -148,6 +148,25 @@ export class RedisStore implements Store {
     }
     const [, given] = (await this.#calls.run("refund", keys, args)) as unknown[];
     this.#refusals?.forget(charges.map(({ check }) => check.key));
+    return Number(given) === 1;
+  }
+
+  async giveBack(checks: readonly Check[]): Promise<boolean> {
+    const costly = checks.filter(({ cost }) => cost > 0);
+    const groups = this.#sharded ? groupByTag(costly, ({ key }) => key) : costly.length === 0 ? [] : [costly];
+    const given = await Promise.all(groups.map((group) => this.#giveBackPart(group)));
+    return given.includes(true);
+  }
+
+  async #giveBackPart(checks: readonly Check[]): Promise<boolean> {
+    const keys = checks.map(({ key }) => key);
+    const args = checks.flatMap(({ plan, cost }) => [...policyArguments(plan.policy, this.#queue.serverNowMs), cost]);
+    const [, given] = (await this.#calls.run(
+      "give-back",
+      keys.map((key) => KEY_PREFIX + key),
+      args,
+    )) as unknown[];
+    this.#refusals?.forget(keys);
     return Number(given) === 1;
   }
 

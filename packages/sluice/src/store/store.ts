@@ -71,6 +71,8 @@ export interface Store {
   recall(id: string): MaybePromise<StoreReply | undefined>;
   /** True if given back; false if that happened before or the request id is no longer known. */
   refund(request: RefundRequest): MaybePromise<boolean>;
+  /** Gives each check's cost back to its counter, whoever was charged; false if no counter had anything to give back. */
+  giveBack(checks: readonly Check[]): MaybePromise<boolean>;
   /** True if a place was still held. */
   release(lease: LeaseRequest): MaybePromise<boolean>;
   /** Ms until the lease now ends; 0 if it was lost. */

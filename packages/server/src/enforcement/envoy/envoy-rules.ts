@@ -10,8 +10,6 @@ import type { PlacedLimit } from "./limit-tree.js";
 
 export const LIMIT_ATTRIBUTE = "envoy.limit";
 export const COUNTER_ATTRIBUTE = "envoy.descriptor";
-/** The limit that a request itself brings, under its unit's rule. */
-export const OVERRIDE_ATTRIBUTE = "envoy.override";
 
 /** Spelled once per limit: a digest costs more than a decision. */
 const ruleIds = new WeakMap<PlacedLimit, string>();
@@ -66,30 +64,21 @@ function windowOf({ unit }: Limit): { window?: string } {
 }
 
 /** A rule admits at least 1. A limit of 0 refuses by its cost: see `BLOCKING_COST`. */
-export function countableLimit(requestsPerUnit: number): number {
+function countableLimit(requestsPerUnit: number): number {
   return Math.max(1, requestsPerUnit);
 }
 
 /** What a request costs under a limit of 0: more than the rule's 1, so that it is refused and never charged. */
 export const BLOCKING_COST = 2;
 
-/** One rule per unit, with one override per limit that requests have brought: the counters of a unit are shared by all of them. */
-export function overrideRules(seen: ReadonlyMap<Unit, readonly number[]>): Rule[] {
-  return [...seen].map(([unit, limits]) => ({
-    id: overrideRuleId(unit),
+/** The rule of a limit that a request brings. Its id is the unit's: the counters of a unit are shared by all limits that come with it. */
+export function overrideRule(unit: Unit, requestsPerUnit: number): Rule {
+  return {
+    id: `envoy.request-override.${unit}`,
     description: `Envoy: limits that requests bring, per ${unit}`,
-    match: { [LIMIT_ATTRIBUTE]: overrideRuleId(unit), [OVERRIDE_ATTRIBUTE]: "*" },
     key: [COUNTER_ATTRIBUTE],
-    algorithm: "fixed-window" as const,
-    limit: 1,
+    algorithm: "fixed-window",
+    limit: countableLimit(requestsPerUnit),
     window: `${unitSeconds[unit]}s`,
-    overrides: limits.map((limit) => ({
-      match: { [OVERRIDE_ATTRIBUTE]: String(limit) },
-      limit: countableLimit(limit),
-    })),
-  }));
-}
-
-export function overrideRuleId(unit: Unit): string {
-  return `envoy.request-override.${unit}`;
+  };
 }

@@ -6,7 +6,6 @@ import type { Limiter, Rule } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { RulesInForce } from "../rules-in-force.js";
-import { ChargeLedger } from "./charge-ledger.js";
 import { watchConfigFolder } from "./config-folder.js";
 import { ruleOf } from "./envoy-rules.js";
 import type { LimitTree } from "./limit-tree.js";
@@ -43,9 +42,8 @@ export async function startEnvoy(options: {
             void apply(next).catch((error) => log.error("Envoy's limits were refused", { error: String(error) })),
         });
   if (watched !== undefined) await apply(watched.tree);
-  const overrides = new RequestOverrides((learned) => rules.setOverrides(learned));
   return {
-    shouldRateLimit: createShouldRateLimit({ limiter, tree: () => tree, overrides, ledger: new ChargeLedger() }),
+    shouldRateLimit: createShouldRateLimit({ limiter, tree: () => tree, overrides: new RequestOverrides() }),
     close: () => watched?.close(),
   };
 }

@@ -1,13 +1,13 @@
 /**
- * Limits that requests bring themselves (`limit` of a descriptor). Rules are compiled, never made up on the way, so each new pair of limit
- * and unit is added to the rules once; there are few of them in practice, and never more than a bound.
+ * Limits that requests bring themselves (`limit` of a descriptor). Each pair of unit and limit is compiled once, by itself: the rules in force
+ * are never touched, however many limits clients think of. The counters of a unit are shared by all its limits.
  */
-import type { Rule } from "sluice";
+import { type Rule, type RuleBook, ruleBook } from "sluice";
 import type { Unit } from "./descriptor-config.js";
-import { overrideRules } from "./envoy-rules.js";
+import { overrideRule } from "./envoy-rules.js";
 
-/** Per unit. Beyond it the oldest gives way, and is added again when it comes back. */
-const MOST_LIMITS = 500;
+/** Beyond it the one that was not used for longest gives way, and is compiled again when it comes back. */
+export const MOST_OVERRIDES = 1_000;
 
 /** The units of the request's enum, by number. */
 const units: readonly (Unit | undefined)[] = [undefined, "second", "minute", "hour", "day", "month", "year"];
@@ -17,38 +17,20 @@ export function overrideUnit(unit: number): Unit | undefined {
 }
 
 export class RequestOverrides {
-  readonly #seen = new Map<Unit, number[]>();
-  /** The last addition, until it is in force; those before it are in force when it is. */
-  #underWay: Promise<void> | undefined;
-  readonly #setRules: (rules: readonly Rule[]) => Promise<void>;
+  /** In the order of the last use. */
+  readonly #books = new Map<string, RuleBook>();
+  readonly #compile: (rules: readonly Rule[]) => RuleBook;
 
-  constructor(setRules: (rules: readonly Rule[]) => Promise<void>) {
-    this.#setRules = setRules;
+  constructor(compile = ruleBook) {
+    this.#compile = compile;
   }
 
-  /** Resolves when the limit is in force. */
-  async ensure(unit: Unit, limit: number): Promise<void> {
-    const limits = this.#seen.get(unit) ?? [];
-    if (!limits.includes(limit)) {
-      this.#seen.set(unit, [...limits, limit].slice(-MOST_LIMITS));
-      const added = this.#setRules(overrideRules(this.#seen));
-      this.#underWay = added;
-      added
-        .catch(() => this.#forget(unit, limit))
-        .finally(() => {
-          if (this.#underWay === added) this.#underWay = undefined;
-        });
-    }
-    // Also for a limit that is known: the request that brought it first may still be waiting for its rule.
-    await this.#underWay;
-  }
-
-  /** Not in force, so not known: the next request with it tries again. */
-  #forget(unit: Unit, limit: number): void {
-    const limits = this.#seen.get(unit) ?? [];
-    this.#seen.set(
-      unit,
-      limits.filter((known) => known !== limit),
-    );
+  bookOf(unit: Unit, requestsPerUnit: number): RuleBook {
+    const name = `${unit} ${requestsPerUnit}`;
+    const book = this.#books.get(name) ?? this.#compile([overrideRule(unit, requestsPerUnit)]);
+    this.#books.delete(name);
+    this.#books.set(name, book);
+    if (this.#books.size > MOST_OVERRIDES) this.#books.delete(this.#books.keys().next().value!);
+    return book;
   }
 }

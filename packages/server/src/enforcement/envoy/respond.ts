@@ -7,7 +7,6 @@ import { answerOf } from "sluice/http";
 import { type Unit, unitSeconds } from "./descriptor-config.js";
 import { displayName } from "./envoy-rules.js";
 import { codes, type DescriptorStatus, type RateLimitResponse, unitNames } from "./rate-limit-messages.js";
-import { overrideUnit } from "./request-overrides.js";
 import type { Asked } from "./should-rate-limit.js";
 
 const MOST_UINT32 = 0xffff_ffff;
@@ -83,8 +82,8 @@ function saysMore(a: DescriptorStatus, b: DescriptorStatus): boolean {
 function limitStatus({ limit, check }: Asked): DescriptorStatus[] {
   if (limit === undefined) return [];
   if (limit.kind === "override") {
-    const unit = overrideUnit(limit.unit);
-    return check ? [statusOf(check, { requestsPerUnit: limit.requestsPerUnit, unit, name: "", isShadow: false })] : [];
+    const { requestsPerUnit, unit } = limit;
+    return check ? [statusOf(check, { requestsPerUnit, unit, name: "", isShadow: false })] : [];
   }
   const { placed } = limit;
   if (placed.limit.unlimited) return [{ code: codes.ok, limitRemaining: MOST_UINT32 }];

@@ -7,18 +7,12 @@
  *   4. quotas refuse only if all of them are used up; then what was charged is given back
  *   5. each descriptor's status tells its tightest limit, with the true remaining and wait
  *
- * Descriptors that give back (`is_negative_hits`) undo the newest request with the same descriptors and hits.
+ * Descriptors that give back (`is_negative_hits`) free their limits' counters of so many hits, whichever instance was asked for them; where all
+ * descriptors do, so does the request under Sluice's own rules. Then all that is left is looked at, for the statuses.
  */
-import { type Attributes, type CheckResult, type Decision, type Limiter, SluiceError } from "sluice";
-import type { ChargeLedger } from "./charge-ledger.js";
-import {
-  BLOCKING_COST,
-  COUNTER_ATTRIBUTE,
-  LIMIT_ATTRIBUTE,
-  OVERRIDE_ATTRIBUTE,
-  overrideRuleId,
-  ruleIdOf,
-} from "./envoy-rules.js";
+import { type Attributes, type CheckPart, type CheckResult, type Limiter, SluiceError } from "sluice";
+import type { Unit } from "./descriptor-config.js";
+import { BLOCKING_COST, COUNTER_ATTRIBUTE, LIMIT_ATTRIBUTE, ruleIdOf } from "./envoy-rules.js";
 import type { LimitTree, PlacedLimit } from "./limit-tree.js";
 import type { RateLimitDescriptor, RateLimitRequest, RateLimitResponse } from "./rate-limit-messages.js";
 import { overrideUnit, type RequestOverrides } from "./request-overrides.js";
@@ -29,7 +23,6 @@ export interface ShouldRateLimitOptions {
   /** Absent without --envoy-config. */
   readonly tree: () => LimitTree | undefined;
   readonly overrides: RequestOverrides;
-  readonly ledger: ChargeLedger;
 }
 
 /** A descriptor with what became of it. */
@@ -43,7 +36,7 @@ export interface Asked {
 
 export type FoundLimit =
   | { readonly kind: "placed"; readonly placed: PlacedLimit; readonly counter: string }
-  | { readonly kind: "override"; readonly requestsPerUnit: number; readonly unit: number; readonly counter: string };
+  | { readonly kind: "override"; readonly requestsPerUnit: number; readonly unit: Unit; readonly counter: string };
 
 export type ShouldRateLimit = (request: RateLimitRequest) => Promise<RateLimitResponse>;
 
@@ -51,7 +44,7 @@ const MOST_DESCRIPTORS = 256;
 const MOST_ENTRIES = 64;
 
 export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRateLimit {
-  const { limiter, ledger } = options;
+  const { limiter, overrides } = options;
   const ownRules = new OwnRules(limiter);
 
   return async function decide(request) {
@@ -59,23 +52,21 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
     const tree = options.tree();
     const asked = request.descriptors.map((descriptor) => ask(descriptor, request, tree));
     dropReplaced(asked);
-    for (const { limit } of asked) if (limit?.kind === "override") await ensureOverride(options.overrides, limit);
-
-    const given = asked.filter(({ descriptor }) => descriptor.isNegativeHits);
-    if (given.length > 0) await giveBack(options, request.domain, given);
-    const looksOnly = given.length === asked.length;
-
     const charged = asked.filter(({ limit }) => limit !== undefined && !isUnlimited(limit));
-    const parts = [{ attributes: ownAttributes(request), cost: looksOnly ? 0 : ownCost(request, asked) }];
-    for (const one of charged) parts.push({ attributes: attributesOf(one.limit!), cost: costOf(one) });
+    const parts = [ownPart(request, asked), ...charged.map((one) => partOf(one, overrides))];
+    const given = [isGivenBack(request), ...charged.map(({ descriptor }) => descriptor.isNegativeHits)];
+    if (given.includes(true)) {
+      await giveBack(
+        limiter,
+        parts.filter((_, i) => given[i]),
+      );
+      for (let i = 0; i < parts.length; i++) if (given[i]) parts[i] = { ...parts[i]!, cost: 0 };
+    }
     const { decision, parts: results } = await limiter.checkAll(parts);
     for (let i = 0; i < charged.length; i++) charged[i]!.check = results[i + 1]![0];
 
     const quotaUsedUp = isQuotaUsedUp(asked);
     if (decision.allowed && quotaUsedUp) await limiter.refund(decision);
-    else if (decision.allowed && !looksOnly && mayBeGivenBack(ledger, request.domain, asked, decision)) {
-      ledger.remember(ledgerKey(request.domain, asked), decision);
-    }
     return respond({
       asked,
       own: ownRules.assign(results[0]!, asked, request.domain),
@@ -107,15 +98,22 @@ function ask(descriptor: RateLimitDescriptor, request: RateLimitRequest, tree: L
 }
 
 /** Under Sluice's own rules the request costs what it says itself, and nothing if all its descriptors only look. */
-function ownCost({ hitsAddend }: RateLimitRequest, asked: readonly Asked[]): number {
-  return asked.every(({ hits }) => hits === 0) ? 0 : Math.max(1, hitsAddend);
+function ownPart(request: RateLimitRequest, asked: readonly Asked[]): CheckPart {
+  const looksOnly = asked.every(({ hits }) => hits === 0);
+  return { attributes: ownAttributes(request), cost: looksOnly ? 0 : Math.max(1, request.hitsAddend) };
+}
+
+function isGivenBack({ descriptors }: RateLimitRequest): boolean {
+  return descriptors.every(({ isNegativeHits }) => isNegativeHits);
 }
 
 function findLimit({ limit, entries }: RateLimitDescriptor, domain: string, tree: LimitTree): FoundLimit | undefined {
   if (!tree.knows(domain)) return undefined;
   if (limit != null) {
     const counter = JSON.stringify([domain, ...entries.flatMap(({ key, value }) => [key, value])]);
-    return { kind: "override", requestsPerUnit: limit.requestsPerUnit, unit: limit.unit, counter };
+    const unit = overrideUnit(limit.unit);
+    if (unit === undefined) throw new SluiceError("invalid-request", "descriptors.limit.unit: expected a unit of time");
+    return { kind: "override", requestsPerUnit: limit.requestsPerUnit, unit, counter };
   }
   const found = tree.find(domain, entries);
   return found && { kind: "placed", ...found };
@@ -135,25 +133,23 @@ function dropReplaced(asked: readonly Asked[]): void {
   }
 }
 
-async function ensureOverride(overrides: RequestOverrides, limit: FoundLimit & { kind: "override" }): Promise<void> {
-  const unit = overrideUnit(limit.unit);
-  if (unit === undefined) throw new SluiceError("invalid-request", "descriptors.limit.unit: expected a unit of time");
-  await overrides.ensure(unit, limit.requestsPerUnit);
-}
-
-function attributesOf(limit: FoundLimit): Attributes {
-  if (limit.kind === "placed") return { [LIMIT_ATTRIBUTE]: ruleIdOf(limit.placed), [COUNTER_ATTRIBUTE]: limit.counter };
+function partOf({ limit, hits }: Asked, overrides: RequestOverrides): CheckPart {
+  const found = limit!;
+  if (found.kind === "placed") {
+    return {
+      attributes: { [LIMIT_ATTRIBUTE]: ruleIdOf(found.placed), [COUNTER_ATTRIBUTE]: found.counter },
+      cost: costOf(hits, found.placed.limit.requestsPerUnit),
+    };
+  }
   return {
-    [LIMIT_ATTRIBUTE]: overrideRuleId(overrideUnit(limit.unit)!),
-    [COUNTER_ATTRIBUTE]: limit.counter,
-    [OVERRIDE_ATTRIBUTE]: String(limit.requestsPerUnit),
+    attributes: { [COUNTER_ATTRIBUTE]: found.counter },
+    cost: costOf(hits, found.requestsPerUnit),
+    book: overrides.bookOf(found.unit, found.requestsPerUnit),
   };
 }
 
-function costOf({ limit, hits, descriptor }: Asked): number {
-  if (hits === 0 || descriptor.isNegativeHits) return 0;
-  const most = limit!.kind === "placed" ? limit!.placed.limit.requestsPerUnit : limit!.requestsPerUnit;
-  return most === 0 ? BLOCKING_COST : hits;
+function costOf(hits: number, most: number): number {
+  return hits > 0 && most === 0 ? BLOCKING_COST : hits;
 }
 
 /**
@@ -177,27 +173,11 @@ function isQuotaUsedUp(asked: readonly Asked[]): boolean {
   return quotas.length > 0 && quotas.every(({ check }) => check?.allowed === false);
 }
 
-function ledgerKey(domain: string, asked: readonly Asked[]): string {
-  return JSON.stringify([
-    domain,
-    asked.map(({ descriptor, hits }) => [hits, descriptor.entries.map(({ key, value }) => [key, value])]),
-  ]);
-}
-
-function shapeOf(domain: string, asked: readonly Asked[]): string {
-  return JSON.stringify([domain, asked.map(({ descriptor }) => descriptor.entries.map(({ key }) => key))]);
-}
-
-function mayBeGivenBack(ledger: ChargeLedger, domain: string, asked: readonly Asked[], decision: Decision): boolean {
-  return decision.lease !== undefined || (ledger.isInUse && ledger.expects(shapeOf(domain, asked)));
-}
-
-async function giveBack(
-  { ledger, limiter }: ShouldRateLimitOptions,
-  domain: string,
-  given: readonly Asked[],
-): Promise<void> {
-  ledger.expect(shapeOf(domain, given));
-  const decision: Decision | undefined = ledger.take(ledgerKey(domain, given));
-  if (decision !== undefined) await limiter.refund(decision);
+/** While the store is away nothing can be given back, and the look that follows is answered by policy: the caller cannot mend it. */
+async function giveBack(limiter: Limiter, parts: readonly CheckPart[]): Promise<void> {
+  try {
+    await limiter.giveBackAll(parts);
+  } catch (error) {
+    if (!(error instanceof SluiceError && error.code === "store-unavailable")) throw error;
+  }
 }

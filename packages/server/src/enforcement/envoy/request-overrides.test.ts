@@ -1,0 +1,33 @@
+import { type Rule, ruleBook } from "sluice";
+import { expect, test } from "vitest";
+import { MOST_OVERRIDES, RequestOverrides } from "./request-overrides.js";
+
+function counted() {
+  let compiled = 0;
+  const overrides = new RequestOverrides((rules: readonly Rule[]) => {
+    compiled += rules.length;
+    return ruleBook(rules);
+  });
+  return { overrides, compiled: () => compiled };
+}
+
+test("a limit that a request brings costs one rule the first time, and none after", () => {
+  const { overrides, compiled } = counted();
+  for (let round = 0; round < 3; round++) {
+    for (let limit = 1; limit <= 500; limit++) overrides.bookOf("minute", limit);
+  }
+  expect(compiled()).toBe(500);
+  expect(overrides.bookOf("minute", 7).rules).toMatchObject([{ limit: 7, window: "60s" }]);
+  expect(overrides.bookOf("hour", 7).rules).toMatchObject([{ limit: 7, window: "3600s" }]);
+});
+
+test("limits beyond the bound push out the one not used for longest, never one in use", () => {
+  const { overrides, compiled } = counted();
+  for (let limit = 1; limit <= 3 * MOST_OVERRIDES; limit++) {
+    overrides.bookOf("day", limit);
+    overrides.bookOf("day", 1);
+  }
+  expect(compiled()).toBe(3 * MOST_OVERRIDES);
+  overrides.bookOf("day", 2);
+  expect(compiled()).toBe(3 * MOST_OVERRIDES + 1);
+});
