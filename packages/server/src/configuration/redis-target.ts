@@ -30,6 +30,35 @@ export function connectRedis(url: string): RedisTarget {
   });
 }
 
+/** Where a target's nodes can be asked for. */
+export interface RedisSeeds {
+  readonly kind: "single" | "sentinel" | "cluster";
+  readonly addresses: readonly string[];
+  /** Sentinel's name of the master. */
+  readonly master?: string;
+}
+
+export function redisSeeds(url: string): RedisSeeds {
+  const parts = /^rediss?(?:\+(sentinel|cluster))?:\/\/(?:[^@/]*@)?([^@/]+)(?:\/([^/]*))?/.exec(url);
+  if (parts === null) throw unknownTarget();
+  const [, kind, hosts, name] = parts as unknown as [string, "sentinel" | "cluster" | undefined, string, string?];
+  const addresses = hosts.split(",").map((host) => {
+    const { host: named, port } = nodeAt(host, kind === "sentinel" ? 26_379 : 6_379);
+    return `${named}:${port}`;
+  });
+  return { kind: kind ?? "single", addresses, ...(kind === "sentinel" && { master: name || "mymaster" }) };
+}
+
+/** A client for one node of a target, with the target's login, for what is asked of each node apart. It connects when first asked. */
+export function connectNode(url: string, address: string): Redis {
+  const colon = address.lastIndexOf(":");
+  const node = { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
+  const login = loginOf(/^[^/]*:\/\/([^@/]*)@/.exec(url)?.[1]);
+  const db = Number(/^rediss?:\/\/[^/]+\/(\d+)/.exec(url)?.[1] ?? 0);
+  const tls = url.startsWith("rediss") ? { tls: {} } : {};
+  return new Redis({ ...PATIENCE, retryStrategy, lazyConnect: true, ...node, ...login, ...tls, db });
+}
+
 function nodeAt(text: string, defaultPort: number): { host: string; port: number } {
   const [, host, port] = /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(text) ?? [];
   if (host === undefined) throw unknownTarget();

@@ -109,13 +109,17 @@ export interface StoreView {
     readonly latency: Latency;
     readonly breaker: "closed" | "open" | "half-open";
   };
+  /** Counters in this process; the memory store only. */
+  readonly keysInMemory?: number;
   /** One for each Redis node; none with the memory store. */
   readonly nodes: readonly StoreNode[];
   readonly memory: {
     /** Bytes that the counters use, sampled; absent where it cannot be known. */
     readonly measuredBytes?: number;
-    /** If every key that was seen in the last day were at its limit, from the memory model. */
+    /** If every key that is there were at its limit, from the memory model. */
     readonly predictedFullBytes: number;
+    /** Keys that were looked at, and keys there are: equal if all were looked at. */
+    readonly sample?: { readonly keys: number; readonly ofKeys: number };
     readonly byRule: readonly {
       readonly rule: string;
       readonly keys: number;
@@ -144,6 +148,13 @@ export interface StoreNode {
   readonly pingMs?: number;
   /** Newest first, at most ten. */
   readonly slow?: readonly { readonly atMs: number; readonly tookMs: number; readonly command: string }[];
+  /** What `LATENCY LATEST` tells; empty unless the server watches latencies (`latency-monitor-threshold`). */
+  readonly latencyEvents?: readonly {
+    readonly event: string;
+    readonly atMs: number;
+    readonly lastMs: number;
+    readonly worstMs: number;
+  }[];
 }
 
 export type AlertKind =

@@ -1,0 +1,18 @@
+/** The store's health and memory. Reading it never asks more of Redis than one viewer would. */
+import type { FastifyInstance } from "fastify";
+import Type from "typebox";
+import type { StoreView } from "../monitoring/views.js";
+import { describeRoute } from "./route.js";
+
+const storeView = Type.Unsafe<StoreView>({ type: "object", description: "See docs/store-view.md." });
+
+export function registerStoreRoutes(
+  app: FastifyInstance,
+  { readStore }: { readStore: () => Promise<StoreView> },
+): void {
+  app.get(
+    "/store",
+    describeRoute({ role: "viewer", summary: "The store: nodes, memory by rule, calls", reply: storeView }),
+    (_request, reply) => readStore().then((view) => reply.header("cache-control", "no-store").send(view)),
+  );
+}

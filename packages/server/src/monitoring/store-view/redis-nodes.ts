@@ -1,0 +1,181 @@
+/**
+ * The nodes of the Redis that counters live in: which there are, and how each is. Asked apart from the check path, on connections of
+ * its own; every question has a deadline, so a node that is gone costs that and is shown as down.
+ */
+import type { StoreNode } from "../views.js";
+import {
+  type ClusterNode,
+  factsOf,
+  type Info,
+  latencyEvents,
+  parseClusterNodes,
+  parseInfo,
+  replicasOf,
+  replicationOffset,
+  slowCommands,
+} from "./node-report.js";
+
+/** A connection to one node. */
+export interface NodeClient {
+  call(command: string, ...args: (string | number)[]): Promise<unknown>;
+  on(event: "error", listener: () => void): unknown;
+  disconnect(): void;
+}
+
+export interface RedisNodesOptions {
+  readonly kind: "single" | "sentinel" | "cluster";
+  /** Where to begin: the server, the Sentinels, or some nodes of the cluster. */
+  readonly seeds: readonly string[];
+  /** Sentinel's name of the master. */
+  readonly master?: string | undefined;
+  readonly connect: (address: string) => NodeClient;
+  /** For each question. Default 500. */
+  readonly deadlineMs?: number;
+}
+
+/** A cluster has at most a thousand nodes by Redis's own advice; more are not asked. */
+const MOST_NODES = 1_000;
+const SLOW_COMMANDS = 10;
+
+interface Place {
+  readonly address: string;
+  readonly role: StoreNode["role"];
+  readonly leaderAddress?: string;
+  readonly slots?: readonly string[];
+  readonly failed?: boolean;
+}
+
+interface Report {
+  readonly node: StoreNode;
+  readonly info: Info;
+}
+
+export class RedisNodes {
+  readonly #options: RedisNodesOptions;
+  readonly #deadlineMs: number;
+  readonly #clients = new Map<string, NodeClient>();
+  /** Where the nodes were when somebody last could tell. */
+  #places: readonly Place[] = [];
+
+  constructor(options: RedisNodesOptions) {
+    this.#options = options;
+    this.#deadlineMs = options.deadlineMs ?? 500;
+  }
+
+  async read(): Promise<readonly StoreNode[]> {
+    const places = await this.#findPlaces();
+    const reports = await Promise.all(places.map((place) => this.#report(place)));
+    const found = new Set(places.map(({ address }) => address));
+    // Replicas of a single leader, or of Sentinel's, are known by their leader alone.
+    const replicas = reports.flatMap(({ node, info }) =>
+      replicasOf(info)
+        .filter(({ address }) => !found.has(address))
+        .map(({ address }): Place => ({ address, role: "replica", leaderAddress: node.address })),
+    );
+    const all = [...reports, ...(await Promise.all(replicas.map((place) => this.#report(place))))];
+    this.#forgetAllBut(new Set(all.map(({ node }) => node.address)));
+    return withLag(all);
+  }
+
+  /** Sends one command to one node, in time. */
+  ask(address: string, command: string, ...args: (string | number)[]): Promise<unknown> {
+    return inTime(this.#client(address).call(command, ...args), this.#deadlineMs);
+  }
+
+  close(): void {
+    this.#forgetAllBut(new Set());
+  }
+
+  async #findPlaces(): Promise<readonly Place[]> {
+    const { kind, seeds, master } = this.#options;
+    if (kind === "single") return [{ address: seeds[0]!, role: "leader" }];
+    const known = kind === "cluster" ? [...this.#places.map(({ address }) => address), ...seeds] : seeds;
+    const asked = await Promise.all(
+      Array.from(new Set(known)).map((address) =>
+        (kind === "cluster"
+          ? this.ask(address, "CLUSTER", "NODES").then((text) => parseClusterNodes(String(text)))
+          : this.ask(address, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", master!).then(masterPlaces)
+        ).catch((): Place[] => []),
+      ),
+    );
+    const told = asked.find((places: readonly (Place | ClusterNode)[]) => places.length > 0);
+    if (told !== undefined) this.#places = told.slice(0, MOST_NODES);
+    if (this.#places.length > 0) return this.#places;
+    // Nobody could tell where the nodes are: those that were named stand for them.
+    return seeds.map((address) => ({ address, role: "leader" }));
+  }
+
+  async #report({ address, failed: _, slots, ...place }: Place): Promise<Report> {
+    const base = { address, ...place, ...(slots !== undefined && slots.length > 0 && { slots }) };
+    const startMs = performance.now();
+    const answers = await this.ask(address, "PING").then(
+      () => true,
+      (error: Error) => error.name === "ReplyError",
+    );
+    if (!answers) return { node: { ...base, state: "down" }, info: new Map() };
+    const pingMs = Math.round((performance.now() - startMs) * 100) / 100;
+    // An ACL may forbid any of these: what is allowed is shown.
+    const orNothing = (reply: Promise<unknown>): Promise<unknown> => reply.catch(() => undefined);
+    const [text, slow, latencies] = await Promise.all([
+      orNothing(this.ask(address, "INFO")),
+      orNothing(this.ask(address, "SLOWLOG", "GET", SLOW_COMMANDS)),
+      orNothing(this.ask(address, "LATENCY", "LATEST")),
+    ]);
+    const info = parseInfo(typeof text === "string" ? text : "");
+    const node: StoreNode = {
+      ...base,
+      ...factsOf(info),
+      state: "up",
+      pingMs,
+      ...(slow !== undefined && { slow: slowCommands(slow) }),
+      ...(latencies !== undefined && { latencyEvents: latencyEvents(latencies) }),
+    };
+    return { node, info };
+  }
+
+  #client(address: string): NodeClient {
+    let client = this.#clients.get(address);
+    if (client === undefined) {
+      client = this.#options.connect(address);
+      // A node's state is told by its answers; an unheard "error" event would end the process.
+      client.on("error", () => undefined);
+      this.#clients.set(address, client);
+    }
+    return client;
+  }
+
+  #forgetAllBut(addresses: ReadonlySet<string>): void {
+    const { kind, seeds } = this.#options;
+    for (const [address, client] of this.#clients) {
+      if (addresses.has(address) || (addresses.size > 0 && kind !== "single" && seeds.includes(address))) continue;
+      client.disconnect();
+      this.#clients.delete(address);
+    }
+  }
+}
+
+function masterPlaces(reply: unknown): Place[] {
+  if (!Array.isArray(reply) || reply.length < 2) return [];
+  return [{ address: `${reply[0]}:${reply[1]}`, role: "leader" }];
+}
+
+/** How many bytes of its leader's stream each replica has not confirmed. */
+function withLag(reports: readonly Report[]): StoreNode[] {
+  const lags = new Map<string, number>();
+  for (const { info } of reports) {
+    const offset = replicationOffset(info);
+    if (offset === undefined) continue;
+    for (const replica of replicasOf(info)) lags.set(replica.address, Math.max(0, offset - replica.offset));
+  }
+  return reports.map(({ node }) => {
+    const replicationLagBytes = node.role === "replica" ? lags.get(node.address) : undefined;
+    return replicationLagBytes === undefined ? node : { ...node, replicationLagBytes };
+  });
+}
+
+function inTime<T>(answer: Promise<T>, deadlineMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,94 @@
+/**
+ * What `GET /admin/v1/store` shows: the store as this instance sees it, each Redis node, and memory by rule beside what it would be
+ * if every key were at its limit. Kept for a moment, so that many viewers cost one question; a failed part is left out, never waited for.
+ */
+import { fullRuleKeyBytes, type Rule } from "sluice";
+import type { StoreView } from "../views.js";
+import { type MemorySample, sampleMemory } from "./memory-sample.js";
+import type { RedisNodes } from "./redis-nodes.js";
+
+export interface StoreViewOptions {
+  readonly kind: string;
+  /** Absent with the memory store. */
+  readonly nodes?: RedisNodes | undefined;
+  /** Counters held by the memory store. */
+  readonly keysInMemory?: (() => number) | undefined;
+  readonly rules: () => readonly Rule[];
+  readonly state: () => StoreView["state"];
+  readonly calls: () => StoreView["calls"];
+}
+
+export interface StoreWatch {
+  read(): Promise<StoreView>;
+  close(): void;
+}
+
+const NODES_FOR_MS = 1_500;
+const SAMPLE_FOR_MS = 30_000;
+const MOST_RULES = 1_000;
+
+export function createStoreView(options: StoreViewOptions): StoreWatch {
+  const { kind, nodes, rules, state, calls, keysInMemory } = options;
+  const readNodes = keptFor(NODES_FOR_MS, async () => (nodes === undefined ? [] : await nodes.read()));
+  const readSample = keptFor(SAMPLE_FOR_MS, async () => {
+    if (nodes === undefined) return undefined;
+    const leaders = (await readNodes()).filter((node) => node.role === "leader" && node.state === "up");
+    return await sampleMemory(
+      nodes,
+      leaders.map(({ address }) => address),
+    );
+  });
+  return {
+    async read() {
+      const [all, sample] = await Promise.all([readNodes(), readSample()]);
+      const held = keysInMemory?.();
+      return {
+        atMs: Date.now(),
+        kind,
+        state: state(),
+        calls: calls(),
+        nodes: all,
+        memory: memoryOf(sample, rules()),
+        ...(held !== undefined && { keysInMemory: held }),
+      };
+    },
+    close: () => nodes?.close(),
+  };
+}
+
+function memoryOf(sample: MemorySample | undefined, rules: readonly Rule[]): StoreView["memory"] {
+  if (sample === undefined) return { predictedFullBytes: 0, byRule: [] };
+  const byId = new Map(rules.map((rule) => [rule.id, rule]));
+  const byRule = Array.from(sample.byRule, ([id, { keys, bytes, keyLength }]) => {
+    const rule = byId.get(id);
+    // A rule that is gone leaves counters until they expire: they grow no more.
+    const predictedFullBytes = rule === undefined ? (bytes ?? 0) : Math.round(keys * fullRuleKeyBytes(rule, keyLength));
+    return { rule: id, keys, ...(bytes !== undefined && { measuredBytes: bytes }), predictedFullBytes };
+  });
+  byRule.sort((a, b) => b.predictedFullBytes - a.predictedFullBytes);
+  const measured = byRule.map(({ measuredBytes }) => measuredBytes);
+  const known = measured.every((bytes) => bytes !== undefined);
+  return {
+    ...(known && { measuredBytes: measured.reduce<number>((sum, bytes) => sum + bytes!, 0) }),
+    predictedFullBytes: byRule.reduce((sum, { predictedFullBytes }) => sum + predictedFullBytes, 0),
+    sample: { keys: sample.sampledKeys, ofKeys: sample.ofKeys },
+    byRule: byRule.slice(0, MOST_RULES),
+  };
+}
+
+/** Asks once for all who come while the answer is fresh. A failure is not kept. */
+function keptFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
+  let kept: Promise<T> | undefined;
+  let untilMs = 0;
+  return () => {
+    if (kept === undefined || performance.now() >= untilMs) {
+      const asked = ask();
+      kept = asked;
+      untilMs = performance.now() + ms;
+      asked.catch(() => {
+        if (kept === asked) kept = undefined;
+      });
+    }
+    return kept;
+  };
+}
