@@ -64,7 +64,7 @@ const serverRooms: readonly Room[] = [
   },
   {
     name: "service",
-    files: /^(service|serve|workers|start-screen|starter-rules)\.ts$/,
+    files: /^(service|serve|watchers|workers|start-screen|starter-rules)\.ts$/,
     sees: ["ground", "monitoring", "configuration", "enforcement", "administration"],
   },
   { name: "cli", files: /^cli\//, sees: ["ground", "configuration", "service"] },

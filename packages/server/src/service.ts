@@ -25,6 +25,7 @@ import { openHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
 import type { Settings } from "./settings.js";
 import { starterRules } from "./starter-rules.js";
+import { startWatchers } from "./watchers.js";
 
 export interface Service {
   readonly http: string;
@@ -46,9 +47,10 @@ export interface ServiceOptions {
 }
 
 export async function startService({ settings, log, allMetrics, onRegistry }: ServiceOptions): Promise<Service> {
+  const store = storeOf(settings);
   const limiter = createLimiter({
     rules: [],
-    store: storeOf(settings),
+    store,
     instances: settings.instances * settings.workers,
   });
   limiter.on("degraded", (cause) =>
@@ -76,6 +78,13 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     log,
   });
 
+  const watchers = startWatchers({
+    limiter,
+    store,
+    storeUrl: settings.store,
+    storeKind: storeKind(settings.store),
+  });
+
   const app = await createHttpApp({
     limiter,
     metrics,
@@ -92,7 +101,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
       registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, metrics });
     },
   });
-  await registerAdministration(app, { configuration, limiter, tokens, log });
+  await registerAdministration(app, { configuration, limiter, tokens, log, watchers });
   await app.ready();
 
   const grpc = createGrpcServer({

@@ -14,6 +14,7 @@ import { errorHandler, notFound } from "./problem.js";
 import { acceptJson, validatorCompiler } from "./request-body.js";
 import type { AdministrationOptions } from "./route.js";
 import { registerRuleRoutes } from "./rule-routes.js";
+import { registerStoreRoutes } from "./store-routes.js";
 import { registerTokenRoutes } from "./token-routes.js";
 import { registerVersionRoutes } from "./version-routes.js";
 
@@ -40,6 +41,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerVersionRoutes(admin, options);
       registerKeyRoutes(admin, options);
       registerTokenRoutes(admin, options);
+      if (options.watchers !== undefined) registerStoreRoutes(admin, options.watchers);
     },
     { prefix: "/admin/v1" },
   );

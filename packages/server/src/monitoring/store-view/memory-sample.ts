@@ -26,11 +26,10 @@ export interface MemorySample {
   readonly byRule: ReadonlyMap<string, RuleMemory>;
 }
 
-interface Weighed {
+interface Counter {
+  readonly key: string;
   readonly rule: string;
   readonly candidate: boolean;
-  readonly length: number;
-  readonly bytes: number | undefined;
 }
 
 export async function sampleMemory(nodes: RedisNodes, leaders: readonly string[]): Promise<MemorySample> {
@@ -67,17 +66,29 @@ async function sampleNode(nodes: RedisNodes, address: string): Promise<MemorySam
     const counted = ruleOfKey(key);
     return counted === undefined ? [] : [{ key, ...counted }];
   });
-  const chosen = counters.slice(0, WEIGHED);
+  const chosen = chooseToWeigh(counters);
   const weights = await Promise.all(
     chosen.map(({ key }) => nodes.ask(address, "MEMORY", "USAGE", key).catch(() => undefined)),
   );
-  const weighed = chosen.map(({ rule, candidate, key }, i): Weighed => {
-    // Null: it expired meanwhile.
-    const bytes = weights[i] === null ? 0 : weights[i];
-    return { rule, candidate, length: key.length, bytes: bytes === undefined ? undefined : Number(bytes) };
-  });
-  const scale = chosen.length === 0 ? 0 : (counters.length / chosen.length) * (ofKeys / Math.max(1, keys.length));
-  return { sampledKeys: keys.length, ofKeys, byRule: extrapolated(weighed, scale) };
+  // Null: it expired meanwhile.
+  const weighed = chosen.flatMap(({ rule }, i) => (weights[i] == null ? [] : [{ rule, bytes: Number(weights[i]) }]));
+  return {
+    sampledKeys: keys.length,
+    ofKeys,
+    byRule: extrapolated(counters, weighed, ofKeys / Math.max(1, keys.length)),
+  };
+}
+
+/** One of each rule first, so that a rule with few keys is weighed too. */
+function chooseToWeigh(counters: readonly Counter[]): readonly Counter[] {
+  const seen = new Set<string>();
+  const first: Counter[] = [];
+  const others: Counter[] = [];
+  for (const counter of counters) {
+    (seen.has(counter.rule) ? others : first).push(counter);
+    seen.add(counter.rule);
+  }
+  return [...first, ...others].slice(0, WEIGHED);
 }
 
 async function scanned(nodes: RedisNodes, address: string): Promise<{ keys: string[]; whole: boolean }> {
@@ -92,25 +103,35 @@ async function scanned(nodes: RedisNodes, address: string): Promise<{ keys: stri
   return { keys: [...keys], whole: cursor === "0" };
 }
 
-function extrapolated(weighed: readonly Weighed[], scale: number): Map<string, RuleMemory> {
-  const groups = new Map<string, Weighed[]>();
-  for (const each of weighed) {
-    const group = groups.get(each.rule);
-    if (group === undefined) groups.set(each.rule, [each]);
-    else group.push(each);
-  }
+function extrapolated(
+  counters: readonly Counter[],
+  weighed: readonly { rule: string; bytes: number }[],
+  scale: number,
+): Map<string, RuleMemory> {
+  const meanOf = (some: readonly { bytes: number }[]): number | undefined =>
+    some.length === 0 ? undefined : some.reduce((sum, { bytes }) => sum + bytes, 0) / some.length;
+  const weights = groupByRule(weighed);
+  const anyMean = meanOf(weighed);
   return new Map(
-    Array.from(groups, ([rule, group]) => {
-      const bytes = group.reduce<number | undefined>(
-        (sum, each) => (sum === undefined || each.bytes === undefined ? undefined : sum + each.bytes),
-        0,
-      );
+    Array.from(groupByRule(counters), ([rule, own]) => {
+      // A rule of which none was weighed is taken for a usual one.
+      const mean = meanOf(weights.get(rule) ?? []) ?? anyMean;
       const memory: RuleMemory = {
-        keys: Math.round(group.filter(({ candidate }) => !candidate).length * scale),
-        bytes: bytes === undefined ? undefined : Math.round(bytes * scale),
-        keyLength: group.reduce((sum, { length }) => sum + length, 0) / group.length,
+        keys: Math.round(own.filter(({ candidate }) => !candidate).length * scale),
+        bytes: mean === undefined ? undefined : Math.round(mean * own.length * scale),
+        keyLength: own.reduce((sum, { key }) => sum + key.length, 0) / own.length,
       };
       return [rule, memory];
     }),
   );
+}
+
+function groupByRule<T extends { readonly rule: string }>(all: readonly T[]): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const each of all) {
+    const group = groups.get(each.rule);
+    if (group === undefined) groups.set(each.rule, [each]);
+    else group.push(each);
+  }
+  return groups;
 }
