@@ -3,9 +3,8 @@
  * In: the limiter and its store. Out: what the admin API reads. Nothing here is waited for by a check.
  */
 import type { Limiter, Store } from "sluice";
-import { connectNode, redisSeeds } from "./configuration/redis-target.js";
 import { callSummary } from "./monitoring/store-view/call-summary.js";
-import { RedisNodes } from "./monitoring/store-view/redis-nodes.js";
+import { redisNodesOf } from "./monitoring/store-view/redis-nodes.js";
 import { createStoreView } from "./monitoring/store-view/store-view.js";
 import type { StoreView } from "./monitoring/views.js";
 
@@ -32,7 +31,7 @@ export function startWatchers({ limiter, store, storeUrl, storeKind }: WatchersO
   });
   const storeView = createStoreView({
     kind: storeKind,
-    nodes: storeUrl === "memory" ? undefined : nodesOf(storeUrl),
+    nodes: storeUrl === "memory" ? undefined : redisNodesOf(storeUrl),
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
     rules: () => limiter.rules,
     state: () => state,
@@ -42,9 +41,4 @@ export function startWatchers({ limiter, store, storeUrl, storeKind }: WatchersO
     readStore: storeView.read,
     close: async () => storeView.close(),
   };
-}
-
-function nodesOf(url: string): RedisNodes {
-  const { kind, addresses, master } = redisSeeds(url);
-  return new RedisNodes({ kind, seeds: addresses, master, connect: (address) => connectNode(url, address) });
 }

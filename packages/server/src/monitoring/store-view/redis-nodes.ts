@@ -2,6 +2,7 @@
  * The nodes of the Redis that counters live in: which there are, and how each is. Asked apart from the check path, on connections of
  * its own; every question has a deadline, so a node that is gone costs that and is shown as down.
  */
+import { connectNode, redisSeeds } from "../../configuration/redis-target.js";
 import type { StoreNode } from "../views.js";
 import {
   type ClusterNode,
@@ -152,6 +153,12 @@ export class RedisNodes {
       this.#clients.delete(address);
     }
   }
+}
+
+/** The nodes behind a store's URL. */
+export function redisNodesOf(url: string): RedisNodes {
+  const { kind, addresses, master } = redisSeeds(url);
+  return new RedisNodes({ kind, seeds: addresses, master, connect: (address) => connectNode(url, address) });
 }
 
 function masterPlaces(reply: unknown): Place[] {
