@@ -17,7 +17,7 @@ function newestMs(folder) {
   }
 }
 
-const isStale = ["sluice", "server"].some((name) => {
+const isStale = ["sluice", "server", "dashboard"].some((name) => {
   const folder = join(root, "packages", name);
   return newestMs(join(folder, "dist")) < newestMs(join(folder, "src"));
 });

@@ -57,6 +57,12 @@ export const components = {
     purpose: "forward-auth behind a real Caddy",
     find: () => onPath("caddy"),
   },
+  chromium: {
+    name: "chromium",
+    debianPackage: "chromium",
+    purpose: "the dashboard in a real browser (CHROMIUM_BIN names another binary)",
+    find: () => process.env.CHROMIUM_BIN || onPath("chromium") || onPath("chromium-browser"),
+  },
 };
 
 /** @typedef {keyof typeof components} ComponentId */

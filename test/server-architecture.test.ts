@@ -111,3 +111,15 @@ test("SQL is written only in the repository, and Redis keys only in cache-keys.t
   const withKeys = files.filter((file) => !file.endsWith("cache-keys.ts") && /["'`]sluice:\d/.test(textOf(file)));
   expectNone([...withSql, ...withKeys]);
 });
+
+test("the dashboard takes nothing but types from the service and the library", () => {
+  const folder = fileURLToPath(new URL("../packages/dashboard/src", import.meta.url));
+  const sources = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => /\.tsx?$/.test(file));
+  expect(sources.length).toBeGreaterThan(0);
+  const mistakes = sources.flatMap((file) =>
+    readImports(readFileSync(join(folder, file), "utf8"))
+      .filter(({ from, typesOnly }) => !typesOnly && /^sluice|\/(server|sluice)\//.test(from))
+      .map(({ from }) => `${file} imports ${from}`),
+  );
+  expectNone(mistakes);
+});

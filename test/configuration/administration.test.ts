@@ -228,10 +228,15 @@ describe("tokens", () => {
     { method: "POST", path: "/versions/1/rollback", least: "editor" },
     { method: "GET", path: "/audit", least: "viewer" },
     { method: "POST", path: "/keys/reset", least: "editor", body: { rule: "per-user", attributes: { user: "x" } } },
+    { method: "POST", path: "/keys/explain", least: "viewer", body: { attributes: { user: "x" } } },
+    { method: "GET", path: "/session", least: "viewer" },
     { method: "GET", path: "/tokens", least: "admin" },
     { method: "POST", path: "/tokens", least: "admin", body: { name: "matrix", role: "viewer" } },
     { method: "DELETE", path: "/tokens/matrix", least: "admin" },
   ] as const;
+
+  /** Signing in and out; `test/dashboard/sign-in.test.ts` asks these. */
+  const open = ["POST /session", "DELETE /session"];
 
   test("every route of the API stands in the matrix of roles", async () => {
     const routes: string[] = [];
@@ -244,7 +249,7 @@ describe("tokens", () => {
     });
     await collecting.app.ready();
     await collecting.stop();
-    const known = new Set(endpoints.map(({ method, path }) => `${method} ${spelled(path)}`));
+    const known = new Set([...open, ...endpoints.map(({ method, path }) => `${method} ${spelled(path)}`)]);
     expect([...new Set(routes)].sort()).toEqual([...known].map((one) => one.replace(" /", " /admin/v1/")).sort());
   });
 
@@ -405,10 +410,12 @@ test("the OpenAPI document is 3.1, has every route, and carries the rule schema 
   expect(document.openapi).toBe("3.1.0");
   expect(Object.keys(document.paths).sort()).toEqual([
     "/admin/v1/audit",
+    "/admin/v1/keys/explain",
     "/admin/v1/keys/reset",
     "/admin/v1/rules",
     "/admin/v1/rules/{id}",
     "/admin/v1/rules/{id}/promote",
+    "/admin/v1/session",
     "/admin/v1/tokens",
     "/admin/v1/tokens/{name}",
     "/admin/v1/versions",

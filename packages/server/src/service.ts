@@ -7,7 +7,12 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createLimiter, type Limiter, memoryStore, type Rule, type Store } from "sluice";
 import { redisStore } from "sluice/redis";
-import { openTokens, registerAdministration } from "./administration/administration.js";
+import {
+  dashboardFolder,
+  openTokens,
+  registerAdministration,
+  registerDashboard,
+} from "./administration/administration.js";
 import { type Configuration, startConfiguration } from "./configuration/configuration.js";
 import { drain } from "./drain.js";
 import { type RequestAttributes, requestAttributes } from "./enforcement/attributes/request-attributes.js";
@@ -101,7 +106,16 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
       registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, metrics });
     },
   });
-  await registerAdministration(app, { configuration, limiter, tokens, log, watchers });
+  await registerAdministration(app, {
+    configuration,
+    limiter,
+    tokens,
+    log,
+    watchers,
+    region: settings.region,
+    addressOf: ({ socket, headers }) => attributes.addressOf({ peer: socket.remoteAddress, headers }),
+  });
+  registerDashboard(app, { folder: dashboardFolder(), log });
   await app.ready();
 
   const grpc = createGrpcServer({

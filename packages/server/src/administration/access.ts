@@ -1,18 +1,20 @@
 /**
  * Which role each route asks for. A route that names none does not start: forgetting it must not open it.
- * The token is looked at before the body is read, so a stranger cannot make the server parse anything.
+ * The token, or the dashboard's session cookie, is looked at before the body is read: a stranger cannot make the server parse anything.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Role } from "../configuration/repository/rule-repository.js";
+import { whyNotOwnPage } from "./own-page.js";
 import { AdministrationError } from "./problem.js";
+import { sessionCookieOf } from "./sessions.js";
 import type { Caller, Tokens } from "./tokens.js";
 
 const ranks: Readonly<Record<Role, number>> = { viewer: 0, editor: 1, admin: 2 };
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The least role that may call the route. */
-    role?: Role;
+    /** The least role that may call the route; `anyone` for signing in and out. */
+    role?: Role | "anyone";
   }
 }
 
@@ -23,11 +25,9 @@ export function guard(app: FastifyInstance, tokens: Tokens): void {
     if (route.config?.role === undefined) throw new Error(`${String(route.method)} ${route.url} asks for no role`);
   });
   app.addHook("onRequest", async (request) => {
-    const caller = await tokens.authenticate(request.headers.authorization);
-    if (caller === undefined) {
-      throw new AdministrationError("unauthorized", "authorization: expected Bearer and an admin token");
-    }
     const needed = request.routeOptions.config.role;
+    if (needed === "anyone") return;
+    const caller = await callerBehind(request, tokens);
     if (needed !== undefined && ranks[caller.role] < ranks[needed]) {
       throw new AdministrationError(
         "forbidden",
@@ -36,6 +36,19 @@ export function guard(app: FastifyInstance, tokens: Tokens): void {
     }
     callers.set(request, caller);
   });
+}
+
+/** A token wins over a cookie: it is never sent by a browser on its own. */
+async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Caller> {
+  const { authorization, cookie } = request.headers;
+  const session = authorization === undefined ? sessionCookieOf(cookie) : undefined;
+  const caller = session === undefined ? await tokens.authenticate(authorization) : await tokens.resume(session);
+  if (caller === undefined) {
+    throw new AdministrationError("unauthorized", "authorization: expected Bearer and an admin token");
+  }
+  const stranger = session === undefined ? undefined : whyNotOwnPage(request);
+  if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);
+  return caller;
 }
 
 /** Who asks. Every route is behind the guard. */

@@ -3,6 +3,7 @@
  *
  * The life of a request, and the exit of each step:
  *   token     before the body is read       401 `unauthorized`, 403 `forbidden`
+ *   page      with the session cookie       403 `cross-origin`
  *   body      JSON, bounded                 413 `body-too-large`, 415 `unsupported-media-type`
  *   schema    unknown or wrong fields       400 `invalid-request`; a rule's mistakes 400 `invalid-rules`, all of them
  *   change    one version, or nothing       412 `version-mismatch`, 409 ..., 503 `database-unavailable`
@@ -14,10 +15,12 @@ import { errorHandler, notFound } from "./problem.js";
 import { acceptJson, validatorCompiler } from "./request-body.js";
 import type { AdministrationOptions } from "./route.js";
 import { registerRuleRoutes } from "./rule-routes.js";
+import { registerSessionRoutes } from "./session-routes.js";
 import { registerStoreRoutes } from "./store-routes.js";
 import { registerTokenRoutes } from "./token-routes.js";
 import { registerVersionRoutes } from "./version-routes.js";
 
+export { dashboardFolder, registerDashboard } from "./dashboard-files.js";
 export type { AdministrationOptions } from "./route.js";
 export { openTokens, type Tokens } from "./tokens.js";
 
@@ -42,6 +45,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerKeyRoutes(admin, options);
       registerTokenRoutes(admin, options);
       if (options.watchers !== undefined) registerStoreRoutes(admin, options.watchers);
+      registerSessionRoutes(admin, options);
     },
     { prefix: "/admin/v1" },
   );

@@ -1,14 +1,35 @@
-/** Forgetting what a rule has counted for one key. The key is spelled from literal values: never a pattern, never a scan. */
+/** Keys: what the rules say of one, without charging it, and forgetting it. Keys are spelled from literal values: never a pattern, never a scan. */
 import type { FastifyInstance } from "fastify";
 import { callerOf } from "./access.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
-import { resetBody, resetReply } from "./schemas.js";
+import { explainBody, explainReply, resetBody, resetReply } from "./schemas.js";
 
 interface Reset {
   Body: { rule: string; attributes: Record<string, string | number | boolean> };
 }
 
-export function registerKeyRoutes(app: FastifyInstance, { limiter, configuration, log }: AdministrationOptions): void {
+interface Explain {
+  Body: { attributes: Record<string, string | number | boolean>; cost?: number };
+}
+
+export function registerKeyRoutes(app: FastifyInstance, options: AdministrationOptions): void {
+  const { limiter, configuration, log, region } = options;
+
+  app.post<Explain>(
+    "/keys/explain",
+    describeRoute({
+      role: "viewer",
+      summary: "Which rules apply to a request and why, their state, and the next time it passes; charges nothing",
+      body: explainBody,
+      reply: explainReply,
+    }),
+    async ({ body: { attributes, cost } }) =>
+      await limiter.explain(
+        { ...(region !== undefined && { region }), ...attributes },
+        cost === undefined ? {} : { cost },
+      ),
+  );
+
   app.post<Reset>(
     "/keys/reset",
     describeRoute({ role: "editor", summary: "Forgets a key's state", body: resetBody, reply: resetReply }),

@@ -11,11 +11,16 @@ import { ConfigurationError } from "../configuration/configuration-error.js";
 export const administrationErrorKinds = {
   unauthorized: { status: 401, remedy: "Send `Authorization: Bearer` and a token that this server knows." },
   forbidden: { status: 403, remedy: "Use a token of the role that the message names." },
+  "cross-origin": {
+    status: 403,
+    remedy: "With the session cookie, call from the dashboard's own pages; else send a token.",
+  },
   "not-found": { status: 404, remedy: "/docs lists what there is." },
   "unknown-token": { status: 404, remedy: "Use a name that GET /admin/v1/tokens lists." },
   "token-exists": { status: 409, remedy: "Choose another name, or delete that token first." },
   "body-too-large": { status: 413, remedy: "Send a smaller document; see MAX_DOCUMENT_BYTES in the docs." },
   "unsupported-media-type": { status: 415, remedy: "Send JSON with `Content-Type: application/json`." },
+  "too-many-attempts": { status: 429, remedy: "Wait as long as `Retry-After` says." },
   internal: { status: 500, remedy: "Sluice failed; its log says why." },
 } as const;
 

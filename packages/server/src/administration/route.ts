@@ -17,10 +17,14 @@ export interface AdministrationOptions {
   readonly log: ConfigurationLog;
   /** What watches the store and the traffic; absent where nothing does. */
   readonly watchers?: { readStore(): Promise<StoreView> } | undefined;
+  /** The attribute `region` of requests that name none. */
+  readonly region?: string | undefined;
+  /** Where a request comes from: behind trusted proxies the client's address. Absent: the other end of the connection. */
+  readonly addressOf?: (request: FastifyRequest) => string;
 }
 
 interface RouteDescription {
-  readonly role: Role;
+  readonly role: Role | "anyone";
   readonly summary: string;
   readonly params?: TSchema;
   readonly querystring?: TSchema;
@@ -37,8 +41,8 @@ export function describeRoute(description: RouteDescription): RouteShorthandOpti
   const schema = {
     tags: ["administration"],
     summary,
-    description: `Role: ${role}.`,
-    security: [{ bearer: [] }],
+    description: role === "anyone" ? "Needs no token." : `Role: ${role}.`,
+    security: role === "anyone" ? [] : [{ bearer: [] }],
     ...parts,
     response: { ...(reply !== undefined && { [status]: reply }), default: problem },
   };

@@ -1,5 +1,5 @@
 /** What enters and leaves the admin API, said once: these schemas validate requests and are the OpenAPI document. */
-import { type Rule, ruleJsonSchema } from "sluice";
+import { type Explanation, type Rule, ruleJsonSchema } from "sluice";
 import Type from "typebox";
 
 /** Unknown fields are refused: a misspelt name would otherwise be passed over in silence. */
@@ -31,10 +31,20 @@ export const changeQuery = Type.Object(
   },
   exact,
 );
-export const pageQuery = Type.Object(
+const page = {
+  before: Type.Optional(digits("Older than this version or audit id; from the `next` of the page before.")),
+  limit: Type.Optional(Type.String({ pattern: "^[0-9]{1,3}$", description: "At most 500. Default 50." })),
+};
+export const pageQuery = Type.Object(page, exact);
+export const versionsQuery = Type.Object(
   {
-    before: Type.Optional(digits("Older than this version or audit id; from the `next` of the page before.")),
-    limit: Type.Optional(Type.String({ pattern: "^[0-9]{1,3}$", description: "At most 500. Default 50." })),
+    ...page,
+    rule: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description: "Only versions that changed this rule, of 500 at a time; `limit` is not used then.",
+      }),
+    ),
   },
   exact,
 );
@@ -47,18 +57,30 @@ export const guardHeaders = Type.Object({
   ),
 });
 
+const attributes = (description: string) =>
+  Type.Unsafe<Record<string, string | number | boolean>>({
+    type: "object",
+    description,
+    additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
+  });
 export const resetBody = Type.Object(
   {
     rule: Type.String({ maxLength: 64 }),
-    attributes: Type.Unsafe<Record<string, string | number | boolean>>({
-      type: "object",
-      description: "Those that the rule counts by, literally: `*` is a character like any other.",
-      additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
-    }),
+    attributes: attributes("Those that the rule counts by, literally: `*` is a character like any other."),
   },
   exact,
 );
+export const explainBody = Type.Object(
+  {
+    attributes: attributes("What is known of the request."),
+    cost: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  },
+  exact,
+);
+export const explainReply = Type.Unsafe<Explanation>({ type: "object", description: "As POST /v1/explain answers." });
+export const sessionBody = Type.Object({ token: Type.String({ minLength: 1, maxLength: 1_024 }) }, exact);
 const role = Type.Union([Type.Literal("viewer"), Type.Literal("editor"), Type.Literal("admin")]);
+export const session = Type.Object({ name: text, role });
 export const tokenBody = Type.Object(
   { name: Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9@._-]{0,63}$" }), role },
   exact,

@@ -13,6 +13,7 @@ import type { ConfigurationLog } from "../configuration/configuration.js";
 import { ConfigurationError } from "../configuration/configuration-error.js";
 import type { Role, RuleRepository, StoredToken } from "../configuration/repository/rule-repository.js";
 import { AdministrationError } from "./problem.js";
+import { claimedSession, isSignedBy, SESSION_MS, type SessionKey, sessionKey, signSession } from "./sessions.js";
 
 export interface TokensOptions {
   readonly dataFolder: string;
@@ -46,6 +47,7 @@ export class Tokens {
   /** Where the first token is kept; undefined if it was given. */
   readonly file: string | undefined;
   readonly #first: Buffer;
+  readonly #sessionKey: SessionKey;
   readonly #options: TokensOptions;
   #named: readonly StoredToken[] = [];
   #readAtMs = Number.NEGATIVE_INFINITY;
@@ -53,14 +55,36 @@ export class Tokens {
   constructor(options: TokensOptions, { token, file }: { token: string; file?: string }) {
     this.#options = options;
     this.#first = hashOf(token);
+    this.#sessionKey = sessionKey(token);
     this.file = file;
   }
 
   /** Undefined if the header carries no token that is known. */
   async authenticate(authorization: string | undefined): Promise<Caller | undefined> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
-    if (token === undefined) return undefined;
-    const hash = hashOf(token);
+    return token === undefined ? undefined : await this.#callerOf(hashOf(token));
+  }
+
+  /** A session for the dashboard; undefined if the token is not known. */
+  async openSession(token: string): Promise<(Caller & { value: string }) | undefined> {
+    const tokenHash = hashOf(token);
+    const caller = await this.#callerOf(tokenHash);
+    if (caller === undefined) return undefined;
+    const session = { name: caller.name, endsAtMs: Date.now() + SESSION_MS };
+    return { ...caller, value: signSession(session, { key: this.#sessionKey, tokenHash }) };
+  }
+
+  /** Whose session it is; undefined if it is over, forged, or its token is gone. */
+  async resume(value: string): Promise<Caller | undefined> {
+    const claimed = claimedSession(value);
+    if (claimed === undefined || claimed.endsAtMs <= Date.now()) return undefined;
+    const named = (await this.#namedTokens()).find(({ name }) => name === claimed.name);
+    const tokenHash = claimed.name === FIRST_TOKEN_NAME ? this.#first : named && Buffer.from(named.hash, "hex");
+    if (tokenHash === undefined || !isSignedBy(value, { key: this.#sessionKey, tokenHash })) return undefined;
+    return { name: claimed.name, role: named?.role ?? "admin" };
+  }
+
+  async #callerOf(hash: Buffer): Promise<Caller | undefined> {
     let caller: Caller | undefined;
     for (const { name, role, hash: known } of await this.#namedTokens()) {
       const bytes = Buffer.from(known, "hex");

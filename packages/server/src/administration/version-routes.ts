@@ -24,7 +24,11 @@ import {
   versionDetail,
   versionList,
   versionNumber,
+  versionsQuery,
 } from "./schemas.js";
+
+/** Versions looked through for those of one rule, a page. */
+const MOST_SEARCHED = 500;
 
 interface ByVersion {
   Params: { version: string };
@@ -36,15 +40,18 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
     describeRoute({
       role: "viewer",
       summary: "Every version, newest first",
-      querystring: pageQuery,
+      querystring: versionsQuery,
       reply: versionList,
     }),
     async (request) => {
-      const page = pageOf(request);
+      const { rule } = request.query as { rule?: string };
+      // Of one rule's history a page holds what the newest versions tell of it: a database is not searched from end to end.
+      const page = rule === undefined ? pageOf(request) : { ...pageOf(request), limit: MOST_SEARCHED };
       const found = await repositoryOf(options).versions(page);
       const last = found.at(-1);
       const hasMore = found.length === page.limit && last !== undefined && last.version > 1;
-      return { versions: found.map(shown), ...(hasMore && { next: last.version }) };
+      const wanted = found.filter(({ diff }) => rule === undefined || diff.changes.some((one) => one.rule === rule));
+      return { versions: wanted.map(shown), ...(hasMore && { next: last.version }) };
     },
   );
 

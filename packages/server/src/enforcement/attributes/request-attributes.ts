@@ -25,6 +25,8 @@ export type AttributesOf = (facts: HttpRequestFacts) => Promise<Attributes>;
 
 export interface RequestAttributes {
   readonly attributesOf: AttributesOf;
+  /** The attribute `ip` alone. */
+  readonly addressOf: (facts: Pick<HttpRequestFacts, "peer" | "headers">) => string;
   /** Whether a peer may name the client in X-Forwarded-For. */
   readonly trusts: (peer: string) => boolean;
 }
@@ -77,7 +79,11 @@ export function requestAttributes(options: {
     }
     return attributes;
   };
-  return { attributesOf, trusts: trustOf(mapping.trustedProxies) };
+  return {
+    attributesOf,
+    addressOf: ({ peer, headers }) => addressOf({ peer, forwarded: headers["x-forwarded-for"] }),
+    trusts: trustOf(mapping.trustedProxies),
+  };
 }
 
 /** Asks the library's own reader of addresses: a peer is trusted if what it forwards is believed. */

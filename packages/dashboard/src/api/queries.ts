@@ -1,0 +1,122 @@
+/** What each page reads, as hooks. Figures are read again every few seconds; what people change is read again after each change. */
+import { keepPreviousData, QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
+import { Problem, request } from "./request.js";
+import type {
+  AlertsView,
+  AuditView,
+  Rule,
+  RulesView,
+  SessionView,
+  StatsView,
+  StatsWindow,
+  StoreView,
+  TokenView,
+  TopKeysView,
+  VersionDetailView,
+  VersionsView,
+} from "./shapes.js";
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // A refusal stays one; a service that restarts is asked again until it is back.
+      retry: (count, error) => error instanceof Problem && error.status === 0 && count < 3,
+      retryDelay: 1_000,
+      staleTime: 1_000,
+      networkMode: "always",
+    },
+    mutations: { networkMode: "always" },
+  },
+});
+
+const FIGURES_MS = 5_000;
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: () =>
+    request<SessionView>("/session").catch((error: unknown) => {
+      if (error instanceof Problem && error.status === 401) return null;
+      throw error;
+    }),
+  // The shell asks for nothing else while a page stands still, so this is also how it notices that the service is away.
+  refetchInterval: FIGURES_MS,
+});
+
+export const rulesQuery = queryOptions({
+  queryKey: ["rules"],
+  queryFn: () => request<RulesView>("/rules"),
+  refetchInterval: 15_000,
+});
+
+export function useRule(id: string): { rule: Rule | undefined; version: number | undefined; isPending: boolean } {
+  const { data, isPending } = useQuery(rulesQuery);
+  return { rule: data?.rules.find((one) => one.id === id), version: data?.version, isPending };
+}
+
+export const statsQuery = ({ window, rule }: { window: StatsWindow; rule?: string }) =>
+  queryOptions({
+    queryKey: ["stats", window, rule ?? ""],
+    queryFn: () => request<StatsView>("/stats", { query: { window, rule } }),
+    refetchInterval: FIGURES_MS,
+    placeholderData: keepPreviousData,
+  });
+
+export const topKeysQuery = (query: {
+  window: StatsWindow;
+  by: "traffic" | "refusals";
+  rule?: string;
+  search?: string;
+  limit?: number;
+}) =>
+  queryOptions({
+    queryKey: ["top-keys", query],
+    queryFn: () => request<TopKeysView>("/keys/top", { query }),
+    refetchInterval: FIGURES_MS,
+    placeholderData: keepPreviousData,
+  });
+
+export const alertsQuery = queryOptions({
+  queryKey: ["alerts"],
+  queryFn: () => request<AlertsView>("/alerts"),
+  refetchInterval: FIGURES_MS,
+});
+
+export const storeQuery = queryOptions({
+  queryKey: ["store"],
+  queryFn: () => request<StoreView>("/store"),
+  refetchInterval: FIGURES_MS,
+});
+
+export const versionsQuery = ({ before, rule }: { before?: number | undefined; rule?: string }) =>
+  queryOptions({
+    queryKey: ["versions", rule ?? "", before ?? 0],
+    queryFn: () => request<VersionsView>("/versions", { query: { before, rule, limit: 25 } }),
+    placeholderData: keepPreviousData,
+  });
+
+export const versionQuery = (version: number) =>
+  queryOptions({
+    queryKey: ["version", version],
+    queryFn: () => request<VersionDetailView>(`/versions/${version}`),
+    // A version never changes.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+export const auditQuery = (before: number | undefined) =>
+  queryOptions({
+    queryKey: ["audit", before ?? 0],
+    queryFn: () => request<AuditView>("/audit", { query: { before, limit: 50 } }),
+    placeholderData: keepPreviousData,
+  });
+
+export const tokensQuery = queryOptions({
+  queryKey: ["tokens"],
+  queryFn: () => request<{ tokens: readonly TokenView[] }>("/tokens"),
+});
+
+/** After a change of the rules: everything that shows them. */
+export async function rulesChanged(): Promise<void> {
+  await Promise.all(
+    ["rules", "versions", "audit", "stats"].map((key) => queryClient.invalidateQueries({ queryKey: [key] })),
+  );
+}

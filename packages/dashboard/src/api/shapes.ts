@@ -1,0 +1,67 @@
+/**
+ * What the admin API answers, as far as the dashboard reads it. Where the service has the type, it is taken from there; types only.
+ */
+import type { Rule } from "sluice";
+import type { Role } from "sluice-server/configuration/repository/rule-repository.js";
+import type { RuleDiff } from "sluice-server/configuration/rule-diff.js";
+
+export type { ExplainedRule, Explanation, Rule } from "sluice";
+export type { Role } from "sluice-server/configuration/repository/rule-repository.js";
+export type { FieldChange, RuleChange, RuleDiff } from "sluice-server/configuration/rule-diff.js";
+export type * from "sluice-server/monitoring/views.js";
+
+export interface RulesView {
+  readonly version: number;
+  readonly rules: readonly Rule[];
+}
+
+export interface AppliedView {
+  readonly version: number;
+  readonly changed: boolean;
+  readonly diff: RuleDiff;
+  readonly text: string;
+}
+
+export interface VersionView {
+  readonly version: number;
+  readonly author: string;
+  readonly message: string;
+  readonly kind: string;
+  readonly createdAt: string;
+  readonly summary: string;
+}
+
+export interface VersionDetailView extends VersionView {
+  readonly diff: RuleDiff;
+  readonly text: string;
+  readonly rules: readonly Rule[];
+}
+
+export interface VersionsView {
+  readonly versions: readonly VersionView[];
+  readonly next?: number;
+}
+
+export interface AuditView {
+  readonly entries: readonly {
+    readonly id: number;
+    readonly at: string;
+    readonly actor: string;
+    readonly action: string;
+    readonly target: string;
+    readonly details: Readonly<Record<string, unknown>>;
+  }[];
+  readonly next?: number;
+}
+
+export interface TokenView {
+  readonly name: string;
+  readonly role: Role;
+  readonly createdAt: string;
+  readonly createdBy: string;
+}
+
+export interface Mistake {
+  readonly path: string;
+  readonly message: string;
+}

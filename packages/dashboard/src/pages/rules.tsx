@@ -1,0 +1,172 @@
+/** The rules in force: found by any word of them, a hundred to a page, each with what passed and what it refused in the last hour. */
+import { useQuery } from "@tanstack/react-query";
+import { useDeferredValue, useMemo, useState } from "react";
+import { Link } from "wouter";
+import { rulesQuery, statsQuery } from "../api/queries.js";
+import type { Rule, RuleStats } from "../api/shapes.js";
+import { Search } from "../parts/controls.js";
+import { AttributeList, GateBar } from "../parts/figures.js";
+import { count, share } from "../parts/format.js";
+import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { describeNumbers } from "../rule-editor/describe-rule.js";
+import { NeedsRole, useMay } from "../shell/session.js";
+
+const PER_PAGE = 100;
+
+export function RulesPage() {
+  const rules = useQuery(rulesQuery);
+  const stats = useQuery(statsQuery({ window: "hour" }));
+  const mayEdit = useMay("editor");
+  const [search, setSearch] = useState("");
+  const words = useDeferredValue(search);
+  return (
+    <Page
+      title="Rules"
+      about={
+        rules.data === undefined
+          ? undefined
+          : `${count(rules.data.rules.length)} in force, version ${rules.data.version}. A request must pass all that match it.`
+      }
+      actions={
+        mayEdit ? (
+          <Link href="/rules/new" className="button main">
+            New rule
+          </Link>
+        ) : (
+          <NeedsRole needed="editor" to="change rules" />
+        )
+      }
+    >
+      <Search
+        label="Search rules"
+        placeholder="Search by id, description, key, match …"
+        value={search}
+        onChange={setSearch}
+      />
+      <Read of={rules} what="rules">
+        {(data) => <RuleTable key={words} rules={data.rules} search={words} stats={stats.data?.rules ?? []} />}
+      </Read>
+    </Page>
+  );
+}
+
+function RuleTable({ rules, search, stats }: { rules: readonly Rule[]; search: string; stats: readonly RuleStats[] }) {
+  const [from, setFrom] = useState(0);
+  const found = useMemo(() => rules.filter(matcher(search)), [rules, search]);
+  const byRule = useMemo(() => new Map(stats.map((one) => [one.rule, one])), [stats]);
+  if (found.length === 0) {
+    return (
+      <Panel>
+        {rules.length === 0 ? (
+          <Empty title="There are no rules.">Every request passes.</Empty>
+        ) : (
+          <Empty title="No rule matches.">{count(rules.length)} were searched.</Empty>
+        )}
+      </Panel>
+    );
+  }
+  const shown = found.slice(from, from + PER_PAGE);
+  return (
+    <Panel flush>
+      <table className="cards rules">
+        <thead>
+          <tr>
+            <th scope="col">Rule</th>
+            <th scope="col">Applies to</th>
+            <th scope="col">Limit</th>
+            <th scope="col">Last hour</th>
+            <th scope="col" className="number">
+              Refused
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((rule) => (
+            <RuleRow key={rule.id} rule={rule} stats={byRule.get(rule.id)} />
+          ))}
+        </tbody>
+      </table>
+      {found.length > PER_PAGE && (
+        <div className="pager">
+          <span className="soft" role="status">
+            {from + 1} to {Math.min(found.length, from + PER_PAGE)} of {count(found.length)}
+          </span>
+          <div className="buttons">
+            <button
+              type="button"
+              className="button small"
+              disabled={from === 0}
+              onClick={() => setFrom(from - PER_PAGE)}
+            >
+              Back
+            </button>
+            <button
+              type="button"
+              className="button small"
+              disabled={from + PER_PAGE >= found.length}
+              onClick={() => setFrom(from + PER_PAGE)}
+            >
+              Next
+            </button>
+          </div>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function RuleRow({ rule, stats }: { rule: Rule; stats: RuleStats | undefined }) {
+  return (
+    <tr>
+      <th scope="row" className="rule-name">
+        <Link href={`/rules/${rule.id}`}>{rule.id}</Link> <RuleTags rule={rule} />
+        {rule.description !== undefined && <p>{rule.description}</p>}
+      </th>
+      <td data-label="Applies to">
+        <span className="applies">
+          <AttributeList attributes={rule.match ?? {}} none="every request" />
+          <span className="soft small">
+            {rule.key.length === 0 ? "one counter for all" : `counted by ${rule.key.join(", ")}`}
+          </span>
+        </span>
+      </td>
+      <td data-label="Limit">
+        <span>
+          {describeNumbers(rule)}
+          <span className="soft small numbers-kind">{rule.algorithm}</span>
+        </span>
+      </td>
+      <td data-label="Last hour">
+        <span className="traffic">
+          <GateBar allowed={stats?.allowed ?? 0} refused={(stats?.refused ?? 0) + (stats?.shadowRefused ?? 0)} />
+          <span className="soft small">{stats === undefined ? "no traffic" : `${count(stats.allowed)} allowed`}</span>
+        </span>
+      </td>
+      <td data-label="Refused" className="number">
+        {stats === undefined ? "–" : share(stats.violationRate)}
+      </td>
+    </tr>
+  );
+}
+
+export function RuleTags({ rule }: { rule: Rule }) {
+  return (
+    <>
+      {rule.mode === "shadow" && <span className="tag warn">shadow</span>}
+      {rule.mode === "off" && <span className="tag">off</span>}
+      {rule.candidate !== undefined && <span className="tag candidate">candidate</span>}
+      {rule.variants !== undefined && <span className="tag accent">{rule.variants.length} variants</span>}
+      {rule.overrides !== undefined && <span className="tag">{count(rule.overrides.length)} overrides</span>}
+    </>
+  );
+}
+
+/** Every word must stand somewhere in the rule. Words are literal. */
+function matcher(search: string): (rule: Rule) => boolean {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return () => true;
+  return ({ overrides: _, ...rule }) => {
+    const text = JSON.stringify(rule).toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+}

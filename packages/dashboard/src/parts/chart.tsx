@@ -1,0 +1,128 @@
+/**
+ * A time chart on a canvas (uPlot), drawn in the theme's colours and told in words to those who do not see it.
+ * In: times in milliseconds and one list of values a line. Out: the chart; the figures under the pointer stand in its legend.
+ */
+import { useEffect, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { useTheme } from "../look/theme.js";
+import { Legend, type Mark } from "./figures.js";
+import { clockTime, dayTime } from "./format.js";
+
+export interface Line {
+  readonly mark: Mark;
+  readonly label: string;
+  readonly values: readonly number[];
+  /** Filled down to zero. */
+  readonly isArea?: boolean;
+  readonly isDashed?: boolean;
+}
+
+interface ChartProps {
+  readonly label: string;
+  readonly timesMs: readonly number[];
+  readonly lines: readonly Line[];
+  readonly format: (value: number) => string;
+  readonly height?: number;
+}
+
+export function Chart({ label, timesMs, lines, format, height = 220 }: ChartProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const [at, setAt] = useState<number | null>(null);
+  const theme = useTheme();
+  const data = useMemo<uPlot.AlignedData>(
+    () => [timesMs.map((ms) => ms / 1000), ...lines.map(({ values }) => [...values])],
+    [timesMs, lines],
+  );
+  const latest = useRef(data);
+  latest.current = data;
+  // The form of the lines, apart from their values: only a new form needs a new chart.
+  const form = lines.map(({ mark, isArea, isDashed }) => `${mark} ${isArea} ${isDashed}`).join(",");
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the theme and the form stand for what is drawn; values come by setData.
+  useEffect(() => {
+    const parent = frame.current!;
+    const chart = new uPlot(optionsOf({ parent, lines, format, height, onMove: setAt }), latest.current, parent);
+    plot.current = chart;
+    const observer = new ResizeObserver(() => chart.setSize({ width: parent.clientWidth, height }));
+    observer.observe(parent);
+    return () => {
+      observer.disconnect();
+      chart.destroy();
+      plot.current = undefined;
+    };
+  }, [theme, form, height]);
+
+  useEffect(() => plot.current?.setData(data), [data]);
+
+  const shown = at !== null && at < timesMs.length ? at : timesMs.length - 1;
+  const isShort = (timesMs.at(-1) ?? 0) - (timesMs[0] ?? 0) < 3 * 3_600_000;
+  const time = shown < 0 ? "" : (isShort ? clockTime : dayTime)(timesMs[shown]!);
+  const items = lines.map(({ mark, label: name, values }) => ({
+    mark,
+    label: name,
+    ...(shown >= 0 && { value: format(values[shown] ?? 0) }),
+  }));
+  const told = items.map((item) => `${item.label} ${item.value ?? "unknown"}`).join(", ");
+  return (
+    <figure>
+      <div className="toolbar">
+        <Legend items={items} />
+        <span className="soft small">{time}</span>
+      </div>
+      <div className="chart" ref={frame} role="img" aria-label={`${label}; at ${time}: ${told}`} />
+    </figure>
+  );
+}
+
+function optionsOf({
+  parent,
+  lines,
+  format,
+  height,
+  onMove,
+}: Pick<ChartProps, "lines" | "format"> & {
+  parent: HTMLElement;
+  height: number;
+  onMove: (at: number | null) => void;
+}): uPlot.Options {
+  const colour = colourReader(parent);
+  const grid = { stroke: colour("line"), width: 1 };
+  const axis = { stroke: colour("ink-soft"), grid, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+  return {
+    width: parent.clientWidth,
+    height,
+    padding: [12, 8, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+    hooks: { setCursor: [(chart) => onMove(chart.cursor.idx ?? null)] },
+    scales: { y: { range: (_chart, _least, most) => [0, most > 0 ? most * 1.12 : 1] } },
+    axes: [
+      { ...axis, grid: { show: false }, space: 70 },
+      { ...axis, size: 56, values: (_chart, values) => values.map(format) },
+    ],
+    series: [
+      {},
+      ...lines.map(
+        ({ mark, isArea, isDashed }): uPlot.Series => ({
+          stroke: colour(mark),
+          width: 2,
+          points: { show: false },
+          ...(isArea && { fill: colour(mark, 16) }),
+          ...(isDashed && { dash: [6, 4] }),
+        }),
+      ),
+    ],
+  };
+}
+
+/** A canvas knows no custom properties: the browser resolves them on an element first. */
+function colourReader(parent: HTMLElement): (name: string, percent?: number) => string {
+  return (name, percent = 100) => {
+    parent.style.color = `color-mix(in srgb, var(--${name}) ${percent}%, transparent)`;
+    const resolved = getComputedStyle(parent).color;
+    parent.style.color = "";
+    return resolved;
+  };
+}

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { bytes, count, milliseconds, rate, share, span, wait } from "./format.js";
+
+test("a share never rounds something to nothing, nor nearly all to all", () => {
+  expect([0, 0.0001, 0.034, 0.5, 0.9995, 1].map(share)).toEqual(["0 %", "<0.1 %", "3.4 %", "50 %", ">99.9 %", "100 %"]);
+});
+
+test("waits are rounded up, and one that no time ends is told as never", () => {
+  expect([0, 1, 1_400, 119_001, 121_000, 7_300_000, 2_147_483_647].map(wait)).toEqual([
+    "0 ms",
+    "1 ms",
+    "2 s",
+    "120 s",
+    "3 min",
+    "3 h",
+    "never",
+  ]);
+});
+
+test("large counts become short, and small rates keep a digit", () => {
+  expect([count(99_999), count(1_234_567), rate(0.42), rate(0), rate(42.4)]).toEqual([
+    "99,999",
+    "1.2M",
+    "0.4",
+    "0",
+    "42",
+  ]);
+});
+
+test("sizes and spans use the largest unit that fits", () => {
+  expect([bytes(0), bytes(1023), bytes(1536), bytes(5 * 2 ** 30)]).toEqual(["0 B", "1023 B", "1.5 KiB", "5 GiB"]);
+  expect([span(-5), span(59_999), span(61_000), span(90_000_000)]).toEqual(["0 s", "59 s", "1 min", "1 d"]);
+  expect([milliseconds(0.123), milliseconds(12.6), milliseconds(1_234)]).toEqual(["0.12 ms", "13 ms", "1.2 s"]);
+});

@@ -1,0 +1,71 @@
+/** Numbers, times and sizes as people read them. Pure but for the reader's language and time zone. */
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+/** 12 345; from a hundred thousand on 123.5K. */
+export function count(value: number): string {
+  return Math.abs(value) < 100_000 ? whole.format(value) : compact.format(value);
+}
+
+/** A rate of which small values matter: 0.4, 12, 1,234. */
+export function rate(value: number): string {
+  return value > 0 && value < 10 ? String(Number(value.toFixed(1))) : count(value);
+}
+
+/** A share of 1 in per cent; never "0 %" for something, nor "100 %" for not all. */
+export function share(value: number): string {
+  const percent = value * 100;
+  if (percent > 0 && percent < 0.1) return "<0.1 %";
+  if (percent < 100 && percent > 99.9) return ">99.9 %";
+  return `${Number(percent.toFixed(percent < 10 ? 1 : 0))} %`;
+}
+
+export function milliseconds(value: number): string {
+  if (value >= 1_000) return `${Number((value / 1_000).toFixed(1))} s`;
+  return value >= 10 ? `${Math.round(value)} ms` : `${Number(value.toFixed(2))} ms`;
+}
+
+const spans = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+] as const;
+
+/** "3 min", "2 h": rounded down, the largest unit that fits; at least "0 s". */
+export function span(ms: number): string {
+  const [unit, length] = spans.find(([, unitMs]) => ms >= unitMs) ?? ["s", 1_000];
+  return `${Math.floor(Math.max(0, ms) / length)} ${unit}`;
+}
+
+/** A wait, rounded up: whoever comes back after it is not early. */
+export function wait(ms: number): string {
+  if (ms >= 2_147_483_647) return "never";
+  if (ms < 1_000) return `${Math.ceil(ms)} ms`;
+  if (ms < 120_000) return `${Math.ceil(ms / 1_000)} s`;
+  return ms < 7_200_000 ? `${Math.ceil(ms / 60_000)} min` : `${Math.ceil(ms / 3_600_000)} h`;
+}
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+export function clockTime(at: number | string): string {
+  return clock.format(new Date(at));
+}
+
+export function dayTime(at: number | string): string {
+  return day.format(new Date(at));
+}
+
+export function bytes(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
+  const scaled = value / 1024 ** power;
+  return `${Number(scaled.toFixed(scaled < 10 && power > 0 ? 1 : 0))} ${units[power]}`;
+}
+
+/** Any value of a rule's field, on one line. */
+export function fieldValue(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}

@@ -1,0 +1,123 @@
+/** The pieces that every page is set from: its head, panels, and what stands in for figures that are not there. */
+import { type ReactNode, useEffect, useRef } from "react";
+import { Problem } from "../api/request.js";
+
+export function Page({
+  title,
+  about,
+  actions,
+  children,
+}: {
+  title: string;
+  about?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Sluice`;
+    // A screen reader hears where a link has led to; the skip link and the keyboard go on from here.
+    heading.current?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, [title]);
+  return (
+    <div className="page">
+      <header className="page-head">
+        <div>
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+          </h1>
+          {about !== undefined && <p>{about}</p>}
+        </div>
+        {actions !== undefined && <div className="buttons">{actions}</div>}
+      </header>
+      {children}
+    </div>
+  );
+}
+
+export function Panel({
+  title,
+  about,
+  actions,
+  flush = false,
+  children,
+}: {
+  title?: ReactNode;
+  about?: ReactNode;
+  actions?: ReactNode;
+  /** For tables and lists, which bring their own spacing. */
+  flush?: boolean;
+  children: ReactNode;
+}) {
+  return (
+    <section className="panel">
+      {title !== undefined && (
+        <header>
+          <h2>{title}</h2>
+          {actions}
+          {about !== undefined && <p>{about}</p>}
+        </header>
+      )}
+      <div className={flush ? (title === undefined ? "" : "flush") : "body"}>{children}</div>
+    </section>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <strong>{title}</strong>
+      {children}
+    </div>
+  );
+}
+
+export function Notice({
+  tone,
+  title,
+  children,
+}: {
+  tone?: "good" | "warn" | "bad";
+  title?: string;
+  children?: ReactNode;
+}) {
+  return (
+    <div className={`notice ${tone ?? ""}`} role={tone === "bad" ? "alert" : "status"}>
+      {title !== undefined && <strong>{title}</strong>}
+      {children !== undefined && <div>{children}</div>}
+    </div>
+  );
+}
+
+/** A failed call in the service's own words, and what to do. */
+export function ProblemNotice({ error, title }: { error: unknown; title?: string }) {
+  const problem = error instanceof Problem ? error : undefined;
+  return (
+    <Notice tone="bad" {...(title !== undefined && { title })}>
+      {problem?.message ?? String(error)}
+      {problem !== undefined && problem.remedy !== "" && <div className="small">{problem.remedy}</div>}
+    </Notice>
+  );
+}
+
+interface Reading<T> {
+  readonly data: T | undefined;
+  readonly error: unknown;
+  readonly isPending: boolean;
+}
+
+/** What was read; or that it is on its way, is not offered by this service, or could not be had. Old data stays: the banner tells its age. */
+export function Read<T>({ of, what, children }: { of: Reading<T>; what: string; children: (data: T) => ReactNode }) {
+  if (of.data !== undefined) return children(of.data);
+  if (of.isPending) return <Empty title={`Reading ${what} …`} />;
+  const status = of.error instanceof Problem ? of.error.status : undefined;
+  if (status === 404)
+    return <Empty title={`This service does not offer ${what}.`}>It answers 404 where they would be.</Empty>;
+  if (status === 0) return <Empty title="The service does not answer.">It is asked again and again.</Empty>;
+  return (
+    <div className="empty">
+      <ProblemNotice error={of.error} title={`No ${what}`} />
+    </div>
+  );
+}

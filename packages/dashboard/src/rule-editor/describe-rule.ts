@@ -1,0 +1,26 @@
+/** A rule's numbers in a few words: "100 in 1m". Pure. */
+import type { Rule } from "../api/shapes.js";
+
+type Numbers = Partial<Pick<Rule, "algorithm" | "limit">> & {
+  readonly window?: string;
+  readonly refill?: { readonly amount: number; readonly every: string };
+  readonly burst?: number;
+  readonly minInterval?: string;
+  readonly ttl?: string;
+};
+
+export function describeNumbers(rule: Numbers): string {
+  const { algorithm, limit, window, refill, burst, minInterval, ttl } = rule;
+  if (algorithm === "concurrency") return `${limit} at once${ttl === undefined ? "" : `, for ${ttl} at most`}`;
+  const pace =
+    refill === undefined
+      ? window === undefined
+        ? ""
+        : ` in ${window}`
+      : `, ${refill.amount} more every ${refill.every}`;
+  const extras = [
+    burst === undefined ? "" : `, ${burst} at once`,
+    minInterval === undefined ? "" : `, ${minInterval} apart`,
+  ];
+  return `${limit ?? ""}${pace}${extras.join("")}`;
+}

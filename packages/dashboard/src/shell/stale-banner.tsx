@@ -1,0 +1,28 @@
+/** Says that what is on the screen is old, and how old, while the service is not heard of. It goes by itself when the service is back. */
+import { useEffect, useState, useSyncExternalStore } from "react";
+import { contact } from "../live/contact.js";
+import { clockTime, span } from "../parts/format.js";
+
+export function StaleBanner() {
+  const { isUp, lastHeardAtMs } = useSyncExternalStore(contact.subscribe, contact.current);
+  const [nowMs, setNowMs] = useState(Date.now);
+  useEffect(() => {
+    if (isUp) return;
+    setNowMs(Date.now());
+    const timer = setInterval(() => setNowMs(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, [isUp]);
+  return (
+    <div role="status">
+      {!isUp && (
+        <div className="stale">
+          <span>
+            The service does not answer. What you see is from {clockTime(lastHeardAtMs)}, {span(nowMs - lastHeardAtMs)}{" "}
+            ago.
+          </span>
+          <span>Trying again …</span>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,123 @@
+/**
+ * The dashboard's built files, served under `/`. They are read into memory at the start: a request names a key of a map, never a path on disk.
+ * Only the pages in the table answer with the page itself; whatever else is asked for (/v1, /admin, /metrics, a typo) is answered by its own
+ * route or is not found, so that an API never answers HTML.
+ */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, extname, join, relative, sep } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { ConfigurationLog } from "../configuration/configuration.js";
+
+/** Pages of the dashboard; each may have paths below it. `packages/dashboard/src/app.tsx` shows them. */
+const pages = ["rules", "history", "keys", "top-keys", "alerts", "store", "audit", "tokens"] as const;
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+/** No inline script or style, nothing from elsewhere, no frames. Trusted Types: no text of the server's can become HTML, even by mistake. */
+const securityHeaders = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; "),
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=()",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
+
+interface ServedFile {
+  readonly type: string;
+  readonly plain: Buffer;
+  readonly gzipped: Buffer;
+  readonly etag: string;
+  /** Its name changes with its content. */
+  readonly isHashed: boolean;
+}
+
+/** Where the build lies beside this package; undefined if the dashboard is not installed. */
+export function dashboardFolder(): string | undefined {
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve("sluice-dashboard/package.json")), "dist");
+  } catch {
+    return undefined;
+  }
+}
+
+export function registerDashboard(
+  app: FastifyInstance,
+  { folder, log }: { folder: string | undefined; log: Pick<ConfigurationLog, "info"> },
+): void {
+  const files = folder === undefined ? new Map<string, ServedFile>() : readFiles(folder);
+  const page = files.get("index.html");
+  if (page === undefined) log.info("the dashboard is not built, so / only says so; `npm run build` builds it");
+  const route = { schema: { hide: true } };
+  const showPage = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
+    page === undefined ? sendHint(reply) : send(request, reply, page);
+  app.get("/", route, showPage);
+  for (const name of pages) {
+    app.get(`/${name}`, route, showPage);
+    app.get(`/${name}/*`, route, showPage);
+  }
+  for (const [name, file] of files) {
+    if (name !== "index.html") app.get(`/${name}`, route, async (request, reply) => send(request, reply, file));
+  }
+}
+
+function readFiles(folder: string): Map<string, ServedFile> {
+  let entries: string[];
+  try {
+    entries = readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name));
+  } catch {
+    return new Map();
+  }
+  return new Map(
+    entries.flatMap((path) => {
+      const type = types[extname(path)];
+      if (type === undefined) return [];
+      const name = relative(folder, path).replaceAll(sep, "/");
+      const plain = readFileSync(path);
+      const etag = `"${createHash("sha256").update(plain).digest("base64url").slice(0, 22)}"`;
+      return [[name, { type, plain, gzipped: gzipSync(plain), etag, isHashed: name.startsWith("assets/") }]];
+    }),
+  );
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile): FastifyReply {
+  reply
+    .headers(securityHeaders)
+    .header("cache-control", file.isHashed ? "public, max-age=31536000, immutable" : "no-cache")
+    .header("vary", "accept-encoding")
+    .header("etag", file.etag);
+  if (request.headers["if-none-match"] === file.etag) return reply.code(304).send();
+  reply.type(file.type);
+  const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/.test(request.headers["accept-encoding"] ?? "");
+  return takesGzip ? reply.header("content-encoding", "gzip").send(file.gzipped) : reply.send(file.plain);
+}
+
+function sendHint(reply: FastifyReply): FastifyReply {
+  return reply
+    .headers(securityHeaders)
+    .code(503)
+    .type("text/plain; charset=utf-8")
+    .send("The dashboard is not built. Run `npm run build` and start again. The API is there: see /docs.\n");
+}

@@ -1,0 +1,72 @@
+/**
+ * Sign-in sessions of the dashboard: a signed cookie instead of the token itself, so that no script of a page can ever read a token.
+ * In: a caller whose token was just checked, or the cookie of a later request. Out: the cookie's value, or whose session it is.
+ *
+ * Nothing is stored. The value names the token and its end; the signature covers both and the token's hash, under a key made from the
+ * first token. So a session ends when its token is deleted or replaced, works on every worker and on every instance that was given the same
+ * first token, and cannot be forged from a copy of the database. docs/decisions/0013 says what else was thought of.
+ */
+import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
+
+/** A working day: whoever leaves a browser open signs in again tomorrow. */
+export const SESSION_MS = 12 * 3_600_000;
+export const SESSION_COOKIE = "sluice-session";
+
+/** A signed cookie is this long at most: names have 64 characters. */
+const LONGEST_VALUE = 512;
+
+export interface Session {
+  readonly name: string;
+  readonly endsAtMs: number;
+}
+
+export type SessionKey = Buffer;
+
+export function sessionKey(firstToken: string): SessionKey {
+  return Buffer.from(hkdfSync("sha256", firstToken, "", "sluice dashboard sessions, 1", 32));
+}
+
+export function signSession({ name, endsAtMs }: Session, secrets: { key: SessionKey; tokenHash: Buffer }): string {
+  const told = Buffer.from(JSON.stringify([name, endsAtMs])).toString("base64url");
+  return `${told}.${signatureOf(told, secrets).toString("base64url")}`;
+}
+
+/** What the value claims, before anything is believed: the name says whose hash its signature must be checked with. */
+export function claimedSession(value: string): Session | undefined {
+  if (value.length > LONGEST_VALUE) return undefined;
+  try {
+    const claim: unknown = JSON.parse(Buffer.from(value.split(".")[0]!, "base64url").toString("utf8"));
+    if (!Array.isArray(claim) || claim.length !== 2) return undefined;
+    const [name, endsAtMs] = claim;
+    return typeof name === "string" && Number.isSafeInteger(endsAtMs) ? { name, endsAtMs } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isSignedBy(value: string, secrets: { key: SessionKey; tokenHash: Buffer }): boolean {
+  const [told = "", signature = "", ...more] = value.split(".");
+  const given = Buffer.from(signature, "base64url");
+  const expected = signatureOf(told, secrets);
+  return more.length === 0 && given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+function signatureOf(told: string, { key, tokenHash }: { key: SessionKey; tokenHash: Buffer }): Buffer {
+  return createHmac("sha256", key).update(tokenHash).update(told).digest();
+}
+
+/** The value of the session cookie in a `Cookie` header. */
+export function sessionCookieOf(header: string | undefined): string | undefined {
+  for (const pair of (header ?? "").split(";")) {
+    const [name, value] = pair.trim().split("=", 2);
+    if (name === SESSION_COOKIE && value !== undefined && value !== "") return value;
+  }
+  return undefined;
+}
+
+/** `Path=/admin`: the data plane and whatever else shares the host never sees it. An empty value deletes it. */
+export function sessionCookie({ value, isSecure }: { value: string; isSecure: boolean }): string {
+  const seconds = value === "" ? 0 : SESSION_MS / 1000;
+  const parts = [`${SESSION_COOKIE}=${value}`, "Path=/admin", `Max-Age=${seconds}`, "HttpOnly", "SameSite=Strict"];
+  return [...parts, ...(isSecure ? ["Secure"] : [])].join("; ");
+}
