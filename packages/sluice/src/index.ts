@@ -4,12 +4,13 @@
 export type { CheckMode, CheckResult, DecisionSummary, Degraded, Guarantee, Reason } from "./decision.js";
 export { NEVER_MS } from "./decision.js";
 export { type ErrorCode, type Mistake, SluiceError } from "./errors.js";
-export { ruleOfKey } from "./keys.js";
+export { readCounterKey, ruleOfKey } from "./keys.js";
 export type { Lease } from "./limiter/lease.js";
 export {
   type CheckOptions,
   type CheckPart,
   createLimiter,
+  type DecidedRequest,
   type ExplainedRule,
   type Explanation,
   type Limiter,

@@ -1,5 +1,15 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import { colocatedKey, counterKey, counterKeyEnd, KEY_PREFIX, requestIdKey, ruleOfKey, spellValues } from "./keys.js";
+import {
+  colocatedKey,
+  counterKey,
+  counterKeyEnd,
+  KEY_PREFIX,
+  readCounterKey,
+  requestIdKey,
+  ruleOfKey,
+  spellValues,
+} from "./keys.js";
 
 const plain = counterKeyEnd({ rule: "per-user", stored: "gcra", candidate: false });
 const candidate = counterKeyEnd({ rule: "per-user", stored: "gcra", candidate: true });
@@ -20,4 +30,24 @@ test("what is no counter has no rule", () => {
   for (const key of [record, "sluice:1:config:rules", "sluice:2:{*}:r:g", "other", "sluice:1:{*", ""]) {
     expect(ruleOfKey(key), key).toBeUndefined();
   }
+});
+
+test("rule and attributes are read back from a counter's key, whatever bytes they hold", () => {
+  const end = counterKeyEnd({ rule: "per-user.v2", stored: "gcra", candidate: false });
+  const text = fc.string({ unit: "binary", maxLength: 12 });
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(text, { maxLength: 3 }),
+      fc.array(text, { minLength: 3, maxLength: 3 }),
+      (names, all) => {
+        const values = all.slice(0, names.length);
+        const spelled = spellValues(names, values);
+        const pairs = names.map((name, i) => [name, values[i]] as const);
+        const attributes = spelled.startsWith("#") ? undefined : Object.fromEntries(pairs);
+        expect(readCounterKey(counterKey(spelled, end))).toEqual({ rule: "per-user.v2", attributes });
+        const colocated = colocatedKey(spellValues(["tenant"], ["a:b}"]), spelled, end);
+        expect(readCounterKey(colocated)).toEqual({ rule: "per-user.v2", attributes });
+      },
+    ),
+  );
 });

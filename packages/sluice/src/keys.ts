@@ -86,6 +86,28 @@ export function ruleOfKey(key: string): { rule: string; candidate: boolean } | u
   return { rule, candidate: letter !== letter.toLowerCase() };
 }
 
+/**
+ * The rule and the key attributes that a counter's key (without the prefix) was spelled from. Undefined attributes: they were so long
+ * that only their digest is in the key.
+ */
+export function readCounterKey(key: string): { rule: string; attributes: Record<string, string> | undefined } {
+  const [rule, ...rest] = key.slice(key.indexOf("}") + 2).split(":") as [string, ...string[]];
+  const spelled = rest.length > 1 ? rest[0]! : hashTag(key);
+  if (spelled === "*") return { rule, attributes: {} };
+  if (spelled.startsWith("#")) return { rule, attributes: undefined };
+  const pairs = spelled.split("&").map((pair) => {
+    const at = pair.indexOf("=");
+    return [unescapeKeyPart(pair.slice(0, at)), unescapeKeyPart(pair.slice(at + 1))] as const;
+  });
+  return { rule, attributes: Object.fromEntries(pairs) };
+}
+
+function unescapeKeyPart(part: string): string {
+  return part.replace(/%(?:u([0-9a-f]{4})|([0-9a-f]{2}))/g, (_, unit?: string, character?: string) =>
+    String.fromCharCode(Number.parseInt(unit ?? character!, 16)),
+  );
+}
+
 /** What lies between the braces of a counter's key: keys with equal tags share a slot. */
 export function hashTag(key: string): string {
   return key.slice(1, key.indexOf("}"));

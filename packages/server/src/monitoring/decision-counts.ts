@@ -1,8 +1,9 @@
 /**
- * Counts checks by rule, mode, outcome and reason, on the path of every request.
+ * Counts requests, and checks by rule, variant, mode, outcome and reason, on the path of every request.
  * Plain arrays, because a labelled counter costs as much as a tenth of a decision; the labels are spelled when somebody reads them.
+ * Counts only ever grow: who wants those of a second reads twice and subtracts.
  */
-import type { CheckMode, CheckResult, Reason } from "sluice";
+import type { CheckMode, CheckResult, Decision, Degraded, Reason } from "sluice";
 
 const modes: readonly CheckMode[] = ["enforce", "shadow", "candidate"];
 /** The first stands for "allowed". */
@@ -15,47 +16,145 @@ const reasons: readonly (Reason | "")[] = [
   "cost-exceeds-limit",
   "store-unavailable",
 ];
+const CELLS = modes.length * reasons.length;
+/** Checks by the share of the limit in use after them, in tenths. */
+const TENTHS = 10;
 
 export interface DecisionCount {
   readonly rule: string;
+  /** "" for a rule without variants. */
+  readonly variant: string;
   readonly mode: CheckMode;
   readonly outcome: "allowed" | "refused";
   readonly reason: Reason | "";
   readonly count: number;
 }
 
-/** Rules come and go over months; what is read must stay small. Later ones are counted together. */
+/** Of one rule, all variants together. */
+export interface RuleTotals {
+  readonly rule: string;
+  readonly allowed: number;
+  readonly refused: number;
+  readonly shadowRefused: number;
+  readonly candidateAllowed: number;
+  readonly candidateRefused: number;
+  readonly use: Float64Array;
+}
+
+export interface RequestTotals {
+  readonly allowed: number;
+  readonly refused: number;
+  readonly shadowRefused: number;
+  readonly degraded: Readonly<Record<Degraded, number>>;
+}
+
+/** Rules and variants come and go over months; what is read must stay small. Later ones are counted together. */
 const MOST_RULES = 1_000;
+const MOST_VARIANTS = 10;
 export const OTHER_RULES = "(other)";
+const OTHER_VARIANTS = "(other)";
+
+class RuleCounts {
+  /** Checks without a variant: those of most rules. */
+  readonly plain = new Float64Array(CELLS);
+  readonly use = new Float64Array(TENTHS);
+  readonly byVariant = new Map<string, Float64Array>();
+
+  cellsOf(variant: string | undefined): Float64Array {
+    if (variant === undefined) return this.plain;
+    const known = this.byVariant.get(variant);
+    if (known !== undefined) return known;
+    const label = this.byVariant.size < MOST_VARIANTS ? variant : OTHER_VARIANTS;
+    const cells = this.byVariant.get(label) ?? new Float64Array(CELLS);
+    this.byVariant.set(label, cells);
+    return cells;
+  }
+
+  *all(): Generator<[variant: string, cells: Float64Array]> {
+    yield ["", this.plain];
+    yield* this.byVariant;
+  }
+}
 
 export class DecisionCounts {
-  readonly #byRule = new Map<string, Float64Array>();
+  readonly #byRule = new Map<string, RuleCounts>();
+  readonly #degraded: Record<Degraded, number> = { deny: 0, local: 0, allow: 0 };
+  #allowed = 0;
+  #refused = 0;
+  #shadowRefused = 0;
 
-  add(check: CheckResult): void {
+  add({ allowed, degraded, checks }: Decision): void {
+    if (allowed) this.#allowed++;
+    else this.#refused++;
+    if (degraded !== undefined) this.#degraded[degraded]++;
+    let shadowRefused = false;
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i]!;
+      this.#addCheck(check);
+      if (check.mode === "shadow" && !check.allowed) shadowRefused = true;
+    }
+    if (shadowRefused) this.#shadowRefused++;
+  }
+
+  #addCheck(check: CheckResult): void {
     const counts = this.#byRule.get(check.rule) ?? this.#countsOf(check.rule);
+    const { mode } = check;
     const reason = check.allowed ? 0 : Math.max(1, reasons.indexOf(check.reason ?? "limit"));
-    counts[modes.indexOf(check.mode) * reasons.length + reason]!++;
+    const row = mode === "enforce" ? 0 : mode === "shadow" ? 1 : 2;
+    counts.cellsOf(check.variant)[row * reasons.length + reason]!++;
+    if (row === 0) counts.use[tenthInUse(check)]!++;
+  }
+
+  get requests(): RequestTotals {
+    const degraded = { ...this.#degraded };
+    return { allowed: this.#allowed, refused: this.#refused, shadowRefused: this.#shadowRefused, degraded };
   }
 
   *read(): Generator<DecisionCount> {
     for (const [rule, counts] of this.#byRule) {
-      for (let i = 0; i < counts.length; i++) {
-        const count = counts[i]!;
-        if (count === 0) continue;
-        const reason = reasons[i % reasons.length]!;
-        const mode = modes[Math.floor(i / reasons.length)]!;
-        yield { rule, mode, outcome: reason === "" ? "allowed" : "refused", reason, count };
+      for (const [variant, cells] of counts.all()) {
+        for (let i = 0; i < CELLS; i++) {
+          const count = cells[i]!;
+          if (count === 0) continue;
+          const reason = reasons[i % reasons.length]!;
+          const mode = modes[Math.floor(i / reasons.length)]!;
+          yield { rule, variant, mode, outcome: reason === "" ? "allowed" : "refused", reason, count };
+        }
       }
     }
   }
 
-  #countsOf(rule: string): Float64Array {
-    const label = this.#byRule.size < MOST_RULES ? rule : OTHER_RULES;
-    let counts = this.#byRule.get(label);
-    if (counts === undefined) {
-      counts = new Float64Array(modes.length * reasons.length);
-      this.#byRule.set(label, counts);
+  *totals(): Generator<RuleTotals> {
+    for (const [rule, counts] of this.#byRule) {
+      const sums = { enforce: [0, 0], shadow: [0, 0], candidate: [0, 0] };
+      for (const [, cells] of counts.all()) {
+        for (let i = 0; i < CELLS; i++) {
+          sums[modes[Math.floor(i / reasons.length)]!][i % reasons.length === 0 ? 0 : 1]! += cells[i]!;
+        }
+      }
+      yield {
+        rule,
+        // A shadow check lets pass whatever it finds.
+        allowed: sums.enforce[0]! + sums.shadow[0]! + sums.shadow[1]!,
+        refused: sums.enforce[1]!,
+        shadowRefused: sums.shadow[1]!,
+        candidateAllowed: sums.candidate[0]!,
+        candidateRefused: sums.candidate[1]!,
+        use: counts.use,
+      };
     }
+  }
+
+  #countsOf(rule: string): RuleCounts {
+    const label = this.#byRule.size < MOST_RULES ? rule : OTHER_RULES;
+    const counts = this.#byRule.get(label) ?? new RuleCounts();
+    this.#byRule.set(label, counts);
     return counts;
   }
+}
+
+function tenthInUse({ allowed, limit, remaining }: CheckResult): number {
+  if (!allowed) return TENTHS - 1;
+  const tenth = Math.floor((TENTHS * (limit - remaining)) / limit);
+  return tenth < 0 ? 0 : tenth < TENTHS ? tenth : TENTHS - 1;
 }

@@ -1,12 +1,14 @@
 /**
  * What the service tells Prometheus. Labels are bounded: rules, transports and words of ours, never what a client sent.
- * In: the limiter's events, and each transport's times. Out: text for `GET /metrics`.
+ * In: the counts of `traffic.ts`, the limiter and the configuration. Out: text for `GET /metrics`. `docs/metrics.md` lists the same.
  */
-
-import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
-import type { Decision, Limiter } from "sluice";
-import { DecisionCounts } from "./decision-counts.js";
-import { RequestCounts, type Transport } from "./request-counts.js";
+import { performance } from "node:perf_hooks";
+import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-client";
+import type { Limiter } from "sluice";
+import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
+import type { Transport } from "./request-counts.js";
+import { storeMetrics } from "./store-metrics.js";
+import type { Traffic } from "./traffic.js";
 
 export type { Transport } from "./request-counts.js";
 
@@ -26,112 +28,169 @@ export interface ConfigurationHealth {
   readonly propagationMs?: number;
 }
 
-export function createMetrics(limiter: Limiter, configuration: () => ConfigurationHealth): Metrics {
+export interface MetricsOptions {
+  readonly limiter: Limiter;
+  readonly traffic: Traffic;
+  readonly configuration: () => ConfigurationHealth;
+  /** Writes to the history that were lost; absent without a history. */
+  readonly lostWrites?: (() => number) | undefined;
+}
+
+export function createMetrics({ limiter, traffic, configuration, lostWrites }: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const registers = [registry];
-  countDecisions(limiter, registers);
-  watchStore(limiter, registers);
-  watchConfiguration(configuration, registers);
-
-  const counts = new RequestCounts();
-  for (const metric of [
-    counts.requests("sluice_requests_total", "Requests answered, by transport and outcome."),
-    counts.latency("sluice_decision_seconds", "From a request's arrival at its transport to its decision."),
-  ]) {
-    registry.registerMetric(metric as unknown as Metric);
-  }
   const reloads = new Counter({
     name: "sluice_envoy_config_reloads_total",
     help: "Reloads of --envoy-config; a failed one keeps the files that were in force.",
     labelNames: ["outcome"],
-    registers,
+    registers: [registry],
   });
+  const ours: readonly ReadableMetric[] = [
+    ...trafficMetrics(traffic),
+    ...limiterMetrics(limiter),
+    ...storeMetrics(limiter),
+    ...configurationMetrics(configuration),
+    ...(lostWrites === undefined ? [] : [historyMetric(lostWrites)]),
+    eventLoopMetric(),
+  ];
+  for (const metric of ours) registry.registerMetric(metric as unknown as Metric);
+  const { requests } = traffic;
   return {
     registry,
-    answered: (transport, allowed, sinceMs) => counts.add(transport, allowed, performance.now() - sinceMs),
+    answered: (transport, allowed, sinceMs) => requests.add(transport, allowed, performance.now() - sinceMs),
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
   };
 }
 
-function countDecisions(limiter: Limiter, registers: Registry[]): void {
-  const counts = new DecisionCounts();
-  const byPolicy = new Counter({
-    name: "sluice_degraded_decisions_total",
-    help: "Decisions made by a failure policy.",
-    labelNames: ["policy"],
-    registers,
-  });
-  limiter.on("decision", ({ checks, degraded }: Decision) => {
-    for (let i = 0; i < checks.length; i++) counts.add(checks[i]!);
-    if (degraded !== undefined) byPolicy.inc({ policy: degraded });
-  });
-  new Counter({
-    name: "sluice_checks_total",
-    help: "Checks decided, by rule, mode, outcome and reason.",
-    labelNames: ["rule", "mode", "outcome", "reason"],
-    registers,
-    collect() {
-      this.reset();
-      for (const { count, ...labels } of counts.read()) this.inc(labels, count);
-    },
-  });
+const one = (value: number): Sample[] => [{ value, labels: {} }];
+
+function trafficMetrics({ decisions, requests, leases }: Traffic): ReadableMetric[] {
+  return [
+    requests.requests("sluice_requests_total", "Requests answered, by transport and outcome."),
+    requests.latency("sluice_decision_seconds", "From a request's arrival at its transport to its decision."),
+    readableMetric(
+      {
+        name: "sluice_checks_total",
+        help: "Checks decided, by rule, variant, mode, outcome and reason.",
+        type: "counter",
+      },
+      () => Array.from(decisions.read(), ({ count, ...labels }) => ({ value: count, labels })),
+    ),
+    readableMetric(
+      { name: "sluice_degraded_decisions_total", help: "Decisions made by a failure policy.", type: "counter" },
+      () => Object.entries(decisions.requests.degraded).map(([policy, value]) => ({ value, labels: { policy } })),
+    ),
+    readableMetric(
+      {
+        name: "sluice_leases_held",
+        help: "Leases that this instance granted and that were neither released here nor have ended, by rule.",
+        type: "gauge",
+      },
+      () => Array.from(leases.read(), ([rule, value]) => ({ value, labels: { rule } })),
+    ),
+  ];
 }
 
-function watchStore(limiter: Limiter, registers: Registry[]): void {
-  const degraded = new Gauge({
-    name: "sluice_store_degraded",
-    help: "1 while the store does not answer and the rules' failure policies do.",
-    registers,
+function limiterMetrics(limiter: Limiter): ReadableMetric[] {
+  let degraded = 0;
+  limiter.on("degraded", () => {
+    degraded = 1;
   });
-  limiter.on("degraded", () => degraded.set(1));
-  limiter.on("recovered", () => degraded.set(0));
-  new Gauge({
-    name: "sluice_rules_version",
-    help: "Version of the rules in force.",
-    registers,
-    collect() {
-      this.set(limiter.rulesVersion);
-    },
+  limiter.on("recovered", () => {
+    degraded = 0;
   });
-  new Gauge({
-    name: "sluice_rules",
-    help: "Rules in force, those of Envoy's files included.",
-    registers,
-    collect() {
-      this.set(limiter.rules.length);
-    },
-  });
+  return [
+    readableMetric(
+      {
+        name: "sluice_store_degraded",
+        help: "1 while the store does not answer and the rules' failure policies do.",
+        type: "gauge",
+        aggregator: "max",
+      },
+      () => one(degraded),
+    ),
+    readableMetric(
+      { name: "sluice_rules_version", help: "Version of the rules in force.", type: "gauge", aggregator: "min" },
+      () => one(limiter.rulesVersion),
+    ),
+    readableMetric(
+      {
+        name: "sluice_rules",
+        help: "Rules in force, those of Envoy's files included.",
+        type: "gauge",
+        aggregator: "max",
+      },
+      () => one(limiter.rules.length),
+    ),
+  ];
 }
 
-function watchConfiguration(configuration: () => ConfigurationHealth, registers: Registry[]): void {
-  new Gauge({
-    name: "sluice_configuration_up",
-    help: "1 where the part of the configuration layer can be reached, 0 where it cannot; parts that are not in use are absent.",
-    labelNames: ["part"],
-    registers,
-    collect() {
-      const { database, cache } = configuration();
-      this.reset();
-      for (const [part, state] of Object.entries({ database, cache }))
-        if (state !== "none") this.set({ part }, state === "up" ? 1 : 0);
+function configurationMetrics(configuration: () => ConfigurationHealth): ReadableMetric[] {
+  return [
+    readableMetric(
+      {
+        name: "sluice_configuration_up",
+        help: "1 where the part of the configuration layer can be reached, 0 where it cannot; parts that are not in use are absent.",
+        type: "gauge",
+        aggregator: "min",
+      },
+      () => {
+        const { database, cache } = configuration();
+        return Object.entries({ database, cache })
+          .filter(([, state]) => state !== "none")
+          .map(([part, state]) => ({ value: state === "up" ? 1 : 0, labels: { part } }));
+      },
+    ),
+    readableMetric(
+      {
+        name: "sluice_rules_loaded",
+        help: "0 while no rules could be read from anywhere, and nothing is limited.",
+        type: "gauge",
+        aggregator: "min",
+      },
+      () => one(configuration().loaded ? 1 : 0),
+    ),
+    readableMetric(
+      {
+        name: "sluice_rules_propagation_seconds",
+        help: "From the commit of the last change of rules to its being in force here.",
+        type: "gauge",
+        aggregator: "max",
+      },
+      () => {
+        const { propagationMs } = configuration();
+        return propagationMs === undefined ? [] : one(propagationMs / 1_000);
+      },
+    ),
+  ];
+}
+
+function historyMetric(lostWrites: () => number): ReadableMetric {
+  return readableMetric(
+    {
+      name: "sluice_history_lost_writes_total",
+      help: "Writes of counts to the history that failed: what it shows is too low.",
+      type: "counter",
     },
-  });
-  new Gauge({
-    name: "sluice_rules_loaded",
-    help: "0 while no rules could be read from anywhere, and nothing is limited.",
-    registers,
-    collect() {
-      this.set(configuration().loaded ? 1 : 0);
+    () => one(lostWrites()),
+  );
+}
+
+/** Since the look before: whoever scrapes gets the share of the time between two scrapes. */
+function eventLoopMetric(): ReadableMetric {
+  let before = performance.eventLoopUtilization();
+  return readableMetric(
+    {
+      name: "sluice_event_loop_utilisation",
+      help: "Share of the time since the last scrape in which the event loop worked; of the busiest worker.",
+      type: "gauge",
+      aggregator: "max",
     },
-  });
-  new Gauge({
-    name: "sluice_rules_propagation_seconds",
-    help: "From the commit of the last change of rules to its being in force here.",
-    registers,
-    collect() {
-      const { propagationMs } = configuration();
-      if (propagationMs !== undefined) this.set(propagationMs / 1_000);
+    () => {
+      const now = performance.eventLoopUtilization();
+      const { utilization } = performance.eventLoopUtilization(now, before);
+      before = now;
+      return one(utilization);
     },
-  });
+  );
 }

@@ -53,11 +53,21 @@ export interface Explanation {
   readonly rules: readonly ExplainedRule[];
 }
 
+/** What a decision was asked for. `checks`: the counters that were asked, in the order of the decision's checks. */
+export interface DecidedRequest {
+  readonly attributes: Attributes;
+  readonly options: CheckOptions;
+  readonly checks: readonly Pick<Check, "key">[];
+}
+
 /** `cause`: why the store did not answer. */
 export interface LimiterEvents {
-  decision: [decision: Decision, request: { attributes: Attributes; options: CheckOptions }];
+  decision: [decision: Decision, request: DecidedRequest];
   degraded: [cause: unknown];
   recovered: [];
+  /** A lease was given back, or held for another term, through this limiter. */
+  released: [leaseId: string];
+  renewed: [leaseId: string, expiresAfterMs: number];
 }
 
 const NO_OPTIONS: CheckOptions = {};
@@ -240,13 +250,17 @@ export class Limiter {
   /** Frees a lease by its id. False if it was not held any more. */
   async release(leaseId: string): Promise<boolean> {
     const { lease, local } = parseLeaseId(leaseId);
-    return await (local ? this.#local : this.#store).release(lease);
+    const released = await (local ? this.#local : this.#store).release(lease);
+    if (released) this.#emit("released", leaseId);
+    return released;
   }
 
   /** Holds a lease for another term: ms until it now ends, 0 if it was lost. */
   async renew(leaseId: string): Promise<number> {
     const { lease, local } = parseLeaseId(leaseId);
-    return await (local ? this.#local : this.#store).renew(lease);
+    const expiresAfterMs = await (local ? this.#local : this.#store).renew(lease);
+    this.#emit("renewed", leaseId, expiresAfterMs);
+    return expiresAfterMs;
   }
 
   on<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): this {
@@ -363,7 +377,7 @@ export class Limiter {
   #told(asked: Asked, decision: Decision): Decision {
     // A peek decides nothing: whoever counts decisions must not count it.
     if (asked.charge && this.#hasAudience) {
-      this.#emit("decision", decision, { attributes: asked.attributes, options: asked.options });
+      this.#emit("decision", decision, asked);
     }
     return decision;
   }

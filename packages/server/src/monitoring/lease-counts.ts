@@ -1,0 +1,50 @@
+/**
+ * Leases held, by rule: those that this instance granted, until they are released here or end by themselves. One that is released through
+ * another instance counts until its end.
+ */
+import type { DecidedRequest, Decision, Limiter } from "sluice";
+
+/** More than this are not watched: the gauge then tells too few. */
+const MOST_LEASES = 100_000;
+/** How the counter of a concurrency rule ends; a candidate's, in capitals, holds nobody up. */
+const CONCURRENCY = ":c";
+
+interface Held {
+  readonly rules: readonly string[];
+  endsAtMs: number;
+}
+
+export class LeaseCounts {
+  readonly #held = new Map<string, Held>();
+
+  watch(limiter: Limiter): void {
+    limiter.on("released", (leaseId) => this.#held.delete(leaseId));
+    limiter.on("renewed", (leaseId, expiresAfterMs) => {
+      const held = this.#held.get(leaseId);
+      if (held === undefined) return;
+      if (expiresAfterMs === 0) this.#held.delete(leaseId);
+      else held.endsAtMs = performance.now() + expiresAfterMs;
+    });
+  }
+
+  granted({ lease, checks }: Decision, request: DecidedRequest): void {
+    if (lease === undefined) return;
+    if (this.#held.size >= MOST_LEASES) this.#forgetEnded();
+    if (this.#held.size >= MOST_LEASES) return;
+    const rules = checks.filter((_, i) => request.checks[i]?.key.endsWith(CONCURRENCY)).map(({ rule }) => rule);
+    this.#held.set(lease.id, { rules, endsAtMs: performance.now() + lease.expiresAfterMs });
+  }
+
+  read(): ReadonlyMap<string, number> {
+    this.#forgetEnded();
+    const counts = new Map<string, number>();
+    for (const { rules } of this.#held.values())
+      for (const rule of rules) counts.set(rule, (counts.get(rule) ?? 0) + 1);
+    return counts;
+  }
+
+  #forgetEnded(): void {
+    const nowMs = performance.now();
+    for (const [id, { endsAtMs }] of this.#held) if (endsAtMs <= nowMs) this.#held.delete(id);
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * What is kept of a quarter hour or an hour of keys, and how several (of other instances, of other hours) become one. Pure.
+ * Each count lies between `count` and `count + error`; a key that is not listed was seen at most `absent` times. Merging adds all three,
+ * so that what holds for the parts holds for the whole.
+ */
+export interface SummaryItem {
+  /** A counter's key, without its last letter. */
+  readonly key: string;
+  readonly count: number;
+  readonly error: number;
+  /** Refusals while the key was listed. */
+  readonly refused: number;
+  readonly peak: number;
+  /** Shortened; only where the key holds their digest. */
+  readonly attributes?: Readonly<Record<string, string>>;
+}
+
+export interface KeyList {
+  readonly absent: number;
+  readonly items: readonly SummaryItem[];
+}
+
+export interface KeySummary {
+  /** All checks and refusals, of listed keys and others. */
+  readonly checks: number;
+  readonly refused: number;
+  readonly traffic: KeyList;
+  readonly refusals: KeyList;
+}
+
+export function mergeSummaries(summaries: readonly KeySummary[], most: number): KeySummary {
+  return {
+    checks: summaries.reduce((sum, { checks }) => sum + checks, 0),
+    refused: summaries.reduce((sum, { refused }) => sum + refused, 0),
+    traffic: mergeLists(
+      summaries.map(({ traffic }) => traffic),
+      most,
+    ),
+    refusals: mergeLists(
+      summaries.map(({ refusals }) => refusals),
+      most,
+    ),
+  };
+}
+
+function mergeLists(lists: readonly KeyList[], most: number): KeyList {
+  const absent = lists.reduce((sum, list) => sum + list.absent, 0);
+  const merged = new Map<string, SummaryItem>();
+  for (const list of lists) {
+    for (const item of list.items) {
+      // In every list where it is absent it may have been seen as often as `absent` says; here it is known better.
+      const before = merged.get(item.key) ?? { ...item, count: 0, error: absent, refused: 0, peak: 0 };
+      merged.set(item.key, {
+        ...before,
+        count: before.count + item.count,
+        error: before.error + item.error - list.absent,
+        refused: before.refused + item.refused,
+        peak: Math.max(before.peak, item.peak),
+      });
+    }
+  }
+  const sorted = [...merged.values()].sort((a, b) => mostOf(b) - mostOf(a));
+  const next = sorted[most];
+  return { items: sorted.slice(0, most), absent: Math.max(absent, next === undefined ? 0 : mostOf(next)) };
+}
+
+/** How often the key was seen at most. */
+export function mostOf({ count, error }: SummaryItem): number {
+  return count + error;
+}
+
+/** As short as a text of hundreds of keys should be; see `parseSummary`. */
+export function spellSummary({ checks, refused, traffic, refusals }: KeySummary): string {
+  return JSON.stringify([checks, refused, spellList(traffic), spellList(refusals)]);
+}
+
+function spellList({ absent, items }: KeyList): unknown[] {
+  return [
+    absent,
+    ...items.map(({ key, count, error, refused, peak, attributes }) => {
+      const item: unknown[] = [key, count, error, refused, Math.round(peak * 1_000) / 1_000];
+      return attributes === undefined ? item : [...item, attributes];
+    }),
+  ];
+}
+
+/** Throws on what was not spelled here. */
+export function parseSummary(text: string): KeySummary {
+  const [checks, refused, traffic, refusals] = JSON.parse(text);
+  return { checks, refused, traffic: parseList(traffic), refusals: parseList(refusals) };
+}
+
+type SpelledItem = [string, number, number, number, number, Record<string, string>?];
+
+function parseList([absent, ...items]: [number, ...SpelledItem[]]): KeyList {
+  return {
+    absent,
+    items: items.map(([key, count, error, refused, peak, attributes]) => ({
+      key,
+      count,
+      error,
+      refused,
+      peak,
+      ...(attributes && { attributes }),
+    })),
+  };
+}

@@ -1,0 +1,94 @@
+/**
+ * The top keys of the last hour or day, of all instances: their texts in the history, merged.
+ * A merge is kept for a few seconds: a dashboard on many screens must not have it done again for each.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { readCounterKey } from "sluice";
+import type { History } from "../history/history.js";
+import type { StatsWindow, TopKey, TopKeysView } from "../views.js";
+import { type KeySummary, mergeSummaries, mostOf, parseSummary, type SummaryItem } from "./key-summary.js";
+
+export interface TopKeysQuery {
+  readonly window: StatsWindow;
+  readonly by: "traffic" | "refusals";
+  readonly rule?: string | undefined;
+  /** A part of a key attribute's value, in any case. */
+  readonly search?: string | undefined;
+  readonly limit: number;
+}
+
+/** A window is made of whole periods: the last hour is four quarters that are over and the one that is not. */
+export const periods = {
+  hour: { prefix: "top-keys:quarter:", lengthMs: 15 * 60_000, reachMs: 60 * 60_000 },
+  day: { prefix: "top-keys:hour:", lengthMs: 60 * 60_000, reachMs: 24 * 60 * 60_000 },
+} as const satisfies Record<StatsWindow, unknown>;
+
+const KEPT_FOR_MS = 3_000;
+const MERGED = 2_000;
+const PARTS_AT_ONCE = 16;
+
+export class TopKeysReader {
+  readonly #history: History;
+  readonly #merged = new Map<StatsWindow, { atMs: number; summary: Promise<KeySummary> }>();
+
+  constructor(history: History) {
+    this.#history = history;
+  }
+
+  async read({ window, by, rule, search, limit }: TopKeysQuery): Promise<TopKeysView> {
+    const { traffic, refusals } = await this.#summaryOf(window);
+    const other = new Map((by === "traffic" ? refusals : traffic).items.map((item) => [item.key, item]));
+    const wanted = search?.toLowerCase();
+    const keys: TopKey[] = [];
+    let maxError = 0;
+    for (const item of (by === "traffic" ? traffic : refusals).items) {
+      if (keys.length === limit) break;
+      const { rule: itsRule, attributes = item.attributes ?? {} } = readCounterKey(item.key);
+      if (rule !== undefined && itsRule !== rule) continue;
+      if (wanted !== undefined && !Object.values(attributes).some((value) => value.toLowerCase().includes(wanted)))
+        continue;
+      keys.push({ rule: itsRule, attributes, ...numbersOf(item, other.get(item.key), by) });
+      maxError = Math.max(maxError, item.error);
+    }
+    return { atMs: Date.now(), window, by, maxError, keys };
+  }
+
+  #summaryOf(window: StatsWindow): Promise<KeySummary> {
+    const kept = this.#merged.get(window);
+    if (kept !== undefined && Date.now() - kept.atMs < KEPT_FOR_MS) return kept.summary;
+    const summary = this.#merge(window);
+    this.#merged.set(window, { atMs: Date.now(), summary });
+    // A failure is told to whoever waits, and not kept.
+    summary.catch(() => this.#merged.delete(window));
+    return summary;
+  }
+
+  async #merge(window: StatsWindow): Promise<KeySummary> {
+    const { prefix, lengthMs, reachMs } = periods[window];
+    const sinceMs = Date.now() - reachMs - lengthMs;
+    const texts = await this.#history.readTexts(prefix);
+    let merged = mergeSummaries([], MERGED);
+    let parts: KeySummary[] = [];
+    for (const [name, text] of texts) {
+      // The name goes on with the period's start.
+      if (Number.parseInt(name.slice(prefix.length), 10) <= sinceMs) continue;
+      parts.push(parseSummary(text));
+      if (parts.length === PARTS_AT_ONCE) {
+        merged = mergeSummaries([merged, ...parts], MERGED);
+        parts = [];
+        await nextTurn();
+      }
+    }
+    return mergeSummaries([merged, ...parts], MERGED);
+  }
+}
+
+/** The number that is asked for is never below the truth; the other one is the best that is known. */
+function numbersOf(item: SummaryItem, other: SummaryItem | undefined, by: TopKeysQuery["by"]) {
+  const most = mostOf(item);
+  const peakUtilisation = Math.min(1, Math.max(item.peak, other?.peak ?? 0));
+  if (by === "refusals")
+    return { count: Math.max(most, other === undefined ? 0 : mostOf(other)), refused: most, peakUtilisation };
+  const refused = Math.min(most, other === undefined ? item.refused : mostOf(other));
+  return { count: most, refused, peakUtilisation };
+}

@@ -1,0 +1,120 @@
+/**
+ * Which keys come most, and which are refused most: a quarter hour at a time, on the path of every check.
+ * In: checks with their counters' keys. Out: a text for each quarter and hour, that the history keeps and `read-top-keys.ts` merges.
+ * A counter's key serves as the item: it exists already, and rule and attributes are read back from it when somebody looks.
+ */
+import type { DecidedRequest, Decision } from "sluice";
+import { FrequentItems, type Item } from "./frequent-items.js";
+import { type KeyList, type KeySummary, mergeSummaries } from "./key-summary.js";
+
+/** Counts of traffic or refusals are at most n / 1001 too high, n being all checks or refusals of the instance in that quarter hour. */
+const TABLE = 1_000;
+/** How many of them a text holds. */
+const KEPT_OF_QUARTER = 500;
+const KEPT_OF_HOUR = 300;
+/** Attribute values that a key holds only the digest of are kept this long. They may be personal data, and of any length. */
+const LONGEST_VALUE = 80;
+
+interface KeyItem extends Item {
+  refused: number;
+  /** Highest share of the limit in use. */
+  peak: number;
+  /** Shortened attributes, where the key holds only their digest. */
+  attributes: Record<string, string> | undefined;
+}
+
+export class TopKeys {
+  /** The attributes that a rule counts by. */
+  readonly #keyAttributes: (rule: string) => readonly string[];
+  #traffic = new FrequentItems<KeyItem>(TABLE);
+  #refusals = new FrequentItems<KeyItem>(TABLE);
+  #checks = 0;
+  #refused = 0;
+  /** The hour's quarters that are over, merged. */
+  #hourBefore: KeySummary | undefined;
+
+  constructor(keyAttributes: (rule: string) => readonly string[]) {
+    this.#keyAttributes = keyAttributes;
+  }
+
+  add({ checks }: Decision, request: DecidedRequest): void {
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i]!;
+      const key = request.checks[i]?.key;
+      if (check.mode === "candidate" || key === undefined) continue;
+      this.#checks++;
+      const use = check.allowed ? (check.limit - check.remaining) / check.limit : 1;
+      const refused = !check.allowed && check.mode === "enforce";
+      const item = this.#traffic.find(key);
+      if (item === undefined) {
+        const attributes = this.#attributesOf(key, check.rule, request);
+        this.#traffic.insert(key, { count: 1, refused: refused ? 1 : 0, peak: use, attributes });
+      } else {
+        item.count++;
+        if (refused) item.refused++;
+        if (use > item.peak) item.peak = use;
+      }
+      if (refused) this.#addRefusal(key, check.rule, request);
+    }
+  }
+
+  #addRefusal(key: string, rule: string, request: DecidedRequest): void {
+    this.#refused++;
+    const item = this.#refusals.find(key);
+    if (item !== undefined) item.count++;
+    else {
+      const attributes = this.#attributesOf(key, rule, request);
+      this.#refusals.insert(key, { count: 1, refused: 1, peak: 1, attributes });
+    }
+  }
+
+  /** Only where the key cannot tell: a "#" stands before a digest, and nowhere else. */
+  #attributesOf(key: string, rule: string, { attributes }: DecidedRequest): KeyItem["attributes"] {
+    if (!key.includes("#")) return undefined;
+    const entries = this.#keyAttributes(rule).map((name) => [
+      name.slice(0, LONGEST_VALUE),
+      String(attributes[name]).slice(0, LONGEST_VALUE),
+    ]);
+    return Object.fromEntries(entries);
+  }
+
+  /** The quarter so far. */
+  quarter(): KeySummary {
+    return {
+      checks: this.#checks,
+      refused: this.#refused,
+      traffic: listOf(this.#traffic, KEPT_OF_QUARTER),
+      refusals: listOf(this.#refusals, KEPT_OF_QUARTER),
+    };
+  }
+
+  /** The hour so far. */
+  hour(): KeySummary {
+    const quarter = this.quarter();
+    return mergeSummaries(this.#hourBefore === undefined ? [quarter] : [this.#hourBefore, quarter], KEPT_OF_HOUR);
+  }
+
+  endQuarter({ endsHour }: { endsHour: boolean }): void {
+    this.#hourBefore = endsHour ? undefined : this.hour();
+    this.#traffic = new FrequentItems(TABLE);
+    this.#refusals = new FrequentItems(TABLE);
+    this.#checks = 0;
+    this.#refused = 0;
+  }
+}
+
+function listOf(items: FrequentItems<KeyItem>, most: number): KeyList {
+  const { items: found, offset, absent } = items.top(most);
+  return {
+    absent,
+    // Without the letter of the stored form at its end: a key goes on when its rule's algorithm changes.
+    items: found.map(([key, { count, refused, peak, attributes }]) => ({
+      key: key.slice(0, -1),
+      count,
+      error: offset,
+      refused,
+      peak,
+      ...(attributes && { attributes }),
+    })),
+  };
+}
