@@ -233,6 +233,10 @@ describe("tokens", () => {
     { method: "GET", path: "/tokens", least: "admin" },
     { method: "POST", path: "/tokens", least: "admin", body: { name: "matrix", role: "viewer" } },
     { method: "DELETE", path: "/tokens/matrix", least: "admin" },
+    // This instance counts nothing; what the routes tell of one that does is test/monitoring's.
+    { method: "GET", path: "/stats", least: "viewer", status: 404 },
+    { method: "GET", path: "/stats/stream", least: "viewer", status: 404 },
+    { method: "GET", path: "/keys/top", least: "viewer", status: 404 },
   ] as const;
 
   /** Signing in and out; `test/dashboard/sign-in.test.ts` asks these. */
@@ -265,6 +269,7 @@ describe("tokens", () => {
       const rank = roles.indexOf(who as (typeof roles)[number]);
       if (rank < 0) expect(reply).toMatchObject({ status: 401, body: { code: "unauthorized" } });
       else if (rank < roles.indexOf(least)) expect(reply).toMatchObject({ status: 403, body: { code: "forbidden" } });
+      else if ("status" in rest) expect(reply).toMatchObject({ status: rest.status, body: { code: "monitoring-off" } });
       else expect(reply.status).toBeLessThan(300);
       if (reply.status >= 400) expect(reply.headers["content-type"]).toMatch(/^application\/problem\+json/);
     },
@@ -412,10 +417,13 @@ test("the OpenAPI document is 3.1, has every route, and carries the rule schema 
     "/admin/v1/audit",
     "/admin/v1/keys/explain",
     "/admin/v1/keys/reset",
+    "/admin/v1/keys/top",
     "/admin/v1/rules",
     "/admin/v1/rules/{id}",
     "/admin/v1/rules/{id}/promote",
     "/admin/v1/session",
+    "/admin/v1/stats",
+    "/admin/v1/stats/stream",
     "/admin/v1/tokens",
     "/admin/v1/tokens/{name}",
     "/admin/v1/versions",

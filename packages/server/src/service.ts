@@ -28,6 +28,8 @@ import { RulesInForce } from "./enforcement/rules-in-force.js";
 import type { Log } from "./log.js";
 import { openHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
+import { startMonitoring } from "./monitoring/monitoring.js";
+import { observeTraffic } from "./monitoring/traffic.js";
 import type { Settings } from "./settings.js";
 import { starterRules } from "./starter-rules.js";
 import { startWatchers } from "./watchers.js";
@@ -64,12 +66,21 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
   limiter.on("recovered", () => log.info("the store answers again"));
   const rules = new RulesInForce(limiter);
   const configuration = await openConfiguration({ settings, log, limiter, rules });
-  const metrics = createMetrics(limiter, () => configuration.status());
-  onRegistry?.(metrics.registry);
   const history =
     settings.monitoring === "off"
       ? undefined
       : await openHistory({ store: settings.store, dataFolder: settings["data-folder"], log });
+  const traffic = observeTraffic(limiter, { withKeys: history !== undefined });
+  const metrics = createMetrics({
+    limiter,
+    traffic,
+    configuration: () => configuration.status(),
+    lostWrites: history && (() => history.lost),
+  });
+  onRegistry?.(metrics.registry);
+  const monitoring =
+    history &&
+    startMonitoring({ limiter, traffic, history, log, storeKind: storeKind(settings.store), alertsFiring: () => 0 });
   const state = { draining: false };
   const isDraining = (): boolean => state.draining;
   const tls = tlsOf(settings);
@@ -112,6 +123,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     tokens,
     log,
     watchers,
+    monitoring,
     region: settings.region,
     addressOf: ({ socket, headers }) => attributes.addressOf({ peer: socket.remoteAddress, headers }),
   });
@@ -130,6 +142,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
   const { host } = settings;
   const close = async (): Promise<void> => {
     state.draining = true;
+    monitoring?.endStreams();
     const timeoutMs = settings["drain-timeout"];
     await Promise.all([
       drain(app.server, { timeoutMs }),
@@ -138,6 +151,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     ]);
     await app.close();
     envoy.close();
+    await monitoring?.close();
     await history?.close();
     await configuration.close();
     await limiter.close();

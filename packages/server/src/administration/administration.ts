@@ -16,6 +16,7 @@ import { acceptJson, validatorCompiler } from "./request-body.js";
 import type { AdministrationOptions } from "./route.js";
 import { registerRuleRoutes } from "./rule-routes.js";
 import { registerSessionRoutes } from "./session-routes.js";
+import { registerStatsRoutes } from "./stats-routes.js";
 import { registerStoreRoutes } from "./store-routes.js";
 import { registerTokenRoutes } from "./token-routes.js";
 import { registerVersionRoutes } from "./version-routes.js";
@@ -44,6 +45,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerVersionRoutes(admin, options);
       registerKeyRoutes(admin, options);
       registerTokenRoutes(admin, options);
+      registerStatsRoutes(admin, options);
       if (options.watchers !== undefined) registerStoreRoutes(admin, options.watchers);
       registerSessionRoutes(admin, options);
     },

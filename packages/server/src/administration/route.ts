@@ -6,6 +6,7 @@ import type { Applied, Configuration, ConfigurationLog } from "../configuration/
 import { ConfigurationError } from "../configuration/configuration-error.js";
 import { diffText } from "../configuration/diff-text.js";
 import type { Page, Role, RuleRepository } from "../configuration/repository/rule-repository.js";
+import type { Monitoring } from "../monitoring/monitoring.js";
 import type { StoreView } from "../monitoring/views.js";
 import { problem } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
@@ -15,6 +16,8 @@ export interface AdministrationOptions {
   readonly limiter: Limiter;
   readonly tokens: Tokens;
   readonly log: ConfigurationLog;
+  /** What was counted of the traffic; absent where monitoring is off. */
+  readonly monitoring?: Monitoring | undefined;
   /** What watches the store and the traffic; absent where nothing does. */
   readonly watchers?: { readStore(): Promise<StoreView> } | undefined;
   /** The attribute `region` of requests that name none. */

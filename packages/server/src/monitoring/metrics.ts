@@ -71,10 +71,14 @@ function trafficMetrics({ decisions, requests, leases }: Traffic): ReadableMetri
     readableMetric(
       {
         name: "sluice_checks_total",
-        help: "Checks decided, by rule, variant, mode, outcome and reason.",
+        help: "Checks decided, by rule, mode, outcome, reason and, where the rule has them, variant.",
         type: "counter",
       },
-      () => Array.from(decisions.read(), ({ count, ...labels }) => ({ value: count, labels })),
+      () =>
+        Array.from(decisions.read(), ({ rule, mode, outcome, reason, variant, count }) => ({
+          value: count,
+          labels: { rule, mode, outcome, reason, ...(variant !== "" && { variant }) },
+        })),
     ),
     readableMetric(
       { name: "sluice_degraded_decisions_total", help: "Decisions made by a failure policy.", type: "counter" },

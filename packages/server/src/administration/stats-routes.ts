@@ -1,0 +1,107 @@
+/**
+ * The figures of the traffic: sums and series, the live stream, top keys. Read from the history that all instances share.
+ * The live stream is Server-Sent Events (WHATWG HTML, section 9.2): one event `live` a second, a comment where there is none.
+ */
+import type { ServerResponse } from "node:http";
+import type { FastifyInstance } from "fastify";
+import type { Monitoring } from "../monitoring/monitoring.js";
+import type { LiveView } from "../monitoring/views.js";
+import { AdministrationError } from "./problem.js";
+import { type AdministrationOptions, describeRoute } from "./route.js";
+import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
+
+interface StatsRequest {
+  Querystring: { window?: "hour" | "day"; rule?: string };
+}
+
+interface TopKeysRequest {
+  Querystring: StatsRequest["Querystring"] & { by?: "traffic" | "refusals"; search?: string; limit?: string };
+}
+
+const DEFAULT_KEYS = 20;
+const MOST_KEYS = 500;
+/** Then the watcher has to come back, and shows its token again: one that was deleted does not watch for ever. */
+const STREAM_MS = 30 * 60_000;
+/** Who reads so slowly that this much waits for him is let go. */
+const MOST_WAITING_BYTES = 256 * 1024;
+
+export function registerStatsRoutes(app: FastifyInstance, { monitoring }: AdministrationOptions): void {
+  app.get<StatsRequest>(
+    "/stats",
+    describeRoute({
+      role: "viewer",
+      summary: "The traffic of the last hour or day",
+      querystring: statsQuery,
+      reply: statsView,
+    }),
+    async ({ query }, reply) => {
+      const { window = "hour", rule } = query;
+      const view = await read(() => present(monitoring).readStats({ window, rule }));
+      return reply.header("cache-control", "no-store").send(view);
+    },
+  );
+
+  app.get<TopKeysRequest>(
+    "/keys/top",
+    describeRoute({
+      role: "viewer",
+      summary: "The keys with the most traffic, or the most refusals",
+      querystring: topKeysQuery,
+      reply: topKeysView,
+    }),
+    async ({ query }, reply) => {
+      const { window = "hour", by = "traffic", rule, search } = query;
+      const limit = query.limit === undefined ? DEFAULT_KEYS : Math.min(MOST_KEYS, Number(query.limit));
+      const view = await read(() => present(monitoring).readTopKeys({ window, by, rule, search, limit }));
+      return reply.header("cache-control", "no-store").send(view);
+    },
+  );
+
+  app.get(
+    "/stats/stream",
+    describeRoute({ role: "viewer", summary: "Server-Sent Events: one event `live` a second" }),
+    (_request, reply) => {
+      const { live } = present(monitoring);
+      const stop = live.watch({
+        next: (view) => tell(reply.raw, view),
+        end: () => reply.raw.end(),
+      });
+      if (stop === undefined)
+        throw new AdministrationError("too-many-streams", "as many streams as are served are open");
+      reply.hijack();
+      reply.raw.writeHead(200, {
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-store",
+        // nginx would collect events into buffers.
+        "x-accel-buffering": "no",
+      });
+      reply.raw.write(": welcome\n\n");
+      const timer = setTimeout(() => reply.raw.end(), STREAM_MS);
+      timer.unref();
+      reply.raw.once("close", () => {
+        clearTimeout(timer);
+        stop();
+      });
+    },
+  );
+}
+
+function tell(response: ServerResponse, view: LiveView | undefined): void {
+  if (response.writableLength > MOST_WAITING_BYTES) response.destroy();
+  else if (view === undefined) response.write(": the history does not answer\n\n");
+  else response.write(`event: live\ndata: ${JSON.stringify(view)}\n\n`);
+}
+
+function present(monitoring: Monitoring | undefined): Monitoring {
+  if (monitoring !== undefined) return monitoring;
+  throw new AdministrationError("monitoring-off", "this service does not count its traffic");
+}
+
+async function read<T>(reading: () => Promise<T>): Promise<T> {
+  try {
+    return await reading();
+  } catch (error) {
+    if (error instanceof AdministrationError) throw error;
+    throw new AdministrationError("history-unavailable", `the history of the traffic cannot be read: ${String(error)}`);
+  }
+}

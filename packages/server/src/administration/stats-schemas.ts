@@ -1,0 +1,66 @@
+/** What the routes of figures take and answer; the shapes are those of `monitoring/views.ts`. */
+import Type from "typebox";
+
+const exact = { additionalProperties: false } as const;
+const count = Type.Integer({ minimum: 0 });
+const share = Type.Number({ minimum: 0, maximum: 1 });
+const text = Type.String();
+const atMs = Type.Integer({ description: "Milliseconds since the epoch." });
+
+const window = Type.Union([Type.Literal("hour"), Type.Literal("day")]);
+const asked = {
+  window: Type.Optional(window),
+  rule: Type.Optional(Type.String({ maxLength: 64, description: "Only this rule." })),
+};
+
+export const statsQuery = Type.Object(asked, exact);
+export const topKeysQuery = Type.Object(
+  {
+    ...asked,
+    by: Type.Optional(Type.Union([Type.Literal("traffic"), Type.Literal("refusals")])),
+    search: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 100, description: "A part of a key attribute's value, in any case." }),
+    ),
+    limit: Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,2}$", description: "At most 500. Default 20." })),
+  },
+  exact,
+);
+
+const latency = { p50Ms: Type.Number(), p99Ms: Type.Number() };
+const counts = { allowed: count, refused: count, shadowRefused: count };
+const candidateCounts = { candidateAllowed: count, candidateRefused: count };
+const point = { atMs, ...counts, ...candidateCounts, degraded: count };
+
+export const statsView = Type.Object({
+  atMs,
+  window,
+  stepMs: count,
+  instances: Type.Integer({ description: "Instances that reported in the last ten seconds." }),
+  rulesVersion: count,
+  total: Type.Object({
+    ...counts,
+    degraded: count,
+    latency: Type.Object(latency),
+    points: Type.Array(Type.Object({ ...point, ...latency })),
+  }),
+  rules: Type.Array(
+    Type.Object({
+      rule: text,
+      ...counts,
+      ...candidateCounts,
+      violationRate: share,
+      utilisation: Type.Array(count, { description: "Checks by the tenth of the limit that was used after them." }),
+      points: Type.Optional(Type.Array(Type.Object(point))),
+    }),
+  ),
+});
+
+export const topKeysView = Type.Object({
+  atMs,
+  window,
+  by: text,
+  maxError: Type.Integer({ description: "No count is more than this above the truth, and none is below it." }),
+  keys: Type.Array(
+    Type.Object({ rule: text, attributes: Type.Record(text, text), count, refused: count, peakUtilisation: share }),
+  ),
+});

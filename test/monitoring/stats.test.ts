@@ -1,0 +1,279 @@
+/** What the admin API tells of the traffic: of one service, of two on one Redis, after a restart, while Redis is away. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test as vitest } from "vitest";
+import { createLog } from "../../packages/server/src/log.js";
+import type { LiveView, StatsView, TopKeysView } from "../../packages/server/src/monitoring/views.js";
+import { startService } from "../../packages/server/src/service.js";
+import { resolveSettings } from "../../packages/server/src/settings.js";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { makeTempFolder, removeTempFolder } from "../harness/leash.js";
+import { startRedis } from "../harness/redis-server.js";
+import { type Json, postJson, startTestService } from "../service/running-service.js";
+
+const onRedis = vitest.skipIf(whyMissing("redis"));
+const token = "an-admin-token-for-tests";
+const headers = { authorization: `Bearer ${token}` };
+const rules = [
+  { id: "per-user", key: ["user"], algorithm: "fixed-window", limit: 10, window: "1h", candidate: { limit: 5 } },
+  {
+    id: "watched",
+    match: { path: "/slow" },
+    key: [],
+    algorithm: "fixed-window",
+    limit: 1,
+    window: "1h",
+    mode: "shadow",
+  },
+] as const;
+
+async function get<T>(http: string, path: string): Promise<T> {
+  const answer = await fetch(`${http}/admin/v1${path}`, { headers });
+  const body = (await answer.json()) as Json;
+  if (!answer.ok) throw new Error(`${answer.status} ${body.code}`);
+  return body as T;
+}
+
+async function until<T>(what: string, read: () => Promise<T>, holds: (value: T) => boolean): Promise<T> {
+  let last: unknown;
+  for (let i = 0; i < 100; i++) {
+    try {
+      const value = await read();
+      if (holds(value)) return value;
+      last = value;
+    } catch (error) {
+      last = error;
+    }
+    await sleep(200);
+  }
+  throw new Error(`not within 20 s: ${what}; last: ${last instanceof Error ? last : JSON.stringify(last)}`);
+}
+
+const check = (http: string, attributes: Record<string, string>) => postJson(`${http}/v1/check`, { attributes });
+const requestsIn = ({ total }: StatsView): number => total.allowed + total.refused;
+
+vitest("a service tells what it allowed and refused, by rule, candidate, shadow, utilisation and latency", async () => {
+  await using service = await startTestService({ rules: rules as never, settings: { "admin-token": token } });
+  for (let i = 0; i < 15; i++) await check(service.http, { user: "ann" });
+  for (let i = 0; i < 3; i++) await check(service.http, { user: `u${i}`, path: "/slow" });
+  const stats = await until(
+    "all counted",
+    () => get<StatsView>(service.http, "/stats?window=hour"),
+    (view) => requestsIn(view) === 18,
+  );
+  expect(stats).toMatchObject({
+    window: "hour",
+    stepMs: 60_000,
+    instances: 1,
+    total: { allowed: 13, refused: 5, shadowRefused: 2, degraded: 0 },
+  });
+  expect(stats.total.points).toHaveLength(60);
+  expect(stats.total.points.reduce((sum, { allowed }) => sum + allowed, 0)).toBe(13);
+  expect(stats.total.latency.p50Ms).toBeGreaterThan(0);
+  expect(stats.total.latency.p99Ms).toBeGreaterThanOrEqual(stats.total.latency.p50Ms);
+  const [first, second] = stats.rules;
+  expect(first).toMatchObject({ rule: "per-user", allowed: 13, refused: 5, candidateRefused: 10, candidateAllowed: 8 });
+  expect(first?.violationRate).toBeCloseTo(5 / 18);
+  // ann: one check each at 1/10 to 9/10, one at 10/10 and five refused; three others at 1/10.
+  expect(first?.utilisation).toEqual([0, 4, 1, 1, 1, 1, 1, 1, 1, 7]);
+  expect(first?.points).toBeUndefined();
+  expect(second).toMatchObject({ rule: "watched", allowed: 3, refused: 0, shadowRefused: 2 });
+  const one = await get<StatsView>(service.http, "/stats?window=day&rule=per-user");
+  expect(one.rules.map(({ rule, points }) => [rule, points?.length])).toEqual([["per-user", 96]]);
+});
+
+vitest("the live stream sends an event a second, and ends when the service does", async () => {
+  const service = await startTestService({ rules: rules as never, settings: { "admin-token": token } });
+  const answer = await fetch(`${service.http}/admin/v1/stats/stream`, { headers });
+  expect(answer.headers.get("content-type")).toContain("text/event-stream");
+  const events: LiveView[] = [];
+  let text = "";
+  const ended = (async () => {
+    for await (const chunk of answer.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      for (const [, data] of text.matchAll(/event: live\ndata: (.+)\n\n/g)) events.push(JSON.parse(data!));
+      text = text.slice(text.lastIndexOf("\n\n") + 2);
+    }
+  })();
+  for (let i = 0; i < 20; i++) await check(service.http, { user: "ann" });
+  await until(
+    "events came",
+    async () => events,
+    (seen) => seen.some(({ allowedPerSecond }) => allowedPerSecond > 0) && seen.length >= 4,
+  );
+  expect(events.reduce((sum, view) => sum + view.allowedPerSecond, 0)).toBeLessThanOrEqual(10);
+  expect(new Set(events.map(({ atMs }) => atMs)).size).toBe(events.length);
+  expect(events.at(-1)).toMatchObject({ instances: 1, store: { kind: "memory", state: "up" }, alertsFiring: 0 });
+  const sinceMs = performance.now();
+  await service.close();
+  await ended;
+  expect(performance.now() - sinceMs).toBeLessThan(5_000);
+});
+
+vitest("streams are bounded, and one that ends makes room", async () => {
+  await using service = await startTestService({ rules: rules as never, settings: { "admin-token": token } });
+  const controllers = Array.from({ length: 100 }, () => new AbortController());
+  const open = ({ signal }: AbortController) => fetch(`${service.http}/admin/v1/stats/stream`, { headers, signal });
+  await Promise.all(controllers.map(open));
+  const tooMany = await open(new AbortController());
+  expect([tooMany.status, ((await tooMany.json()) as Json).code]).toEqual([503, "too-many-streams"]);
+  controllers[0]!.abort();
+  const last = new AbortController();
+  const again = await until(
+    "room",
+    () => open(last),
+    ({ status }) => status === 200,
+  );
+  expect(again.status).toBe(200);
+  for (const controller of [...controllers, last]) controller.abort();
+});
+
+vitest(
+  "top keys tell rule, attributes, traffic, refusals and peak use, and are found by rule and by text",
+  async () => {
+    await using service = await startTestService({ rules: rules as never, settings: { "admin-token": token } });
+    for (let i = 0; i < 14; i++) await check(service.http, { user: "Ann <b>&=:{}" });
+    for (let i = 0; i < 3; i++) await check(service.http, { user: "bob" });
+    await check(service.http, { user: "x".repeat(300) });
+    const read = (query: string) => get<TopKeysView>(service.http, `/keys/top?${query}`);
+    const view = await until(
+      "keys are written",
+      () => read("window=hour"),
+      ({ keys }) => keys.length === 3,
+    );
+    expect(view).toMatchObject({ by: "traffic", maxError: 0 });
+    expect(view.keys).toEqual([
+      { rule: "per-user", attributes: { user: "Ann <b>&=:{}" }, count: 14, refused: 4, peakUtilisation: 1 },
+      { rule: "per-user", attributes: { user: "bob" }, count: 3, refused: 0, peakUtilisation: 0.3 },
+      { rule: "per-user", attributes: { user: "x".repeat(80) }, count: 1, refused: 0, peakUtilisation: 0.1 },
+    ]);
+    expect((await read("by=refusals")).keys).toMatchObject([
+      { attributes: { user: "Ann <b>&=:{}" }, refused: 4, count: 14 },
+    ]);
+    expect((await read("search=ANN")).keys).toHaveLength(1);
+    expect((await read("rule=watched")).keys).toHaveLength(0);
+    expect((await read("limit=1")).keys).toHaveLength(1);
+    await expect(read("search=")).rejects.toThrow("400");
+  },
+);
+
+vitest("with --monitoring off nothing is kept, and the routes say so", async () => {
+  await using service = await startTestService({
+    rules: rules as never,
+    settings: { "admin-token": token, monitoring: "off" },
+  });
+  for (const path of ["/stats", "/keys/top", "/stats/stream"]) {
+    await expect(get(service.http, path)).rejects.toThrow("404 monitoring-off");
+  }
+  expect((await check(service.http, { user: "ann" })).status).toBe(200);
+  expect(await (await fetch(`${service.http}/metrics`)).text()).toContain('sluice_checks_total{rule="per-user"');
+});
+
+/** A service in a given folder, so that another can be started in the same. */
+function serviceIn(folder: string, store: string) {
+  const flags = {
+    port: "0",
+    "grpc-port": "0",
+    "data-folder": folder,
+    "drain-timeout": "1s",
+    "admin-token": token,
+    store,
+  };
+  const settings = resolveSettings({ flags: { ...flags, "log-level": "silent" }, env: {} });
+  return startService({ settings, log: createLog("silent") });
+}
+
+async function keepsItsFigures(store: string): Promise<void> {
+  const folder = makeTempFolder("stats");
+  try {
+    const before = await serviceIn(folder, store);
+    for (let i = 0; i < 7; i++) await check(before.http, { user: "ann", ip: "192.0.2.1", path: "/v1/x" });
+    const counted = await until(
+      "counted",
+      () => get<StatsView>(before.http, "/stats"),
+      (view) => requestsIn(view) === 7,
+    );
+    await before.close();
+    const after = await serviceIn(folder, store);
+    const stats = await until(
+      "read",
+      () => get<StatsView>(after.http, "/stats?window=day"),
+      () => true,
+    );
+    expect(stats.total).toMatchObject({ allowed: counted.total.allowed, refused: counted.total.refused });
+    expect(stats.rules).toEqual(counted.rules);
+    const keys = await get<TopKeysView>(after.http, "/keys/top?window=day");
+    expect(keys.keys[0]).toMatchObject({ count: 7 });
+    await after.close();
+  } finally {
+    removeTempFolder(folder);
+  }
+}
+
+vitest("a restart keeps the figures in the data folder", () => keepsItsFigures("memory"));
+
+onRedis("a restart keeps the figures in Redis", async () => {
+  await using redis = await startRedis();
+  await keepsItsFigures(redis.url);
+});
+
+onRedis("two services on one Redis show the same figures and keys", async () => {
+  await using redis = await startRedis();
+  const settings = { store: redis.url, "admin-token": token };
+  await using one = await startTestService({ rules: rules as never, settings });
+  await using other = await startTestService({ rules: rules as never, settings });
+  for (let i = 0; i < 12; i++) await check(one.http, { user: "ann" });
+  for (let i = 0; i < 8; i++) await check(other.http, { user: i < 5 ? "ann" : "bob" });
+  const comparable = async (http: string): Promise<unknown> => {
+    const { atMs: _, total, ...stats } = await get<StatsView>(http, "/stats");
+    const { atMs: __, ...keys } = await get<TopKeysView>(http, "/keys/top");
+    // Between the two readings a minute may begin.
+    const points = total.points.filter(({ allowed, refused }) => allowed + refused > 0);
+    return { stats, total: { ...total, points }, keys };
+  };
+  await until(
+    "both instances are seen",
+    () => get<StatsView>(one.http, "/stats"),
+    (view) => view.instances === 2 && requestsIn(view) === 20,
+  );
+  await until(
+    "both write their keys",
+    () => get<TopKeysView>(other.http, "/keys/top"),
+    ({ keys }) => keys.reduce((sum, { count }) => sum + count, 0) === 20,
+  );
+  const seen = await comparable(one.http);
+  expect(await comparable(other.http)).toEqual(seen);
+  expect(seen).toMatchObject({
+    total: { allowed: 13, refused: 7 },
+    keys: { maxError: 0, keys: [{ attributes: { user: "ann" }, count: 17, refused: 7 }, { count: 3 }] },
+  });
+});
+
+onRedis("while Redis is away checks are answered, figures are told to be unavailable, and they come back", async () => {
+  await using redis = await startRedis();
+  await using service = await startTestService({
+    rules: rules as never,
+    settings: { store: redis.url, "admin-token": token },
+  });
+  await until(
+    "reached",
+    () => get<StatsView>(service.http, "/stats"),
+    () => true,
+  );
+  redis.pause();
+  try {
+    const sinceMs = performance.now();
+    expect((await check(service.http, { user: "ann" })).body).toMatchObject({ allowed: true, degraded: "allow" });
+    expect(performance.now() - sinceMs).toBeLessThan(2_000);
+    await expect(get(service.http, "/stats")).rejects.toThrow("503 history-unavailable");
+  } finally {
+    redis.resume();
+  }
+  await until(
+    "figures again",
+    () => get<StatsView>(service.http, "/stats"),
+    () => true,
+  );
+  const metrics = await (await fetch(`${service.http}/metrics`)).text();
+  expect(metrics).toMatch(/sluice_history_lost_writes_total \d/);
+  expect(metrics).toMatch(/sluice_degraded_decisions_total\{policy="allow"\} [1-9]/);
+});
