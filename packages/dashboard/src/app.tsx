@@ -1,10 +1,24 @@
 /** The frame and its pages. Without a session there is one page, signing in; the address stays, so that one comes back to where one was. */
 import { useQuery } from "@tanstack/react-query";
-import { Suspense, useEffect, useState, useSyncExternalStore } from "react";
+import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { Route, Switch } from "wouter";
 import { queryClient, sessionQuery } from "./api/queries.js";
 import { contact } from "./live/contact.js";
+import { AlertsPage } from "./pages/alerts.js";
+import { AuditPage } from "./pages/audit.js";
+import { HistoryPage } from "./pages/history.js";
+import { KeysPage } from "./pages/keys.js";
+import { OverviewPage } from "./pages/overview.js";
 import { RulesPage } from "./pages/rules.js";
+import { StorePage } from "./pages/store.js";
+import { TokensPage } from "./pages/tokens.js";
+import { TopKeysPage } from "./pages/top-keys.js";
+
+/** With the YAML parser: only those who open a rule need it. */
+const rulePage = () => import("./rule-editor/rule-page.js");
+const RulePage = lazy(async () => ({ default: (await rulePage()).RulePage }));
+const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
+
 import { Empty, Page } from "./parts/panel.js";
 import { Navigation } from "./shell/navigation.js";
 import { SessionProvider } from "./shell/session.js";
@@ -55,12 +69,17 @@ export function App() {
 function Pages() {
   return (
     <Switch>
-      <Route path="/">
-        <RulesPage />
-      </Route>
-      <Route path="/rules">
-        <RulesPage />
-      </Route>
+      <Route path="/" component={OverviewPage} />
+      <Route path="/rules" component={RulesPage} />
+      <Route path="/rules/new" component={NewRulePage} />
+      <Route path="/rules/:id">{({ id }) => <RulePage id={id} />}</Route>
+      <Route path="/history" component={HistoryPage} />
+      <Route path="/keys" component={KeysPage} />
+      <Route path="/top-keys" component={TopKeysPage} />
+      <Route path="/alerts" component={AlertsPage} />
+      <Route path="/store" component={StorePage} />
+      <Route path="/audit" component={AuditPage} />
+      <Route path="/tokens" component={TokensPage} />
       <Route>
         <Page title="Not here">
           <Empty title="There is no page of this name." />

@@ -1,0 +1,139 @@
+/** What is unusual now and what was, and where it was told. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { alertsQuery } from "../api/queries.js";
+import type { AlertKind, AlertsView, AlertView } from "../api/shapes.js";
+import { Choice } from "../parts/controls.js";
+import { dayTime, rate, span } from "../parts/format.js";
+import { Empty, Page, Panel, Read } from "../parts/panel.js";
+
+const kinds: Readonly<Record<AlertKind, string>> = {
+  "unusual-rate": "Unusual rate",
+  "refusal-share": "Many refusals",
+  "new-heavy-key": "New heavy key",
+  "store-degraded": "Store away",
+  "store-memory": "Store memory",
+  "propagation-stuck": "Rules not reaching all",
+};
+
+export function Severity({ alert }: { alert: AlertView }) {
+  if (alert.state === "resolved") return <span className="tag">{kinds[alert.kind]}</span>;
+  return (
+    <span className={`tag ${alert.severity === "critical" ? "bad" : "warn"}`}>
+      <span className="dot" />
+      {kinds[alert.kind]}
+      <span className="unseen">, {alert.severity}</span>
+    </span>
+  );
+}
+
+const shownStates = [
+  { value: "all", label: "All" },
+  { value: "firing", label: "Firing" },
+  { value: "resolved", label: "Resolved" },
+] as const;
+
+export function AlertsPage() {
+  const alerts = useQuery(alertsQuery);
+  const [shown, setShown] = useState<(typeof shownStates)[number]["value"]>("all");
+  return (
+    <Page
+      title="Alerts"
+      about="Unusual rates, sudden refusals, new heavy keys, and a store or rules that lag. Resolved ones are kept for eight days."
+      actions={<Choice label="State" value={shown} options={shownStates} onChange={setShown} />}
+    >
+      <Read of={alerts} what="alerts">
+        {(view) => (
+          <>
+            <Panel flush>
+              <AlertTable view={view} shown={shown} />
+            </Panel>
+            <Webhooks view={view} />
+          </>
+        )}
+      </Read>
+    </Page>
+  );
+}
+
+function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertView["state"] }) {
+  const alerts = view.alerts.filter(({ state }) => shown === "all" || state === shown);
+  if (alerts.length === 0) {
+    return <Empty title={shown === "firing" ? "Nothing is firing." : "No alerts."}>All is as usual.</Empty>;
+  }
+  return (
+    <table className="cards">
+      <thead>
+        <tr>
+          <th scope="col">Alert</th>
+          <th scope="col">What was seen</th>
+          <th scope="col">Rule</th>
+          <th scope="col">Began</th>
+          <th scope="col">State</th>
+        </tr>
+      </thead>
+      <tbody>
+        {alerts.map((alert) => (
+          <tr key={alert.id}>
+            <td>
+              <Severity alert={alert} />
+            </td>
+            <td className="break">
+              {alert.summary}
+              {alert.value !== undefined && alert.expected !== undefined && (
+                <span className="soft small expected">
+                  seen {rate(alert.value)}, expected {rate(alert.expected)}
+                </span>
+              )}
+            </td>
+            <td data-label="Rule">
+              {alert.rule === undefined ? "–" : <Link href={`/rules/${alert.rule}`}>{alert.rule}</Link>}
+            </td>
+            <td data-label="Began" className="nowrap">
+              {dayTime(alert.startedAtMs)}
+            </td>
+            <td data-label="State" className="nowrap">
+              {alert.state === "firing"
+                ? `firing for ${span(view.atMs - alert.startedAtMs)}`
+                : `resolved after ${span((alert.endedAtMs ?? view.atMs) - alert.startedAtMs)}`}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Webhooks({ view }: { view: AlertsView }) {
+  return (
+    <Panel title="Where alerts are sent" flush>
+      {view.webhooks.length === 0 ? (
+        <Empty title="Nowhere.">Alerts are shown here and kept; a webhook is a setting of the service.</Empty>
+      ) : (
+        <table className="cards">
+          <thead>
+            <tr>
+              <th scope="col">Address</th>
+              <th scope="col">Format</th>
+              <th scope="col">Last sent</th>
+              <th scope="col">Last failure</th>
+            </tr>
+          </thead>
+          <tbody>
+            {view.webhooks.map((hook) => (
+              <tr key={hook.url}>
+                <td className="mono break">{hook.url}</td>
+                <td data-label="Format">{hook.format}</td>
+                <td data-label="Last sent">{hook.lastSentAtMs === undefined ? "never" : dayTime(hook.lastSentAtMs)}</td>
+                <td data-label="Last failure" className="break">
+                  {hook.lastError ?? "none"}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Panel>
+  );
+}

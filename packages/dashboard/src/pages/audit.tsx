@@ -1,0 +1,66 @@
+/** What administrators did, newest first. */
+import { useQuery } from "@tanstack/react-query";
+import { auditQuery } from "../api/queries.js";
+import { dayTime, fieldValue } from "../parts/format.js";
+import { Older, usePages } from "../parts/older.js";
+import { Empty, Page, Panel, Read } from "../parts/panel.js";
+
+const actions: Readonly<Record<string, string>> = {
+  "rules.changed": "changed rules",
+  "key.reset": "reset a key",
+  "token.created": "made a token",
+  "token.deleted": "deleted a token",
+};
+
+export function AuditPage() {
+  const pages = usePages();
+  const audit = useQuery({ ...auditQuery(pages.before), refetchInterval: pages.before === undefined ? 10_000 : false });
+  return (
+    <Page title="Audit" about="Who changed rules, reset keys, made or deleted tokens.">
+      <Panel flush>
+        <Read of={audit} what="audit">
+          {({ entries, next }) => (
+            <>
+              {entries.length === 0 ? (
+                <Empty title="Nothing was done yet." />
+              ) : (
+                <table className="cards">
+                  <thead>
+                    <tr>
+                      <th scope="col">When</th>
+                      <th scope="col">Who</th>
+                      <th scope="col">Did</th>
+                      <th scope="col">What</th>
+                      <th scope="col">Details</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {entries.map((entry) => (
+                      <tr key={entry.id}>
+                        <td className="nowrap">{dayTime(entry.at)}</td>
+                        <td data-label="Who" className="break">
+                          {entry.actor}
+                        </td>
+                        <td data-label="Did">{actions[entry.action] ?? entry.action}</td>
+                        <td data-label="What" className="mono break">
+                          {entry.target}
+                        </td>
+                        <td className="soft small break">
+                          {Object.entries(entry.details)
+                            .filter(([, value]) => value !== "" && value !== 0)
+                            .map(([name, value]) => `${name}: ${fieldValue(value)}`)
+                            .join(", ")}
+                        </td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              )}
+              <Older pages={pages} next={next} />
+            </>
+          )}
+        </Read>
+      </Panel>
+    </Page>
+  );
+}

@@ -1,0 +1,115 @@
+/** Every version of the rules: who, when, why, what changed; and the way back to one. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { rulesQuery, versionQuery, versionsQuery } from "../api/queries.js";
+import type { VersionView } from "../api/shapes.js";
+import { dayTime } from "../parts/format.js";
+import { Older, usePages } from "../parts/older.js";
+import { Empty, Notice, Page, Panel, Read } from "../parts/panel.js";
+import { ChangeDialog } from "../rule-editor/change-dialog.js";
+import { DiffView } from "../rule-editor/diff-view.js";
+import { useMay } from "../shell/session.js";
+
+export function HistoryPage() {
+  const pages = usePages();
+  const versions = useQuery(versionsQuery({ before: pages.before }));
+  const current = useQuery(rulesQuery).data?.version;
+  const [rolledBack, setRolledBack] = useState<string>();
+  return (
+    <Page
+      title="History"
+      about="Every version of the rules is kept. Going back makes an old version's rules the newest version."
+    >
+      {rolledBack !== undefined && <Notice tone="good">{rolledBack}</Notice>}
+      <Panel flush>
+        <Read of={versions} what="history">
+          {(view) => (
+            <>
+              {view.versions.length === 0 ? (
+                <Empty title="No versions." />
+              ) : (
+                <ul className="list">
+                  {view.versions.map((version) => (
+                    <Version
+                      key={version.version}
+                      version={version}
+                      current={current}
+                      onDone={(made) =>
+                        setRolledBack(`The rules are those of version ${version.version} again, as version ${made}.`)
+                      }
+                    />
+                  ))}
+                </ul>
+              )}
+              <Older pages={pages} next={view.next} />
+            </>
+          )}
+        </Read>
+      </Panel>
+    </Page>
+  );
+}
+
+function Version({
+  version,
+  current,
+  onDone,
+}: {
+  version: VersionView;
+  current: number | undefined;
+  onDone: (made: number) => void;
+}) {
+  const [isOpen, setIsOpen] = useState(false);
+  const [isAsking, setIsAsking] = useState(false);
+  const mayEdit = useMay("editor");
+  const isCurrent = version.version === current;
+  return (
+    <li className="version">
+      <div className="toolbar">
+        <div>
+          <span className="strong">Version {version.version}</span>{" "}
+          {isCurrent && <span className="tag good">in force</span>} <span className="tag">{version.kind}</span>
+          <p className="break">
+            {version.message === "" ? <span className="soft">no reason given</span> : version.message}
+          </p>
+          <p className="soft small">
+            {version.author}, {dayTime(version.createdAt)} · {version.summary}
+          </p>
+        </div>
+        <div className="buttons">
+          <button type="button" className="button small" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+            {isOpen ? "Hide changes" : "Show changes"}
+            <span className="unseen"> of version {version.version}</span>
+          </button>
+          {mayEdit && !isCurrent && current !== undefined && (
+            <button type="button" className="button small" onClick={() => setIsAsking(true)}>
+              Roll back<span className="unseen"> to version {version.version}</span>
+            </button>
+          )}
+        </div>
+      </div>
+      {isOpen && <Changes version={version.version} />}
+      {isAsking && (
+        <ChangeDialog
+          title={`Roll back to version ${version.version}`}
+          verb="Roll back"
+          change={{ method: "POST", path: `/versions/${version.version}/rollback`, base: current! }}
+          onClose={() => setIsAsking(false)}
+          onDone={({ version: made }) => {
+            setIsAsking(false);
+            onDone(made);
+          }}
+        />
+      )}
+    </li>
+  );
+}
+
+function Changes({ version }: { version: number }) {
+  const detail = useQuery(versionQuery(version));
+  return (
+    <Read of={detail} what="changes">
+      {({ diff }) => <DiffView diff={diff} />}
+    </Read>
+  );
+}

@@ -1,0 +1,22 @@
+/** Attributes in an address, `/keys?user=42`: so that what one looks at can be sent to a colleague. Pure. */
+
+export function keyAddress(attributes: Readonly<Record<string, string>>): string {
+  const search = new URLSearchParams(attributes).toString();
+  return search === "" ? "/keys" : `/keys?${search}`;
+}
+
+export interface AttributeRow {
+  readonly name: string;
+  readonly value: string;
+}
+
+export function rowsOf(search: string): AttributeRow[] {
+  return [...new URLSearchParams(search)].map(([name, value]) => ({ name, value }));
+}
+
+/** Rows without a name or a value say nothing; of two with one name the last counts. */
+export function attributesOf(rows: readonly AttributeRow[]): Record<string, string> {
+  return Object.fromEntries(
+    rows.filter(({ name, value }) => name.trim() !== "" && value !== "").map(({ name, value }) => [name.trim(), value]),
+  );
+}

@@ -1,0 +1,127 @@
+/**
+ * One request's attributes, and what every rule says of it: which apply and why, what they have counted, when it passes next.
+ * Nothing is charged by looking. Editors may forget what a rule has counted.
+ */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useId, useMemo, useState } from "react";
+import { useLocation, useSearch } from "wouter";
+import { rulesQuery, topKeysQuery } from "../api/queries.js";
+import { request } from "../api/request.js";
+import type { Explanation } from "../api/shapes.js";
+import { Page, Panel, Read } from "../parts/panel.js";
+import { ExplanationView } from "./explanation.js";
+import { type AttributeRow, attributesOf, keyAddress, rowsOf } from "./key-address.js";
+import { KeyTable } from "./top-keys.js";
+
+export function KeysPage() {
+  const search = useSearch();
+  // The form begins anew for each address: the one that it leads to, or a link from elsewhere.
+  return (
+    <Page
+      title="Explain a key"
+      about="Say what is known of a request. Every rule tells whether it applies and why. Nothing is charged."
+    >
+      <AttributeForm key={search} rows={rowsOf(search)} />
+      <Explained attributes={attributesOf(rowsOf(search))} />
+    </Page>
+  );
+}
+
+function AttributeForm({ rows: given }: { rows: readonly AttributeRow[] }) {
+  const [, navigate] = useLocation();
+  const [rows, setRows] = useState<readonly AttributeRow[]>(given.length === 0 ? [{ name: "user", value: "" }] : given);
+  const { data } = useQuery(rulesQuery);
+  const names = useMemo(
+    () => [...new Set((data?.rules ?? []).flatMap(({ key, match }) => [...key, ...Object.keys(match ?? {})]))].sort(),
+    [data],
+  );
+  const listId = useId();
+  const change = (at: number, part: Partial<AttributeRow>): void =>
+    setRows(rows.map((row, i) => (i === at ? { ...row, ...part } : row)));
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    navigate(keyAddress(attributesOf(rows)));
+  };
+  return (
+    <Panel title="The request">
+      <form onSubmit={submit} className="attribute-form">
+        <datalist id={listId}>
+          {names.map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
+        {rows.map((row, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other name, and are only added at the end or taken away.
+          <div className="attribute-row" key={at}>
+            <input
+              className="input mono"
+              aria-label={`Attribute ${at + 1}, name`}
+              placeholder="attribute"
+              list={listId}
+              value={row.name}
+              onChange={(event) => change(at, { name: event.target.value })}
+            />
+            <span aria-hidden="true">=</span>
+            <input
+              className="input mono"
+              aria-label={`Attribute ${at + 1}, value`}
+              placeholder="value"
+              maxLength={1024}
+              value={row.value}
+              onChange={(event) => change(at, { value: event.target.value })}
+            />
+            <button
+              type="button"
+              className="button small"
+              aria-label={`Remove attribute ${at + 1}`}
+              disabled={rows.length === 1}
+              onClick={() => setRows(rows.filter((_, i) => i !== at))}
+            >
+              Remove
+            </button>
+          </div>
+        ))}
+        <div className="buttons">
+          <button type="submit" className="button main">
+            Explain
+          </button>
+          <button type="button" className="button" onClick={() => setRows([...rows, { name: "", value: "" }])}>
+            Add attribute
+          </button>
+        </div>
+      </form>
+    </Panel>
+  );
+}
+
+function Explained({ attributes }: { attributes: Readonly<Record<string, string>> }) {
+  const client = useQueryClient();
+  const hasAny = Object.keys(attributes).length > 0;
+  const explained = useQuery({
+    queryKey: ["explain", attributes],
+    queryFn: () => request<Explanation>("/keys/explain", { method: "POST", body: { attributes } }),
+    enabled: hasAny,
+    refetchInterval: 2_000,
+  });
+  const reset = useMutation({
+    mutationFn: (rule: string) => request("/keys/reset", { method: "POST", body: { rule, attributes } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["explain"] }),
+  });
+  if (!hasAny) return <SeenKeys />;
+  return (
+    <Read of={explained} what="explanation">
+      {(explanation) => <ExplanationView explanation={explanation} reset={reset} />}
+    </Read>
+  );
+}
+
+/** Where to begin: keys that were seen. */
+function SeenKeys() {
+  const keys = useQuery(topKeysQuery({ window: "hour", by: "refusals", limit: 10 }));
+  if (keys.data === undefined || keys.data.keys.length === 0) return null;
+  return (
+    <Panel title="Refused most in the last hour" flush>
+      <KeyTable keys={keys.data.keys} />
+    </Panel>
+  );
+}

@@ -1,0 +1,109 @@
+/** The right side of the overview: what is wrong, which rules are busy, how the store is. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { alertsQuery, storeQuery } from "../api/queries.js";
+import type { LiveView, StatsView } from "../api/shapes.js";
+import { GateBar } from "../parts/figures.js";
+import { count, milliseconds, rate, share, span } from "../parts/format.js";
+import { Empty, Panel, Read } from "../parts/panel.js";
+import { Severity } from "./alerts.js";
+
+const MOST = 8;
+
+export function FiringAlerts() {
+  const alerts = useQuery(alertsQuery);
+  return (
+    <Panel title="Alerts" flush actions={<Link href="/alerts">All alerts</Link>}>
+      <Read of={alerts} what="alerts">
+        {({ alerts: all, atMs }) => {
+          const firing = all.filter(({ state }) => state === "firing");
+          if (firing.length === 0) return <Empty title="Nothing is firing." />;
+          return (
+            <ul className="list">
+              {firing.slice(0, MOST).map((alert) => (
+                <li key={alert.id}>
+                  <Severity alert={alert} />{" "}
+                  {alert.rule !== undefined && <Link href={`/rules/${alert.rule}`}>{alert.rule}</Link>}
+                  <p className="break">{alert.summary}</p>
+                  <p className="soft small">for {span(atMs - alert.startedAtMs)}</p>
+                </li>
+              ))}
+            </ul>
+          );
+        }}
+      </Read>
+    </Panel>
+  );
+}
+
+export function BusyRules({
+  latest,
+  stats,
+  isLive,
+}: {
+  latest: LiveView | undefined;
+  stats: StatsView | undefined;
+  isLive: boolean;
+}) {
+  const rules = isLive ? (latest?.rules ?? []) : (stats?.rules ?? []);
+  return (
+    <Panel title="Busiest rules" flush actions={<Link href="/rules">All rules</Link>}>
+      {rules.length === 0 ? (
+        <Empty title={isLive ? "No checks in this second." : "No checks in this time."} />
+      ) : (
+        <ul className="list busy">
+          {rules.slice(0, MOST).map(({ rule, allowed, refused }) => (
+            <li key={rule}>
+              <Link href={`/rules/${rule}`} className="mono">
+                {rule}
+              </Link>
+              <span className="soft small">
+                {isLive ? `${rate(allowed + refused)}/s` : count(allowed + refused)}
+                {refused > 0 && `, ${share(refused / (allowed + refused))} refused`}
+              </span>
+              <GateBar allowed={allowed} refused={refused} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+export function StoreHealth({ latest }: { latest: LiveView | undefined }) {
+  const store = useQuery(storeQuery);
+  const state = store.data?.state ?? latest?.store.state;
+  return (
+    <Panel title="Store" actions={<Link href="/store">Details</Link>}>
+      <dl className="pairs">
+        <dt>Kind</dt>
+        <dd>{store.data?.kind ?? latest?.store.kind ?? "unknown"}</dd>
+        <dt>State</dt>
+        <dd>
+          {state === undefined ? (
+            "unknown"
+          ) : (
+            <span className={`tag ${state === "up" ? "good" : "bad"}`}>
+              <span className="dot" />
+              {state === "up" ? "answers" : "does not answer"}
+            </span>
+          )}
+        </dd>
+        {store.data !== undefined && (
+          <>
+            <dt>Calls</dt>
+            <dd>
+              {count(store.data.calls.total)}, {count(store.data.calls.errors)} failed
+            </dd>
+            <dt>Latency</dt>
+            <dd>
+              {milliseconds(store.data.calls.latency.p50Ms)}, 99 %: {milliseconds(store.data.calls.latency.p99Ms)}
+            </dd>
+            <dt>Breaker</dt>
+            <dd>{store.data.calls.breaker}</dd>
+          </>
+        )}
+      </dl>
+    </Panel>
+  );
+}

@@ -1,0 +1,70 @@
+/** The cluster's 16 384 slots as one strip, each leader's share in its place; replicas below their leader. */
+import type { StoreNode } from "../api/shapes.js";
+import { count } from "../parts/format.js";
+import { Panel } from "../parts/panel.js";
+
+const SLOTS = 16_384;
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+  readonly leader: number;
+}
+
+export function rangesOf(leaders: readonly StoreNode[]): Range[] {
+  return leaders
+    .flatMap(({ slots = [] }, leader) =>
+      slots.map((spelled) => {
+        const [from, to = from] = spelled.split("-").map(Number);
+        return { from: from!, to: to!, leader };
+      }),
+    )
+    .sort((a, b) => a.from - b.from);
+}
+
+export function SlotMap({ nodes }: { nodes: readonly StoreNode[] }) {
+  const leaders = nodes.filter(({ role }) => role === "leader");
+  const ranges = rangesOf(leaders);
+  const covered = ranges.reduce((sum, { from, to }) => sum + to - from + 1, 0);
+  return (
+    <Panel
+      title="Cluster map"
+      about={
+        covered === SLOTS
+          ? `All ${count(SLOTS)} slots have a leader.`
+          : `${count(SLOTS - covered)} of ${count(SLOTS)} slots have no leader.`
+      }
+    >
+      <svg
+        className="slots"
+        viewBox={`0 0 ${SLOTS} 100`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label="Slots by leader"
+      >
+        {ranges.map(({ from, to, leader }) => (
+          <rect key={from} x={from} y="0" width={to - from + 1} height="100" className={`leader-${leader % 6}`}>
+            <title>{`${from} to ${to}: ${leaders[leader]!.address}`}</title>
+          </rect>
+        ))}
+      </svg>
+      <ul className="leaders">
+        {leaders.map((leader, i) => (
+          <li key={leader.address} className={`leader-${i % 6}`}>
+            <span className="mono strong">{leader.address}</span>{" "}
+            <span className={`tag ${leader.state === "up" ? "good" : "bad"}`}>{leader.state}</span>
+            <span className="soft small break">{(leader.slots ?? []).join(", ") || "no slots"}</span>
+            {nodes
+              .filter(({ leaderAddress }) => leaderAddress === leader.address)
+              .map((replica) => (
+                <span key={replica.address} className="small replica">
+                  <span className="mono">{replica.address}</span>{" "}
+                  <span className={`tag ${replica.state === "up" ? "" : "bad"}`}>replica, {replica.state}</span>
+                </span>
+              ))}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}

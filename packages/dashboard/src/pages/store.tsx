@@ -1,0 +1,252 @@
+/** Where counters live: its nodes, which slots each holds, memory as measured and as predicted at full use, and slow calls. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import { storeQuery } from "../api/queries.js";
+import type { StoreNode, StoreView } from "../api/shapes.js";
+import { Figure, Figures } from "../parts/figures.js";
+import { bytes, count, dayTime, milliseconds } from "../parts/format.js";
+import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { SlotMap } from "./slot-map.js";
+
+export function StorePage() {
+  const store = useQuery(storeQuery);
+  return (
+    <Page title="Store" about="Where counters live, as this instance sees it.">
+      <Read of={store} what="figures of the store">
+        {(view) => (
+          <>
+            <Summary view={view} />
+            {view.nodes.some(({ slots }) => slots !== undefined) && <SlotMap nodes={view.nodes} />}
+            <Nodes view={view} />
+            <Memory view={view} />
+            <SlowCalls view={view} />
+          </>
+        )}
+      </Read>
+    </Page>
+  );
+}
+
+function Summary({ view }: { view: StoreView }) {
+  const { calls, memory } = view;
+  return (
+    <Figures>
+      <Figure label={view.kind} mark={view.state === "up" ? "allowed" : "refused"}>
+        {view.state === "up" ? "answers" : "away"}
+      </Figure>
+      <Figure label="Calls">
+        {count(calls.total)} <small>{count(calls.errors)} failed</small>
+      </Figure>
+      <Figure label="Latency, median" mark="latency">
+        {milliseconds(calls.latency.p50Ms)} <small>99 %: {milliseconds(calls.latency.p99Ms)}</small>
+      </Figure>
+      <Figure label="Breaker" {...(calls.breaker === "open" && { mark: "refused" as const })}>
+        {calls.breaker}
+      </Figure>
+      <Figure label="Memory of counters">
+        {memory.measuredBytes === undefined ? "unknown" : bytes(memory.measuredBytes)}{" "}
+        <small>at full use {bytes(memory.predictedFullBytes)}</small>
+      </Figure>
+    </Figures>
+  );
+}
+
+function Nodes({ view }: { view: StoreView }) {
+  if (view.nodes.length === 0) {
+    return (
+      <Panel title="Nodes">
+        <Empty title="Counters live in the memory of this process.">
+          Give the service a Redis with --store to share them.
+        </Empty>
+      </Panel>
+    );
+  }
+  return (
+    <Panel title="Nodes" flush>
+      <table className="cards">
+        <thead>
+          <tr>
+            <th scope="col">Node</th>
+            <th scope="col">Role</th>
+            <th scope="col">Memory</th>
+            <th scope="col" className="number">
+              Keys
+            </th>
+            <th scope="col" className="number">
+              Calls/s
+            </th>
+            <th scope="col" className="number">
+              Evicted
+            </th>
+            <th scope="col" className="number">
+              Clients
+            </th>
+            <th scope="col">Lag</th>
+            <th scope="col" className="number">
+              Ping
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {view.nodes.map((node) => (
+            <NodeRow key={node.address} node={node} />
+          ))}
+        </tbody>
+      </table>
+    </Panel>
+  );
+}
+
+const known = <T,>(value: T | undefined, format: (value: T) => string): string =>
+  value === undefined ? "–" : format(value);
+
+function NodeRow({ node }: { node: StoreNode }) {
+  return (
+    <tr>
+      <td>
+        <span className="mono">{node.address}</span>{" "}
+        <span className={`tag ${node.state === "up" ? "good" : "bad"}`}>{node.state}</span>
+        {node.version !== undefined && <span className="soft small node-version">Redis {node.version}</span>}
+      </td>
+      <td data-label="Role">
+        <span>
+          {node.role}
+          {node.leaderAddress !== undefined && <span className="soft small node-version">of {node.leaderAddress}</span>}
+        </span>
+      </td>
+      <td data-label="Memory">
+        <span>
+          {known(node.usedBytes, bytes)}
+          {node.maxBytes !== undefined && node.maxBytes > 0 && (
+            <span className="soft small node-version">
+              of {bytes(node.maxBytes)}, {node.maxMemoryPolicy}
+            </span>
+          )}
+        </span>
+      </td>
+      <td data-label="Keys" className="number">
+        {known(node.keys, count)}
+      </td>
+      <td data-label="Calls/s" className="number">
+        {known(node.opsPerSecond, count)}
+      </td>
+      <td data-label="Evicted" className="number">
+        {known(node.evictedKeys, count)}
+      </td>
+      <td data-label="Clients" className="number">
+        {known(node.connectedClients, count)}
+      </td>
+      <td data-label="Lag">{known(node.replicationLagBytes, bytes)}</td>
+      <td data-label="Ping" className="number nowrap">
+        {known(node.pingMs, milliseconds)}
+      </td>
+    </tr>
+  );
+}
+
+function Memory({ view }: { view: StoreView }) {
+  const rules = view.memory.byRule;
+  const most = Math.max(
+    1,
+    ...rules.map(({ predictedFullBytes, measuredBytes = 0 }) => Math.max(predictedFullBytes, measuredBytes)),
+  );
+  return (
+    <Panel
+      title="Memory by rule"
+      about="Measured by sampling; predicted if every key of the last day were at its limit."
+      flush
+    >
+      {rules.length === 0 ? (
+        <Empty title="No keys were seen yet." />
+      ) : (
+        <table className="cards">
+          <thead>
+            <tr>
+              <th scope="col">Rule</th>
+              <th scope="col" className="number">
+                Keys
+              </th>
+              <th scope="col" className="number">
+                Measured
+              </th>
+              <th scope="col" className="number">
+                At full use
+              </th>
+              <th scope="col">Measured in predicted</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rules.slice(0, 100).map((one) => (
+              <tr key={one.rule}>
+                <td>
+                  <Link href={`/rules/${one.rule}`} className="mono">
+                    {one.rule}
+                  </Link>
+                </td>
+                <td data-label="Keys" className="number">
+                  {count(one.keys)}
+                </td>
+                <td data-label="Measured" className="number nowrap">
+                  {known(one.measuredBytes, bytes)}
+                </td>
+                <td data-label="At full use" className="number nowrap">
+                  {bytes(one.predictedFullBytes)}
+                </td>
+                <td data-label="Share">
+                  <span className="nested" style={{ width: `${Math.max(1, (one.predictedFullBytes / most) * 100)}%` }}>
+                    <i
+                      style={{
+                        width: `${Math.min(1, (one.measuredBytes ?? 0) / Math.max(1, one.predictedFullBytes)) * 100}%`,
+                      }}
+                    />
+                  </span>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Panel>
+  );
+}
+
+function SlowCalls({ view }: { view: StoreView }) {
+  const slow = view.nodes
+    .flatMap(({ address, slow: calls = [] }) => calls.map((call) => ({ address, ...call })))
+    .sort((a, b) => b.atMs - a.atMs);
+  if (view.nodes.length === 0) return null;
+  return (
+    <Panel title="Slow calls" flush>
+      {slow.length === 0 ? (
+        <Empty title="None.">No node has kept a slow call.</Empty>
+      ) : (
+        <table className="cards">
+          <thead>
+            <tr>
+              <th scope="col">When</th>
+              <th scope="col">Node</th>
+              <th scope="col" className="number">
+                Took
+              </th>
+              <th scope="col">Call</th>
+            </tr>
+          </thead>
+          <tbody>
+            {slow.slice(0, 30).map((call) => (
+              <tr key={`${call.address} ${call.atMs} ${call.command}`}>
+                <td className="nowrap">{dayTime(call.atMs)}</td>
+                <td data-label="Node" className="mono">
+                  {call.address}
+                </td>
+                <td data-label="Took" className="number nowrap">
+                  {milliseconds(call.tookMs)}
+                </td>
+                <td className="mono break">{call.command}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,117 @@
+/** Which keys ask most, or are refused most, of all instances together. Counts come from a bounded sketch, whose error is stated. */
+import { useQuery } from "@tanstack/react-query";
+import { useDeferredValue, useState } from "react";
+import { Link } from "wouter";
+import { topKeysQuery } from "../api/queries.js";
+import type { StatsWindow, TopKey } from "../api/shapes.js";
+import { Choice, Search, windows } from "../parts/controls.js";
+import { AttributeList, GateBar } from "../parts/figures.js";
+import { count, share } from "../parts/format.js";
+import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { keyAddress } from "./key-address.js";
+
+const orders = [
+  { value: "traffic", label: "By traffic" },
+  { value: "refusals", label: "By refusals" },
+] as const;
+
+export function TopKeysPage() {
+  const [window, setWindow] = useState<StatsWindow>("hour");
+  const [by, setBy] = useState<"traffic" | "refusals">("traffic");
+  const [search, setSearch] = useState("");
+  const words = useDeferredValue(search.trim());
+  const keys = useQuery(topKeysQuery({ window, by, limit: 100, ...(words !== "" && { search: words }) }));
+  return (
+    <Page
+      title="Top keys"
+      about={
+        keys.data === undefined
+          ? "Which keys ask most, and which are refused most."
+          : `Of all instances. No count is more than ${count(keys.data.maxError)} too high, and none is too low.`
+      }
+      actions={
+        <>
+          <Choice label="Order" value={by} options={orders} onChange={setBy} />
+          <Choice label="Time" value={window} options={windows} onChange={setWindow} />
+        </>
+      }
+    >
+      <Search label="Search keys" placeholder="Search by rule or value …" value={search} onChange={setSearch} />
+      <Panel flush>
+        <Read of={keys} what="top keys">
+          {(view) =>
+            view.keys.length === 0 ? (
+              <Empty title="No keys.">
+                {words === "" ? "Nothing was counted in this time." : "None contains that text."}
+              </Empty>
+            ) : (
+              <KeyTable keys={view.keys} />
+            )
+          }
+        </Read>
+      </Panel>
+    </Page>
+  );
+}
+
+export function KeyTable({ keys }: { keys: readonly TopKey[] }) {
+  return (
+    <table className="cards">
+      <thead>
+        <tr>
+          <th scope="col">Key</th>
+          <th scope="col">Rule</th>
+          <th scope="col" className="number">
+            Checks
+          </th>
+          <th scope="col" className="number">
+            Refused
+          </th>
+          <th scope="col">Passed and refused</th>
+          <th scope="col">Peak use</th>
+        </tr>
+      </thead>
+      <tbody>
+        {keys.map((key) => (
+          <tr key={`${key.rule} ${JSON.stringify(key.attributes)}`}>
+            <td>
+              <Link href={keyAddress(key.attributes)} className="key-link">
+                <AttributeList attributes={key.attributes} />
+              </Link>
+            </td>
+            <td data-label="Rule">
+              <Link href={`/rules/${key.rule}`} className="mono">
+                {key.rule}
+              </Link>
+            </td>
+            <td data-label="Checks" className="number">
+              {count(key.count)}
+            </td>
+            <td data-label="Refused" className="number">
+              {count(key.refused)}
+            </td>
+            <td data-label="Passed">
+              <GateBar allowed={Math.max(0, key.count - key.refused)} refused={key.refused} />
+            </td>
+            <td data-label="Peak use">
+              <Peak share={key.peakUtilisation} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Peak({ share: used }: { share: number }) {
+  const mark = used >= 0.9 ? "refused" : used >= 0.7 ? "shadow" : "allowed";
+  const style = { width: `${Math.min(1, used) * 100}%`, "--mark": `var(--${mark})` } as React.CSSProperties;
+  return (
+    <span className="peak">
+      <span className="meter">
+        <i style={style} />
+      </span>
+      <span className="small">{share(used)}</span>
+    </span>
+  );
+}

@@ -1,0 +1,38 @@
+/** Pages of a history, newest first: each page is named by the entry before which it begins. */
+import { useState } from "react";
+
+export interface Pages {
+  readonly before: number | undefined;
+  readonly canGoBack: boolean;
+  older(next: number): void;
+  newer(): void;
+}
+
+export function usePages(): Pages {
+  const [stack, setStack] = useState<readonly number[]>([]);
+  return {
+    before: stack.at(-1),
+    canGoBack: stack.length > 0,
+    older: (next) => setStack([...stack, next]),
+    newer: () => setStack(stack.slice(0, -1)),
+  };
+}
+
+export function Older({ pages, next }: { pages: Pages; next: number | undefined }) {
+  if (next === undefined && !pages.canGoBack) return null;
+  return (
+    <div className="pager">
+      <button type="button" className="button small" disabled={!pages.canGoBack} onClick={pages.newer}>
+        Newer
+      </button>
+      <button
+        type="button"
+        className="button small"
+        disabled={next === undefined}
+        onClick={() => next !== undefined && pages.older(next)}
+      >
+        Older
+      </button>
+    </div>
+  );
+}

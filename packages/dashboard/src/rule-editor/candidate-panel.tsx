@@ -1,0 +1,98 @@
+/** The candidate beside the live numbers: what it would have refused on the same traffic, and the step to make it live. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { statsQuery } from "../api/queries.js";
+import type { Rule, StatsWindow } from "../api/shapes.js";
+import { Choice, windows } from "../parts/controls.js";
+import { GateBar } from "../parts/figures.js";
+import { count, share } from "../parts/format.js";
+import { Panel } from "../parts/panel.js";
+import { NeedsRole, useMay } from "../shell/session.js";
+import { ChangeDialog } from "./change-dialog.js";
+import { describeNumbers } from "./describe-rule.js";
+
+export function CandidatePanel({
+  rule,
+  version,
+  onPromoted,
+}: {
+  rule: Rule;
+  version: number;
+  onPromoted: (made: number) => void;
+}) {
+  const [window, setWindow] = useState<StatsWindow>("hour");
+  const [isAsking, setIsAsking] = useState(false);
+  const mayEdit = useMay("editor");
+  const stats = useQuery(statsQuery({ window, rule: rule.id }));
+  const own = stats.data?.rules.find((one) => one.rule === rule.id);
+  const live = { allowed: own?.allowed ?? 0, refused: (own?.refused ?? 0) + (own?.shadowRefused ?? 0) };
+  const candidate = { allowed: own?.candidateAllowed ?? 0, refused: own?.candidateRefused ?? 0 };
+  return (
+    <Panel
+      title="Candidate beside live"
+      about="Both judge the same requests, each with a counter of its own. Only the live one refuses."
+      actions={<Choice label="Time" value={window} options={windows} onChange={setWindow} />}
+    >
+      <div className="versus">
+        <Side title="Live" numbers={describeNumbers(rule)} kind={rule.algorithm} told="refused" {...live} />
+        <Side
+          title="Candidate"
+          numbers={describeNumbers({ ...rule, ...rule.candidate } as Rule)}
+          kind={rule.candidate?.algorithm ?? rule.algorithm}
+          told="would have refused"
+          {...candidate}
+        />
+      </div>
+      {mayEdit ? (
+        <button type="button" className="button main" onClick={() => setIsAsking(true)}>
+          Promote the candidate
+        </button>
+      ) : (
+        <NeedsRole needed="editor" to="promote it" />
+      )}
+      {isAsking && (
+        <ChangeDialog
+          title={`Promote the candidate of ${rule.id}`}
+          verb="Promote"
+          change={{ method: "POST", path: `/rules/${rule.id}/promote`, rule: rule.id, base: version }}
+          onClose={() => setIsAsking(false)}
+          onDone={({ version: made }) => {
+            setIsAsking(false);
+            onPromoted(made);
+          }}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function Side({
+  title,
+  numbers,
+  kind,
+  told,
+  allowed,
+  refused,
+}: {
+  title: string;
+  numbers: string;
+  kind: string;
+  told: string;
+  allowed: number;
+  refused: number;
+}) {
+  const total = allowed + refused;
+  return (
+    <div className="side">
+      <h3>{title}</h3>
+      <p>
+        {numbers} <span className="soft small">{kind}</span>
+      </p>
+      <p className="big">
+        {count(refused)} <small>{told}</small>
+      </p>
+      <GateBar allowed={allowed} refused={refused} />
+      <p className="soft small">{total === 0 ? "no traffic yet" : `${share(refused / total)} of ${count(total)}`}</p>
+    </div>
+  );
+}

@@ -1,0 +1,113 @@
+/**
+ * A rule while it is written: the same object behind the form and the YAML text. Pure, and never judged here: the service names the mistakes.
+ * A field may hold what a rule must not ("12x" for a limit), so that the service can say so at that field.
+ */
+import type { Rule } from "../api/shapes.js";
+
+export type Draft = Readonly<Record<string, unknown>>;
+
+export const newDraft: Draft = { id: "", key: ["user"], algorithm: "rolling-window", limit: 100, window: "1m" };
+
+export function draftOf(rule: Rule): Draft {
+  return rule as unknown as Draft;
+}
+
+/** The value at `candidate.limit`; undefined if any step is missing. */
+export function valueAt(draft: unknown, path: readonly (string | number)[]): unknown {
+  return path.reduce<unknown>(
+    (value, step) =>
+      typeof value === "object" && value !== null ? (value as Record<string | number, unknown>)[step] : undefined,
+    draft,
+  );
+}
+
+/** A copy with the value there; undefined takes the field away, and an object that it leaves empty with it, except the draft itself. */
+export function withValue(draft: Draft, path: readonly (string | number)[], value: unknown): Draft {
+  return put(draft, path, value) as Draft;
+}
+
+function put(parent: unknown, [step, ...rest]: readonly (string | number)[], value: unknown): unknown {
+  if (step === undefined) return value;
+  if (Array.isArray(parent)) return parent.map((item, i) => (i === step ? put(item, rest, value) : item));
+  const object = (typeof parent === "object" && parent !== null ? parent : {}) as Record<string, unknown>;
+  const below = put(object[step], rest, value);
+  const { [step]: _, ...others } = object;
+  if (below === undefined || (rest.length > 0 && isEmptyObject(below))) return others;
+  // In place, so that a field that is typed into does not wander to the end of the text.
+  return Object.hasOwn(object, step) ? { ...object, [step]: below } : { ...others, [step]: below };
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length === 0;
+}
+
+/** What stands in a box for numbers: a number where it is one, else the text as it is, nothing for nothing. */
+export function numberOrText(text: string): number | string | undefined {
+  const trimmed = text.trim();
+  if (trimmed === "") return undefined;
+  return /^-?\d{1,15}(\.\d+)?$/.test(trimmed) ? Number(trimmed) : trimmed;
+}
+
+export function textOrNothing(text: string): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+/** "user, tier" as a list, and back. */
+export function listOf(text: string): string[] {
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+}
+
+export interface MatchRow {
+  readonly name: string;
+  readonly values: string;
+}
+
+/** A match as rows of a form: several values stand beside each other with "|" between. */
+export function matchRows(match: unknown): MatchRow[] {
+  if (typeof match !== "object" || match === null) return [];
+  return Object.entries(match).map(([name, value]) => ({
+    name,
+    values: Array.isArray(value) ? value.join(" | ") : String(value),
+  }));
+}
+
+/** Values stay text: the service compares attributes as text. Undefined for none: every request. */
+export function matchOf(rows: readonly MatchRow[]): Record<string, string | string[]> | undefined {
+  const entries = rows
+    .filter(({ name }) => name.trim() !== "")
+    .map(({ name, values }) => {
+      const list = values.split(" | ").map((value) => value.trim());
+      return [name.trim(), list.length === 1 ? list[0]! : list] as const;
+    });
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
+/** Which numbers each algorithm knows; docs/rules.md has the table. The service refuses others. */
+export const algorithmFields: Readonly<Record<string, readonly string[]>> = {
+  "rolling-window": ["limit", "window", "minInterval", "storage"],
+  "fixed-window": ["limit", "window", "align", "timezone"],
+  "sliding-counter": ["limit", "window"],
+  "token-bucket": ["limit", "window"],
+  gcra: ["limit", "window", "burst"],
+  concurrency: ["limit", "ttl"],
+};
+
+const numberFields = ["window", "refill", "minInterval", "storage", "align", "timezone", "burst", "ttl"];
+
+/** Another algorithm: numbers that it does not know are left out, and a window that it needs is there. */
+export function withAlgorithm(draft: Draft, algorithm: string): Draft {
+  const known = algorithmFields[algorithm] ?? [];
+  const kept = Object.fromEntries(
+    Object.entries(draft).filter(([name]) => !numberFields.includes(name) || known.includes(name)),
+  );
+  const needsWindow = known.includes("window") && kept.window === undefined;
+  return { ...kept, algorithm, ...(needsWindow && { window: "1m" }) };
+}
+
+/** The path within the rule: the service names its place in the whole document, `rules[3].limit`. */
+export function pathInRule(path: string): string {
+  return path.replace(/^rules\[\d+\]\.?/, "");
+}

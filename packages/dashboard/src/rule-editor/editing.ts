@@ -1,0 +1,32 @@
+/** What the parts of the form share: the draft, how to change it, and what the service says of each field. */
+import { createContext, useContext } from "react";
+import type { Mistake } from "../api/shapes.js";
+import type { Draft } from "./draft.js";
+
+export interface Editing {
+  readonly draft: Draft;
+  readonly mistakes: readonly Mistake[];
+  readonly isNew: boolean;
+  change(draft: Draft): void;
+}
+
+const EditingContext = createContext<Editing | undefined>(undefined);
+export const EditingProvider = EditingContext.Provider;
+
+export function useEditing(): Editing {
+  return useContext(EditingContext)!;
+}
+
+/** The messages of a field and of what stands below it. */
+export function useMistake(path: string): string | undefined {
+  const { mistakes } = useEditing();
+  const own = mistakes.filter(
+    (one) => one.path === path || one.path.startsWith(`${path}.`) || one.path.startsWith(`${path}[`),
+  );
+  if (own.length === 0) return undefined;
+  return own
+    .map((one) =>
+      one.path === path ? one.message : `${one.path.slice(path.length).replace(/^\./, "")}: ${one.message}`,
+    )
+    .join("; ");
+}

@@ -1,0 +1,119 @@
+/** Boxes of the rule form: each shows one field of the draft, writes it back, and carries the service's message about it. */
+import { useState } from "react";
+import { Field } from "../parts/controls.js";
+import { textOrNothing, valueAt, withValue } from "./draft.js";
+import { useEditing, useMistake } from "./editing.js";
+
+type Path = string | readonly (string | number)[];
+
+export interface BoxProps {
+  readonly path: Path;
+  readonly label: string;
+  readonly hint?: string;
+}
+
+export const stepsOf = (path: Path): readonly (string | number)[] => (typeof path === "string" ? [path] : path);
+
+/** As the service spells it: `overrides[1].limit`. */
+export function spelledPath(path: Path): string {
+  return stepsOf(path).reduce<string>(
+    (spelled, step) =>
+      typeof step === "number" ? `${spelled}[${step}]` : spelled === "" ? step : `${spelled}.${step}`,
+    "",
+  );
+}
+
+export function TextBox({
+  path,
+  label,
+  hint,
+  isMono = false,
+  read = textOrNothing,
+  inputMode = "text",
+}: BoxProps & { isMono?: boolean; read?: (text: string) => unknown; inputMode?: "text" | "numeric" }) {
+  const { draft, change } = useEditing();
+  const value = valueAt(draft, stepsOf(path));
+  const mistake = useMistake(spelledPath(path));
+  return (
+    <Field label={label} mistake={mistake} {...(hint !== undefined && { hint })}>
+      {(control) => (
+        <input
+          {...control}
+          className={`input ${isMono ? "mono" : ""}`}
+          inputMode={inputMode}
+          autoComplete="off"
+          spellCheck={!isMono}
+          value={typeof value === "string" || typeof value === "number" ? value : ""}
+          onChange={(event) => change(withValue(draft, stepsOf(path), read(event.target.value)))}
+        />
+      )}
+    </Field>
+  );
+}
+
+/** Keeps what is typed while it says the same as the draft: "user, " must not become "user" under the fingers. */
+export function ListBox({ path, label, hint, read }: BoxProps & { read: (text: string) => string[] }) {
+  const { draft, change } = useEditing();
+  const value = valueAt(draft, stepsOf(path));
+  const list = Array.isArray(value) ? value.map(String) : [];
+  const [typed, setTyped] = useState(list.join(", "));
+  const shown = JSON.stringify(read(typed)) === JSON.stringify(list) ? typed : list.join(", ");
+  const mistake = useMistake(spelledPath(path));
+  return (
+    <Field label={label} mistake={mistake} {...(hint !== undefined && { hint })}>
+      {(control) => (
+        <input
+          {...control}
+          className="input mono"
+          autoComplete="off"
+          spellCheck={false}
+          value={shown}
+          onChange={(event) => {
+            setTyped(event.target.value);
+            change(withValue(draft, stepsOf(path), read(event.target.value)));
+          }}
+        />
+      )}
+    </Field>
+  );
+}
+
+export function SelectBox({
+  path,
+  label,
+  hint,
+  options,
+  onChange,
+}: BoxProps & {
+  options: readonly { readonly value: string; readonly label: string }[];
+  onChange?: (value: string) => void;
+}) {
+  const { draft, change } = useEditing();
+  const value = valueAt(draft, stepsOf(path));
+  const shown = typeof value === "string" ? value : "";
+  const mistake = useMistake(spelledPath(path));
+  // A value that is no option (an explicit default, a mistake from the YAML) is shown as it is.
+  const all = options.some((option) => option.value === shown) ? options : [{ value: shown, label: shown }, ...options];
+  return (
+    <Field label={label} mistake={mistake} {...(hint !== undefined && { hint })}>
+      {(control) => (
+        <select
+          {...control}
+          className="input"
+          value={shown}
+          onChange={(event) =>
+            onChange === undefined
+              ? change(withValue(draft, stepsOf(path), textOrNothing(event.target.value)))
+              : onChange(event.target.value)
+          }
+        >
+          {all.map((option) => (
+            <option key={option.value} value={option.value}>
+              {option.label}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}

@@ -1,0 +1,63 @@
+/** A match as rows: an attribute, and the values of which one must hold. */
+import { useState } from "react";
+import { type MatchRow, matchOf, matchRows, valueAt, withValue } from "./draft.js";
+import { useEditing, useMistake } from "./editing.js";
+import { type BoxProps, spelledPath, stepsOf } from "./form-boxes.js";
+
+export function MatchBox({ path, label, hint }: BoxProps) {
+  const { draft, change } = useEditing();
+  const mistake = useMistake(spelledPath(path));
+  const match = valueAt(draft, stepsOf(path));
+  const [typed, setTyped] = useState<readonly MatchRow[]>(() => matchRows(match));
+  // Rows that are still without a name say nothing yet, and must not vanish while they are typed.
+  const isSame = JSON.stringify(matchOf(typed) ?? {}) === JSON.stringify(matchOf(matchRows(match)) ?? {});
+  const rows = isSame ? typed : matchRows(match);
+  const put = (next: readonly MatchRow[]): void => {
+    setTyped(next);
+    change(withValue(draft, stepsOf(path), matchOf(next)));
+  };
+  const edit = (at: number, part: Partial<MatchRow>): void =>
+    put(rows.map((row, i) => (i === at ? { ...row, ...part } : row)));
+  return (
+    <fieldset className="field match">
+      <legend>{label}</legend>
+      {rows.length === 0 && <span className="soft">Every request.</span>}
+      {rows.map((row, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no other name, and are only added at the end or taken away.
+        <div className="attribute-row" key={at}>
+          <input
+            className="input mono"
+            aria-label={`${label}: attribute ${at + 1}`}
+            placeholder="attribute"
+            value={row.name}
+            onChange={(event) => edit(at, { name: event.target.value })}
+          />
+          <span aria-hidden="true">=</span>
+          <input
+            className="input mono"
+            aria-label={`${label}: value ${at + 1}`}
+            aria-invalid={mistake !== undefined}
+            placeholder="value | another"
+            value={row.values}
+            onChange={(event) => edit(at, { values: event.target.value })}
+          />
+          <button
+            type="button"
+            className="button small"
+            aria-label={`${label}: remove attribute ${at + 1}`}
+            onClick={() => put(rows.filter((_, i) => i !== at))}
+          >
+            Remove
+          </button>
+        </div>
+      ))}
+      <div>
+        <button type="button" className="button small" onClick={() => put([...rows, { name: "", values: "" }])}>
+          Add attribute
+        </button>
+      </div>
+      {mistake !== undefined && <span className="mistake">{mistake}</span>}
+      {hint !== undefined && <span className="hint">{hint}</span>}
+    </fieldset>
+  );
+}

@@ -1,0 +1,58 @@
+/** What the service says of a draft, as it is typed: a dry run, a moment after the last key. */
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { Problem, request } from "../api/request.js";
+import type { AppliedView, Mistake } from "../api/shapes.js";
+import { type Draft, pathInRule } from "./draft.js";
+
+const PAUSE_MS = 300;
+
+export interface Validation {
+  /** True from a key stroke until the service has answered for it. */
+  readonly isPending: boolean;
+  readonly mistakes: readonly Mistake[];
+  /** It could not be asked. */
+  readonly error: Error | undefined;
+  /** Whether saving would change anything. */
+  readonly hasChanges: boolean;
+}
+
+export function useValidation(draft: Draft, isAsked: boolean): Validation {
+  const [settled, setSettled] = useState(draft);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(draft), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [draft]);
+  const answer = useQuery({
+    queryKey: ["validation", settled],
+    queryFn: () => ask(settled),
+    enabled: isAsked,
+    gcTime: 0,
+    staleTime: 60_000,
+    retry: false,
+  });
+  return {
+    isPending: isAsked && (settled !== draft || answer.isPending),
+    mistakes: answer.data?.mistakes ?? [],
+    error: answer.error ?? undefined,
+    hasChanges: answer.data?.hasChanges ?? false,
+  };
+}
+
+async function ask(draft: Draft): Promise<{ mistakes: readonly Mistake[]; hasChanges: boolean }> {
+  const id = typeof draft.id === "string" && draft.id !== "" ? draft.id : undefined;
+  if (id === undefined) return { mistakes: [{ path: "id", message: "a rule needs an id" }], hasChanges: true };
+  if (id.length > 64) return { mistakes: [{ path: "id", message: "at most 64 characters" }], hasChanges: true };
+  try {
+    const applied = await request<AppliedView>(`/rules/${encodeURIComponent(id)}`, {
+      method: "PUT",
+      body: draft,
+      query: { dryRun: "true" },
+    });
+    return { mistakes: [], hasChanges: applied.text !== "no difference" };
+  } catch (error) {
+    if (!(error instanceof Problem) || error.mistakes.length === 0) throw error;
+    const mistakes = error.mistakes.map(({ path, message }) => ({ path: pathInRule(path), message }));
+    return { mistakes, hasChanges: true };
+  }
+}
