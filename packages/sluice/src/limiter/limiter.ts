@@ -339,7 +339,8 @@ export class Limiter {
   }
 
   #recovered(asked: Asked, reply: StoreReply): Decision {
-    if (this.#degraded) {
+    // Of a cluster with a node missing, some checks are decided and others are not: that is one outage, not many.
+    if (this.#degraded && this.#store.failing !== true) {
       this.#degraded = false;
       this.#emit("recovered");
     }

@@ -18,6 +18,9 @@ export class Breaker {
   #failuresInRow = 0;
   #nextProbeMs = 0;
   #probing = false;
+  #lastInVainMs = Number.NEGATIVE_INFINITY;
+  /** Why the last call failed; undefined once one has succeeded. */
+  cause: unknown;
 
   constructor(options: BreakerOptions) {
     this.#options = options;
@@ -31,9 +34,15 @@ export class Breaker {
     return this.open ? (this.#probing ? "half-open" : "open") : "closed";
   }
 
+  /** Whether somebody called in vain since then, and nobody with success after that. */
+  failedSince(sinceMs: number): boolean {
+    return this.#failuresInRow > 0 && this.#lastInVainMs >= sinceMs;
+  }
+
   /** Whether a call may be made now. While open, a yes is the interval's one probe. */
   mayCall(nowMs: number): boolean {
     if (!this.open) return true;
+    this.#lastInVainMs = nowMs;
     if (nowMs < this.#nextProbeMs) return false;
     this.#nextProbeMs = nowMs + this.#options.intervalMs;
     this.#probing = true;
@@ -43,11 +52,14 @@ export class Breaker {
   succeeded(): void {
     this.#failuresInRow = 0;
     this.#probing = false;
+    this.cause = undefined;
   }
 
-  failed(nowMs: number): void {
+  failed(nowMs: number, cause?: unknown): void {
     this.#failuresInRow++;
     this.#probing = false;
+    this.#lastInVainMs = nowMs;
+    this.cause = cause;
     if (this.#failuresInRow === this.#options.failures) this.#nextProbeMs = nowMs + this.#options.intervalMs;
   }
 }

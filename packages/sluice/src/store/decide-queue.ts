@@ -6,13 +6,16 @@
  */
 import { SluiceError } from "../errors.js";
 import { hashTag, KEY_PREFIX, storedAs } from "../keys.js";
-import { type RedisCalls, redisSays, type ScriptName } from "./redis-calls.js";
+import type { RedisCalls, ScriptName } from "./redis-calls.js";
+import { redisSays } from "./redis-failure.js";
 import type { StoreReply, StoreRequest } from "./store.js";
 import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles } from "./wire.js";
 
 interface Waiting extends Addressed {
   readonly resolve: (reply: StoreReply) => void;
   readonly reject: (error: unknown) => void;
+  /** When it must have been answered, if that is not a whole deadline after its call. */
+  readonly endsAtMs?: number;
 }
 
 /** Bounds what one script call may hold up Redis for. */
@@ -42,6 +45,13 @@ export class DecideQueue {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length === 0) this.#schedule();
       this.#waiting.push({ request, recordKey, resolve, reject });
+    });
+  }
+
+  /** In a call of its own: where a slot is on its way to another node, only scripts with one key are run. */
+  alone(request: StoreRequest, endsAtMs: number): Promise<StoreReply> {
+    return new Promise((resolve, reject) => {
+      this.#decide(scriptFor(request), [{ request, recordKey: undefined, resolve, reject, endsAtMs }], true);
     });
   }
 
@@ -76,12 +86,13 @@ export class DecideQueue {
   }
 
   async #call(script: ScriptName, batch: readonly Waiting[]): Promise<StoreReply[]> {
+    const { endsAtMs } = batch[0]!;
     if (script === "decide") {
       const { keys, args } = encodeDecide(batch, this.serverNowMs);
-      return decodeDecide((await this.#calls.run(script, keys, args)) as unknown[], batch);
+      return decodeDecide((await this.#calls.run(script, keys, args, endsAtMs)) as unknown[], batch);
     }
     const { keys, args, groups } = encodeSingles(batch, this.serverNowMs);
-    return decodeSingles((await this.#calls.run(script, keys, args)) as unknown[], groups, batch.length);
+    return decodeSingles((await this.#calls.run(script, keys, args, endsAtMs)) as unknown[], groups, batch.length);
   }
 
   /** An error of one request must not be every request's: nothing was written, so the batch can be mended and sent again, once. */
@@ -129,6 +140,11 @@ function scriptFor({ checks, charge, id }: StoreRequest): ScriptName {
   const [first] = checks;
   if (checks.length !== 1 || first === undefined || !charge || id !== undefined || first.cost === 0) return "decide";
   return `single-${storedAs[first.plan.policy.stored]}`;
+}
+
+/** A slot is on its way to another node, and only some of a script's keys have arrived there. Nothing was run. */
+export function slotIsMoving(error: unknown): boolean {
+  return redisSays(error, /^(TRYAGAIN|Too many Cluster redirections)\b/) !== null;
 }
 
 function foreignKey(): SluiceError {

@@ -4,12 +4,15 @@
  * The exits of a call: breaker open (at once) · not connected (at once, or at the deadline while connecting) · no answer by the
  * deadline · an error from Redis (READONLY, OOM, LOADING ...). NOSCRIPT is mended by sending the script's source, once.
  * A reply that comes after the deadline is dropped: its charge stands in Redis, and a retry with the same request id finds it.
+ *
+ * Each node of a cluster has a breaker of its own: the loss of one must not stop the counting on the others.
  */
 import { createHash } from "node:crypto";
 import { SluiceError } from "../errors.js";
 import { Breaker } from "./breaker.js";
 import { Deadlines } from "./deadlines.js";
 import type { Argument, RedisConnection } from "./redis-connection.js";
+import { fullMessage, redisSays, unavailable } from "./redis-failure.js";
 import { scriptSources } from "./scripts.generated.js";
 import { CallCounts, type StoreStats } from "./store-stats.js";
 
@@ -26,21 +29,38 @@ const scriptShas = Object.fromEntries(
 ) as Record<ScriptName, string>;
 
 /** Errors by which Redis shows that it is well: what it says is about the call. */
-const ANSWERS = /^(NOSCRIPT|WRONGTYPE|(ERR )?CALENDAR) /;
+const ANSWERS = /^(NOSCRIPT|WRONGTYPE|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
+/** No call was made and nobody waited: there is nothing to spare, and the client says itself when it is connected again. */
+const NOT_CONNECTED = Symbol("not connected");
+/** Not of a node: what goes to every node, and all there is on a single Redis. */
+const WHOLE = "";
+/** Nodes come and go; what is remembered of them stays bounded. */
+const MOST_NODES = 1_024;
 
 export class RedisCalls {
   readonly #connection: RedisConnection;
-  readonly #deadlineMs: number;
+  readonly #options: CallOptions;
   readonly #deadlines: Deadlines;
-  readonly #breaker: Breaker;
+  readonly #breakers = new Map<string, Breaker>();
   readonly counts = new CallCounts();
   #closed = false;
 
   constructor(connection: RedisConnection, options: CallOptions) {
     this.#connection = connection;
-    this.#deadlineMs = options.deadlineMs;
+    this.#options = options;
     this.#deadlines = new Deadlines(options.deadlineMs);
-    this.#breaker = new Breaker({ failures: options.breakerFailures, intervalMs: options.breakerIntervalMs });
+  }
+
+  /** When a call that begins now must have ended. What follows from one call is given the same end, so that a check has one deadline. */
+  endOf(startMs = performance.now()): number {
+    return startMs + this.#options.deadlineMs;
+  }
+
+  /** Whether some node does not answer: called in vain lately, and not answering since. */
+  get failing(): boolean {
+    const sinceMs = performance.now() - 2 * this.#options.breakerIntervalMs;
+    for (const breaker of this.#breakers.values()) if (breaker.failedSince(sinceMs)) return true;
+    return false;
   }
 
   /** Loads every script, so that no check has to. */
@@ -52,30 +72,50 @@ export class RedisCalls {
   }
 
   #loadOn(source: string): Promise<unknown> {
-    return this.#inTime(() => this.#connection.sendToAll("SCRIPT", ["LOAD", source]));
+    return this.#inTime(WHOLE, () => this.#connection.sendToAll("SCRIPT", ["LOAD", source]));
   }
 
-  run(name: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+  /** `endsAtMs`: of a call that follows another one's failure; by default the call has a whole deadline. */
+  run(name: ScriptName, keys: readonly string[], args: readonly Argument[], endsAtMs?: number): Promise<unknown> {
     const rest = [keys.length, ...keys, ...args];
-    return this.call("EVALSHA", [scriptShas[name], ...rest]).catch((error: unknown) => {
-      // The script cache is empty: a restart, a failover, SCRIPT FLUSH. Nothing has run, so it can be sent again, once.
-      if (!redisSays(error, /^NOSCRIPT /)) throw error;
-      return this.call("EVAL", [scriptSources[name], ...rest]);
-    });
+    const startMs = performance.now();
+    const node = this.#connection.nodeOf(keys[0]!);
+    return this.#inTime(node, () => this.#connection.send("EVALSHA", [scriptShas[name], ...rest]), endsAtMs).catch(
+      (error: unknown) => {
+        // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
+        if (!redisSays(error, /^NOSCRIPT /)) throw error;
+        const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...rest]);
+        return this.#inTime(node, again, endsAtMs ?? this.endOf(startMs));
+      },
+    );
   }
 
-  call(command: string, args: readonly Argument[]): Promise<unknown> {
-    return this.#inTime(() => this.#connection.send(command, args));
+  /** A command whose first argument is its key. */
+  call(command: string, args: readonly Argument[], endsAtMs?: number): Promise<unknown> {
+    const node = this.#connection.nodeOf(String(args[0]));
+    return this.#inTime(node, () => this.#connection.send(command, args), endsAtMs);
+  }
+
+  #breakerOf(node: string): Breaker {
+    let breaker = this.#breakers.get(node);
+    if (breaker === undefined) {
+      if (this.#breakers.size === MOST_NODES) this.#breakers.clear();
+      const { breakerFailures: failures, breakerIntervalMs: intervalMs } = this.#options;
+      breaker = new Breaker({ failures, intervalMs });
+      this.#breakers.set(node, breaker);
+    }
+    return breaker;
   }
 
   /** The answer by the deadline, or a rejection with `store-unavailable`. */
-  #inTime(send: () => Promise<unknown>): Promise<unknown> {
+  #inTime(node: string, send: () => Promise<unknown>, endsAtMs?: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new SluiceError("closed", "the store is closed"));
-      const breaker = this.#breaker;
+      const breaker = this.#breakerOf(node);
       if (breaker.open && !breaker.mayCall(performance.now())) {
         this.counts.spared++;
-        return reject(unavailable("it did not answer lately", this.#connection.lastError()));
+        this.#connection.lookAgain();
+        return reject(unavailable("it did not answer lately", breaker.cause ?? this.#connection.lastError()));
       }
       const sinceMs = performance.now();
       // An answer after the deadline is nobody's any more; that it came does not show that the next would come in time.
@@ -89,13 +129,14 @@ export class RedisCalls {
         if (error instanceof Error && ANSWERS.test(error.message)) breaker.succeeded();
         else {
           this.counts.errors++;
-          breaker.failed(performance.now());
+          if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error);
+          this.#connection.lookAgain();
         }
-        reject(error instanceof SluiceError ? error : unavailable(messageOf(error), error, sent));
+        if (error === NOT_CONNECTED) reject(unavailable("not connected", this.#connection.lastError()));
+        else reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sent));
       };
-      const deadline = this.#deadlines.watch(() =>
-        fail(unavailable(`no answer within ${this.#deadlineMs} ms`, undefined, sent)),
-      );
+      const late = (): void => fail(unavailable(`no answer within ${this.#options.deadlineMs} ms`, undefined, sent));
+      const deadline = endsAtMs === undefined ? this.#deadlines.watch(late) : watchUntil(endsAtMs, late);
       const sending = (): Promise<unknown> => {
         sent = true;
         return send();
@@ -115,7 +156,7 @@ export class RedisCalls {
     const state = this.#connection.state();
     if (state === "ready") return send();
     if (state === "connecting") return this.#connection.changed().then(() => this.#whenConnected(send));
-    return Promise.reject(unavailable("not connected", this.#connection.lastError()));
+    return Promise.reject(NOT_CONNECTED);
   }
 
   #ended(sinceMs: number): void {
@@ -124,7 +165,8 @@ export class RedisCalls {
   }
 
   stats(): StoreStats {
-    return this.counts.read(this.#breaker.state);
+    const states = [...this.#breakers.values()].map(({ state }) => state);
+    return this.counts.read(states.find((state) => state === "open") ?? states.find((state) => state !== "closed") ?? "closed");
   }
 
   async close(): Promise<void> {
@@ -133,17 +175,9 @@ export class RedisCalls {
   }
 }
 
-/** Whether a failed call failed because Redis said something that matches. */
-export function redisSays(error: unknown, pattern: RegExp): RegExpExecArray | null {
-  const cause = error instanceof SluiceError ? error.cause : error;
-  return cause instanceof Error ? pattern.exec(cause.message) : null;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function unavailable(why: string, cause?: unknown, mayHaveRun = false): SluiceError {
-  const because = cause === undefined || messageOf(cause) === why ? "" : ` (${messageOf(cause)})`;
-  return new SluiceError("store-unavailable", `Redis: ${why}${because}`, { cause, mayHaveRun });
+/** For the few calls whose end is not a whole deadline away. */
+function watchUntil(endsAtMs: number, late: () => void): { end(): void } {
+  const timer = setTimeout(late, Math.max(0, endsAtMs - performance.now()));
+  timer.unref();
+  return { end: () => clearTimeout(timer) };
 }

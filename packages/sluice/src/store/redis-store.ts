@@ -6,11 +6,12 @@
  */
 import type { Check } from "../check.js";
 import { hashTag, KEY_PREFIX, requestIdKey, requestPlaceKey, storedAs } from "../keys.js";
-import { DecideQueue } from "./decide-queue.js";
+import { DecideQueue, slotIsMoving } from "./decide-queue.js";
 import { RedisCalls } from "./redis-calls.js";
 import { type Argument, type RedisClient, type RedisConnection, redisConnection } from "./redis-connection.js";
+import { checkedStoreOptions, type RedisStoreOptions } from "./redis-store-options.js";
 import { RefusalMemory } from "./refusal-memory.js";
-import { groupByTag, joinReplies, type Part, splitByTag } from "./split-by-tag.js";
+import { groupByTag, joinReplies, type Part, splitByKey, splitByTag } from "./split-by-tag.js";
 import {
   type LeaseRequest,
   type MaybePromise,
@@ -21,18 +22,7 @@ import {
   type StoreRequest,
 } from "./store.js";
 import type { StoreStats } from "./store-stats.js";
-import { decodeRecord, policyArguments, recordText } from "./wire.js";
-
-export interface RedisStoreOptions {
-  /** How long a call may take before the rule's failure policy answers. Default 50. */
-  deadlineMs?: number;
-  /** Calls failing in a row that stop further calls. Default 3. */
-  breakerFailures?: number;
-  /** How often a store that does not answer is tried again. Default 500. */
-  breakerIntervalMs?: number;
-  /** Whether a refusal with a known end is answered here until then, for a second at most. Default true. */
-  rememberRefusals?: boolean;
-}
+import { decodeRecord, encodeRecord, policyArguments, recordText } from "./wire.js";
 
 /** On a single Redis all keys are within one script's reach, whatever their tags. */
 const SHARED_TAG = "*";
@@ -44,10 +34,10 @@ export class RedisStore implements Store {
   readonly #sharded: boolean;
 
   constructor(connection: RedisConnection, options: RedisStoreOptions = {}) {
-    const { deadlineMs = 50, breakerFailures = 3, breakerIntervalMs = 500, rememberRefusals = true } = options;
-    this.#refusals = rememberRefusals ? new RefusalMemory() : undefined;
+    const checked = checkedStoreOptions(options);
+    this.#refusals = checked.rememberRefusals ? new RefusalMemory() : undefined;
     this.#sharded = connection.sharded;
-    this.#calls = new RedisCalls(connection, { deadlineMs, breakerFailures, breakerIntervalMs });
+    this.#calls = new RedisCalls(connection, checked);
     this.#queue = new DecideQueue(this.#calls, connection.sharded);
   }
 
@@ -65,38 +55,83 @@ export class RedisStore implements Store {
 
   #decide(request: StoreRequest): Promise<StoreReply> {
     if (!this.#sharded) return this.#queue.add(request, recordKey(request.id, SHARED_TAG));
+    const endsAtMs = this.#calls.endOf();
     const parts = splitByTag(request);
     const [only] = parts;
-    if (parts.length > 1 || request.id !== undefined) return this.#decideInParts(request, parts);
-    return this.#queue.add(request, recordKey(request.id, only!.tag));
+    if (parts.length > 1 || request.id !== undefined) return this.#decideInParts(request, parts, endsAtMs);
+    return this.#decidePart(only!, endsAtMs);
+  }
+
+  /** What lies under one tag, in one script; or key by key, while its slot is on its way to another node. */
+  #decidePart({ tag, request }: Part, endsAtMs: number): Promise<StoreReply> {
+    return this.#queue.add(request, recordKey(request.id, tag)).catch((error: unknown) => {
+      if (!slotIsMoving(error)) throw error;
+      return this.#decideKeyByKey(tag, request, endsAtMs);
+    });
   }
 
   /** Slot by slot, in parallel; if one part refuses, the others give back what they charged. */
-  async #decideInParts(request: StoreRequest, parts: readonly Part[]): Promise<StoreReply> {
-    const located = request.id !== undefined && request.charge ? this.#locate(request.id, parts) : undefined;
-    const settled = await Promise.allSettled(
-      parts.map((part) => this.#queue.add(part.request, recordKey(request.id, part.tag))),
-    );
-    await located;
+  async #decideInParts(request: StoreRequest, parts: readonly Part[], endsAtMs: number): Promise<StoreReply> {
+    const { id } = request;
+    const located = id !== undefined && request.charge ? [this.#locate(id, parts)] : [];
+    const [settled] = await Promise.all([
+      Promise.allSettled(parts.map((part) => this.#decidePart(part, endsAtMs))),
+      // Only a refund by the id alone looks for it: without it the decision stands all the same.
+      Promise.allSettled(located),
+    ]);
+    return await this.#settle(parts, settled, endsAtMs);
+  }
+
+  /** The parts' outcomes as one reply. Nothing may stay charged for a request that was refused, or that cannot be decided. */
+  async #settle(
+    parts: readonly Part[],
+    settled: readonly PromiseSettledResult<StoreReply>[],
+    endsAtMs: number,
+  ): Promise<StoreReply> {
     const failure = settled.find((outcome) => outcome.status === "rejected");
     const replies = settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     if (failure !== undefined) {
-      // A part that cannot be decided leaves the request undecided: the failure policy will answer, and nothing may stay charged.
+      // The failure policy will answer.
       const answered = parts.filter((_, i) => settled[i]!.status === "fulfilled");
-      await Promise.allSettled(answered.map((part, i) => this.#undo(part, replies[i]!)));
+      await Promise.allSettled(answered.map((part, i) => this.#undo(part, replies[i]!, endsAtMs)));
       throw failure.reason;
     }
     if (parts.length === 1) return replies[0]!;
     const { reply, refunds } = joinReplies(parts, replies);
-    await Promise.all(refunds.map((refund) => this.#refundPart(refund)));
+    // A refund that is lost makes a counter stricter than it should be; the refusal stands, and nobody waits for it.
+    await Promise.allSettled(refunds.map((refund) => this.#refundPart(refund, endsAtMs)));
     return reply;
   }
 
-  #undo({ request }: Part, reply: StoreReply): Promise<boolean> {
+  /**
+   * Redis runs no script with several keys while some of them are on another node. One key at a time it does, there or here; so
+   * nothing goes uncounted while slots move. What is given up is the atomic look at the id: of two requests with one id that
+   * arrive at the same time, both may be charged.
+   */
+  async #decideKeyByKey(tag: string, request: StoreRequest, endsAtMs: number): Promise<StoreReply> {
+    const record = recordKey(request.id, tag);
+    if (record !== undefined) {
+      const seen = recordText(await this.#calls.call("GET", [KEY_PREFIX + record], endsAtMs));
+      if (seen !== undefined) return decodeRecord(seen, this.#queue.serverNowMs);
+    }
+    const parts = splitByKey(request);
+    const settled = await Promise.allSettled(parts.map((part) => this.#queue.alone(part.request, endsAtMs)));
+    const reply = await this.#settle(parts, settled, endsAtMs);
+    if (record !== undefined && request.charge) {
+      const text = encodeRecord(request, reply);
+      await this.#calls
+        .call("SET", [KEY_PREFIX + record, text, "NX", "PX", REMEMBER_MS], endsAtMs)
+        // The decision is made; a repetition of it would be charged anew.
+        .catch(() => {});
+    }
+    return reply;
+  }
+
+  #undo({ request }: Part, reply: StoreReply, endsAtMs: number): Promise<boolean> {
     const checks = request.checks.filter((_, i) => reply.repeated === undefined && reply.verdicts[i]!.charged);
     if (checks.length === 0) return Promise.resolve(false);
     const charges = checks.map((check) => ({ check, atMs: reply.nowMs }));
-    return this.#refundPart({ entryId: request.entryId, charges, id: request.id });
+    return this.#refundPart({ entryId: request.entryId, charges, id: request.id }, endsAtMs);
   }
 
   /** On a cluster a request's records lie beside its counters; under its id alone stands where. */
@@ -136,7 +171,7 @@ export class RedisStore implements Store {
     return given.includes(true);
   }
 
-  async #refundPart({ charges, entryId, id }: RefundRequest): Promise<boolean> {
+  async #refundPart({ charges, entryId, id }: RefundRequest, endsAtMs?: number): Promise<boolean> {
     const record = recordKey(id, this.#sharded ? hashTag(charges[0]!.check.key) : SHARED_TAG);
     const records = record === undefined ? [] : [KEY_PREFIX + record];
     const keys = [...records, ...charges.map(({ check }) => KEY_PREFIX + check.key)];
@@ -146,7 +181,7 @@ export class RedisStore implements Store {
       const policy = policyArguments(plan.policy, this.#queue.serverNowMs);
       args.push(records.length + i + 1, ...policy, cost, charges[i]!.atMs, entryId);
     }
-    const [, given] = (await this.#calls.run("refund", keys, args)) as unknown[];
+    const [, given] = (await this.#calls.run("refund", keys, args, endsAtMs)) as unknown[];
     this.#refusals?.forget(charges.map(({ check }) => check.key));
     return Number(given) === 1;
   }
@@ -222,6 +257,10 @@ export class RedisStore implements Store {
     this.#refusals?.forget(keys);
   }
 
+  get failing(): boolean {
+    return this.#calls.failing;
+  }
+
   async ready(): Promise<boolean> {
     return await this.#calls.loadScripts().then(
       () => true,
@@ -243,6 +282,8 @@ function recordKey(id: string | undefined, tag: string): string | undefined {
 }
 
 /** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client, single or cluster. */
-export function redisStore(target: string | RedisClient, options?: RedisStoreOptions): RedisStore {
-  return new RedisStore(redisConnection(target), options);
+export function redisStore(target: string | RedisClient, options: RedisStoreOptions = {}): RedisStore {
+  // Before a connection is opened that nobody would close.
+  checkedStoreOptions(options);
+  return new RedisStore(redisConnection(target, options.tls), options);
 }

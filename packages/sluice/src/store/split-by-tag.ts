@@ -27,6 +27,16 @@ export function splitByTag(request: StoreRequest): Part[] {
   }));
 }
 
+/** Key by key, where not even the keys of one tag can be decided together. A candidate is then judged by itself, as a shadow is. */
+export function splitByKey(request: StoreRequest): Part[] {
+  const keys = new Set(request.checks.map(({ key }) => key));
+  return [...keys].map((key) => {
+    const places = [...request.checks.keys()].filter((i) => request.checks[i]!.key === key);
+    const checks = places.map((i) => relocated(request.checks[i]!, places));
+    return { tag: hashTag(key), places, request: { ...request, checks, id: undefined } };
+  });
+}
+
 /** A candidate has its live check's key, and so its tag: both are in one part. */
 function relocated(check: Check, places: readonly number[]): Check {
   return check.live < 0 ? check : { ...check, live: places.indexOf(check.live) };

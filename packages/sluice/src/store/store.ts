@@ -81,6 +81,8 @@ export interface Store {
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
   reset(keys: readonly string[]): MaybePromise<void>;
+  /** Whether a part of the store was asked in vain lately: some requests are decided, and others are not. Absent: never. */
+  readonly failing?: boolean;
   /** Whether the store answers now; never rejects, never takes longer than its deadline. */
   ready(): MaybePromise<boolean>;
   /** Absent where there are no calls: a store that answers at once. */

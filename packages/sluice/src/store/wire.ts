@@ -216,6 +216,19 @@ export function recordText(value: unknown): string | undefined {
   return typeof text === "string" && text.includes("\n") ? text : undefined;
 }
 
+/** The same record as decide.lua writes, for a request that no single script decided. */
+export function encodeRecord(request: StoreRequest, reply: StoreReply): string {
+  const numbers = reply.verdicts.flatMap(({ allowed, remaining, retryAfterMs, resetAfterMs, reason, charged }) => [
+    allowed ? 1 : 0,
+    remaining,
+    retryAfterMs,
+    resetAfterMs,
+    reasons.indexOf(reason),
+    charged ? 1 : 0,
+  ]);
+  return `${[reply.nowMs, ...numbers].join(" ")}\n${JSON.stringify(receiptOf(request))}`;
+}
+
 /** The record of a request id: an "R" if it was refunded, the time and the numbers of the reply, a line end, the receipt. */
 export function decodeRecord(record: string, atMs: number): StoreReply {
   const line = record.indexOf("\n");

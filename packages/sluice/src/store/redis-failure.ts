@@ -1,0 +1,65 @@
+/**
+ * Words for a Redis that does not do what was asked: why, and what to do about it. Most of what goes wrong at a first start is a
+ * wrong address or a right that is missing; the error that Redis or the client gives seldom says what to change.
+ * Pure: an error in, a `store-unavailable` out. Never tells a password.
+ */
+import { SluiceError } from "../errors.js";
+
+/** The first that matches is told. */
+const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
+  [/WRONGPASS|invalid username-password|invalid password/, "check the user and the password in the store's URL"],
+  [/NOAUTH|without any password configured/, "Redis and the store's URL disagree on whether there is a password"],
+  [/NOPERM|no permissions/, "give the Redis user the rights that docs/reliability.md lists"],
+  [/cluster support disabled/, "the server is not part of a cluster: use redis://, or the address of a cluster node"],
+  [/^MOVED|^CROSSSLOT/, "the server is a node of a Redis Cluster: use redis+cluster://"],
+  [/^CLUSTERDOWN|Hash slot not served/, "some slots have no leader: see `redis-cli --cluster check`"],
+  [
+    /All sentinels are unreachable.*(null|undefined|IDONTKNOW|No such master)|No such master/i,
+    "no Sentinel knows a master of this name: compare the URL's path with `SENTINEL MASTERS`",
+  ],
+  [/All sentinels are unreachable/, "check the addresses of the Sentinels, and their password"],
+  [/^READONLY/, "the server is a replica: give the leader's address, or use redis+sentinel:// or redis+cluster://"],
+  [/^OOM/, "Redis is out of memory: raise maxmemory; every key of Sluice expires by itself"],
+  [/^MISCONF/, "Redis cannot save to disk and refuses writes: free its disk or mend its save settings"],
+  [/^NOREPLICAS/, "too few replicas are in reach for min-replicas-to-write"],
+  [/^MASTERDOWN/, "the server is a replica without its leader: give the leader's address"],
+  [/^LOADING/, "Redis is reading its data; it answers when that is done"],
+  [
+    /wrong version number|packet length too long|ECONNRESET.*TLS|socket disconnected before secure TLS/,
+    "one side speaks TLS and the other does not: compare rediss:// and redis:// with the server's port",
+  ],
+  [
+    /self.signed certificate|unable to (get|verify).*(issuer|certificate)|unable to verify the first certificate/,
+    "the certificate's authority is not known here: set `tls.ca`, or NODE_EXTRA_CA_CERTS",
+  ],
+  [
+    /certificate required|alert handshake failure/,
+    "the server asks for a client certificate: set `tls.cert` and `tls.key`",
+  ],
+  [
+    /Hostname\/IP does not match/,
+    "the certificate is for another name: use that name in the URL, or set `tls.servername`",
+  ],
+  [/ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT/, "check the address, and that Redis is up"],
+];
+
+/** An error with what lies beneath it: a cluster's and a Sentinel's own errors keep the cause in a field. */
+export function fullMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { lastNodeError } = error as { lastNodeError?: unknown };
+  return lastNodeError instanceof Error ? `${error.message} ${lastNodeError.message}` : error.message;
+}
+
+export function unavailable(why: string, cause?: unknown, mayHaveRun = false): SluiceError {
+  const beneath = cause === undefined ? "" : fullMessage(cause);
+  const because = beneath === "" || beneath === why ? "" : ` (${beneath})`;
+  const remedy = remedies.find(([pattern]) => pattern.test(why) || pattern.test(beneath))?.[1];
+  const told = remedy === undefined ? "" : `; ${remedy}`;
+  return new SluiceError("store-unavailable", `Redis: ${why}${because}${told}`, { cause, mayHaveRun });
+}
+
+/** Whether a failed call failed because Redis said something that matches. */
+export function redisSays(error: unknown, pattern: RegExp): RegExpExecArray | null {
+  const cause = error instanceof SluiceError ? error.cause : error;
+  return cause instanceof Error ? pattern.exec(cause.message) : null;
+}

@@ -1,0 +1,62 @@
+/**
+ * How a node-redis client, single or cluster, gives what the store needs. It is never ours: its owner connects and closes it.
+ */
+import { clusterSlot } from "./cluster-slot.js";
+import { changesOf, watchErrors } from "./redis-client-events.js";
+import type { Argument, RedisConnection } from "./redis-connection.js";
+
+/** The part of a node-redis client that is used. */
+export interface NodeRedisLike {
+  readonly isOpen: boolean;
+  /** Absent on a cluster. */
+  readonly isReady?: boolean;
+  /** On a cluster the first key and whether the command only reads come first. */
+  sendCommand(...args: never[]): Promise<unknown>;
+  /** Of a cluster. */
+  readonly masters?: readonly { client?: unknown }[];
+  /** Of a cluster: by slot. */
+  readonly slots?: readonly { master?: { address?: string } }[];
+  on(event: string, listener: (error?: Error) => void): unknown;
+  off(event: string, listener: (error?: Error) => void): unknown;
+}
+
+type SendToNode = (args: string[]) => Promise<unknown>;
+type SendToCluster = (firstKey: string | undefined, isReadonly: boolean, args: string[]) => Promise<unknown>;
+
+export function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
+  const errors = watchErrors(client);
+  const sharded = client.masters !== undefined;
+  const spelled = (command: string, args: readonly Argument[]): string[] => [command, ...args.map(String)];
+  const send = (node: NodeRedisLike, words: string[]): Promise<unknown> =>
+    (node.sendCommand as unknown as SendToNode).call(node, words);
+  return {
+    // node-redis does not tell a first connection from a lost one; while it is open, the deadline bounds the wait. A cluster of
+    // it tells nothing at all: it is asked, and the deadline bounds that too.
+    state: () => (client.isReady || (sharded && client.isOpen) ? "ready" : client.isOpen ? "connecting" : "down"),
+    changed: changesOf(client),
+    sharded,
+    nodeOf: (key) => (sharded ? (client.slots?.[clusterSlot(key)]?.master?.address ?? "") : ""),
+    // It looks by itself, when a node redirects or its connection breaks.
+    lookAgain() {},
+    send(command, args) {
+      if (!sharded) return send(client, spelled(command, args));
+      return (client.sendCommand as unknown as SendToCluster).call(
+        client,
+        firstKey(command, args),
+        false,
+        spelled(command, args),
+      );
+    },
+    async sendToAll(command, args) {
+      const nodes = sharded ? await Promise.all(client.masters!.map(({ client }) => client)) : [client];
+      return await Promise.all(nodes.map((node) => send(node as NodeRedisLike, spelled(command, args))));
+    },
+    close: async () => errors.stop(),
+    lastError: errors.lastError,
+  };
+}
+
+/** Of the commands that the store sends. */
+function firstKey(command: string, args: readonly Argument[]): string {
+  return String(command.startsWith("EVAL") ? args[2] : args[0]);
+}

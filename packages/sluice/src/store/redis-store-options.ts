@@ -1,0 +1,62 @@
+/**
+ * What a Redis store may be told, with defaults, and what is refused before a connection is opened.
+ */
+import { SluiceError } from "../errors.js";
+import type { TlsOptions } from "./redis-ioredis.js";
+
+export interface RedisStoreOptions {
+  /** How long a call may take before the rule's failure policy answers. Default 50. */
+  deadlineMs?: number;
+  /** Calls failing in a row that stop further calls. Default 3. */
+  breakerFailures?: number;
+  /** How often a store that does not answer is tried again. Default 500. */
+  breakerIntervalMs?: number;
+  /** Whether a refusal with a known end is answered here until then, for a second at most. Default true. */
+  rememberRefusals?: boolean;
+  /** For a rediss URL: a private authority (`ca`), a client certificate (`cert`, `key`). */
+  tls?: TlsOptions;
+}
+
+export interface CheckedStoreOptions {
+  readonly deadlineMs: number;
+  readonly breakerFailures: number;
+  readonly breakerIntervalMs: number;
+  readonly rememberRefusals: boolean;
+}
+
+const numbers = {
+  deadlineMs: { byDefault: 50, least: 1, most: 60_000, whole: false },
+  breakerFailures: { byDefault: 3, least: 1, most: 1_000, whole: true },
+  breakerIntervalMs: { byDefault: 500, least: 1, most: 60_000, whole: false },
+} as const;
+const others = ["rememberRefusals", "tls"];
+
+export function checkedStoreOptions(options: RedisStoreOptions): CheckedStoreOptions {
+  if (typeof options !== "object" || options === null) throw refused("options", "an object", options);
+  for (const name of Object.keys(options)) {
+    if (name in numbers || others.includes(name)) continue;
+    throw refused(name, `one of ${[...Object.keys(numbers), ...others].join(", ")}`, name);
+  }
+  const { rememberRefusals = true, tls } = options;
+  if (typeof rememberRefusals !== "boolean") throw refused("rememberRefusals", "true or false", rememberRefusals);
+  if (tls !== undefined && (typeof tls !== "object" || tls === null))
+    throw refused("tls", "an object such as { ca }", tls);
+  return {
+    deadlineMs: numberOf("deadlineMs", options.deadlineMs),
+    breakerFailures: numberOf("breakerFailures", options.breakerFailures),
+    breakerIntervalMs: numberOf("breakerIntervalMs", options.breakerIntervalMs),
+    rememberRefusals,
+  };
+}
+
+function numberOf(name: keyof typeof numbers, given: unknown): number {
+  const { byDefault, least, most, whole } = numbers[name];
+  if (given === undefined) return byDefault;
+  const fits = typeof given === "number" && given >= least && given <= most && (!whole || Number.isInteger(given));
+  if (fits) return given;
+  throw refused(name, `a ${whole ? "whole " : ""}number from ${least} to ${most}`, given);
+}
+
+function refused(name: string, expected: string, given: unknown): SluiceError {
+  return new SluiceError("invalid-setting", `redisStore: ${name}: expected ${expected}, got ${String(given)}`);
+}
