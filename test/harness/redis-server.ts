@@ -15,6 +15,10 @@ export interface RedisOptions {
   /** More of `redis-server`'s arguments; the later wins. */
   readonly args?: readonly string[];
   readonly port?: number;
+  /** What redis-cli needs beside the address: a password, certificates. */
+  readonly cliArgs?: readonly string[];
+  /** Scheduled before other processes, where that is permitted. */
+  readonly urgent?: boolean;
   /** Run under libfaketime, so that `stepClock` works. */
   readonly faketime?: boolean;
 }
@@ -50,7 +54,13 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     mkdirSync(folder, { recursive: true });
     if (options.faketime === true) setClock(clockFile, 0);
     const args = [...baseArgs(port, folder), ...(options.args ?? [])];
-    return startServerProcess({ command: redisBinary(), args, env, readyLine: /Ready to accept connections/ });
+    return startServerProcess({
+      command: redisBinary(),
+      args,
+      env,
+      readyLine: /Ready to accept connections/,
+      urgent: options.urgent ?? false,
+    });
   };
 
   let { port, server } = await launchOnFreePort(launch, options.port);
@@ -72,7 +82,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     },
     pause: () => server.signal("SIGSTOP"),
     resume: () => server.signal("SIGCONT"),
-    cli: (...args) => redisCli(port, args),
+    cli: (...args) => redisCli(port, [...(options.cliArgs ?? []), ...args]),
     stepClock(offsetSeconds) {
       if (options.faketime !== true) throw new Error("stepClock needs startRedis({ faketime: true })");
       setClock(clockFile, offsetSeconds);

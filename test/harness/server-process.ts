@@ -3,6 +3,7 @@
  * In: a command and the line of its log that means "ready". Out: a handle to signal it and to await its end.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { setPriority } from "node:os";
 import { leashProcess } from "./leash.js";
 
 export interface ServerCommand {
@@ -14,6 +15,8 @@ export interface ServerCommand {
   /** Looked for in stdout and stderr. */
   readonly readyLine: RegExp;
   readonly timeoutMs?: number;
+  /** Scheduled before other processes, where that is permitted: for tests that measure what a server does, not what a machine does. */
+  readonly urgent?: boolean;
 }
 
 export interface ServerProcess {
@@ -36,6 +39,7 @@ export async function startServerProcess(server: ServerCommand): Promise<ServerP
     stdio: ["ignore", "pipe", "pipe"],
   });
   leashProcess(child);
+  if (server.urgent === true) makeUrgent(child.pid);
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
 
   let log = "";
@@ -62,6 +66,17 @@ export async function startServerProcess(server: ServerCommand): Promise<ServerP
     child.once("close", (code, signal) => fail(`ended before it was ready (${signal ?? `status ${code}`})`));
   });
   return handleOf(child, { exited, log: () => log });
+}
+
+const URGENT = -15;
+
+/** Of this process, if no other is named. Only root may; for others it stays as it is. */
+export function makeUrgent(pid = 0): void {
+  try {
+    setPriority(pid, URGENT);
+  } catch {
+    // Not permitted: figures are noisier then.
+  }
 }
 
 function handleOf(child: ChildProcess, { exited, log }: { exited: Promise<void>; log: () => string }): ServerProcess {

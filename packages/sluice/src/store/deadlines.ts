@@ -35,7 +35,9 @@ export class Deadlines {
 
   #arm(waitMs: number): void {
     // Rounded up: a timer that fires before the first deadline would only have to be armed again.
-    this.#timer = setTimeout(() => this.#look(), Math.ceil(waitMs));
+    // Timers come first in a turn of the event loop: after a turn that took long, answers that have arrived are still to be read. So
+    // the look is put off to the end of the turn; a process that was held up must not take that for an outage of Redis.
+    this.#timer = setTimeout(() => setImmediate(() => this.#look()), Math.ceil(waitMs));
     // The connection keeps a program alive that waits for an answer; a program that has closed it need not wait for this.
     this.#timer.unref();
   }

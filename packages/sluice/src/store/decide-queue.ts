@@ -14,8 +14,6 @@ import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingle
 interface Waiting extends Addressed {
   readonly resolve: (reply: StoreReply) => void;
   readonly reject: (error: unknown) => void;
-  /** When it must have been answered, if that is not a whole deadline after its call. */
-  readonly endsAtMs?: number;
 }
 
 /** Bounds what one script call may hold up Redis for. */
@@ -42,16 +40,18 @@ export class DecideQueue {
   }
 
   add(request: StoreRequest, recordKey: string | undefined): Promise<StoreReply> {
-    return new Promise((resolve, reject) => {
-      if (this.#waiting.length === 0) this.#schedule();
-      this.#waiting.push({ request, recordKey, resolve, reject });
-    });
+    return this.#wait({ request, recordKey, endsAtMs: undefined });
   }
 
-  /** In a call of its own: where a slot is on its way to another node, only scripts with one key are run. */
-  alone(request: StoreRequest, endsAtMs: number): Promise<StoreReply> {
+  /** For a request of one key, where its tag's other keys are on another node: it shares a call only with requests for that key. */
+  addApart(request: StoreRequest, endsAtMs: number): Promise<StoreReply> {
+    return this.#wait({ request, recordKey: undefined, endsAtMs });
+  }
+
+  #wait(addressed: Omit<Waiting, "resolve" | "reject">): Promise<StoreReply> {
     return new Promise((resolve, reject) => {
-      this.#decide(scriptFor(request), [{ request, recordKey: undefined, resolve, reject, endsAtMs }], true);
+      if (this.#waiting.length === 0) this.#schedule();
+      this.#waiting.push({ ...addressed, resolve, reject });
     });
   }
 
@@ -86,6 +86,7 @@ export class DecideQueue {
   }
 
   async #call(script: ScriptName, batch: readonly Waiting[]): Promise<StoreReply[]> {
+    // The first came first: its end is the earliest.
     const { endsAtMs } = batch[0]!;
     if (script === "decide") {
       const { keys, args } = encodeDecide(batch, this.serverNowMs);
@@ -122,7 +123,9 @@ export function arrange<T extends Addressed>(
   const open = new Map<string, { batch: T[]; checks: number }>();
   for (const addressed of waiting) {
     const script = scriptFor(addressed.request);
-    const lane = sharded ? `${script} ${hashTag(addressed.request.checks[0]!.key)}` : script;
+    const { key } = addressed.request.checks[0]!;
+    const isApart = addressed.endsAtMs !== undefined;
+    const lane = isApart ? `${script} ${key}` : sharded ? `${script} {${hashTag(key)}}` : script;
     let call = open.get(lane);
     if (call === undefined || call.batch.length === MAX_REQUESTS_PER_CALL || call.checks >= MAX_CHECKS_PER_CALL) {
       call = { batch: [], checks: 0 };

@@ -80,13 +80,14 @@ const clusterOptions = {
   // that is not connected as a whole: the store looks first.
   enableOfflineQueue: true,
   clusterRetryStrategy: ownOptions.retryStrategy,
-  slotsRefreshTimeout: 500,
+  // A node that hangs is asked first now and then.
+  slotsRefreshTimeout: 300,
   // 0 is "never": a command whose connection broke may have run.
   retryDelayOnFailover: 0,
   retryDelayOnClusterDown: 0,
   retryDelayOnTryAgain: 1,
-  // Enough for MOVED, then ASK, then once more where the map was old.
-  maxRedirections: 5,
+  // Enough for MOVED and then ASK. More than that means that a slot is on its way, which the store knows how to meet.
+  maxRedirections: 2,
 };
 
 /** Makes a client of our own. `tls`: what a private authority or a client certificate needs, beside a rediss URL. */

@@ -26,11 +26,14 @@ import { decodeRecord, encodeRecord, policyArguments, recordText } from "./wire.
 
 /** On a single Redis all keys are within one script's reach, whatever their tags. */
 const SHARED_TAG = "*";
+const MOVING_MS = 250;
+const MOST_MOVING_TAGS = 1_024;
 
 export class RedisStore implements Store {
   readonly #calls: RedisCalls;
   readonly #queue: DecideQueue;
   readonly #refusals: RefusalMemory | undefined;
+  readonly #moving = new MovingTags();
   readonly #sharded: boolean;
 
   constructor(connection: RedisConnection, options: RedisStoreOptions = {}) {
@@ -64,8 +67,10 @@ export class RedisStore implements Store {
 
   /** What lies under one tag, in one script; or key by key, while its slot is on its way to another node. */
   #decidePart({ tag, request }: Part, endsAtMs: number): Promise<StoreReply> {
+    if (this.#moving.has(tag)) return this.#decideKeyByKey(tag, request, endsAtMs);
     return this.#queue.add(request, recordKey(request.id, tag)).catch((error: unknown) => {
       if (!slotIsMoving(error)) throw error;
+      this.#moving.add(tag);
       return this.#decideKeyByKey(tag, request, endsAtMs);
     });
   }
@@ -115,7 +120,7 @@ export class RedisStore implements Store {
       if (seen !== undefined) return decodeRecord(seen, this.#queue.serverNowMs);
     }
     const parts = splitByKey(request);
-    const settled = await Promise.allSettled(parts.map((part) => this.#queue.alone(part.request, endsAtMs)));
+    const settled = await Promise.allSettled(parts.map((part) => this.#queue.addApart(part.request, endsAtMs)));
     const reply = await this.#settle(parts, settled, endsAtMs);
     if (record !== undefined && request.charge) {
       const text = encodeRecord(request, reply);
@@ -274,6 +279,26 @@ export class RedisStore implements Store {
 
   close(): Promise<void> {
     return this.#calls.close();
+  }
+}
+
+/** Tags whose slots were found on the move: for a moment, requests for them are not tried as a whole first. */
+class MovingTags {
+  readonly #untilMs = new Map<string, number>();
+
+  add(tag: string): void {
+    // Slots move one by one; a full map is one of old entries.
+    if (this.#untilMs.size === MOST_MOVING_TAGS) this.#untilMs.clear();
+    this.#untilMs.set(tag, performance.now() + MOVING_MS);
+  }
+
+  has(tag: string): boolean {
+    if (this.#untilMs.size === 0) return false;
+    const untilMs = this.#untilMs.get(tag);
+    if (untilMs === undefined) return false;
+    if (untilMs > performance.now()) return true;
+    this.#untilMs.delete(tag);
+    return false;
   }
 }
 

@@ -30,6 +30,8 @@ const MOST_MODES = 65_536;
 export interface Addressed {
   readonly request: StoreRequest;
   readonly recordKey: string | undefined;
+  /** When it must have been answered, where that is not a whole deadline after its call: it is one of several calls. */
+  readonly endsAtMs?: number | undefined;
 }
 
 const NO_BOUNDARIES: Boundaries = [0, 0, 0, 0, 0];

@@ -1,0 +1,84 @@
+/** The judge can convict: histories made by hand, guilty and not. */
+import { describe, expect, test } from "vitest";
+import { type Answer, exactAfterMs, excesses, summary, waits } from "./judge.js";
+
+const admitted = (decidedAtMs: number, key = "k"): Answer => ({
+  key,
+  sentAtMs: decidedAtMs,
+  answeredAtMs: decidedAtMs + 1,
+  allowed: true,
+  decidedAtMs,
+});
+const byPolicy = (atMs: number): Answer => ({
+  key: "k",
+  sentAtMs: atMs,
+  answeredAtMs: atMs + 50,
+  allowed: true,
+  degraded: "allow",
+});
+const limit = { limit: 3, windowMs: 1_000 };
+
+describe("admitted beyond the limit", () => {
+  test("as many as the limit in any window are innocent, however the windows lie", () => {
+    const history = [0, 400, 800, 1_000, 1_400, 1_800].map((atMs) => admitted(atMs));
+    expect(excesses(history, limit)).toEqual([]);
+  });
+
+  test("one more in a window is found, wherever the window begins", () => {
+    const history = [0, 400, 800, 999, 1_400].map((atMs) => admitted(atMs));
+    expect(excesses(history, limit)).toEqual([{ key: "k", count: 1, endsAtMs: 999 }]);
+  });
+
+  test("a burst over an aligned boundary, which a fixed window would let pass, is found", () => {
+    const history = [900, 950, 990, 1_010, 1_020, 1_030].map((atMs) => admitted(atMs));
+    expect(excesses(history, limit)).toEqual([{ key: "k", count: 3, endsAtMs: 1_030 }]);
+  });
+
+  test("each key has its own limit, and the order of the record does not matter", () => {
+    const history = [admitted(30, "b"), admitted(20, "a"), admitted(10, "b"), admitted(40, "b"), admitted(5, "b")];
+    expect(excesses(history, limit)).toEqual([{ key: "b", count: 1, endsAtMs: 40 }]);
+  });
+
+  test("what a policy let pass is not held against the store", () => {
+    expect(excesses([10, 20, 30, 40].map(byPolicy), limit)).toEqual([]);
+    expect(summary([10, 20].map(byPolicy))).toMatchObject({ checks: 2, byPolicy: 2, lastByPolicyMs: 70 });
+  });
+});
+
+describe("how long callers waited", () => {
+  const slow: Answer = { key: "k", sentAtMs: 100, answeredAtMs: 190, allowed: true };
+
+  const judged = (...lateTurns: { atMs: number; lateMs: number }[]) => waits([slow], { deadlineMs: 50, lateTurns });
+
+  test("the longest wait is told", () => {
+    expect(judged()).toEqual({ worstMs: 90, worstOwnMs: 90 });
+  });
+
+  test("what turns of the loop were late after the deadline is taken off, once", () => {
+    expect(judged({ atMs: 185, lateMs: 30 }).worstOwnMs).toBe(60);
+    expect(judged({ atMs: 160, lateMs: 5 }, { atMs: 185, lateMs: 20 }).worstOwnMs).toBe(65);
+    expect(judged({ atMs: 300, lateMs: 120 }).worstOwnMs).toBe(80);
+  });
+
+  test("what turns were late before the deadline, or after the answer, excuses nothing", () => {
+    expect(judged({ atMs: 150, lateMs: 40 }).worstOwnMs).toBe(90);
+    expect(judged({ atMs: 300, lateMs: 30 }).worstOwnMs).toBe(90);
+  });
+});
+
+describe("when exactness came back", () => {
+  test("is the last answer by policy after the moment asked about", () => {
+    const history = [byPolicy(10), byPolicy(120), admitted(200), byPolicy(300), admitted(400)];
+    expect(exactAfterMs(history, 100)).toBe(250);
+    expect(exactAfterMs(history, 350)).toBe(0);
+  });
+
+  test("cannot be said where policies answered to the end, or nothing was asked", () => {
+    expect(exactAfterMs([admitted(10), byPolicy(20)], 0)).toBeUndefined();
+    expect(exactAfterMs([admitted(10)], 100)).toBeUndefined();
+  });
+});
+
+test("a check that failed its caller is told", () => {
+  expect(summary([{ ...byPolicy(1), failure: "closed" }, admitted(2)]).failures).toEqual(["closed"]);
+});
