@@ -58,9 +58,13 @@ export class RedisCalls {
 
   /** Whether some node does not answer: called in vain lately, and not answering since. */
   get failing(): boolean {
-    const sinceMs = performance.now() - 2 * this.#options.breakerIntervalMs;
+    const sinceMs = this.#latelyMs();
     for (const breaker of this.#breakers.values()) if (breaker.failedSince(sinceMs)) return true;
     return false;
+  }
+
+  #latelyMs(): number {
+    return performance.now() - 2 * this.#options.breakerIntervalMs;
   }
 
   /** Loads every script, so that no check has to. */
@@ -164,9 +168,14 @@ export class RedisCalls {
     this.counts.latencyMs.add(performance.now() - sinceMs);
   }
 
+  /** The breaker's state is that of the node that fares worst, among those that are still called. */
   stats(): StoreStats {
-    const states = [...this.#breakers.values()].map(({ state }) => state);
-    return this.counts.read(states.find((state) => state === "open") ?? states.find((state) => state !== "closed") ?? "closed");
+    const sinceMs = this.#latelyMs();
+    const states = [...this.#breakers]
+      .filter(([node, breaker]) => node === WHOLE || breaker.failedSince(sinceMs))
+      .map(([, { state }]) => state);
+    const worst = (["open", "half-open"] as const).find((state) => states.includes(state));
+    return this.counts.read(worst ?? "closed");
   }
 
   async close(): Promise<void> {
