@@ -1,6 +1,6 @@
 /**
  * One server of the service's benchmark, as a process of its own: started by service.mjs with its kind, tells its port, and its processor time when asked.
- *   sluice        the service, memory store, two rules
+ *   sluice        the service, memory store, two rules; `sluice off` with monitoring off, `sluice redis` on a Redis (then its URL)
  *   node:http     reads the body, answers a constant of the same size
  *   fastify       the same on a bare Fastify
  *   grpc-js       answers a constant RateLimitResponse of the same size
@@ -21,8 +21,8 @@ export const rules = [
   { id: "all-together", key: [], algorithm: "gcra", limit: 1_000_000_000, window: "1s" },
 ];
 
-/** @returns {Promise<Record<string, number>>} */
-async function sluice() {
+/** @param {Record<string, string>} more @returns {Promise<Record<string, number>>} */
+async function sluice(more = {}) {
   const server = new URL("../packages/server/dist/", import.meta.url);
   const { startService } = await import(new URL("service.js", server).href);
   const { resolveSettings } = await import(new URL("settings.js", server).href);
@@ -31,7 +31,7 @@ async function sluice() {
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "rules.json");
   writeFileSync(file, JSON.stringify({ rules }));
-  const flags = { port: "0", "grpc-port": "0", rules: file, "data-folder": folder, "log-level": "error" };
+  const flags = { port: "0", "grpc-port": "0", rules: file, "data-folder": folder, "log-level": "error", ...more };
   const service = await startService({ settings: resolveSettings({ flags, env: {} }), log: createLog("error") });
   return { http: Number(new URL(service.http).port), grpc: Number(service.grpc.split(":").at(-1)) };
 }
@@ -80,7 +80,16 @@ async function bareGrpc() {
   return { grpc };
 }
 
-const contestants = { sluice, "node:http": bareHttp, fastify: bareFastify, "grpc-js": bareGrpc };
+const onRedis = { store: constant.toString(), "store-deadline": "2s" };
+const contestants = {
+  sluice,
+  "sluice off": () => sluice({ monitoring: "off" }),
+  "sluice redis": () => sluice(onRedis),
+  "sluice redis off": () => sluice({ ...onRedis, monitoring: "off" }),
+  "node:http": bareHttp,
+  fastify: bareFastify,
+  "grpc-js": bareGrpc,
+};
 
 if (process.send !== undefined) {
   const ports = await contestants[kind]();

@@ -22,12 +22,17 @@ const LEAST_SHARE = 0.6;
 
 const bodyOf = (/** @type {number} */ i) => JSON.stringify({ attributes: { user: `user-${i}`, path: "/v1/orders" } });
 
-const httpMessages = Array.from({ length: USERS }, (_, i) => {
-  const body = bodyOf(i);
-  return Buffer.from(
-    `POST /v1/check HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-  );
-});
+/** @param {number} users */
+export function httpMessagesFor(users) {
+  return Array.from({ length: users }, (_, i) => {
+    const body = bodyOf(i);
+    return Buffer.from(
+      `POST /v1/check HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+  });
+}
+
+const httpMessages = httpMessagesFor(USERS);
 
 /** By hand, from the published field numbers: domain = 1, descriptors = 2 { entries = 1 { key = 1, value = 2 } }. */
 const grpcMessages = Array.from({ length: USERS }, (_, i) => {
@@ -43,7 +48,7 @@ const grpcMessages = Array.from({ length: USERS }, (_, i) => {
 });
 
 /** @param {string} kind @param {Buffer} [constant] */
-async function start(kind, constant = Buffer.alloc(0)) {
+export async function start(kind, constant = Buffer.alloc(0)) {
   const file = fileURLToPath(new URL("./service-contestant.mjs", import.meta.url));
   const child = fork(file, [kind, constant.toString("hex")]);
   const [{ ports }] = await once(child, "message");

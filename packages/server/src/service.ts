@@ -70,7 +70,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     settings.monitoring === "off"
       ? undefined
       : await openHistory({ store: settings.store, dataFolder: settings["data-folder"], log });
-  const traffic = observeTraffic(limiter, { withKeys: history !== undefined });
+  const traffic = observeTraffic(limiter, { isCounted: history !== undefined });
   const metrics = createMetrics({
     limiter,
     traffic,

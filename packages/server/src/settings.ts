@@ -79,7 +79,7 @@ export const settingSpecs = {
   ),
   monitoring: setting(
     accept.oneOf(["on", "off"]),
-    "Whether traffic is counted for the dashboard, alerts and `sluice top`. /metrics counts either way.",
+    "Whether traffic is counted: for the dashboard, alerts, `sluice top` and what /metrics tells of requests and checks.",
     "on",
   ),
   otlp: setting(accept.httpUrl, "Where metrics and traces are pushed to (OTLP over HTTP)."),

@@ -62,7 +62,7 @@ export class LiveFeed {
     // A history that answers late is not asked again meanwhile; watchers hear that nothing came.
     const view = this.#reading ? undefined : await this.#readOnce();
     // A timer may come a moment early, or two of them close together after a busy second: no second is told twice.
-    if (view !== undefined && view.atMs <= this.#toldMs) return;
+    if (view !== undefined && view.atMs === this.#toldMs) return;
     this.#toldMs = view?.atMs ?? this.#toldMs;
     for (const watcher of [...this.#watchers]) watcher.next(view);
   }

@@ -54,10 +54,12 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
     eventLoopMetric(),
   ];
   for (const metric of ours) registry.registerMetric(metric as unknown as Metric);
-  const { requests } = traffic;
+  const { requests, isCounted } = traffic;
   return {
     registry,
-    answered: (transport, allowed, sinceMs) => requests.add(transport, allowed, performance.now() - sinceMs),
+    answered: isCounted
+      ? (transport, allowed, sinceMs) => requests.add(transport, allowed, performance.now() - sinceMs)
+      : () => undefined,
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
   };
 }

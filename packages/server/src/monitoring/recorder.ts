@@ -116,10 +116,7 @@ class Recording {
 
   async end(): Promise<void> {
     await this.#options.history.add(Date.now(), this.#counted());
-    const { topKeys } = this.#options.traffic;
-    await this.#told(async () => {
-      if (topKeys !== undefined) await this.#writeBoth(topKeys);
-    });
+    await this.#told(() => this.#writeBoth(this.#options.traffic.topKeys));
   }
 
   /** The first of several failures in a row is told. */
@@ -175,7 +172,6 @@ class Recording {
 
   async #writeKeys(nowMs: number): Promise<void> {
     const { topKeys } = this.#options.traffic;
-    if (topKeys === undefined) return;
     if (stepAt("quarter", nowMs) !== stepAt("quarter", this.#periodMs)) {
       await this.#writeBoth(topKeys);
       const endsHour = startOf("day", nowMs) !== startOf("day", this.#periodMs);

@@ -1,5 +1,6 @@
 /**
  * What is counted of the traffic, on the path of every request: one listener, plain counts. Metrics, history and top keys are read from it.
+ * With monitoring off nothing listens, and all counts stay empty.
  */
 import type { Limiter } from "sluice";
 import { DecisionCounts } from "./decision-counts.js";
@@ -11,20 +12,22 @@ export interface Traffic {
   readonly decisions: DecisionCounts;
   readonly requests: RequestCounts;
   readonly leases: LeaseCounts;
-  /** Absent where monitoring is off. */
-  readonly topKeys: TopKeys | undefined;
+  readonly topKeys: TopKeys;
+  readonly isCounted: boolean;
 }
 
-export function observeTraffic(limiter: Limiter, { withKeys }: { withKeys: boolean }): Traffic {
+export function observeTraffic(limiter: Limiter, { isCounted }: { isCounted: boolean }): Traffic {
   const decisions = new DecisionCounts();
   const leases = new LeaseCounts();
-  leases.watch(limiter);
   const keyAttributes = (id: string): readonly string[] => limiter.rules.find((rule) => rule.id === id)?.key ?? [];
-  const topKeys = withKeys ? new TopKeys(keyAttributes) : undefined;
+  const topKeys = new TopKeys(keyAttributes);
+  const traffic: Traffic = { decisions, requests: new RequestCounts(), leases, topKeys, isCounted };
+  if (!isCounted) return traffic;
+  leases.watch(limiter);
   limiter.on("decision", (decision, request) => {
     decisions.add(decision);
-    topKeys?.add(decision, request);
+    topKeys.add(decision, request);
     if (decision.lease !== undefined) leases.granted(decision, request);
   });
-  return { decisions, requests: new RequestCounts(), leases, topKeys };
+  return traffic;
 }
