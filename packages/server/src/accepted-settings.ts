@@ -26,6 +26,15 @@ export function wholeNumber({ least, most }: { least: number; most: number }): A
   };
 }
 
+export const share: Accepted<number> = {
+  placeholder: "SHARE",
+  expected: "a number from 0 to 1",
+  parse(given) {
+    const number = /^\d{1,3}(\.\d{1,9})?$/.test(given) ? Number(given) : Number.NaN;
+    return number <= 1 ? number : undefined;
+  },
+};
+
 export const port: Accepted<number> = { ...wholeNumber({ least: 0, most: 65_535 }), placeholder: "PORT" };
 
 export function oneOf<const W extends string>(words: readonly W[]): Accepted<W> {

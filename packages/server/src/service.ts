@@ -2,6 +2,7 @@
  * One instance of the service, put together: store, rules, limiter, and each transport in front of it.
  * In: settings. Out: addresses, and a way to end it. Signals, workers and the printed screen are `serve.ts`'s.
  */
+import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -78,6 +79,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     lostWrites: history && (() => history.lost),
   });
   onRegistry?.(metrics.registry);
+  const otlp = settings.otlp === undefined ? undefined : await openOtlp(settings.otlp, { settings, metrics, log });
   const monitoring =
     history &&
     startMonitoring({ limiter, traffic, history, log, storeKind: storeKind(settings.store), alertsFiring: () => 0 });
@@ -152,6 +154,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     await app.close();
     envoy.close();
     await monitoring?.close();
+    await otlp?.close();
     await history?.close();
     await configuration.close();
     await limiter.close();
@@ -213,6 +216,19 @@ async function openConfiguration(options: {
   configuration.onChange(apply);
   await apply(configuration.current);
   return configuration;
+}
+
+/** Loaded only here: the libraries for it are larger than the rest of the service. */
+async function openOtlp(
+  url: string,
+  { settings, metrics, log }: { settings: Settings; metrics: Metrics; log: Log },
+): Promise<{ close(): Promise<void> }> {
+  const { startOtlp } = await import("./monitoring/otlp/otlp.js");
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  const { registry } = metrics;
+  const otlp = startOtlp({ url, registry, traceShare: settings["trace-share"], version, log, instance: randomUUID() });
+  metrics.traced = otlp.traced;
+  return otlp;
 }
 
 function tlsOf(settings: Settings): Tls | undefined {

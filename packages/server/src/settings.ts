@@ -83,6 +83,11 @@ export const settingSpecs = {
     "on",
   ),
   otlp: setting(accept.httpUrl, "Where metrics and traces are pushed to (OTLP over HTTP)."),
+  "trace-share": setting(
+    accept.share,
+    "With --otlp: the share of requests that are traced, of those whose caller did not decide (traceparent).",
+    "0.01",
+  ),
 } as const satisfies Record<string, SettingSpec<unknown>>;
 
 export type SettingName = keyof typeof settingSpecs;

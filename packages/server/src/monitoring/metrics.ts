@@ -4,7 +4,7 @@
  */
 import { performance } from "node:perf_hooks";
 import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-client";
-import type { Limiter } from "sluice";
+import type { Decision, Limiter } from "sluice";
 import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 import type { Transport } from "./request-counts.js";
 import { storeMetrics } from "./store-metrics.js";
@@ -12,8 +12,22 @@ import type { Traffic } from "./traffic.js";
 
 export type { Transport } from "./request-counts.js";
 
+/** A request that was answered, for a trace. */
+export interface TracedRequest {
+  readonly transport: Transport;
+  readonly allowed: boolean;
+  /** performance.now() when it came. */
+  readonly sinceMs: number;
+  /** The caller's header, as it came. */
+  readonly traceparent: string | string[] | undefined;
+  /** Where the transport has one. */
+  readonly decision?: Decision;
+}
+
 export interface Metrics {
   readonly registry: Registry;
+  /** Present with --otlp: makes a span of the request, if it is sampled. */
+  traced?: ((request: TracedRequest) => void) | undefined;
   /** One request answered: what it was told, and how long that took. `sinceMs`: performance.now() when it came. */
   answered(transport: Transport, allowed: boolean, sinceMs: number): void;
   /** A reload of Envoy's files, good or bad. */

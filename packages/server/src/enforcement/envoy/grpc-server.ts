@@ -77,7 +77,14 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     const sinceMs = performance.now();
     options.shouldRateLimit(call.request).then(
       (response) => {
-        metrics.answered("grpc", response.overallCode === codes.ok, sinceMs);
+        const allowed = response.overallCode === codes.ok;
+        metrics.answered("grpc", allowed, sinceMs);
+        metrics.traced?.({
+          transport: "grpc",
+          allowed,
+          sinceMs,
+          traceparent: call.metadata.get("traceparent")[0]?.toString(),
+        });
         done(null, response);
       },
       (error: unknown) => {

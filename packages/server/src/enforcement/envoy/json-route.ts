@@ -27,6 +27,7 @@ export function registerEnvoyJson(
       const response = await shouldRateLimit(requestFromJson(request.body));
       const allowed = response.overallCode === codes.ok;
       metrics.answered("http", allowed, sinceMs);
+      metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent: request.headers.traceparent });
       return reply.code(allowed ? 200 : 429).send(responseToJson(response));
     },
   );

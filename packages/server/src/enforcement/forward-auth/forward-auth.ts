@@ -40,7 +40,10 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
       async (request, reply) => {
         const sinceMs = performance.now();
         const decision = await limiter.check(await attributesOf(factsOf(request)));
-        metrics.answered("forward-auth", decision.allowed, sinceMs);
+        const { allowed } = decision;
+        const { traceparent } = request.headers;
+        metrics.answered("forward-auth", allowed, sinceMs);
+        metrics.traced?.({ transport: "forward-auth", allowed, sinceMs, traceparent, decision });
         const answer = answerOf(decision, { headers });
         // A lease would have to be released when the response ends, which a gateway that only asks cannot tell.
         if (decision.lease !== undefined) await decision.lease.release();

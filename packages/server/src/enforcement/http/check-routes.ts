@@ -43,10 +43,12 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
       },
     },
     // No async function here: on the hottest path of the service, the promise that the limiter gives is enough.
-    ({ body }) => {
+    ({ body, headers: { traceparent } }) => {
       const sinceMs = performance.now();
       return limiter.check(attributesOf(body), optionsOf(body)).then((made) => {
-        metrics.answered("http", made.allowed, sinceMs);
+        const { allowed } = made;
+        metrics.answered("http", allowed, sinceMs);
+        metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent, decision: made });
         return made;
       });
     },
@@ -63,11 +65,14 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
         response: { 200: batchAnswer, ...problems },
       },
     },
-    async ({ body }) => {
+    async ({ body, headers: { traceparent } }) => {
       const sinceMs = performance.now();
       // All at once: on Redis they share script calls, and both stores decide in the order of arrival.
       const decisions = await Promise.all(body.requests.map((one) => limiter.check(attributesOf(one), optionsOf(one))));
       for (const { allowed } of decisions) metrics.answered("http", allowed, sinceMs);
+      // One span for the batch: a thousand would say no more.
+      const allowed = decisions.every((decision) => decision.allowed);
+      metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent });
       return { decisions };
     },
   );

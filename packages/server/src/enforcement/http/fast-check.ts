@@ -35,7 +35,15 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
   const spell = fastJson(decision as never) as (made: Decision) => string;
 
   function answer(response: ServerResponse, sinceMs: number, made: Decision): void {
-    metrics.answered("http", made.allowed, sinceMs);
+    const { allowed } = made;
+    metrics.answered("http", allowed, sinceMs);
+    metrics.traced?.({
+      transport: "http",
+      allowed,
+      sinceMs,
+      traceparent: response.req.headers.traceparent as string | undefined,
+      decision: made,
+    });
     send(response, 200, JSON_TYPE, spell(made));
   }
 

@@ -139,7 +139,10 @@ async function decide(
     peer: client.socket.remoteAddress,
   });
   const decision = await limiter.check(attributes);
-  metrics.answered("proxy", decision.allowed, sinceMs);
+  const { allowed } = decision;
+  metrics.answered("proxy", allowed, sinceMs);
+  const traceparent = client.headers.traceparent as string | undefined;
+  metrics.traced?.({ transport: "proxy", allowed, sinceMs, traceparent, decision });
   return { decision, answer: answerOf(decision, { headers }) };
 }
 

@@ -1,0 +1,117 @@
+/**
+ * Pushes metrics and traces to an OpenTelemetry collector, OTLP over HTTP. Loaded only where `--otlp` is set.
+ * Metrics are those of `/metrics`, read when they are sent: nothing is counted twice. A span is made for a request that is sampled, after
+ * its answer. A collector that is slow or gone costs what waits for it, which is bounded, and is told in the log; checks do not feel it.
+ */
+import { ROOT_CONTEXT, SpanKind, trace } from "@opentelemetry/api";
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import type { Registry } from "prom-client";
+import type { Log } from "../../log.js";
+import type { TracedRequest } from "../metrics.js";
+import { registryProducer } from "./registry-producer.js";
+import { parentOf } from "./trace-parent.js";
+
+export interface OtlpOptions {
+  /** The collector's base, such as http://127.0.0.1:4318. */
+  readonly url: string;
+  readonly registry: Registry;
+  /** Share of the requests without a traceparent that are traced. */
+  readonly traceShare: number;
+  readonly version: string;
+  readonly instance: string;
+  readonly log: Log;
+  /** Default 10 s. */
+  readonly everyMs?: number;
+}
+
+export interface Otlp {
+  traced(request: TracedRequest): void;
+  /** Sends what waits, no longer than the deadline. */
+  close(): Promise<void>;
+}
+
+const DEADLINE_MS = 3_000;
+/** A request of many rules must not make a span of many kilobytes. */
+const MOST_RULES = 20;
+
+export function startOtlp(options: OtlpOptions): Otlp {
+  const { url, registry, traceShare, version, instance, log, everyMs = 10_000 } = options;
+  const base = url.replace(/\/+$/, "");
+  const resource = resourceFromAttributes({
+    "service.name": "sluice",
+    "service.version": version,
+    "service.instance.id": instance,
+  });
+  const settings = { timeoutMillis: DEADLINE_MS, concurrencyLimit: 2 };
+  const metricExporter = toldOnce(new OTLPMetricExporter({ url: `${base}/v1/metrics`, ...settings }), "metrics", log);
+  const reader = new PeriodicExportingMetricReader({
+    exporter: metricExporter,
+    exportIntervalMillis: everyMs,
+    exportTimeoutMillis: Math.min(DEADLINE_MS, everyMs),
+    metricProducers: [registryProducer(registry, resource)],
+  });
+  const meters = new MeterProvider({ resource, readers: [reader] });
+  const spanExporter = toldOnce(new OTLPTraceExporter({ url: `${base}/v1/traces`, ...settings }), "traces", log);
+  const spans = new BasicTracerProvider({
+    resource,
+    spanProcessors: [
+      new BatchSpanProcessor(spanExporter, {
+        maxQueueSize: 2_048,
+        maxExportBatchSize: 512,
+        scheduledDelayMillis: Math.min(2_000, everyMs),
+        exportTimeoutMillis: DEADLINE_MS,
+      }),
+    ],
+  });
+  const tracer = spans.getTracer("sluice", version);
+
+  return {
+    traced({ transport, allowed, sinceMs, traceparent, decision }) {
+      const parent = parentOf(traceparent);
+      // The caller's decision holds, so that a trace is whole or not at all.
+      if (parent === undefined ? Math.random() >= traceShare : !parent.sampled) return;
+      const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent.context);
+      const startTime = performance.timeOrigin + sinceMs;
+      const attributes = {
+        "sluice.transport": transport,
+        "sluice.outcome": allowed ? "allowed" : "refused",
+        ...(decision && {
+          "sluice.rules": decision.checks.slice(0, MOST_RULES).map(({ rule }) => rule),
+          "sluice.violated": decision.violated.slice(0, MOST_RULES),
+          "sluice.rules_version": decision.rulesVersion,
+          ...(decision.reason !== undefined && { "sluice.reason": decision.reason }),
+          ...(decision.degraded !== undefined && { "sluice.degraded": decision.degraded }),
+        }),
+      };
+      tracer.startSpan("sluice.check", { kind: SpanKind.SERVER, startTime, attributes }, context).end();
+    },
+    async close() {
+      const sent = Promise.allSettled([meters.shutdown({ timeoutMillis: DEADLINE_MS }), spans.shutdown()]);
+      const late = new Promise((resolve) => setTimeout(resolve, DEADLINE_MS).unref());
+      await Promise.race([sent, late]);
+    },
+  };
+}
+
+interface Exporter {
+  export(what: never, done: (result: { code: number; error?: Error }) => void): void;
+}
+
+/** The first of several failures in a row is told. */
+function toldOnce<E extends Exporter>(exporter: E, what: string, log: Log): E {
+  const send = exporter.export.bind(exporter);
+  let failing = false;
+  exporter.export = (batch, done) =>
+    send(batch, (result) => {
+      if (result.code !== 0 && !failing) {
+        log.warn(`${what} could not be pushed to --otlp`, { error: String(result.error?.message ?? "unknown") });
+      }
+      failing = result.code !== 0;
+      done(result);
+    });
+  return exporter;
+}
