@@ -1,0 +1,28 @@
+/** What a detector says: something is not as it should be, now. Whether that begins, keeps up or ends an alert is `alert-book.ts`'s. */
+import type { AlertKind, AlertView } from "../views.js";
+
+export interface Finding {
+  /** What it is about; the same trouble has the same subject on every instance. One alert is open for each at a time. */
+  readonly subject: string;
+  readonly kind: AlertKind;
+  readonly rule?: string;
+  readonly severity: AlertView["severity"];
+  readonly summary: string;
+  readonly value?: number;
+  readonly expected?: number;
+  /** `hold`: not enough to begin an alert, but one that fires goes on. The gap between the two keeps alerts from flapping. */
+  readonly level: "fire" | "hold";
+}
+
+export function subjectOf(kind: AlertKind, about?: string): string {
+  return about === undefined ? kind : `${kind}:${about}`;
+}
+
+/** A number for people: 1234 -> "1234", 0.1234 -> "0.12". */
+export function figure(value: number): string {
+  return Math.abs(value) >= 10 ? String(Math.round(value)) : String(Math.round(value * 100) / 100);
+}
+
+export function percent(share: number): string {
+  return `${figure(share * 100)} %`;
+}

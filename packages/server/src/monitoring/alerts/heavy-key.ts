@@ -1,0 +1,80 @@
+/**
+ * A key that nobody saw before and that makes up much of a rule's traffic of the last hour. In: the top keys with their error bound, each
+ * rule's checks of that hour, and which keys were heavy before. Out: findings, and what to remember. Pure.
+ * Warm-up: for an hour after the history begins, heavy keys are learnt and nothing is said.
+ */
+import { createHash } from "node:crypto";
+import type { TopKeysView } from "../views.js";
+import { type Finding, figure, percent, subjectOf } from "./finding.js";
+
+/** When a key was first heavy, by its digest: a key is what a user sent, and need not be kept to be known again. */
+export type KnownKeys = ReadonlyMap<string, { readonly firstMs: number; readonly lastMs: number }>;
+
+export interface HeavyKeyInput {
+  readonly top: Pick<TopKeysView, "maxError" | "keys">;
+  /** Checks of the last hour, by rule. */
+  readonly checksOf: (rule: string) => number;
+  readonly known: KnownKeys;
+  readonly knownMinutes: number;
+  readonly nowMs: number;
+}
+
+const HEAVY_SHARE = 0.2;
+const HOLD_SHARE = 0.1;
+const LEAST_CHECKS = 1_000;
+const WARM_UP_MINUTES = 60;
+/** An alert stands for as long as the key is news. */
+const NEW_FOR_MS = 3_600_000;
+const REMEMBER_MS = 8 * 24 * 3_600_000;
+const MOST_KNOWN = 1_000;
+
+export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs }: HeavyKeyInput): {
+  findings: Finding[];
+  known: KnownKeys;
+} {
+  const findings: Finding[] = [];
+  const remembered = new Map([...known].filter(([, { lastMs }]) => nowMs - lastMs < REMEMBER_MS));
+  for (const { rule, attributes, count, refused } of top.keys) {
+    // A rule that counts everything together has one key, which is heavy by right.
+    if (Object.keys(attributes).length === 0) continue;
+    // The sketch may tell too much: what is certain counts.
+    const certain = count - top.maxError;
+    const share = certain / Math.max(1, checksOf(rule));
+    if (certain < LEAST_CHECKS || share < HOLD_SHARE) continue;
+    const digest = digestOf(rule, attributes);
+    const before = remembered.get(digest);
+    if (before === undefined && share < HEAVY_SHARE) continue;
+    // What was heavy before the warm-up ended has been there all along.
+    const firstMs = before?.firstMs ?? (knownMinutes < WARM_UP_MINUTES ? nowMs - NEW_FOR_MS : nowMs);
+    remembered.delete(digest);
+    remembered.set(digest, { firstMs, lastMs: nowMs });
+    if (nowMs - firstMs >= NEW_FOR_MS) continue;
+    findings.push({
+      subject: subjectOf("new-heavy-key", `${rule}:${digest}`),
+      kind: "new-heavy-key",
+      rule,
+      severity: "warning",
+      summary:
+        `a key that was not heavy before makes ${percent(Math.min(1, share))} of the checks of rule ${rule}: ` +
+        `${spelled(attributes)}, ${figure(count)} in the last hour, ${figure(refused)} of them refused`,
+      value: count,
+      level: share >= HEAVY_SHARE ? "fire" : "hold",
+    });
+  }
+  // Seen longest ago first: those give way.
+  const surplus = Math.max(0, remembered.size - MOST_KNOWN);
+  return { findings, known: new Map([...remembered].slice(surplus)) };
+}
+
+function digestOf(rule: string, attributes: Readonly<Record<string, string>>): string {
+  return createHash("sha256").update(JSON.stringify([rule, attributes])).digest("base64url").slice(0, 16);
+}
+
+const LONGEST_KEY = 100;
+
+function spelled(attributes: Readonly<Record<string, string>>): string {
+  const text = Object.entries(attributes)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ");
+  return text.length <= LONGEST_KEY ? text : `${text.slice(0, LONGEST_KEY)}…`;
+}

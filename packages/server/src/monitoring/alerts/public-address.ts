@@ -1,0 +1,74 @@
+/**
+ * Which addresses a message may be sent to. Webhooks are set by whoever runs the service, but names resolve to what others say: without
+ * this, a name could point the service at its own neighbours, or at a cloud's metadata. Pure but for the resolver that is handed in.
+ */
+import { BlockList, isIP } from "node:net";
+
+export interface Address {
+  readonly address: string;
+  readonly family: 4 | 6;
+}
+
+/** Every address of a name; rejects where there is none. */
+export type Resolve = (hostname: string) => Promise<readonly Address[]>;
+
+/** Private, loopback, link-local (cloud metadata among them), shared, documentation, multicast and reserved ranges. */
+const notPublic4 = [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.88.99.0", 24],
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 4],
+  ["240.0.0.0", 4],
+] as const;
+
+/** Of IPv6 only what is given out for use on the internet is public; within it, tunnels that hold IPv4 addresses and documentation are not. */
+const public6 = ["2000::", 3] as const;
+const notPublic6 = [
+  ["2001::", 23],
+  ["2001:db8::", 32],
+  ["2002::", 16],
+  ["3fff::", 20],
+] as const;
+
+const blocked = new BlockList();
+for (const [net, prefix] of notPublic4) blocked.addSubnet(net, prefix, "ipv4");
+for (const [net, prefix] of notPublic6) blocked.addSubnet(net, prefix, "ipv6");
+const global6 = new BlockList();
+global6.addSubnet(...public6, "ipv6");
+
+export function isPublicAddress({ address, family }: Address): boolean {
+  if (family === 4) return !blocked.check(address, "ipv4");
+  // Addresses with a zone are link-local; those that hold an IPv4 address lie outside of 2000::/3.
+  return !address.includes("%") && global6.check(address, "ipv6") && !blocked.check(address, "ipv6");
+}
+
+/**
+ * The address to connect to, judged once: who connects must use it and not ask again, or the second answer could be another one.
+ * A name with one private address among its public ones is refused whole.
+ */
+export async function allowedAddress(
+  hostname: string,
+  { resolve, allowPrivate }: { resolve: Resolve; allowPrivate: boolean },
+): Promise<Address> {
+  const bare = hostname.replace(/^\[|\]$/g, "");
+  const family = isIP(bare);
+  const addresses = family === 0 ? await resolve(bare) : [{ address: bare, family: family as 4 | 6 }];
+  const [first] = addresses;
+  if (first === undefined) throw new Error(`${bare} has no address`);
+  const refused = allowPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
+  if (refused === undefined) return first;
+  throw new AddressRefused(`${bare} is at ${refused.address}, which is not public; --alert-allow-private true allows it`);
+}
+
+/** Trying again would not help. */
+export class AddressRefused extends Error {}

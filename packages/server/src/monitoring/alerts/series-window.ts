@@ -1,0 +1,65 @@
+/**
+ * One series as the detectors see it: its last whole minutes, and the same quarter hours of the seven days before. Pure.
+ * Minutes without counts are zeros; what lies before the service was there is told by `knownMinutes`.
+ */
+import type { Point } from "../history/history.js";
+
+export const MINUTE_MS = 60_000;
+export const QUARTER_MS = 15 * MINUTE_MS;
+export const DAY_MS = 24 * 60 * MINUTE_MS;
+/** An hour to compare with, and what is judged. */
+export const MINUTES = 66;
+/** Enough quarter hours to reach around those minutes. */
+export const SLOTS = 8;
+export const DAYS = 7;
+
+export interface EarlierDay {
+  readonly daysAgo: number;
+  /** By quarter hour, from `seasonFromMs` of that day. */
+  readonly checks: Float64Array;
+  readonly refused: Float64Array;
+}
+
+export interface SeriesWindow {
+  /** When the last whole minute ended. */
+  readonly endMs: number;
+  /** How long ago the history begins. */
+  readonly knownMinutes: number;
+  /** By minute, oldest first. */
+  readonly checks: Float64Array;
+  readonly refused: Float64Array;
+  /** Where the first quarter hour of the season lies today. */
+  readonly seasonFromMs: number;
+  readonly season: readonly EarlierDay[];
+}
+
+/** The season that belongs to a window that ends then. It changes with the quarter hour only. */
+export function seasonStart(endMs: number): number {
+  const firstMs = endMs - MINUTES * MINUTE_MS;
+  return firstMs - (firstMs % QUARTER_MS) - QUARTER_MS;
+}
+
+export function countsByStep(points: readonly Point[], steps: { fromMs: number; lengthMs: number; count: number }) {
+  const checks = new Float64Array(steps.count);
+  const refused = new Float64Array(steps.count);
+  for (const { atMs, counts } of points) {
+    const i = Math.floor((atMs - steps.fromMs) / steps.lengthMs);
+    if (i < 0 || i >= steps.count) continue;
+    checks[i]! += (counts.allowed ?? 0) + (counts.refused ?? 0);
+    refused[i]! += counts.refused ?? 0;
+  }
+  return { checks, refused };
+}
+
+export function median(values: readonly number[]): number {
+  if (values.length === 0) return 0;
+  const sorted = Float64Array.from(values).sort();
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function sumOf(values: Float64Array, from: number, to: number): number {
+  let sum = 0;
+  for (let i = from; i < to; i++) sum += values[i]!;
+  return sum;
+}

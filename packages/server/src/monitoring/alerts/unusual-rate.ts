@@ -1,0 +1,86 @@
+/**
+ * Far more or far fewer checks than were to be expected (`baseline.ts`), for some minutes in a row. Pure.
+ * Low-volume guard: a surplus or a lack of a few checks a minute is nobody's concern, however large as a share.
+ */
+import { type Expected, expectedOf } from "./baseline.js";
+import { type Finding, figure, subjectOf } from "./finding.js";
+import { MINUTES, type SeriesWindow, sumOf } from "./series-window.js";
+
+interface Bounds {
+  /** Times the expected. */
+  readonly fire: number;
+  readonly hold: number;
+  /** Whole minutes in a row, each beyond `each` times the expected. */
+  readonly minutes: number;
+  readonly each: number;
+}
+
+const more: Bounds = { fire: 2, hold: 1.5, minutes: 3, each: 1.7 };
+const fewer: Bounds = { fire: 0.35, hold: 0.6, minutes: 5, each: 0.5 };
+/** While only the last hour is known, a morning looks like an anomaly: more is asked for. */
+const moreInWarmUp: Bounds = { fire: 4, hold: 2, minutes: 4, each: 3 };
+const fewerInWarmUp: Bounds = { fire: 0.1, hold: 0.4, minutes: 5, each: 0.2 };
+
+const SPREADS = 5;
+/** A minute. */
+const LEAST_SURPLUS = 25;
+const LEAST_EXPECTED = 30;
+/** Where hardly anything was expected. */
+const NEARLY_NOTHING = 5;
+const LEAST_OUT_OF_NOTHING = 100;
+
+export function unusualRate(window: SeriesWindow, rule: string | undefined): Finding | undefined {
+  const expected = expectedOf(window);
+  if (expected === undefined) return undefined;
+  const level = surplus(window, expected) ?? lack(window, expected);
+  if (level === undefined) return undefined;
+  const { seen, usual, word } = level;
+  const about = rule === undefined ? "requests in total" : `checks of rule ${rule}`;
+  const times =
+    usual >= 1 ? `, ${figure(seen / usual)} times the usual ${figure(usual)}` : ", where hardly any are usual";
+  return {
+    subject: subjectOf("unusual-rate", rule),
+    kind: "unusual-rate",
+    ...(rule !== undefined && { rule }),
+    severity: "warning",
+    summary: `${word} ${about}: ${figure(seen)} a minute${times}${expected.seasonal ? "" : " of the last hour"}`,
+    value: seen,
+    expected: usual,
+    level: level.level,
+  };
+}
+
+interface Judged {
+  readonly level: Finding["level"];
+  readonly seen: number;
+  readonly usual: number;
+  readonly word: string;
+}
+
+function surplus({ checks }: SeriesWindow, { high: usual, spread, seasonal }: Expected): Judged | undefined {
+  const bounds = seasonal ? more : moreInWarmUp;
+  const seen = sumOf(checks, MINUTES - bounds.minutes, MINUTES) / bounds.minutes;
+  const atLeast = usual < NEARLY_NOTHING ? LEAST_OUT_OF_NOTHING : usual + LEAST_SURPLUS;
+  const beyondNoise = usual + SPREADS * Math.max(Math.sqrt(usual), spread);
+  const eachIs = lastMinutes(checks, bounds.minutes).every((count) => count >= bounds.each * usual && count > 0);
+  if (eachIs && seen >= Math.max(bounds.fire * usual, atLeast, beyondNoise)) {
+    return { level: "fire", seen, usual, word: "many" };
+  }
+  return seen >= Math.max(bounds.hold * usual, usual + LEAST_SURPLUS / 2)
+    ? { level: "hold", seen, usual, word: "many" }
+    : undefined;
+}
+
+function lack({ checks }: SeriesWindow, { low: usual, spread, seasonal }: Expected): Judged | undefined {
+  const bounds = seasonal ? fewer : fewerInWarmUp;
+  const seen = sumOf(checks, MINUTES - bounds.minutes, MINUTES) / bounds.minutes;
+  if (usual < LEAST_EXPECTED) return undefined;
+  const beyondNoise = usual - (SPREADS / Math.sqrt(bounds.minutes)) * Math.max(Math.sqrt(usual), spread);
+  const eachIs = lastMinutes(checks, bounds.minutes).every((count) => count <= bounds.each * usual);
+  if (eachIs && seen <= Math.min(bounds.fire * usual, beyondNoise)) return { level: "fire", seen, usual, word: "few" };
+  return seen <= bounds.hold * usual ? { level: "hold", seen, usual, word: "few" } : undefined;
+}
+
+function lastMinutes(checks: Float64Array, minutes: number): readonly number[] {
+  return Array.from(checks.subarray(MINUTES - minutes));
+}
