@@ -97,6 +97,26 @@ export const upstream = url(
   (parsed) => isHttp(parsed) && parsed.username === "" && parsed.search === "" && parsed.hash === "",
 );
 
+export interface Webhook {
+  readonly url: URL;
+  readonly format: "json" | "slack";
+}
+
+const MOST_WEBHOOKS = 10;
+
+export const webhooks: Accepted<readonly Webhook[]> = {
+  placeholder: "URL,…",
+  expected: `up to ${MOST_WEBHOOKS} URLs that begin with https://, http:// or, for Slack's format, slack+https://, with commas between`,
+  parse(given) {
+    const parsed = given.split(",").map((part): Webhook | undefined => {
+      const [, slack, address] = /^(slack\+)?(https?:\/\/.+)$/.exec(part.trim()) ?? [];
+      if (address === undefined || !URL.canParse(address)) return undefined;
+      return { url: new URL(address), format: slack === undefined ? "json" : "slack" };
+    });
+    return parsed.length <= MOST_WEBHOOKS && parsed.every((webhook) => webhook !== undefined) ? parsed : undefined;
+  },
+};
+
 /** Short tokens can be guessed; RFC 6750 says which characters a bearer token may have. */
 export const token: Accepted<string> = {
   placeholder: "TOKEN",

@@ -80,9 +80,20 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
   });
   onRegistry?.(metrics.registry);
   const otlp = settings.otlp === undefined ? undefined : await openOtlp(settings.otlp, { settings, metrics, log });
+  const kind = storeKind(settings.store);
+  const watchers = startWatchers({
+    settings,
+    limiter,
+    store,
+    storeKind: kind,
+    configuration: () => configuration.status(),
+    history,
+    monitoring: () => monitoring,
+    log,
+  });
   const monitoring =
     history &&
-    startMonitoring({ limiter, traffic, history, log, storeKind: storeKind(settings.store), alertsFiring: () => 0 });
+    startMonitoring({ limiter, traffic, history, log, storeKind: kind, alertsFiring: watchers.alertsFiring });
   const state = { draining: false };
   const isDraining = (): boolean => state.draining;
   const tls = tlsOf(settings);
@@ -96,13 +107,6 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     log,
   });
 
-  const watchers = startWatchers({
-    limiter,
-    store,
-    storeUrl: settings.store,
-    storeKind: storeKind(settings.store),
-  });
-
   const app = await createHttpApp({
     limiter,
     metrics,
@@ -111,7 +115,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     isDraining,
     region: settings.region,
     apiToken: settings["api-token"],
-    storeKind: storeKind(settings.store),
+    storeKind: kind,
     configurationStatus: () => configuration.status(),
     metricsText: allMetrics ?? (() => metrics.registry.metrics()),
     dataPlane: (dataPlane) => {
@@ -153,6 +157,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     ]);
     await app.close();
     envoy.close();
+    await watchers.close();
     await monitoring?.close();
     await otlp?.close();
     await history?.close();

@@ -23,7 +23,7 @@ function setting<T>(accepted: accept.Accepted<T>, meaning: string, byDefault?: s
   return { ...accepted, meaning, ...(byDefault !== undefined && { default: byDefault }) };
 }
 
-function secret(accepted: accept.Accepted<string>, meaning: string): SettingSpec<string | undefined> {
+function secret<T>(accepted: accept.Accepted<T>, meaning: string): SettingSpec<T | undefined> {
   return { ...setting(accepted, meaning), secret: true };
 }
 
@@ -68,6 +68,19 @@ export const settingSpecs = {
   "legacy-headers": setting(accept.yesNo, "Send X-RateLimit-* beside RateLimit and RateLimit-Policy.", "false"),
   "admin-token": secret(accept.token, "A token with the admin role. Absent: one is made once, in the data folder."),
   "api-token": secret(accept.token, "The token that the data plane asks for. Absent: it is open."),
+  "alert-webhook": secret(
+    accept.webhooks,
+    "Where alerts are sent to: https://…, or slack+https://… for Slack's format; several with commas between.",
+  ),
+  "alert-secret": secret(
+    accept.token,
+    "Signs what is sent to webhooks (HMAC-SHA256), so that receivers can tell who sent it.",
+  ),
+  "alert-allow-private": setting(
+    accept.yesNo,
+    "Let webhooks be at private, loopback or link-local addresses.",
+    "false",
+  ),
   "tls-cert": setting(accept.file, "Certificate chain (PEM) for HTTP, gRPC and the proxy; needs --tls-key."),
   "tls-key": setting(accept.file, "Private key (PEM) of --tls-cert."),
   region: setting(accept.text("NAME", "a name"), "The attribute region of requests that name none."),

@@ -1,44 +1,101 @@
 /**
- * What watches beside the path of requests, put together from the settings: the store's view.
- * In: the limiter and its store. Out: what the admin API reads. Nothing here is waited for by a check.
+ * What watches beside the path of requests, put together from the settings: the store's view, and alerts.
+ * In: the limiter, its store, the history. Out: what the admin API reads. Nothing here is waited for by a check.
  */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
 import type { Limiter, Store } from "sluice";
+import type { ConfigurationStatus } from "./configuration/configuration.js";
+import type { Log } from "./log.js";
+import { Alerts } from "./monitoring/alerts/alerts.js";
+import type { History } from "./monitoring/history/history.js";
+import type { Monitoring } from "./monitoring/monitoring.js";
 import { callSummary } from "./monitoring/store-view/call-summary.js";
 import { redisNodesOf } from "./monitoring/store-view/redis-nodes.js";
-import { createStoreView } from "./monitoring/store-view/store-view.js";
-import type { StoreView } from "./monitoring/views.js";
+import { createStoreView, type StoreWatch } from "./monitoring/store-view/store-view.js";
+import type { AlertsView, StoreView } from "./monitoring/views.js";
+import type { Settings } from "./settings.js";
 
 export interface WatchersOptions {
+  readonly settings: Settings;
   readonly limiter: Limiter;
   readonly store: Store;
-  /** As the setting `store` says it. */
-  readonly storeUrl: string;
   readonly storeKind: string;
+  readonly configuration: () => ConfigurationStatus;
+  /** Both absent where monitoring is off: then nothing is detected. */
+  readonly history: History | undefined;
+  readonly monitoring: () => Monitoring | undefined;
+  readonly log: Log;
 }
 
 export interface Watchers {
   readStore(): Promise<StoreView>;
+  /** Absent where monitoring is off. */
+  readonly readAlerts: (() => Promise<AlertsView>) | undefined;
+  alertsFiring(): number;
+  /** Before the history is closed. */
   close(): Promise<void>;
 }
 
-export function startWatchers({ limiter, store, storeUrl, storeKind }: WatchersOptions): Watchers {
-  let state: StoreView["state"] = "up";
-  limiter.on("degraded", () => {
-    state = "degraded";
+/** Since when the store does not answer, and what it said. */
+interface Outage {
+  sinceMs: number | undefined;
+  error: string | undefined;
+}
+
+export function startWatchers(options: WatchersOptions): Watchers {
+  const { limiter, store, storeKind, settings } = options;
+  const outage: Outage = { sinceMs: undefined, error: undefined };
+  limiter.on("degraded", (cause) => {
+    outage.sinceMs ??= Date.now();
+    outage.error = cause instanceof Error ? cause.message : String(cause);
   });
   limiter.on("recovered", () => {
-    state = "up";
+    outage.sinceMs = undefined;
   });
   const storeView = createStoreView({
     kind: storeKind,
-    nodes: storeUrl === "memory" ? undefined : redisNodesOf(storeUrl),
+    nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store),
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
     rules: () => limiter.rules,
-    state: () => state,
+    state: () => (outage.sinceMs === undefined ? "up" : "degraded"),
     calls: () => callSummary(limiter.storeStats()),
   });
+  const alerts = alertsOf(options, storeView, outage);
+  alerts?.start();
   return {
     readStore: storeView.read,
-    close: async () => storeView.close(),
+    readAlerts: alerts && (() => alerts.read()),
+    alertsFiring: () => alerts?.firing() ?? 0,
+    async close() {
+      await alerts?.close();
+      storeView.close();
+    },
   };
+}
+
+function alertsOf(options: WatchersOptions, storeView: StoreWatch, outage: Outage): Alerts | undefined {
+  const { settings, limiter, history, monitoring, configuration, log } = options;
+  if (history === undefined) return undefined;
+  return new Alerts({
+    history,
+    log,
+    instance: `${hostname()}-${process.pid}-${randomBytes(3).toString("hex")}`,
+    webhooks: settings["alert-webhook"] ?? [],
+    secret: settings["alert-secret"],
+    allowPrivate: settings["alert-allow-private"],
+    nodes: storeView.nodes,
+    topKeys: async () =>
+      (await monitoring()?.readTopKeys({ window: "hour", by: "traffic", limit: 50 })) ?? { maxError: 0, keys: [] },
+    state: () => {
+      const { loaded, lastError } = configuration();
+      return {
+        rulesVersion: limiter.rulesVersion,
+        rulesLoaded: loaded,
+        configurationError: lastError,
+        storeDegradedSinceMs: outage.sinceMs,
+        storeError: outage.error,
+      };
+    },
+  });
 }

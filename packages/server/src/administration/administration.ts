@@ -10,6 +10,7 @@
  */
 import type { FastifyInstance } from "fastify";
 import { guard } from "./access.js";
+import { registerAlertRoutes } from "./alert-routes.js";
 import { registerKeyRoutes } from "./key-routes.js";
 import { errorHandler, notFound } from "./problem.js";
 import { acceptJson, validatorCompiler } from "./request-body.js";
@@ -47,6 +48,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerTokenRoutes(admin, options);
       registerStatsRoutes(admin, options);
       if (options.watchers !== undefined) registerStoreRoutes(admin, options.watchers);
+      if (options.watchers?.readAlerts !== undefined) registerAlertRoutes(admin, options.watchers.readAlerts);
       registerSessionRoutes(admin, options);
     },
     { prefix: "/admin/v1" },

@@ -7,7 +7,7 @@ import { ConfigurationError } from "../configuration/configuration-error.js";
 import { diffText } from "../configuration/diff-text.js";
 import type { Page, Role, RuleRepository } from "../configuration/repository/rule-repository.js";
 import type { Monitoring } from "../monitoring/monitoring.js";
-import type { StoreView } from "../monitoring/views.js";
+import type { AlertsView, StoreView } from "../monitoring/views.js";
 import { problem } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
 
@@ -19,7 +19,9 @@ export interface AdministrationOptions {
   /** What was counted of the traffic; absent where monitoring is off. */
   readonly monitoring?: Monitoring | undefined;
   /** What watches the store and the traffic; absent where nothing does. */
-  readonly watchers?: { readStore(): Promise<StoreView> } | undefined;
+  readonly watchers?:
+    | { readStore(): Promise<StoreView>; readonly readAlerts: (() => Promise<AlertsView>) | undefined }
+    | undefined;
   /** The attribute `region` of requests that name none. */
   readonly region?: string | undefined;
   /** Where a request comes from: behind trusted proxies the client's address. Absent: the other end of the connection. */

@@ -45,6 +45,12 @@ export interface Changes {
 
 export class AlertBook {
   readonly #open = new Map<string, KeptAlert>();
+  readonly #quietMs: number | undefined;
+
+  /** `quietMs`: one quiet time for all kinds. */
+  constructor(quietMs?: number) {
+    this.#quietMs = quietMs;
+  }
 
   get open(): readonly KeptAlert[] {
     return [...this.#open.values()];
@@ -78,7 +84,7 @@ export class AlertBook {
     }
     const ended: KeptAlert[] = [];
     for (const alert of this.open) {
-      if (!judged.has(alert.kind) || nowMs - alert.lastSeenMs < quietMs[alert.kind]) continue;
+      if (!judged.has(alert.kind) || nowMs - alert.lastSeenMs < (this.#quietMs ?? quietMs[alert.kind])) continue;
       this.drop(alert.subject);
       ended.push({ ...alert, state: "resolved", endedAtMs: nowMs, told: false });
     }

@@ -67,7 +67,10 @@ export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs }: Heav
 }
 
 function digestOf(rule: string, attributes: Readonly<Record<string, string>>): string {
-  return createHash("sha256").update(JSON.stringify([rule, attributes])).digest("base64url").slice(0, 16);
+  return createHash("sha256")
+    .update(JSON.stringify([rule, attributes]))
+    .digest("base64url")
+    .slice(0, 16);
 }
 
 const LONGEST_KEY = 100;

@@ -16,7 +16,10 @@ export interface InstanceReport {
 const STUCK_AFTER_MS = 10_000;
 
 export function propagationStuck(reports: readonly InstanceReport[], nowMs: number): Finding[] {
-  const newest = reports.reduce((most, report) => (report.rulesVersion > most.rulesVersion ? report : most), reports[0]!);
+  const newest = reports.reduce(
+    (most, report) => (report.rulesVersion > most.rulesVersion ? report : most),
+    reports[0]!,
+  );
   return reports.flatMap((report): Finding[] => {
     const behind = report.rulesVersion < newest.rulesVersion && nowMs - newest.versionSinceMs >= STUCK_AFTER_MS;
     if (!behind && report.rulesLoaded) return [];

@@ -67,7 +67,9 @@ export async function allowedAddress(
   if (first === undefined) throw new Error(`${bare} has no address`);
   const refused = allowPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
   if (refused === undefined) return first;
-  throw new AddressRefused(`${bare} is at ${refused.address}, which is not public; --alert-allow-private true allows it`);
+  throw new AddressRefused(
+    `${bare} is at ${refused.address}, which is not public; --alert-allow-private true allows it`,
+  );
 }
 
 /** Trying again would not help. */

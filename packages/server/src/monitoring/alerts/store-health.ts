@@ -42,7 +42,10 @@ const NEARLY_FULL = 0.9;
 const HOLD_FULL = 0.85;
 
 /** `evictedBefore`: each node's count at the last look, by address. */
-export function storeMemory(view: Pick<StoreView, "nodes">, input: { evictedBefore: ReadonlyMap<string, number>; oomSeen: boolean }): Finding[] {
+export function storeMemory(
+  view: Pick<StoreView, "nodes">,
+  input: { evictedBefore: ReadonlyMap<string, number>; oomSeen: boolean },
+): Finding[] {
   const leaders = view.nodes.filter((node) => node.role === "leader" && node.state === "up");
   const found = leaders.flatMap((node) => memoryOf(node, input.evictedBefore.get(node.address)) ?? []);
   if (found.length > 0 || !input.oomSeen) return found;

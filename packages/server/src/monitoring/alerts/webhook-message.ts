@@ -1,8 +1,7 @@
 /** What a webhook gets: the body in its format, and a signature that shows who sent it and when. Pure. */
 import { createHmac } from "node:crypto";
+import type { Webhook } from "../../accepted-settings.js";
 import type { AlertView } from "../views.js";
-
-export type WebhookFormat = "json" | "slack";
 
 export interface AlertMessage extends AlertView {
   /** The same for the same trouble, also where several instances speak of it: what a receiver can de-duplicate by. */
@@ -11,7 +10,7 @@ export interface AlertMessage extends AlertView {
 
 export const SIGNATURE_HEADER = "sluice-signature";
 
-export function messageBody(alert: AlertMessage, format: WebhookFormat): string {
+export function messageBody(alert: AlertMessage, format: Webhook["format"]): string {
   if (format === "slack") return JSON.stringify({ text: slackText(alert) });
   const { id, subject, kind, rule, state, severity, summary, startedAtMs, endedAtMs, value, expected } = alert;
   const told = { id, subject, kind, rule, state, severity, summary, startedAtMs, endedAtMs, value, expected };
@@ -26,7 +25,8 @@ export function signature(body: string, { secret, atMs }: { secret: string; atMs
 
 function slackText({ state, severity, kind, summary, startedAtMs, endedAtMs }: AlertMessage): string {
   const what = state === "resolved" ? "Resolved" : severity === "critical" ? "CRITICAL" : "Warning";
-  const minutes = endedAtMs === undefined ? "" : ` (after ${Math.max(1, Math.round((endedAtMs - startedAtMs) / 60_000))} min)`;
+  const minutes =
+    endedAtMs === undefined ? "" : ` (after ${Math.max(1, Math.round((endedAtMs - startedAtMs) / 60_000))} min)`;
   return `*${what}: ${kind}* ${escapeSlack(summary)}${minutes}`;
 }
 

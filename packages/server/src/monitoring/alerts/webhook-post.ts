@@ -36,7 +36,8 @@ export async function postOnce(post: Post): Promise<void> {
   try {
     const status = await Promise.race([late, send(post, abort.signal)]);
     if (status >= 200 && status < 300) return;
-    if (status >= 300 && status < 400) throw new PostFailed(`answered ${status}: redirects are not followed`, { retry: false });
+    if (status >= 300 && status < 400)
+      throw new PostFailed(`answered ${status}: redirects are not followed`, { retry: false });
     throw new PostFailed(`answered ${status}`, { retry: status >= 500 || status === 408 || status === 429 });
   } finally {
     clearTimeout(timer);

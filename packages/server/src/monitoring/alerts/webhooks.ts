@@ -3,16 +3,12 @@
  * delays its own messages only; a queue that is full drops the oldest. URLs may hold secrets: what is told of them is scheme and host.
  */
 import { lookup } from "node:dns/promises";
+import type { Webhook } from "../../accepted-settings.js";
 import type { Log } from "../../log.js";
 import type { AlertsView } from "../views.js";
-import { AddressRefused, type Address, type Resolve } from "./public-address.js";
-import { type AlertMessage, messageBody, SIGNATURE_HEADER, signature, type WebhookFormat } from "./webhook-message.js";
+import { type Address, AddressRefused, type Resolve } from "./public-address.js";
+import { type AlertMessage, messageBody, SIGNATURE_HEADER, signature } from "./webhook-message.js";
 import { PostFailed, postOnce } from "./webhook-post.js";
-
-export interface Webhook {
-  readonly url: URL;
-  readonly format: WebhookFormat;
-}
 
 export interface WebhooksOptions {
   readonly webhooks: readonly Webhook[];
@@ -31,16 +27,6 @@ export type WebhookState = AlertsView["webhooks"][number];
 const MOST_QUEUED = 100;
 const MOST_ATTEMPTS = 8;
 const LONGEST_PAUSE_MS = 60_000;
-
-/** `slack+https://…` or `https://…`, several with commas between. Undefined if one of them is neither. */
-export function parseWebhooks(text: string): readonly Webhook[] | undefined {
-  const webhooks = text.split(",").map((part): Webhook | undefined => {
-    const [, slack, address] = /^(slack\+)?(https?:\/\/.+)$/.exec(part.trim()) ?? [];
-    if (address === undefined || !URL.canParse(address)) return undefined;
-    return { url: new URL(address), format: slack === undefined ? "json" : "slack" };
-  });
-  return webhooks.every((webhook) => webhook !== undefined) ? webhooks : undefined;
-}
 
 /** Without user, path and query: Slack's path is the key to the channel. */
 export function shownUrl({ url }: Webhook): string {
@@ -144,7 +130,10 @@ class Lane {
     const { secret, allowPrivate, resolve = resolveByDns, deadlineMs = 5_000 } = this.#options;
     const { url, format } = this.#webhook;
     const body = messageBody(alert, format);
-    const signed = secret === undefined || format === "slack" ? {} : { [SIGNATURE_HEADER]: signature(body, { secret, atMs: Date.now() }) };
+    const signed =
+      secret === undefined || format === "slack"
+        ? {}
+        : { [SIGNATURE_HEADER]: signature(body, { secret, atMs: Date.now() }) };
     const headers = { "content-type": "application/json", "user-agent": "sluice", ...signed };
     return postOnce({ url, body, headers, allowPrivate, resolve, deadlineMs });
   }

@@ -20,6 +20,8 @@ export interface StoreViewOptions {
 
 export interface StoreWatch {
   read(): Promise<StoreView>;
+  /** The nodes alone. */
+  nodes(): Promise<StoreView["nodes"]>;
   close(): void;
 }
 
@@ -39,6 +41,7 @@ export function createStoreView(options: StoreViewOptions): StoreWatch {
     );
   });
   return {
+    nodes: readNodes,
     async read() {
       const [all, sample] = await Promise.all([readNodes(), readSample()]);
       const held = keysInMemory?.();

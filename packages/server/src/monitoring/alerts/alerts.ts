@@ -1,0 +1,237 @@
+/**
+ * Watches, and tells. Every few seconds: report on this instance -> ask for duty -> let the detectors look -> judge -> keep -> tell.
+ *
+ *   watching      looks at all of it, keeps alerts in the history, sends messages
+ *   standing by   reports on itself, and shows what the watching instance keeps
+ *   alone         the history cannot be written (Redis is gone, or full): looks at what it sees itself and tells that, from memory
+ *
+ * Nothing here is on the path of a request, and a round that fails is followed by the next.
+ */
+import type { Log } from "../../log.js";
+import type { AlertsView, AlertView } from "../views.js";
+import { AlertBook, type KeptAlert } from "./alert-book.js";
+import { type Duty, WatchDuty } from "./duty.js";
+import { KeptAlerts } from "./kept-alerts.js";
+import { Lookout, type LookoutOptions } from "./lookout.js";
+import { type WebhookState, Webhooks, type WebhooksOptions } from "./webhooks.js";
+
+export interface AlertsOptions extends LookoutOptions, Omit<WebhooksOptions, "log"> {
+  readonly log: Log;
+  /** Default 5 s. */
+  readonly everyMs?: number;
+  /** How long nothing must be found before an alert is over, whatever its kind. Default: see `alert-book.ts`. */
+  readonly quietMs?: number;
+}
+
+const EVERY_MS = 5_000;
+/** A message that a watcher did not get rid of is sent by the next one, if it is news still. */
+const NEWS_FOR_MS = 3_600_000;
+const WEBHOOK_STATES = "alerts:webhooks";
+const STATES_KEEP_MS = 8 * 24 * 3_600_000;
+const VIEW_FOR_MS = 1_000;
+
+export class Alerts {
+  readonly #options: AlertsOptions;
+  readonly #duty: WatchDuty;
+  readonly #kept: KeptAlerts;
+  readonly #lookout: Lookout;
+  readonly #webhooks: Webhooks;
+  readonly #book: AlertBook;
+  /** Ended while nothing could be kept. */
+  #endedAlone: KeptAlert[] = [];
+  #was: Duty = "standing-by";
+  #firing = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> = Promise.resolve();
+  #view: { atMs: number; stored: Promise<Stored> } | undefined;
+
+  constructor(options: AlertsOptions) {
+    const everyMs = options.everyMs ?? EVERY_MS;
+    this.#options = options;
+    this.#book = new AlertBook(options.quietMs);
+    this.#duty = new WatchDuty({ history: options.history, instance: options.instance, keepMs: 3 * everyMs });
+    this.#kept = new KeptAlerts(options.history);
+    this.#lookout = new Lookout(options);
+    this.#webhooks = new Webhooks(options);
+  }
+
+  start(): void {
+    const everyMs = this.#options.everyMs ?? EVERY_MS;
+    const again = (): void => {
+      this.#timer = setTimeout(() => {
+        this.#round = this.round(Date.now()).finally(() => this.#timer !== undefined && again());
+      }, everyMs);
+      this.#timer.unref();
+    };
+    again();
+  }
+
+  /** How many fire, as of the last round. */
+  firing(): number {
+    return this.#firing;
+  }
+
+  /** One round. Never rejects. */
+  async round(nowMs: number): Promise<void> {
+    try {
+      const duty = await this.#duty.ask();
+      await this.#lookout.report(nowMs).catch(() => undefined);
+      if (duty === "standing-by") await this.#standBy();
+      else await this.#watch(duty, nowMs);
+      this.#was = duty;
+      this.#view = undefined;
+    } catch (error) {
+      // The history failed between two steps: what was decided is read again from it.
+      this.#was = "standing-by";
+      this.#options.log.debug("a round of detection failed", { error: String(error) });
+    }
+  }
+
+  async #standBy(): Promise<void> {
+    this.#book.load([]);
+    this.#endedAlone = [];
+    this.#firing = (await this.#kept.readOpen()).length;
+  }
+
+  async #watch(duty: "watching" | "alone", nowMs: number): Promise<void> {
+    if (duty === "watching" && this.#was !== "watching") await this.#takeOver(nowMs);
+    const round = await this.#lookout.look(duty, nowMs);
+    const before = new Map(this.#book.open.map((alert) => [alert.subject, alert]));
+    const { began, ended } = this.#book.judge({ ...round, nowMs });
+    const worse = this.#book.open.filter(({ subject, told }) => !told && before.get(subject)?.told === true);
+    for (const alert of [...began, ...worse]) {
+      if (await this.#keepOpen(alert, duty)) this.#announce(alert);
+    }
+    for (const alert of ended) {
+      const saved = duty === "alone" ? true : await this.#kept.saveEnded(alert);
+      if (duty === "alone") this.#endedAlone.push(alert);
+      if (saved) this.#announce(alert);
+    }
+    this.#firing = this.#book.open.length;
+  }
+
+  /** What others left: alerts that fire, and messages that they did not get rid of. What was seen alone is kept from now on. */
+  async #takeOver(nowMs: number): Promise<void> {
+    const mine = this.#book.open;
+    const open = await this.#kept.readOpen();
+    // Detectors get their quiet time to find again what they found.
+    this.#book.load(open.map((alert) => ({ ...alert, lastSeenMs: nowMs })));
+    for (const alert of mine) {
+      if (open.some(({ subject }) => subject === alert.subject)) continue;
+      this.#book.put(alert);
+      await this.#kept.saveOpen(alert);
+    }
+    for (const alert of this.#endedAlone) {
+      await this.#kept.saveEnded(alert);
+      if (open.some(({ id }) => id === alert.id)) this.#book.drop(alert.subject);
+    }
+    const mineIds = new Set([...mine, ...this.#endedAlone].map(({ id }) => id));
+    this.#endedAlone = [];
+    const untold = [...open, ...(await this.#kept.readKept())].filter(
+      ({ told, id, endedAtMs = nowMs }) => !told && !mineIds.has(id) && nowMs - endedAtMs < NEWS_FOR_MS,
+    );
+    for (const alert of untold) this.#tell(alert);
+  }
+
+  /** False if another instance keeps it already. */
+  async #keepOpen(alert: KeptAlert, duty: Duty): Promise<boolean> {
+    if (duty === "alone" || (await this.#kept.saveOpen(alert))) return true;
+    this.#book.drop(alert.subject);
+    return false;
+  }
+
+  #announce(alert: KeptAlert): void {
+    const { id, kind, rule, severity, summary } = alert;
+    const fields = { alert: id, kind, ...(rule !== undefined && { rule }), severity, summary };
+    if (alert.state === "firing") this.#options.log.warn("an alert fires", fields);
+    else this.#options.log.info("an alert is over", fields);
+    this.#tell(alert);
+  }
+
+  #tell(alert: KeptAlert): void {
+    void this.#webhooks
+      .tell(alert)
+      .then(() => this.#markTold(alert))
+      // The history is away: the next watcher tells it once more.
+      .catch(() => undefined);
+  }
+
+  async #markTold(alert: KeptAlert): Promise<void> {
+    if (alert.state === "resolved") await this.#kept.saveKept({ ...alert, told: true });
+    else {
+      const open = this.#book.open.find(({ id, severity }) => id === alert.id && severity === alert.severity);
+      if (open === undefined) return;
+      this.#book.put({ ...open, told: true });
+      await this.#kept.saveOpen({ ...open, told: true });
+    }
+    await this.#keepWebhookStates();
+  }
+
+  async #keepWebhookStates(): Promise<void> {
+    const { history } = this.#options;
+    const was = await history.readText(WEBHOOK_STATES);
+    const now = JSON.stringify(this.#webhooks.states);
+    if (was !== now) await history.swapText(WEBHOOK_STATES, { was, now, keepMs: STATES_KEEP_MS });
+  }
+
+  async read(): Promise<AlertsView> {
+    const nowMs = Date.now();
+    if (this.#view === undefined || nowMs - this.#view.atMs >= VIEW_FOR_MS) {
+      this.#view = { atMs: nowMs, stored: this.#readStored() };
+    }
+    const stored = await this.#view.stored;
+    const byId = new Map<string, KeptAlert>();
+    // The later wins: what is over is over, and what this instance holds is newer than what it wrote.
+    for (const alert of [...stored.open, ...this.#book.open, ...stored.kept, ...this.#endedAlone])
+      byId.set(alert.id, alert);
+    const alerts = [...byId.values()].map(shownAlert).sort(firingThenNewest);
+    return {
+      atMs: nowMs,
+      alerts,
+      webhooks: this.#webhooks.states.map((state, i) => latest(state, stored.webhooks[i])),
+    };
+  }
+
+  /** A history that is away is no reason to hide what this instance knows. */
+  async #readStored(): Promise<Stored> {
+    try {
+      const [open, kept, states] = await Promise.all([
+        this.#kept.readOpen(),
+        this.#kept.readKept(),
+        this.#options.history.readText(WEBHOOK_STATES),
+      ]);
+      return { open, kept, webhooks: states === undefined ? [] : (JSON.parse(states) as WebhookState[]) };
+    } catch {
+      return { open: [], kept: [], webhooks: [] };
+    }
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#round;
+    this.#webhooks.close();
+    await this.#duty.give();
+  }
+}
+
+interface Stored {
+  readonly open: readonly KeptAlert[];
+  readonly kept: readonly KeptAlert[];
+  readonly webhooks: readonly WebhookState[];
+}
+
+function shownAlert({ subject: _, lastSeenMs: __, told: ___, ...alert }: KeptAlert): AlertView {
+  return alert;
+}
+
+function firingThenNewest(a: AlertView, b: AlertView): number {
+  if (a.state !== b.state) return a.state === "firing" ? -1 : 1;
+  return b.startedAtMs - a.startedAtMs;
+}
+
+/** Of this instance's own, and what the watching one wrote: whoever has sent anything knows. */
+function latest(own: WebhookState, stored: WebhookState | undefined): WebhookState {
+  const silent = own.lastSentAtMs === undefined && own.lastError === undefined;
+  return silent && stored?.url === own.url ? stored : own;
+}

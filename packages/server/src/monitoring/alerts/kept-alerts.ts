@@ -1,0 +1,76 @@
+/**
+ * Alerts as texts in the history, so that a restart keeps them and every instance shows the same: `alert:open:SUBJECT` while one fires,
+ * `alert:kept:ID` after it, for eight days and at most 500. Each write names what it replaces: of two instances that speak at once, one wins.
+ */
+import type { History } from "../history/history.js";
+import type { KeptAlert } from "./alert-book.js";
+
+const OPEN = "alert:open:";
+const KEPT = "alert:kept:";
+const KEEP_MS = 8 * 24 * 3_600_000;
+const MOST_KEPT = 500;
+
+export class KeptAlerts {
+  readonly #history: History;
+  /** What this instance last saw or wrote, by name. */
+  readonly #texts = new Map<string, string>();
+
+  constructor(history: History) {
+    this.#history = history;
+  }
+
+  async readOpen(): Promise<KeptAlert[]> {
+    return await this.#read(OPEN);
+  }
+
+  async readKept(): Promise<KeptAlert[]> {
+    return await this.#read(KEPT);
+  }
+
+  /** False if another instance was first. */
+  async saveOpen(alert: KeptAlert): Promise<boolean> {
+    return await this.#write(OPEN + alert.subject, alert, KEEP_MS);
+  }
+
+  /** From open to kept. If this ends halfway, the alert is still open and the next round ends it again, under the same id. */
+  async saveEnded(alert: KeptAlert): Promise<boolean> {
+    const saved = await this.saveKept(alert);
+    await this.#forget(OPEN + alert.subject);
+    if (saved) await this.#boundKept();
+    return saved;
+  }
+
+  async saveKept(alert: KeptAlert): Promise<boolean> {
+    return await this.#write(KEPT + alert.id, alert, KEEP_MS);
+  }
+
+  async #read(prefix: string): Promise<KeptAlert[]> {
+    const texts = await this.#history.readTexts(prefix);
+    for (const name of [...this.#texts.keys()])
+      if (name.startsWith(prefix) && !texts.has(name)) this.#texts.delete(name);
+    return Array.from(texts, ([name, text]) => {
+      this.#texts.set(name, text);
+      return JSON.parse(text) as KeptAlert;
+    });
+  }
+
+  async #write(name: string, alert: KeptAlert, keepMs: number): Promise<boolean> {
+    const now = JSON.stringify(alert);
+    const written = await this.#history.swapText(name, { was: this.#texts.get(name), now, keepMs });
+    if (written) this.#texts.set(name, now);
+    return written;
+  }
+
+  async #forget(name: string): Promise<void> {
+    const was = this.#texts.get(name);
+    if (was === undefined) return;
+    this.#texts.delete(name);
+    await this.#history.swapText(name, { was, now: was, keepMs: 1 });
+  }
+
+  async #boundKept(): Promise<void> {
+    const kept = await this.readKept();
+    kept.sort((a, b) => b.startedAtMs - a.startedAtMs);
+    for (const { id } of kept.slice(MOST_KEPT)) await this.#forget(KEPT + id);
+  }
+}

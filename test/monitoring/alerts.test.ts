@@ -1,0 +1,360 @@
+/**
+ * Watching and telling, with real parts: histories in memory and in Redis, receivers over HTTP. Where time matters to the detectors it is an
+ * argument: rounds are run for minutes that never passed.
+ */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { webhooks as acceptedWebhooks } from "../../packages/server/src/accepted-settings.js";
+import { createLog, type Log } from "../../packages/server/src/log.js";
+import { Alerts, type AlertsOptions } from "../../packages/server/src/monitoring/alerts/alerts.js";
+import type { InstanceState } from "../../packages/server/src/monitoring/alerts/lookout.js";
+import type { History, SeriesCounts } from "../../packages/server/src/monitoring/history/history.js";
+import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
+import { RedisHistory } from "../../packages/server/src/monitoring/history/redis-history.js";
+import type { AlertsView, StoreNode, TopKey } from "../../packages/server/src/monitoring/views.js";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { eventually } from "../configuration/instance.js";
+import { makeTempFolder } from "../harness/leash.js";
+import { startRedis } from "../harness/redis-server.js";
+import { randomFrom } from "./synthetic-traffic.js";
+
+const silent = createLog("silent");
+const MINUTE = 60_000;
+const START_MS = Date.UTC(2026, 10, 16, 9);
+
+interface Sent {
+  readonly state: string;
+  readonly subject: string;
+  readonly id: string;
+}
+
+async function receiver() {
+  const sent: Sent[] = [];
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    sent.push((JSON.parse(body) as { alert: Sent }).alert);
+    response.writeHead(204).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return { sent, url, [Symbol.asyncDispose]: async () => void server.close() };
+}
+
+/** What an instance sees, for a test to change. */
+interface World {
+  state: InstanceState;
+  nodes: StoreNode[];
+  keys: TopKey[];
+}
+
+const well: InstanceState = { rulesVersion: 7, rulesLoaded: true };
+const newWorld = (): World => ({ state: well, nodes: [], keys: [] });
+
+function instance(
+  history: History,
+  world: World,
+  more: Partial<AlertsOptions> & { url?: string; name?: string } = {},
+): Alerts {
+  const { url, name = "one", ...options } = more;
+  return new Alerts({
+    history,
+    log: silent,
+    instance: name,
+    webhooks: url === undefined ? [] : acceptedWebhooks.parse(url)!,
+    allowPrivate: true,
+    pauseMs: 5,
+    state: () => world.state,
+    nodes: async () => world.nodes,
+    topKeys: async () => ({ maxError: 10, keys: world.keys }),
+    ...options,
+  });
+}
+
+/** A history whose clock is the test's. */
+async function historyAt(clock: { nowMs: number }, dataFolder?: string): Promise<MemoryHistory> {
+  return await MemoryHistory.open({ dataFolder, log: silent, now: () => clock.nowMs });
+}
+
+async function roundAt(alerts: Alerts, clock: { nowMs: number }, nowMs: number): Promise<void> {
+  clock.nowMs = nowMs;
+  await alerts.round(nowMs);
+}
+
+const outage = (nowMs: number): InstanceState => ({
+  ...well,
+  storeDegradedSinceMs: nowMs - 10_000,
+  storeError: "Redis: gone",
+});
+const firing = (view: AlertsView) => view.alerts.filter(({ state }) => state === "firing").map(({ kind }) => kind);
+
+test("an outage is told once, kept while it lasts, and told again when it is over", async () => {
+  await using hook = await receiver();
+  const clock = { nowMs: START_MS };
+  const world = newWorld();
+  const alerts = instance(await historyAt(clock), world, { url: hook.url });
+  for (let i = 0; i < 12; i++) {
+    clock.nowMs += 5_000;
+    world.state = i < 6 ? outage(clock.nowMs) : well;
+    await alerts.round(clock.nowMs);
+  }
+  await eventually("both messages are there", () => hook.sent.length === 2);
+  expect(hook.sent.map(({ state, subject }) => [state, subject])).toEqual([
+    ["firing", "store-degraded"],
+    ["resolved", "store-degraded"],
+  ]);
+  expect(hook.sent[0]!.id).toBe(hook.sent[1]!.id);
+  const { alerts: shown, webhooks } = await alerts.read();
+  expect(shown).toMatchObject([{ kind: "store-degraded", state: "resolved", severity: "critical" }]);
+  expect(shown[0]!.endedAtMs! - shown[0]!.startedAtMs).toBeGreaterThanOrEqual(20_000);
+  expect(webhooks[0]).toMatchObject({ lastSentAtMs: expect.any(Number) });
+  await alerts.close();
+});
+
+test.skipIf(whyMissing("redis"))(
+  "two instances watch, one message is sent, both show the alert, and the other takes over",
+  async () => {
+    await using hook = await receiver();
+    await using redis = await startRedis();
+    const histories = [new RedisHistory(redis.url), new RedisHistory(redis.url)];
+    const world = newWorld();
+    world.nodes = [fullNode(0.95)];
+    const [one, two] = histories.map((history, i) =>
+      instance(history, world, { url: hook.url, name: `i${i}`, everyMs: 200, quietMs: 1_000 }),
+    );
+    await eventually("Redis is connected", async () => (await histories[0]!.readText("x").catch(() => null)) !== null);
+    one!.start();
+    two!.start();
+    await eventually("the alert fires", async () => firing(await one!.read()).length > 0);
+    await eventually("both count it", () => one!.firing() === 1 && two!.firing() === 1);
+    expect(firing(await two!.read())).toEqual(["store-memory"]);
+    await eventually("it was sent", () => hook.sent.length > 0);
+    // Whoever watches goes; the other one knows of the alert, does not send it again, and ends it.
+    await one!.close();
+    world.nodes = [fullNode(0.5)];
+    await eventually("the other ends it", () => hook.sent.some(({ state }) => state === "resolved"));
+    expect(hook.sent.map(({ state }) => state)).toEqual(["firing", "resolved"]);
+    await two!.close();
+    for (const history of histories) await history.close();
+  },
+);
+
+const fullNode = (share: number, more: Partial<StoreNode> = {}): StoreNode => ({
+  address: "127.0.0.1:6379",
+  role: "leader",
+  state: "up",
+  usedBytes: share * 2 ** 27,
+  maxBytes: 2 ** 27,
+  maxMemoryPolicy: "noeviction",
+  evictedKeys: 0,
+  ...more,
+});
+
+test("a restart keeps the alert that fires: it is neither told again nor lost", async () => {
+  await using hook = await receiver();
+  const folder = makeTempFolder("alerts");
+  const clock = { nowMs: START_MS };
+  const world = newWorld();
+  world.nodes = [fullNode(1.01)];
+  const before = await historyAt(clock, folder);
+  const first = instance(before, world, { url: hook.url });
+  await first.round(clock.nowMs);
+  await eventually("it was sent", () => hook.sent.length === 1);
+  await eventually("that is noted", async () =>
+    JSON.stringify([...(await before.readTexts("alert:"))]).includes('told\\":true'),
+  );
+  await first.close();
+  await before.close();
+
+  clock.nowMs += 30_000;
+  const after = await historyAt(clock, folder);
+  const second = instance(after, world, { url: hook.url, name: "two" });
+  await second.round(clock.nowMs);
+  const { alerts } = await second.read();
+  expect(alerts).toMatchObject([
+    { kind: "store-memory", state: "firing", startedAtMs: START_MS, id: hook.sent[0]!.id },
+  ]);
+  expect(hook.sent).toHaveLength(1);
+  await second.close();
+  await after.close();
+});
+
+test("a message that the watching instance did not get rid of is sent by the next one", async () => {
+  await using hook = await receiver();
+  const clock = { nowMs: START_MS };
+  const history = await historyAt(clock);
+  const world = newWorld();
+  world.nodes = [fullNode(0.95)];
+  const first = instance(history, world, { url: "http://127.0.0.1:9/", pauseMs: 60_000 });
+  await first.round(clock.nowMs);
+  await first.close();
+  clock.nowMs += 10_000;
+  const second = instance(history, world, { url: hook.url, name: "two" });
+  await second.round(clock.nowMs);
+  await eventually("the next one sends it", () => hook.sent.length === 1);
+  await second.close();
+});
+
+test("memory near its end warns, a full one is critical, and an evicted counter too", async () => {
+  const clock = { nowMs: START_MS };
+  const world = newWorld();
+  const alerts = instance(await historyAt(clock), world);
+  const look = async (node: StoreNode) => {
+    clock.nowMs += 5_000;
+    world.nodes = [node];
+    await alerts.round(clock.nowMs);
+    return (await alerts.read()).alerts.map(({ state, severity }) => `${state} ${severity}`);
+  };
+  expect(await look(fullNode(0.88))).toEqual([]);
+  expect(await look(fullNode(0.91))).toEqual(["firing warning"]);
+  // Between the two bounds it goes on, instead of ending and beginning again.
+  expect(await look(fullNode(0.88))).toEqual(["firing warning"]);
+  expect(await look(fullNode(1))).toEqual(["firing critical"]);
+  world.nodes = [];
+  for (let i = 0; i < 5; i++) await roundAt(alerts, clock, clock.nowMs + 5_000);
+  expect(await look(fullNode(0.2, { maxMemoryPolicy: "allkeys-lru", evictedKeys: 5 }))).toEqual(["resolved critical"]);
+  expect(await look(fullNode(0.2, { maxMemoryPolicy: "allkeys-lru", evictedKeys: 9 }))).toEqual([
+    "firing critical",
+    "resolved critical",
+  ]);
+  await alerts.close();
+});
+
+test("an instance that stays at an old version of the rules is named, and one that has none", async () => {
+  const clock = { nowMs: START_MS };
+  const history = await historyAt(clock);
+  const newest = newWorld();
+  newest.state = { ...well, rulesVersion: 8 };
+  const stuck = newWorld();
+  stuck.state = { ...well, configurationError: "the database does not answer" };
+  const empty = newWorld();
+  empty.state = { ...well, rulesVersion: 8, rulesLoaded: false };
+  const fleet = [
+    instance(history, newest, { name: "watching" }),
+    instance(history, stuck, { name: "stuck" }),
+    instance(history, empty, { name: "empty" }),
+  ];
+  for (let i = 0; i < 4; i++) {
+    clock.nowMs += 5_000;
+    for (const alerts of fleet) await alerts.round(clock.nowMs);
+  }
+  const told = (await fleet[0]!.read()).alerts.map(({ summary }) => summary).sort();
+  expect(told).toEqual([
+    "instance empty has no rules: nothing is limited there",
+    expect.stringMatching(/^instance stuck is still at version 7 .* version 8 .*: the database does not answer$/),
+  ]);
+});
+
+/** Some days of traffic in the history, at `perMinute` with a little noise. */
+async function fill(
+  history: History,
+  fromMs: number,
+  toMs: number,
+  countsAt: (atMs: number) => readonly SeriesCounts[],
+) {
+  for (let atMs = fromMs; atMs < toMs; atMs += MINUTE) await history.add(atMs, countsAt(atMs));
+}
+
+test("traffic from the history: a rule whose rate trebles is named, with the total; the others are not", async () => {
+  const clock = { nowMs: START_MS - 3 * 24 * 60 * MINUTE };
+  const history = await historyAt(clock);
+  const random = randomFrom(1);
+  const counts = (times: number) => () => {
+    const noisy = (mean: number) => Math.round(mean * (0.9 + 0.2 * random()));
+    const busy = noisy(300 * times);
+    const calm = noisy(100);
+    return [
+      { series: "total", counts: { allowed: busy + calm } },
+      { series: "busy", counts: { allowed: busy } },
+      { series: "calm", counts: { allowed: calm } },
+    ];
+  };
+  const world = newWorld();
+  const alerts = instance(history, world);
+  // Somebody looked three days ago: that is when the history begins to be known.
+  await alerts.round(clock.nowMs);
+  const first = clock.nowMs;
+  clock.nowMs = START_MS;
+  await fill(history, first, START_MS, counts(1));
+  await alerts.round(clock.nowMs + 6_000);
+  expect((await alerts.read()).alerts).toEqual([]);
+  await fill(history, START_MS, START_MS + 5 * MINUTE, counts(3));
+  for (let i = 1; i <= 5; i++) await roundAt(alerts, clock, START_MS + i * MINUTE + 6_000);
+  const { alerts: found } = await alerts.read();
+  expect(found.map(({ kind, rule }) => `${kind} ${rule}`).sort()).toEqual([
+    "unusual-rate busy",
+    "unusual-rate undefined",
+  ]);
+  const busy = found.find(({ rule }) => rule === "busy")!;
+  expect(busy.value! / busy.expected!).toBeGreaterThan(2.5);
+  await alerts.close();
+});
+
+test("a key that comes out of nowhere with a large share is told; one that was always heavy is not", async () => {
+  const clock = { nowMs: START_MS };
+  const history = await historyAt(clock);
+  const world = newWorld();
+  const key = (user: string, count: number): TopKey => ({
+    rule: "per-user",
+    attributes: { user },
+    count,
+    refused: 5,
+    peakUtilisation: 1,
+  });
+  world.keys = [key("always", 30_000)];
+  const alerts = instance(history, world);
+  const counts = () => [
+    { series: "total", counts: { allowed: 1_000 } },
+    { series: "per-user", counts: { allowed: 1_000 } },
+  ];
+  await fill(history, START_MS, START_MS + 150 * MINUTE, counts);
+  for (let i = 1; i <= 65; i++) await roundAt(alerts, clock, START_MS + i * MINUTE + 6_000);
+  expect((await alerts.read()).alerts).toEqual([]);
+  world.keys = [key("always", 30_000), key("newcomer", 20_000), key("small", 900)];
+  await roundAt(alerts, clock, START_MS + 66 * MINUTE + 6_000);
+  const { alerts: found } = await alerts.read();
+  expect(found).toMatchObject([{ kind: "new-heavy-key", rule: "per-user", state: "firing" }]);
+  expect(found[0]!.summary).toContain("user=newcomer");
+  // It is known by now: after an hour it is news no more.
+  for (let i = 67; i <= 145; i++) await roundAt(alerts, clock, START_MS + i * MINUTE + 6_000);
+  expect((await alerts.read()).alerts).toMatchObject([{ kind: "new-heavy-key", state: "resolved" }]);
+  await alerts.close();
+});
+
+test("five hundred alerts are kept at most, the newest", async () => {
+  const clock = { nowMs: START_MS };
+  const history = await historyAt(clock);
+  const world = newWorld();
+  const alerts = instance(history, world);
+  for (let i = 0; i < 520; i++) {
+    world.nodes = [fullNode(1, { address: `10.0.0.${i}:6379` })];
+    await roundAt(alerts, clock, clock.nowMs + 25_000);
+  }
+  const { alerts: found } = await alerts.read();
+  expect(found.length).toBeGreaterThanOrEqual(500);
+  expect(found.length).toBeLessThanOrEqual(502);
+  expect(found.some(({ summary }) => summary.includes("10.0.0.519:"))).toBe(true);
+  await alerts.close();
+});
+
+test("an alert begins and ends with a line in the log, and no secret is in it", async () => {
+  await using hook = await receiver();
+  const said: string[] = [];
+  const say = (level: string) => (message: string, fields?: object) =>
+    void said.push(`${level} ${message} ${JSON.stringify(fields ?? {})}`);
+  const log: Log = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
+  const clock = { nowMs: START_MS };
+  const world = newWorld();
+  const secret = "a-secret-that-nobody-sees";
+  const alerts = instance(await historyAt(clock), world, { url: `${hook.url}url-secret`, secret, log });
+  for (let i = 0; i < 12; i++) {
+    clock.nowMs += 5_000;
+    world.state = i < 3 ? outage(clock.nowMs) : well;
+    await alerts.round(clock.nowMs);
+  }
+  expect(said.filter((line) => line.startsWith("warn an alert fires"))).toHaveLength(1);
+  expect(said.filter((line) => line.startsWith("info an alert is over"))).toHaveLength(1);
+  expect(said.join("\n") + JSON.stringify(await alerts.read())).not.toContain("secret");
+  await alerts.close();
+});

@@ -1,0 +1,56 @@
+/** The receiver of examples/alerts, run as its header says: it takes what Sluice signed, and nothing else. */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { webhooks as acceptedWebhooks } from "../../packages/server/src/accepted-settings.js";
+import { signature } from "../../packages/server/src/monitoring/alerts/webhook-message.js";
+import { Webhooks } from "../../packages/server/src/monitoring/alerts/webhooks.js";
+import { eventually } from "../configuration/instance.js";
+import { freePort } from "../harness/free-port.js";
+import { leashProcess } from "../harness/leash.js";
+
+const secret = "a-secret-of-16-or-more";
+const alert = {
+  id: "a1",
+  subject: "store-degraded",
+  kind: "store-degraded",
+  state: "firing",
+  severity: "critical",
+  summary: "the store does not answer in time",
+  startedAtMs: 1_700_000_000_000,
+} as const;
+
+test("the example takes a signed alert, and refuses another secret, another body and an old message", async () => {
+  const port = await freePort();
+  const file = fileURLToPath(new URL("../../examples/alerts/receiver.mjs", import.meta.url));
+  const child = spawn(process.execPath, [file, String(port)], { env: { ...process.env, ALERT_SECRET: secret } });
+  leashProcess(child);
+  let said = "";
+  child.stdout.on("data", (chunk) => {
+    said += chunk;
+  });
+  await eventually("it listens", () => said.includes(`listening on ${port}`), 15_000);
+  const url = `http://127.0.0.1:${port}/`;
+  const webhooks = new Webhooks({
+    webhooks: acceptedWebhooks.parse(url)!,
+    secret,
+    allowPrivate: true,
+    log: { warn: () => undefined },
+  });
+  await webhooks.tell(alert);
+  expect(webhooks.states[0]).toMatchObject({ lastSentAtMs: expect.any(Number) });
+  await eventually("it says so", () =>
+    said.includes("firing critical store-degraded: the store does not answer in time"),
+  );
+
+  const body = JSON.stringify({ type: "sluice.alert", alert });
+  const post = async (header: string, sent = body): Promise<number> =>
+    (await fetch(url, { method: "POST", body: sent, headers: { "sluice-signature": header } })).status;
+  const atMs = Date.now();
+  expect(await post(signature(body, { secret, atMs }))).toBe(204);
+  expect(await post(signature(body, { secret: "another-secret-of-16", atMs }))).toBe(401);
+  expect(await post(signature(body, { secret, atMs }), body.replace("firing", "resolved"))).toBe(401);
+  expect(await post(signature(body, { secret, atMs: atMs - 3_600_000 }))).toBe(401);
+  expect(await post("")).toBe(401);
+  child.kill();
+});

@@ -1,0 +1,78 @@
+/** Alerts of the whole service with a real Redis: memory that runs out, an outage, and who may read them. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import type { AlertsView } from "../../packages/server/src/monitoring/views.js";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { eventually } from "../configuration/instance.js";
+import { startRedis } from "../harness/redis-server.js";
+import { postJson, type RunningService, startTestService } from "../service/running-service.js";
+
+const ADMIN_TOKEN = "an-admin-token-for-tests";
+const rules = [{ id: "per-user", key: ["user"], algorithm: "fixed-window", limit: 100, window: "1h" }] as const;
+
+async function receiver() {
+  const subjects: string[] = [];
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const { alert } = JSON.parse(body) as { alert: { state: string; subject: string } };
+    subjects.push(`${alert.state} ${alert.subject.split(":")[0]}`);
+    response.writeHead(204).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return { subjects, url, [Symbol.asyncDispose]: async () => void server.close() };
+}
+
+async function readAlerts(service: RunningService): Promise<AlertsView> {
+  const reply = await fetch(`${service.http}/admin/v1/alerts`, { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
+  expect(reply.status).toBe(200);
+  return (await reply.json()) as AlertsView;
+}
+
+const check = (service: RunningService, user: string) =>
+  postJson(`${service.http}/v1/check`, { attributes: { user } }).then(({ body }) => body);
+
+test.skipIf(whyMissing("redis"))(
+  "a Redis that is full under noeviction raises alerts, though nothing can be written to it",
+  async () => {
+    await using redis = await startRedis({ args: ["--maxmemory", "20mb"] });
+    await using hook = await receiver();
+    await using service = await startTestService({
+      rules,
+      settings: {
+        store: redis.url,
+        "admin-token": ADMIN_TOKEN,
+        "alert-webhook": hook.url,
+        "alert-allow-private": "true",
+        "store-deadline": "1s",
+      },
+    });
+    expect(await check(service, "ann")).not.toHaveProperty("degraded");
+    expect((await readAlerts(service)).alerts).toEqual([]);
+    await redis.cli("DEBUG", "POPULATE", "100000", "filler", "200");
+    expect(await check(service, "bob")).toMatchObject({ degraded: "allow" });
+    await eventually(
+      "both alerts fire",
+      async () => {
+        await check(service, "cid");
+        return new Set((await readAlerts(service)).alerts.map(({ kind }) => kind)).size === 2;
+      },
+      25_000,
+    );
+    const { alerts } = await readAlerts(service);
+    expect(alerts.every(({ state, severity }) => state === "firing" && severity === "critical")).toBe(true);
+    expect(alerts.find(({ kind }) => kind === "store-memory")!.summary).toMatch(/of its maxmemory .*it refuses writes/);
+    expect(alerts.find(({ kind }) => kind === "store-degraded")!.summary).toContain("OOM");
+    await eventually("both were sent", () => hook.subjects.length >= 2);
+    expect([...hook.subjects].sort()).toEqual(["firing store-degraded", "firing store-memory"]);
+  },
+  60_000,
+);
+
+test("alerts are for those with a token; without monitoring there are none", async () => {
+  await using service = await startTestService({ rules, settings: { "admin-token": ADMIN_TOKEN } });
+  expect((await fetch(`${service.http}/admin/v1/alerts`)).status).toBe(401);
+  expect(await readAlerts(service)).toMatchObject({ alerts: [], webhooks: [] });
+});
