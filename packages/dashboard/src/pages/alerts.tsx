@@ -5,7 +5,7 @@ import { Link } from "wouter";
 import { alertsQuery } from "../api/queries.js";
 import type { AlertKind, AlertsView, AlertView } from "../api/shapes.js";
 import { Choice } from "../parts/controls.js";
-import { dayTime, rate, span } from "../parts/format.js";
+import { dayTime, span } from "../parts/format.js";
 import { Empty, Page, Panel, Read } from "../parts/panel.js";
 
 const kinds: Readonly<Record<AlertKind, string>> = {
@@ -79,16 +79,15 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
             <td>
               <Severity alert={alert} />
             </td>
-            <td className="break">
-              {alert.summary}
-              {alert.value !== undefined && alert.expected !== undefined && (
-                <span className="soft small expected">
-                  seen {rate(alert.value)}, expected {rate(alert.expected)}
-                </span>
-              )}
-            </td>
+            <td className="break">{alert.summary}</td>
             <td data-label="Rule">
-              {alert.rule === undefined ? "–" : <Link href={`/rules/${alert.rule}`}>{alert.rule}</Link>}
+              {alert.rule === undefined ? (
+                "–"
+              ) : (
+                <Link href={`/rules/${alert.rule}`} className="mono">
+                  {alert.rule}
+                </Link>
+              )}
             </td>
             <td data-label="Began" className="nowrap">
               {dayTime(alert.startedAtMs)}

@@ -92,17 +92,17 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
         {shown(latest?.refusedPerSecond, rate)}{" "}
         <small>/s{total > 0 && `, ${share(latest!.refusedPerSecond / total)}`}</small>
       </Figure>
-      <Figure label="Refused in shadow" mark="shadow">
+      <Figure label="Shadow-refused" mark="shadow">
         {shown(latest?.shadowRefusedPerSecond, rate)} <small>/s</small>
       </Figure>
       <Figure label="Latency, median" mark="latency">
         {shown(latest?.latency.p50Ms, milliseconds)}{" "}
         <small>{latest !== undefined && `99 %: ${milliseconds(latest.latency.p99Ms)}`}</small>
       </Figure>
-      <Figure label="Answered by failure policies">
+      <Figure label="By failure policy">
         {shown(latest?.degradedPerSecond, rate)} <small>/s</small>
       </Figure>
-      <Figure label="Busiest event loop">{shown(latest?.eventLoopUtilisation, share)}</Figure>
+      <Figure label="Event loop in use">{shown(latest?.eventLoopUtilisation, share)}</Figure>
     </Figures>
   );
 }
@@ -118,14 +118,14 @@ function PastFigures({ stats }: { stats: StatsView | undefined }) {
       <Figure label="Refused" mark="refused">
         {total === undefined ? "–" : count(total.refused)} <small>{all > 0 && share(total!.refused / all)}</small>
       </Figure>
-      <Figure label="Refused in shadow" mark="shadow">
+      <Figure label="Shadow-refused" mark="shadow">
         {total === undefined ? "–" : count(total.shadowRefused)}
       </Figure>
       <Figure label="Latency, median" mark="latency">
         {total === undefined ? "–" : milliseconds(total.latency.p50Ms)}{" "}
         <small>{total !== undefined && `99 %: ${milliseconds(total.latency.p99Ms)}`}</small>
       </Figure>
-      <Figure label="Answered by failure policies">{total === undefined ? "–" : count(total.degraded)}</Figure>
+      <Figure label="By failure policy">{total === undefined ? "–" : count(total.degraded)}</Figure>
     </Figures>
   );
 }

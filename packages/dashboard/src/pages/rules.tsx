@@ -156,7 +156,11 @@ export function RuleTags({ rule }: { rule: Rule }) {
       {rule.mode === "off" && <span className="tag">off</span>}
       {rule.candidate !== undefined && <span className="tag candidate">candidate</span>}
       {rule.variants !== undefined && <span className="tag accent">{rule.variants.length} variants</span>}
-      {rule.overrides !== undefined && <span className="tag">{count(rule.overrides.length)} overrides</span>}
+      {rule.overrides !== undefined && (
+        <span className="tag">
+          {rule.overrides.length === 1 ? "1 override" : `${count(rule.overrides.length)} overrides`}
+        </span>
+      )}
     </>
   );
 }

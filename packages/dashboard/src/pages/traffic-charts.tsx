@@ -47,7 +47,7 @@ export function TrafficChart({ points }: { points: TrafficPoints }) {
     () => [
       { mark: "allowed", label: "Allowed", values: points.allowed, isArea: true },
       { mark: "refused", label: "Refused", values: points.refused, isArea: true },
-      { mark: "shadow", label: "Refused in shadow", values: points.shadowRefused, isDashed: true },
+      { mark: "shadow", label: "Shadow-refused", values: points.shadowRefused, isDashed: true },
     ],
     [points],
   );
@@ -76,7 +76,7 @@ export function RuleChart({ stats, stepMs }: { stats: RuleStats | undefined; ste
     return [
       { mark: "allowed", label: "Allowed", values: allowed, isArea: true },
       { mark: "refused", label: "Refused", values: refused, isArea: true },
-      { mark: "shadow", label: "Refused in shadow", values: shadowRefused, isDashed: true },
+      { mark: "shadow", label: "Shadow-refused", values: shadowRefused, isDashed: true },
       ...(hasCandidate
         ? [
             {

@@ -7,7 +7,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../look/theme.js";
 import { Legend, type Mark } from "./figures.js";
-import { clockTime, dayTime } from "./format.js";
+import { clockTime, dayTime, minuteTime } from "./format.js";
 
 export interface Line {
   readonly mark: Mark;
@@ -99,7 +99,14 @@ function optionsOf({
     hooks: { setCursor: [(chart) => onMove(chart.cursor.idx ?? null)] },
     scales: { y: { range: (_chart, _least, most) => [0, most > 0 ? most * 1.12 : 1] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 70 },
+      {
+        ...axis,
+        grid: { show: false },
+        space: 80,
+        size: 28,
+        values: (_chart, times, _at, _space, stepSeconds) =>
+          times.map((seconds) => (stepSeconds < 60 ? clockTime : minuteTime)(seconds * 1000)),
+      },
       { ...axis, size: 56, values: (_chart, values) => values.map(format) },
     ],
     series: [

@@ -72,7 +72,7 @@ export function Utilisation({ steps }: { steps: readonly number[] }) {
   return (
     <ol className="histogram" aria-label="Checks by the share of the limit in use">
       {steps.map((value, step) => {
-        const label = step === 9 ? "90 %+" : `<${(step + 1) * 10}`;
+        const label = step === 9 ? "90+" : `<${(step + 1) * 10}`;
         const told = `${step * 10} to ${(step + 1) * 10} % of the limit: ${count(value)} checks (${share(total === 0 ? 0 : value / total)})`;
         const style = { height: `${(value / most) * 100}%`, "--step": step } as React.CSSProperties;
         return (

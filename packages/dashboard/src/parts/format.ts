@@ -50,6 +50,12 @@ export function wait(ms: number): string {
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
+const minute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+export function minuteTime(at: number): string {
+  return minute.format(new Date(at));
+}
+
 export function clockTime(at: number | string): string {
   return clock.format(new Date(at));
 }

@@ -30,7 +30,13 @@ export function TextBox({
   isMono = false,
   read = textOrNothing,
   inputMode = "text",
-}: BoxProps & { isMono?: boolean; read?: (text: string) => unknown; inputMode?: "text" | "numeric" }) {
+  placeholder,
+}: BoxProps & {
+  placeholder?: string;
+  isMono?: boolean;
+  read?: (text: string) => unknown;
+  inputMode?: "text" | "numeric";
+}) {
   const { draft, change } = useEditing();
   const value = valueAt(draft, stepsOf(path));
   const mistake = useMistake(spelledPath(path));
@@ -41,6 +47,7 @@ export function TextBox({
           {...control}
           className={`input ${isMono ? "mono" : ""}`}
           inputMode={inputMode}
+          placeholder={placeholder}
           autoComplete="off"
           spellCheck={!isMono}
           value={typeof value === "string" || typeof value === "number" ? value : ""}

@@ -159,7 +159,7 @@ function RuleTraffic({ rule }: { rule: Rule }) {
               <Figure label="Refused" mark="refused">
                 {count(own?.refused ?? 0)} <small>{share(own?.violationRate ?? 0)}</small>
               </Figure>
-              <Figure label="Refused in shadow" mark="shadow">
+              <Figure label="Shadow-refused" mark="shadow">
                 {count(own?.shadowRefused ?? 0)}
               </Figure>
             </Figures>
