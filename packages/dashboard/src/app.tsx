@@ -28,12 +28,13 @@ import { StaleBanner } from "./shell/stale-banner.js";
 export function App() {
   const session = useQuery(sessionQuery);
   const { signOuts } = useSyncExternalStore(contact.subscribe, contact.current);
-  const [wasSignedIn, setWasSignedIn] = useState(false);
+  // Sessions that ended before this one began are not worth telling.
+  const [endedBefore, setEndedBefore] = useState(signOuts);
   useEffect(() => {
     if (signOuts > 0) queryClient.setQueryData(sessionQuery.queryKey, null);
   }, [signOuts]);
   useEffect(() => {
-    if (session.data) setWasSignedIn(true);
+    if (session.data) setEndedBefore(contact.current().signOuts);
   }, [session.data]);
 
   if (session.data === undefined) {
@@ -45,7 +46,7 @@ export function App() {
       </main>
     );
   }
-  if (session.data === null) return <SignIn hasEnded={wasSignedIn && signOuts > 0} />;
+  if (session.data === null) return <SignIn hasEnded={signOuts > endedBefore} />;
   return (
     <SessionProvider value={session.data}>
       <a className="skip" href="#content">

@@ -1,5 +1,6 @@
 /** What each page reads, as hooks. Figures are read again every few seconds; what people change is read again after each change. */
 import { keepPreviousData, QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
+import { contact } from "../live/contact.js";
 import { Problem, request } from "./request.js";
 import type {
   AlertsView,
@@ -35,8 +36,10 @@ export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: () =>
     request<SessionView>("/session").catch((error: unknown) => {
-      if (error instanceof Problem && error.status === 401) return null;
-      throw error;
+      if (!(error instanceof Problem) || error.status !== 401) throw error;
+      // Whoever was signed in until now is told so.
+      if (queryClient.getQueryData<SessionView | null>(["session"])) contact.signedOut();
+      return null;
     }),
   // The shell asks for nothing else while a page stands still, so this is also how it notices that the service is away.
   refetchInterval: FIGURES_MS,
