@@ -67,7 +67,7 @@ const serverRooms: readonly Room[] = [
     files: /^(service|serve|watchers|workers|start-screen|starter-rules)\.ts$/,
     sees: ["ground", "monitoring", "configuration", "enforcement", "administration"],
   },
-  { name: "cli", files: /^cli\//, sees: ["ground", "configuration", "service"] },
+  { name: "cli", files: /^cli\//, sees: ["ground", "configuration", "service"], seesTypesOf: ["monitoring"] },
 ];
 
 /** Packages from npm, and the files of packages/sluice/src that may import them. */

@@ -54,7 +54,12 @@ const rooms: readonly Room[] = [
     files: /^[a-z-]+\.ts$/,
     sees: ["ground", "configuration", "monitoring", "analysis", "enforcement", "administration"],
   },
-  { name: "cli", files: /^cli\//, sees: ["ground", "configuration", "analysis", "service"] },
+  {
+    name: "cli",
+    files: /^cli\//,
+    sees: ["ground", "configuration", "analysis", "service"],
+    seesTypesOf: ["monitoring"],
+  },
 ];
 
 /** What keeps data, and the only files that may touch it. */

@@ -63,11 +63,18 @@ test("reset forgets a key, with the admin token", async () => {
   expect([unknown.status, unknown.stderr]).toEqual([1, expect.stringContaining("unknown-rule")]);
 });
 
-test("top shows rates by rule", async () => {
-  const top = sluice("top", "--once", "--interval", "1", "--json");
-  await sluice("check", "user=top");
-  const { rules: rows } = JSON.parse((await top).stdout);
-  expect(rows.map(({ rule }: { rule: string }) => rule)).toContain("per-user");
+test("top shows rates, rules and keys once, as text or JSON, and asks for the admin token", async () => {
+  const token = readFileSync(join(service.folder, "admin-token"), "utf8").trim();
+  const refused = await sluice("top", "--once", "--token", "not-the-admin-token");
+  expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining("unauthorized")]);
+  const { live, topKeys } = JSON.parse((await sluice("top", "--once", "--json", "--token", token)).stdout);
+  expect(live).toMatchObject({ instances: 1, store: { kind: "memory", state: "up" }, rules: expect.any(Array) });
+  expect(topKeys).toMatchObject({ window: "hour", by: "traffic", keys: expect.any(Array) });
+  const { status, stdout } = await sluice("top", "--once", "--token", token);
+  expect(status).toBe(0);
+  for (const text of ["allowed", "refused", "latency", "store memory up", "busiest rules", "top keys, last hour"]) {
+    expect(stdout).toContain(text);
+  }
 });
 
 test.each([

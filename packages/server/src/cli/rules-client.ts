@@ -1,4 +1,4 @@
-/** Speaks to the admin API, for the commands of `sluice rules`. Refusals come back in the server's own words. */
+/** Speaks to the admin API, for `sluice rules` and `sluice top`. Refusals come back in the server's own words. */
 import { Command, Option } from "commander";
 import type { Mistake } from "sluice";
 import { diffText } from "../configuration/diff-text.js";
@@ -55,10 +55,9 @@ export function wholeNumber(text: string): string {
 /** The answer's body; rejects with what went wrong, for people. */
 export async function askAdmin<T>(path: string, options: AdminOptions, call: AdminCall = {}): Promise<T> {
   const url = urlOf(path, options, call);
-  const token = options.token ?? clientSettings().adminToken ?? readAdminToken();
   const { method = "GET", body, ifMatch } = call;
   const headers = {
-    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...authorization(options),
     ...(body !== undefined && { "content-type": "application/json" }),
     ...(ifMatch !== undefined && { "if-match": `"${ifMatch}"` }),
   };
@@ -72,6 +71,25 @@ export async function askAdmin<T>(path: string, options: AdminOptions, call: Adm
   const text = await answer.text();
   if (answer.ok) return JSON.parse(text) as T;
   throw new CommandFailure(refusal(text, answer.status, options));
+}
+
+/** An answer that goes on until it is aborted. */
+export async function openAdmin(
+  path: string,
+  options: AdminOptions,
+  signal: AbortSignal,
+): Promise<ReadableStream<Uint8Array>> {
+  const url = urlOf(path, options, {});
+  const answer = await fetch(url, { headers: authorization(options), signal }).catch((error: unknown) => {
+    throw unreachable(options.server, error);
+  });
+  if (answer.ok && answer.body !== null) return answer.body;
+  throw new CommandFailure(refusal(await answer.text(), answer.status, options));
+}
+
+function authorization({ token }: AdminOptions): { authorization?: string } {
+  const known = token ?? clientSettings().adminToken ?? readAdminToken();
+  return known === undefined ? {} : { authorization: `Bearer ${known}` };
 }
 
 function urlOf(path: string, { server }: AdminOptions, { query = {} }: AdminCall): URL {

@@ -1,96 +1,136 @@
-/** `sluice top`: what each rule allows and refuses per second, from the service's metrics. */
+/**
+ * `sluice top`: the live view of a running service, drawn anew every second until q or ctrl-c; a line a second when piped; once for scripts.
+ * A service that goes away is waited for: the screen says since when its figures are old.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import { CommandFailure, exitStatus } from "./command-failure.js";
-import { colours, printJson, printLine, printTable } from "./print.js";
-import { type ClientOptions, clientCommand, getText } from "./service-client.js";
+import type { LiveView, TopKeysView } from "../monitoring/views.js";
+import { readLiveViews } from "./live-stream.js";
+import { colours, printJson, printLine } from "./print.js";
+import { type AdminOptions, adminCommand, askAdmin } from "./rules-client.js";
+import { drawTop, lineOf } from "./top-screen.js";
 
-interface TopOptions extends ClientOptions {
-  readonly interval: number;
+interface TopOptions extends AdminOptions {
   readonly once: boolean;
-  readonly json: boolean;
 }
 
-interface Counts {
-  allowed: number;
-  refused: number;
-}
-
-interface Row {
-  readonly rule: string;
-  readonly mode: string;
-  readonly allowedPerSecond: number;
-  readonly refusedPerSecond: number;
-}
+const KEYS_EVERY_MS = 5_000;
+const KEPT_VIEWS = 120;
+const RETRY_MS = 1_000;
+const SCREEN = {
+  enter: "\u001b[?1049h\u001b[?25l",
+  leave: "\u001b[?25h\u001b[?1049l",
+  home: "\u001b[H",
+  clearLine: "\u001b[K",
+  clearRest: "\u001b[J",
+};
 
 export function topCommand(): Command {
-  return clientCommand("top")
-    .description("what each rule allows and refuses per second")
-    .option("--interval <seconds>", "time between two looks", parseInterval, 1)
-    .option("--once", "look once, for scripts", false)
+  return adminCommand("top")
+    .description("the live view: rates, latency, busiest rules, top keys")
+    .option("--once", "show one second and end, for scripts", false)
     .action(async (options: TopOptions) => {
-      let before = readCounts(await getText("/metrics", options));
-      do {
-        await sleep(options.interval * 1000);
-        const now = readCounts(await getText("/metrics", options));
-        show(ratesOf(before, now, options.interval), options);
-        before = now;
-      } while (!options.once);
+      if (options.once) await showOnce(options);
+      else if (process.stdout.isTTY && !options.json) await showScreen(options);
+      else await showLines(options);
     });
 }
 
-function parseInterval(text: string): number {
-  const seconds = Number(text);
-  if (seconds >= 0.1 && seconds <= 60) return seconds;
-  throw new CommandFailure(`--interval: expected 0.1 to 60 seconds, got ${text}`, exitStatus.misuse);
-}
+const readKeys = (options: TopOptions): Promise<TopKeysView> =>
+  askAdmin("/keys/top", options, { query: { limit: "50" } });
 
-/** Of `sluice_checks_total`, by rule and mode. */
-export function readCounts(metrics: string): Map<string, Counts> {
-  const counts = new Map<string, Counts>();
-  for (const [, labels, value] of metrics.matchAll(/^sluice_checks_total\{([^}]*)\} (\S+)$/gm)) {
-    const read = (name: string): string => new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(labels!)?.[1] ?? "";
-    const key = JSON.stringify([read("rule"), read("mode")]);
-    const sum = counts.get(key) ?? { allowed: 0, refused: 0 };
-    sum[read("outcome") === "allowed" ? "allowed" : "refused"] += Number(value);
-    counts.set(key, sum);
-  }
-  return counts;
-}
-
-function ratesOf(before: Map<string, Counts>, now: Map<string, Counts>, seconds: number): Row[] {
-  const rows = [...now].map(([key, { allowed, refused }]): Row => {
-    const [rule, mode] = JSON.parse(key) as [string, string];
-    const earlier = before.get(key) ?? { allowed: 0, refused: 0 };
-    // A service that was started anew counts from zero again.
-    const rate = (a: number, b: number): number => Math.max(0, Math.round((10 * (a - b)) / seconds) / 10);
-    return {
-      rule,
-      mode,
-      allowedPerSecond: rate(allowed, earlier.allowed),
-      refusedPerSecond: rate(refused, earlier.refused),
-    };
-  });
-  return rows.sort((a, b) => b.refusedPerSecond - a.refusedPerSecond || b.allowedPerSecond - a.allowedPerSecond);
-}
-
-function show(rows: readonly Row[], { json, once }: TopOptions): void {
-  if (json) {
-    printJson({ rules: rows });
+async function showOnce(options: TopOptions): Promise<void> {
+  const ending = new AbortController();
+  for await (const live of readLiveViews(options, ending.signal)) {
+    const topKeys = await readKeys(options);
+    if (options.json) printJson({ live, topKeys });
+    else {
+      const { columns = 100 } = process.stdout;
+      const screen = { server: options.server, views: [live], topKeys, stale: undefined, columns, rows: 40 };
+      for (const line of drawTop(screen, colours)) printLine(line);
+    }
+    ending.abort();
     return;
   }
-  // On a terminal each look takes the place of the one before.
-  if (process.stdout.isTTY && !once) process.stdout.write("\u001b[2J\u001b[H");
-  if (rows.length === 0) printLine("no rule has been checked yet");
-  else {
-    printTable(
-      ["rule", "mode", "allowed/s", "refused/s"],
-      rows.map(({ rule, mode, allowedPerSecond, refusedPerSecond }) => [
-        rule,
-        mode,
-        String(allowedPerSecond),
-        refusedPerSecond > 0 ? colours.red(String(refusedPerSecond)) : "0",
-      ]),
-    );
+}
+
+async function showLines(options: TopOptions): Promise<void> {
+  const ending = new AbortController();
+  // Whoever read the pipe has seen enough (`sluice top | head`).
+  process.stdout.on("error", () => ending.abort());
+  try {
+    for await (const view of readLiveViews(options, ending.signal)) {
+      printLine(options.json ? JSON.stringify(view) : lineOf(view));
+    }
+  } catch (error) {
+    if (!ending.signal.aborted) throw error;
   }
+}
+
+async function showScreen(options: TopOptions): Promise<void> {
+  const ending = new AbortController();
+  const views: LiveView[] = [];
+  let topKeys: TopKeysView | undefined;
+  let stale: string | undefined;
+  const draw = (): void => {
+    const { columns, rows } = process.stdout;
+    const lines = drawTop({ server: options.server, views, topKeys, stale, columns, rows }, colours).slice(0, rows - 1);
+    const drawn = [...lines, colours.dim("q: quit")].map((line) => line + SCREEN.clearLine).join("\r\n");
+    process.stdout.write(SCREEN.home + drawn + SCREEN.clearRest);
+  };
+  // Before the screen is taken: a wrong token or address is told as any command tells it.
+  topKeys = await readKeys(options);
+  const keysTimer = setInterval(() => {
+    readKeys(options).then(
+      (view) => {
+        topKeys = view;
+      },
+      () => undefined,
+    );
+  }, KEYS_EVERY_MS);
+  const stopListening = onQuit(() => ending.abort());
+  process.stdout.on("resize", draw);
+  process.stdout.write(SCREEN.enter);
+  try {
+    draw();
+    while (!ending.signal.aborted) {
+      try {
+        for await (const view of readLiveViews(options, ending.signal)) {
+          stale = undefined;
+          views.push(view);
+          if (views.length > KEPT_VIEWS) views.shift();
+          draw();
+        }
+        stale = "the service ended the stream; asking again";
+      } catch (error) {
+        stale = `${(error as Error).message}; asking again`;
+      }
+      if (!ending.signal.aborted) {
+        draw();
+        await sleep(RETRY_MS, undefined, { signal: ending.signal }).catch(() => undefined);
+      }
+    }
+  } finally {
+    clearInterval(keysTimer);
+    stopListening();
+    process.stdout.off("resize", draw);
+    process.stdout.write(SCREEN.leave);
+  }
+}
+
+/** q, ctrl-c, or a signal. */
+function onQuit(quit: () => void): () => void {
+  const { stdin } = process;
+  const pressed = (keys: Buffer): void => {
+    if (keys.includes("q") || keys.includes("\u0003")) quit();
+  };
+  if (stdin.isTTY) stdin.setRawMode(true);
+  stdin.on("data", pressed);
+  process.once("SIGTERM", quit);
+  process.once("SIGINT", quit);
+  return () => {
+    stdin.off("data", pressed);
+    if (stdin.isTTY) stdin.setRawMode(false);
+    stdin.pause();
+  };
 }

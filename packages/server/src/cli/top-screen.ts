@@ -1,0 +1,160 @@
+/**
+ * What `sluice top` draws: figures in, lines of text out. Pure.
+ * Keys are made of what clients sent: control characters are taken out, or a key could drive the terminal.
+ */
+import type { LiveView, TopKeysView } from "../monitoring/views.js";
+
+export interface Screen {
+  readonly server: string;
+  /** The newest last. */
+  readonly views: readonly LiveView[];
+  readonly topKeys: TopKeysView | undefined;
+  /** Why nothing new comes; undefined while it does. */
+  readonly stale: string | undefined;
+  readonly columns: number;
+  readonly rows: number;
+}
+
+export interface Paint {
+  bold(text: string): string;
+  dim(text: string): string;
+  red(text: string): string;
+  green(text: string): string;
+  yellow(text: string): string;
+}
+
+const LEVELS = "▁▂▃▄▅▆▇█";
+const SPARK_COLUMNS = 24;
+const LEAST_COLUMNS = 60;
+
+export function drawTop(screen: Screen, paint: Paint): string[] {
+  const columns = Math.max(LEAST_COLUMNS, screen.columns);
+  const last = screen.views.at(-1);
+  const title = `sluice top · ${printable(screen.server)}`;
+  if (last === undefined) return [paint.bold(title), "", screen.stale ?? "waiting for the first second …"];
+  const lines = [
+    spread(paint.bold(title), `${new Date(last.atMs).toISOString().slice(11, 19)} UTC`, columns, title.length),
+    screen.stale === undefined ? "" : paint.yellow(`STALE: ${screen.stale}`),
+    ...summaryLines(screen.views, last, paint),
+    "",
+  ];
+  const left = Math.max(6, screen.rows - lines.length - 4);
+  const ruleRows = Math.max(3, Math.ceil(left / 2));
+  lines.push(...ruleLines(last, { columns, rows: ruleRows, paint }), "");
+  if (screen.topKeys !== undefined)
+    lines.push(...keyLines(screen.topKeys, { columns, rows: Math.max(3, left - ruleRows), paint }));
+  return lines;
+}
+
+function summaryLines(views: readonly LiveView[], last: LiveView, paint: Paint): string[] {
+  const { allowedPerSecond: allowed, refusedPerSecond: refused, latency, store } = last;
+  const share = refused === 0 ? "" : ` (${((100 * refused) / (allowed + refused)).toFixed(1)} %)`;
+  const spark = (read: (view: LiveView) => number): string => sparkline(views.map(read));
+  const mode = (on: boolean, text: string): string => (on ? paint.red(text) : paint.green(text));
+  return [
+    `${label("allowed")}${figure(allowed)}/s  ${paint.green(spark((view) => view.allowedPerSecond))}`,
+    `${label("refused")}${figure(refused)}/s  ${paint.red(spark((view) => view.refusedPerSecond))}${share}`,
+    `${label("latency")}${figure(latency.p99Ms)} ms ${spark((view) => view.latency.p99Ms)} p99; p50 ${latency.p50Ms} ms`,
+    `${label("shadow")}${figure(last.shadowRefusedPerSecond)}/s  would be refused; by a failure policy ${last.degradedPerSecond}/s`,
+    "",
+    [
+      `store ${printable(store.kind)} ${mode(store.state === "degraded", store.state)}`,
+      `alerts ${mode(last.alertsFiring > 0, `${last.alertsFiring} firing`)}`,
+      `event loop ${Math.round(100 * last.eventLoopUtilisation)} %`,
+      `instances ${last.instances}`,
+      `rules version ${last.rulesVersion}`,
+    ].join(" · "),
+  ];
+}
+
+function ruleLines(
+  { rules }: LiveView,
+  { columns, rows, paint }: { columns: number; rows: number; paint: Paint },
+): string[] {
+  const name = nameColumns(columns);
+  const head = `${"busiest rules".padEnd(name)}${"allowed/s".padStart(11)}${"refused/s".padStart(11)}`;
+  if (rules.length === 0) return [paint.bold(head), paint.dim("no rule was checked in this second")];
+  const room = columns - head.length - 2;
+  const most = Math.max(...rules.map(({ allowed, refused }) => allowed + refused), 1);
+  const shown = rules.slice(0, rows).map(({ rule, allowed, refused }) => {
+    const bar = (count: number): string => "█".repeat(Math.round((room * count) / most));
+    const red = refused > 0 ? paint.red(bar(refused) || "▏") : "";
+    return `${cut(rule, name).padEnd(name)}${figure(allowed, 11)}${figure(refused, 11)}  ${paint.green(bar(allowed))}${red}`;
+  });
+  return [paint.bold(head), ...shown];
+}
+
+function keyLines(
+  view: TopKeysView,
+  { columns, rows, paint }: { columns: number; rows: number; paint: Paint },
+): string[] {
+  const numbers = 11 + 11 + 8;
+  const name = columns - numbers;
+  const error = view.maxError === 0 ? "exact" : `at most ${view.maxError} too high`;
+  const title = `top keys, last ${view.window} (${error})`;
+  const head = `${cut(title, name).padEnd(name)}${"checks".padStart(11)}${"refused".padStart(11)}${"peak".padStart(8)}`;
+  const shown = view.keys.slice(0, rows).map(({ rule, attributes, count, refused, peakUtilisation }) => {
+    const key = Object.entries(attributes).map(([attribute, value]) => `${attribute}=${value}`);
+    const text = cut(printable([rule, ...key].join(" ")), name).padEnd(name);
+    const peak = `${Math.round(100 * peakUtilisation)} %`.padStart(8);
+    return `${text}${figure(count, 11)}${refused > 0 ? paint.red(figure(refused, 11)) : figure(0, 11)}${peak}`;
+  });
+  return [
+    paint.bold(head),
+    ...(shown.length === 0 ? [paint.dim("none yet: they are written every few seconds")] : shown),
+  ];
+}
+
+/** One line for each second, for a pipe. */
+export function lineOf(view: LiveView): string {
+  const { allowedPerSecond, refusedPerSecond, shadowRefusedPerSecond, degradedPerSecond, latency, store } = view;
+  return [
+    new Date(view.atMs).toISOString(),
+    `allowed=${allowedPerSecond}`,
+    `refused=${refusedPerSecond}`,
+    `shadowRefused=${shadowRefusedPerSecond}`,
+    `degraded=${degradedPerSecond}`,
+    `p50Ms=${latency.p50Ms}`,
+    `p99Ms=${latency.p99Ms}`,
+    `store=${store.state}`,
+    `alerts=${view.alertsFiring}`,
+  ].join("  ");
+}
+
+export function sparkline(values: readonly number[]): string {
+  const shown = values.slice(-SPARK_COLUMNS);
+  const most = Math.max(...shown, 0);
+  const bars = shown.map((value) =>
+    most === 0 ? LEVELS[0] : LEVELS[Math.round((value / most) * (LEVELS.length - 1))],
+  );
+  return bars.join("").padStart(SPARK_COLUMNS);
+}
+
+/** Control characters, and those that turn the direction of text, become a dot. */
+export function printable(text: string): string {
+  return text.replace(/\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}/gu, "·");
+}
+
+function label(text: string): string {
+  return text.padEnd(9);
+}
+
+/** Thousands apart: 12 345. */
+function figure(value: number, columns = 9): string {
+  const [whole, fraction] = String(value).split(".");
+  const grouped = whole!.replace(/\B(?=(\d{3})+$)/g, " ");
+  return (fraction === undefined ? grouped : `${grouped}.${fraction}`).padStart(columns);
+}
+
+function cut(text: string, columns: number): string {
+  const characters = Array.from(text);
+  return characters.length < columns ? text : `${characters.slice(0, columns - 2).join("")}… `;
+}
+
+function nameColumns(columns: number): number {
+  return Math.min(34, Math.floor(columns * 0.4));
+}
+
+function spread(left: string, right: string, columns: number, leftColumns: number): string {
+  return left + right.padStart(Math.max(right.length + 1, columns - leftColumns));
+}
