@@ -40,6 +40,8 @@ interface Step {
 }
 
 const limit = fc.oneof(fc.integer({ min: 200, max: 600 }), fc.integer({ min: 600, max: 5_000 }));
+/** Some are short, so that edits lead from a long ring to the plain script's ground and back. */
+const editedLimit = fc.oneof(limit, fc.integer({ min: 20, max: 160 }));
 /** Evenly: fc.double favours the smallest numbers. */
 const upTo = (most: number): fc.Arbitrary<number> => fc.integer({ min: 0, max: 999 }).map((n) => (n / 1_000) * most);
 const chance = upTo(1);
@@ -50,7 +52,7 @@ const share = fc.oneof(
   { weight: 1, arbitrary: upTo(1) },
 );
 
-function steps(windowMs: fc.Arbitrary<number>, edits: number, length: number): fc.Arbitrary<Step[]> {
+function steps(numbers: fc.Arbitrary<Numbers>, edits: number, length: number): fc.Arbitrary<Step[]> {
   const kind = fc.oneof(
     { weight: 200, arbitrary: fc.constant("checks" as const) },
     { weight: 10, arbitrary: fc.constant("peek" as const) },
@@ -60,7 +62,6 @@ function steps(windowMs: fc.Arbitrary<number>, edits: number, length: number): f
     { weight: edits, arbitrary: fc.constant("edit" as const) },
   );
   const shares = fc.array(share, { minLength: 1, maxLength: 6 });
-  const numbers = fc.record({ limit, windowMs });
   const step = fc.record({ kind, chance, shares, numbers });
   return fc.array(step, { minLength: length, maxLength: length * 2, size: "max" });
 }
@@ -278,7 +279,7 @@ describe.skipIf(whyMissing("redis"))("long logs, in real time", () => {
 
   test("rings that wrap many times get the model's verdicts, through refunds and edits", async () => {
     console.log(`long-rings: seed ${seed} (SLUICE_TEST_SEED repeats it)`);
-    const replayed = fc.asyncProperty(start, steps(windowMs, 1, 200), (numbers, schedule) =>
+    const replayed = fc.asyncProperty(start, steps(start, 1, 200), (numbers, schedule) =>
       replayAll(new Replay(bench, { pass }, numbers), schedule),
     );
     await fc.assert(replayed, { ...once, numRuns: 6, interruptAfterTimeLimit: 40_000 });
@@ -287,8 +288,20 @@ describe.skipIf(whyMissing("redis"))("long logs, in real time", () => {
     expect(seams).toBeGreaterThan(100);
   }, 60_000);
 
+  test("a limit that is lowered beneath a long log is judged as by the model", async () => {
+    const numbers = { limit: 400, windowMs: 60_000 };
+    const replay = new Replay(bench, { pass }, numbers);
+    const step = { chance: 0, shares: [0], numbers };
+    await replay.decide([300], true);
+    await replay.take({ ...step, kind: "edit", numbers: { ...numbers, limit: 40 } });
+    // Cost 1 on a counter of its own: what the plain script is for, were the log short.
+    await replay.take({ ...step, kind: "checks" });
+    await replay.take({ ...step, kind: "edit", numbers: { ...numbers, limit: 302 } });
+    for (let i = 0; i < 3; i++) await replay.take({ ...step, kind: "checks" });
+  });
+
   test("sorted sets of thousands of entries get the model's verdicts, and keep nothing that has left", async () => {
-    const replayed = fc.asyncProperty(start, steps(windowMs, 1, 100), (numbers, schedule) =>
+    const replayed = fc.asyncProperty(start, steps(start, 1, 100), (numbers, schedule) =>
       replayAll(new Replay(bench, { pass }, numbers, "sorted-set"), schedule),
     );
     await fc.assert(replayed, { ...once, numRuns: 4, interruptAfterTimeLimit: 40_000 });
@@ -399,7 +412,9 @@ describe.skipIf(whyMissing("redis", "faketime"))("long rings, on a clock that is
   test("windows edited across every width keep the model's verdicts", async () => {
     const { bench, time } = await steppedBench();
     const windowMs = fc.constantFrom(...windows);
-    const replayed = fc.asyncProperty(fc.record({ limit, windowMs }), steps(windowMs, 8, 120), (numbers, schedule) =>
+    const start = fc.record({ limit, windowMs });
+    const edits = fc.record({ limit: editedLimit, windowMs });
+    const replayed = fc.asyncProperty(start, steps(edits, 8, 120), (numbers, schedule) =>
       replayAll(new Replay(bench, time, numbers), schedule),
     );
     await fc.assert(replayed, { ...once, numRuns: 16, interruptAfterTimeLimit: 40_000 });

@@ -1,6 +1,6 @@
 /**
  * Composes the Redis scripts from the Lua files into src/store/scripts.generated.ts (committed; a test holds it equal).
- * A script is: prelude, then one body per algorithm, then its own file. Comments and indentation stay in the sources.
+ * A script is: prelude, then one body per algorithm, then its own file; plain ones are decide-plain.lua around one algorithm. Comments and indentation stay in the sources.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -18,6 +18,9 @@ const letters = {
   "rolling-window-packed": "p",
   concurrency: "c",
 };
+
+/** The letters of stored forms with a plain file, and whose it is. */
+const plainFiles = { b: "token-bucket", g: "token-bucket", p: "rolling-window-packed" };
 
 /** @param {string} lua */
 function stripped(lua) {
@@ -54,6 +57,17 @@ return made[letter]
 end`;
 }
 
+/**
+ * decide-plain.lua around an algorithm's plain file.
+ * @param {string} stem
+ */
+function plain(stem) {
+  const [before = "", each = ""] = source(`algorithms/${stem}-plain.lua`).split("-- for each counter\n");
+  return stripped(source("store/decide-plain.lua"))
+    .replace("include('before the loop')", () => stripped(before))
+    .replace("include('for each counter')", () => stripped(each));
+}
+
 export function composeScripts() {
   const prelude = stripped(source("store/prelude.lua"));
   const algorithms = dispatch();
@@ -69,6 +83,7 @@ export function composeScripts() {
     ).replace(/\nreturn \{[^\n]*\}$/, "");
     scripts[`single-${letter}`] = `${prelude}\n${functions}\n${stripped(source("store/decide-single.lua"))}`;
   }
+  for (const [letter, stem] of Object.entries(plainFiles)) scripts[`plain-${letter}`] = plain(stem);
   const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${JSON.stringify(lua)},\n`);
   return `// Composed by scripts/compose-scripts.mjs from the Lua files; do not edit.\nexport const scriptSources = {\n${entries.join("")}} as const;\n`;
 }

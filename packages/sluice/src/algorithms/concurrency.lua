@@ -5,7 +5,7 @@
 local arity, named = 2, true
 
 local function load(key)
-  local latest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+  local latest = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')
   local state = { key = key, latest = tonumber(latest[2]) or 0, live = 0, added = 0, members = {} }
   if state.latest > now then state.live = call('ZCOUNT', key, '(' .. now, '+inf') end
   return state
@@ -22,7 +22,7 @@ local function look(state, policy, cost)
   local n = count + cost - limit
   local ends = now + policy[2]
   if n <= state.live then
-    ends = call('ZRANGEBYSCORE', state.key, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)[2]
+    ends = call('ZRANGEBYSCORE', state.key, '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', spell(n - 1), '1')[2]
   end
   return false, remaining, ends - now, reset, CONCURRENCY
 end
@@ -30,7 +30,7 @@ end
 local function charge(state, policy, cost, member)
   local members, ends = state.members, now + policy[2]
   for i = 1, cost do
-    members[#members + 1] = ends
+    members[#members + 1] = spell(ends)
     members[#members + 1] = i == 1 and member or member .. ':' .. i
   end
   state.added = state.added + cost
@@ -54,11 +54,11 @@ end
 local function save(key, state)
   if state.refunded then return end
   local members = state.members
-  call('ZREMRANGEBYSCORE', key, '-inf', now)
+  call('ZREMRANGEBYSCORE', key, '-inf', spell(now))
   for first = 1, #members, 2000 do
     call('ZADD', key, unpack(members, first, min(first + 1999, #members)))
   end
-  call('PEXPIREAT', key, state.latest)
+  call('PEXPIREAT', key, spell(state.latest))
 end
 
 return { arity = arity, leased = true, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

@@ -14,7 +14,7 @@ local HEADER, HEADER_BYTES, EPOCH = '>I3I3I3I5', 14, 2 ^ 40
 local CAPACITY_RANGE = 2 ^ 22
 local CHUNK = 8
 -- Up to this many bytes a log is short. Measured: at 512 one GETRANGE and one SET beat the ring's five calls.
-local SHORT = 512
+local SHORT, SHORT_END = 512, '511'
 local formats = { nil, '>I2', '>I3', '>I4', '>I5' }
 local ranges = { nil, 2 ^ 16, 2 ^ 24, 2 ^ 32, 2 ^ 40 }
 
@@ -26,7 +26,7 @@ local function width_for(window)
 end
 
 local function load(key)
-  local opening = call('GETRANGE', key, 0, SHORT - 1)
+  local opening = call('GETRANGE', key, '0', SHORT_END)
   if #opening < HEADER_BYTES then
     return { key = key, width = 0, capacity = 0, head = 0, count = 0, newest = 0, pending = 0, whole = '' }
   end
@@ -44,7 +44,7 @@ end
 
 local function bytes(state, first, last)
   if state.whole then return substring(state.whole, first + 1, last + 1) end
-  return call('GETRANGE', state.key, first, last)
+  return call('GETRANGE', state.key, spell(first), spell(last))
 end
 
 -- The raw bytes of n entries from the i-th oldest (0-based), across the ring's seam.
@@ -160,7 +160,7 @@ local function rewrite(key, state, width)
   state.width, state.capacity, state.head, state.count = width, capacity, 0, total
   local value = header(state, state.at) .. raw .. stamps(width, state.at, state.pending)
   if capacity > total then value = value .. string.rep('\0', (capacity - total) * width) end
-  call('SET', key, value, 'PXAT', state.at + state.kept)
+  call('SET', key, value, 'PXAT', spell(state.at + state.kept))
 end
 
 local function save(key, state)
@@ -171,12 +171,12 @@ local function save(key, state)
   end
   local tail = (state.head + state.count) % state.capacity
   local first = min(state.pending, state.capacity - tail)
-  call('SETRANGE', key, HEADER_BYTES + tail * width, stamps(width, state.at, first))
-  if first < state.pending then call('SETRANGE', key, HEADER_BYTES, stamps(width, state.at, state.pending - first)) end
+  call('SETRANGE', key, spell(HEADER_BYTES + tail * width), stamps(width, state.at, first))
+  if first < state.pending then call('SETRANGE', key, spell(HEADER_BYTES), stamps(width, state.at, state.pending - first)) end
   state.head = (state.head + state.gone) % state.capacity
   state.count = live + state.pending
-  call('SETRANGE', key, 0, header(state, state.at))
-  call('PEXPIREAT', key, state.at + state.kept)
+  call('SETRANGE', key, '0', header(state, state.at))
+  call('PEXPIREAT', key, spell(state.at + state.kept))
 end
 
 -- The lowest index whose entry arrived after an instant.

@@ -6,7 +6,7 @@
 local arity, named = 3, true
 
 local function load(key)
-  local newest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+  local newest = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')
   return { key = key, newest = tonumber(newest[2]) or 0, stored = newest[2] ~= nil, added = 0, members = {} }
 end
 
@@ -23,7 +23,7 @@ end
 -- When the n-th oldest live entry leaves the window.
 local function leaves_at(state, policy, n, at)
   if n > state.live then return at + policy[2] end
-  local entry = call('ZRANGEBYSCORE', state.key, '(' .. (at - policy[2]), '+inf', 'WITHSCORES', 'LIMIT', n - 1, 1)
+  local entry = call('ZRANGEBYSCORE', state.key, '(' .. (at - policy[2]), '+inf', 'WITHSCORES', 'LIMIT', spell(n - 1), '1')
   return entry[2] + policy[2]
 end
 
@@ -48,7 +48,7 @@ local function charge(state, policy, cost, member)
   local count, at = settle(state, policy)
   local members = state.members
   for i = 1, cost do
-    members[#members + 1] = at
+    members[#members + 1] = spell(at)
     members[#members + 1] = i == 1 and member or member .. ':' .. i
   end
   state.added = state.added + cost
@@ -72,7 +72,7 @@ end
 local function save(key, state)
   if state.refunded then return end
   local members = state.members
-  call('ZREMRANGEBYSCORE', key, '-inf', state.newest - state.kept)
+  call('ZREMRANGEBYSCORE', key, '-inf', spell(state.newest - state.kept))
   -- Lua's stack bounds how many arguments one call can take.
   for first = 1, #members, 2000 do
     local last = min(first + 1999, #members)
@@ -80,7 +80,7 @@ local function save(key, state)
     -- Two processes drew the same request id: the entry must count all the same.
     for i = 1, missing do call('ZADD', key, state.newest, members[first + 1] .. '~' .. i) end
   end
-  call('PEXPIREAT', key, state.newest + state.kept)
+  call('PEXPIREAT', key, spell(state.newest + state.kept))
 end
 
 return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

@@ -91,7 +91,7 @@ end
 
 local function save(key, state)
   local value = pack('<dddd', state.previous, state.current, state.last, state.window)
-  if state.ends then call('SET', key, value, 'PXAT', max(state.ends, now + 1)) else call('SET', key, value, 'KEEPTTL') end
+  if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1))) else call('SET', key, value, 'KEEPTTL') end
 end
 
 return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }

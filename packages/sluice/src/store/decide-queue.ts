@@ -1,7 +1,8 @@
 /**
  * Lets the requests of one turn of the event loop share script calls.
  * A lone request leaves at once, no timer is involved. Requests of a single check go by algorithm to its own lean script,
- * where like ones (same counter, policy and cost) are one group; all others go to the script that can decide anything.
+ * where like ones (same counter, policy and cost) are one group; those that are all plain, to a leaner one still; all others go
+ * to the script that can decide anything.
  * Exact: requests of one turn are concurrent, so any order among them is right.
  */
 import { SluiceError } from "../errors.js";
@@ -92,8 +93,16 @@ export class DecideQueue {
       const { keys, args } = encodeDecide(batch, this.serverNowMs);
       return decodeDecide((await this.#calls.run(script, keys, args, endsAtMs)) as unknown[], batch);
     }
-    const { keys, args, groups } = encodeSingles(batch, this.serverNowMs);
-    return decodeSingles((await this.#calls.run(script, keys, args, endsAtMs)) as unknown[], groups, batch.length);
+    const { keys, args, groups, plainScript } = encodeSingles(batch, this.serverNowMs);
+    const reply =
+      plainScript === undefined
+        ? await this.#calls.run(script, keys, args, endsAtMs)
+        : await this.#calls.run(plainScript, keys, args, endsAtMs).catch((error: unknown) => {
+            // Some counter is not what the plain script is for. Nothing was written.
+            if (!redisSays(error, /^LONG /)) throw error;
+            return this.#calls.run(script, keys, args, endsAtMs);
+          });
+    return decodeSingles(reply as unknown[], groups, batch.length);
   }
 
   /** An error of one request must not be every request's: nothing was written, so the batch can be mended and sent again, once. */

@@ -7,11 +7,12 @@
              checks, each ((position in KEYS * 65536 + position of the policy) * 65536 + mode), negative if a cost other than 1 follows
              mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request
   returns  now_ms, then for each request either
-             six numbers a check: allowed, remaining, retry_after_ms, reset_after_ms, reason, charged; or
+             for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
+             and retry_after_ms if refused; or
              one string: the record of a request id seen before
   Requests are decided in order; a key that several of them touch is read once and written once. Several things in one argument,
   and lists that are used again for every request: arguments and tables are what a script call costs. ]]
-local REMEMBER_MS = 60000
+local REMEMBER_MS = '60000'
 local states, owners, touched, refused, records = {}, {}, {}, {}, {}
 local keys, policy_of, modes, costs = {}, {}, {}, {}
 local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}
@@ -24,7 +25,7 @@ for p = 1, tonumber(ARGV[1]) do
   policies[p] = policy
 end
 
--- Looks at every check, then charges all or none; leaves six numbers a check in `out`.
+-- Looks at every check, then charges all or none; leaves its numbers in `out`.
 local function decide(count, charging, entry_id, out)
   local refusals, refuser = 0, 0
   for i = 1, count do
@@ -52,9 +53,13 @@ local function decide(count, charging, entry_id, out)
       remaining[i], reset[i] = body.charge(states[keys[i]], policy_of[i], costs[i], entry_id)
       touched[keys[i]] = true
     end
-    out[n + 1], out[n + 2], out[n + 3] = allowed[i] and 1 or 0, remaining[i], retry[i]
-    out[n + 4], out[n + 5], out[n + 6] = reset[i], reason[i], charged and 1 or 0
-    n = n + 6
+    if allowed[i] then
+      out[n + 1], out[n + 2], out[n + 3] = charged and 3 or 1, remaining[i], reset[i]
+      n = n + 3
+    else
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = reason[i] * 4, remaining[i], reset[i], retry[i]
+      n = n + 4
+    end
   end
 end
 

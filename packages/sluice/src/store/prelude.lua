@@ -11,3 +11,11 @@ local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local function outlive(key, reset)
   if reset > call('PTTL', key) then call('PEXPIREAT', key, now + reset) end
 end
+
+-- A whole number as an argument. Redis spells a number of Lua's with seventeen digits, which takes as long as the command itself;
+-- the counters of a batch mostly end at the same instant, so the last text is kept.
+local format, spelled_number, spelled_text = string.format
+local function spell(number)
+  if number ~= spelled_number then spelled_number, spelled_text = number, format('%d', number) end
+  return spelled_text
+end

@@ -29,7 +29,7 @@ const scriptShas = Object.fromEntries(
 ) as Record<ScriptName, string>;
 
 /** Errors by which Redis shows that it is well: what it says is about the call. */
-const ANSWERS = /^(NOSCRIPT|WRONGTYPE|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
+const ANSWERS = /^(NOSCRIPT|WRONGTYPE|LONG|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
 /** No call was made and nobody waited: there is nothing to spare, and the client says itself when it is connected again. */
 const NOT_CONNECTED = Symbol("not connected");
 /** Not of a node: what goes to every node, and all there is on a single Redis. */

@@ -21,7 +21,6 @@ const reasons: readonly (Reason | undefined)[] = [
   "concurrency",
   "cost-exceeds-limit",
 ];
-const NUMBERS_PER_CHECK = 6;
 /** As decide.lua packs them: a call holds fewer policies, and a request fewer checks, than these. */
 const MOST_POLICIES = 65_536;
 const MOST_MODES = 65_536;
@@ -113,34 +112,43 @@ function receiptOf({ entryId, rulesVersion, checks }: StoreRequest): Receipt {
   return { entryId, rulesVersion, checks };
 }
 
-function verdictAt(numbers: readonly unknown[], at: number): Verdict {
-  const found = verdict(
-    Number(numbers[at]) === 1,
-    Number(numbers[at + 1]),
-    Number(numbers[at + 2]),
-    Number(numbers[at + 3]),
-    reasons[Number(numbers[at + 4])],
-  );
-  found.charged = Number(numbers[at + 5]) === 1;
-  return found;
+/** Reads verdicts as decide.lua spells them, from `at` on; returns where the next ones begin. */
+function readVerdicts(numbers: readonly number[], at: number, verdicts: Verdict[]): number {
+  let next = at;
+  for (let i = 0; i < verdicts.length; i++, next += 3) {
+    const code = numbers[next]!;
+    const allowed = (code & 1) === 1;
+    const found = verdict(allowed, numbers[next + 1]!, 0, numbers[next + 2]!, reasons[code >> 2]);
+    found.charged = (code & 2) === 2;
+    if (!allowed) found.retryAfterMs = numbers[next++ + 3]!;
+    verdicts[i] = found;
+  }
+  return next;
 }
 
-export function decodeDecide(reply: readonly unknown[], batch: readonly Addressed[]): StoreReply[] {
-  const nowMs = Number(reply[0]);
-  const replies: StoreReply[] = [];
+export function decodeDecide(given: readonly unknown[], batch: readonly Addressed[]): StoreReply[] {
+  const reply = numbersIn(given);
+  const nowMs = reply[0]!;
+  const replies = new Array<StoreReply>(batch.length);
   let at = 1;
-  for (const { request } of batch) {
-    const record = recordText(reply[at]);
+  for (let i = 0; i < batch.length; i++) {
+    const record = typeof reply[at] === "number" ? undefined : recordText(given[at]);
     if (record !== undefined) {
-      replies.push(decodeRecord(record, nowMs));
+      replies[i] = decodeRecord(record, nowMs);
       at++;
     } else {
-      const verdicts: Verdict[] = [];
-      for (let i = 0; i < request.checks.length; i++, at += NUMBERS_PER_CHECK) verdicts.push(verdictAt(reply, at));
-      replies.push({ nowMs, verdicts, guarantee: "atomic" });
+      const verdicts = new Array<Verdict>(batch[i]!.request.checks.length);
+      at = readVerdicts(reply, at, verdicts);
+      replies[i] = { nowMs, verdicts, guarantee: "atomic" };
     }
   }
   return replies;
+}
+
+/** A client may have been told to give numbers as strings. Records stay what they are, and are read from the reply itself. */
+function numbersIn(reply: readonly unknown[]): readonly number[] {
+  if (typeof reply[0] === "number") return reply as readonly number[];
+  return reply.map((value) => (recordText(value) === undefined ? Number(value) : value)) as readonly number[];
 }
 
 /** Like requests: same counter, policy and cost. */
@@ -154,7 +162,7 @@ interface Group {
 export function encodeSingles(
   batch: readonly Addressed[],
   serverNowMs: number,
-): { keys: string[]; args: Argument[]; groups: readonly Group[] } {
+): { keys: string[]; args: Argument[]; groups: readonly Group[]; plainScript: PlainScript | undefined } {
   const keys: string[] = [];
   const groups: Group[] = [];
   const byKey = new Map<string, Group>();
@@ -178,20 +186,38 @@ export function encodeSingles(
   const named = namedForms.has(groups[0]!.check.plan.policy.stored);
   const args: Argument[] = [policies.length];
   for (const policy of policies) args.push(...policyArguments(policy, serverNowMs).slice(1));
-  if (plain && !named && policies.length === 1) return { keys, args, groups };
+  if (plain && !named && policies.length === 1) {
+    return { keys, args, groups, plainScript: plainScriptFor(policies[0]!) };
+  }
   for (const { check, members } of groups) {
     args.push(policies.indexOf(check.plan.policy) + 1, check.cost, members.length);
     if (named) for (const i of members) args.push(batch[i]!.request.entryId);
   }
-  return { keys, args, groups };
+  return { keys, args, groups, plainScript: undefined };
+}
+
+type PlainScript = "plain-b" | "plain-g" | "plain-p";
+
+/** The script for requests of cost 1 on counters of their own under this policy, if there is one. */
+function plainScriptFor(policy: Policy): PlainScript | undefined {
+  if (policy.stored === "token-bucket") return "plain-b";
+  if (policy.stored === "gcra") return "plain-g";
+  // The script itself refuses logs that are not short; asking it where they will not be would only cost a call.
+  if (policy.stored === "rolling-window-packed" && staysShort(policy.limit, policy.windowMs)) return "plain-p";
+  return undefined;
+}
+
+/** As rolling-window-packed.lua counts: a header of 14 bytes, slots of 2 to 5, short below 512. */
+function staysShort(limit: number, windowMs: number): boolean {
+  const slotBytes = windowMs <= 2 ** 16 ? 2 : windowMs <= 2 ** 24 ? 3 : windowMs <= 2 ** 32 ? 4 : 5;
+  return 14 + limit * slotBytes < 512;
 }
 
 /** Stored forms that keep an id per entry: `named` in their Lua bodies. */
 const namedForms = new Set<Policy["stored"]>(["rolling-window", "concurrency"]);
 
 export function decodeSingles(given: readonly unknown[], groups: readonly Group[], count: number): StoreReply[] {
-  // A client may have been told to give numbers as strings.
-  const reply = (typeof given[0] === "number" ? given : given.map(Number)) as readonly number[];
+  const reply = numbersIn(given);
   const nowMs = reply[0]!;
   const replies = new Array<StoreReply>(count);
   let at = 1;
@@ -234,8 +260,12 @@ export function encodeRecord(request: StoreRequest, reply: StoreReply): string {
 /** The record of a request id: an "R" if it was refunded, the time and the numbers of the reply, a line end, the receipt. */
 export function decodeRecord(record: string, atMs: number): StoreReply {
   const line = record.indexOf("\n");
-  const numbers = record.slice(record.startsWith("R") ? 1 : 0, line).split(" ");
+  const numbers = record
+    .slice(record.startsWith("R") ? 1 : 0, line)
+    .split(" ")
+    .map(Number);
   const repeated = { ...(JSON.parse(record.slice(line + 1)) as Receipt), atMs };
-  const verdicts = repeated.checks.map((_, i) => verdictAt(numbers, 1 + i * NUMBERS_PER_CHECK));
-  return { nowMs: Number(numbers[0]), verdicts, guarantee: "atomic", repeated };
+  const verdicts = new Array<Verdict>(repeated.checks.length);
+  readVerdicts(numbers, 1, verdicts);
+  return { nowMs: numbers[0]!, verdicts, guarantee: "atomic", repeated };
 }
