@@ -358,3 +358,23 @@ test("an alert begins and ends with a line in the log, and no secret is in it", 
   expect(said.join("\n") + JSON.stringify(await alerts.read())).not.toContain("secret");
   await alerts.close();
 });
+
+test("with a thousand rules a round lets other work in between", async () => {
+  const clock = { nowMs: START_MS };
+  const history = await historyAt(clock);
+  const alerts = instance(history, newWorld());
+  const counts = Array.from({ length: 1_000 }, (_, i) => ({ series: `rule-${i}`, counts: { allowed: 100 } }));
+  for (let i = 0; i < 60; i++) await history.add(START_MS + i * MINUTE, counts);
+  clock.nowMs = START_MS + 60 * MINUTE + 6_000;
+  let turns = 0;
+  let over = false;
+  const count = (): void => {
+    turns++;
+    if (!over) setImmediate(count);
+  };
+  setImmediate(count);
+  await alerts.round(clock.nowMs);
+  over = true;
+  expect(turns).toBeGreaterThan(40);
+  await alerts.close();
+});

@@ -56,7 +56,16 @@ export function connectNode(url: string, address: string): Redis {
   const login = loginOf(/^[^/]*:\/\/([^@/]*)@/.exec(url)?.[1]);
   const db = Number(/^rediss?:\/\/[^/]+\/(\d+)/.exec(url)?.[1] ?? 0);
   const tls = url.startsWith("rediss") ? { tls: {} } : {};
-  return new Redis({ ...PATIENCE, retryStrategy, lazyConnect: true, ...node, ...login, ...tls, db });
+  return new Redis({
+    ...PATIENCE,
+    retryStrategy,
+    lazyConnect: true,
+    enableReadyCheck: false,
+    ...node,
+    ...login,
+    ...tls,
+    db,
+  });
 }
 
 function nodeAt(text: string, defaultPort: number): { host: string; port: number } {

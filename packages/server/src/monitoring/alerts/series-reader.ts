@@ -1,10 +1,9 @@
 /**
- * Reads from the history what the detectors look at: every series' last hour by the minute, each minute once; the same hours of earlier
- * days by the quarter, each quarter hour once. Nothing is read on the path of a request.
+ * Reads from the history what the detectors look at: every series' last hour by the minute, and the same hours of earlier days by the
+ * quarter. Each step is read once, one at a time, and kept while it is looked at: a thousand rules must not hold up the checks.
  */
-import { type History, type Point, ruleOfSeries, TOTAL_SERIES } from "../history/history.js";
+import { type History, type Step, steps, TOTAL_SERIES } from "../history/history.js";
 import {
-  countsByStep,
   DAY_MS,
   DAYS,
   type EarlierDay,
@@ -19,24 +18,35 @@ import {
 export interface SeriesRound {
   readonly endMs: number;
   readonly knownMinutes: number;
-  /** Of every rule with traffic, and of the total (rule undefined). */
-  readonly windows: readonly { readonly rule: string | undefined; readonly window: SeriesWindow }[];
-  readonly total: SeriesWindow | undefined;
+  /** Every series that has counts: `total`, and those of rules. */
+  readonly series: readonly string[];
+  windowOf(series: string): SeriesWindow;
   /** Of the last whole minute, in total. */
   readonly lastMinute: { readonly requests: number; readonly degraded: number };
 }
 
-/** Instances write each second; a minute is whole when all have. */
+interface StepCounts {
+  readonly checks: number;
+  readonly refused: number;
+  readonly degraded: number;
+}
+
+/** By series. */
+type StepSeries = ReadonlyMap<string, StepCounts>;
+
+/** Instances write each second; a minute is whole when all have. One that was late by more is read again once. */
 const SETTLED_AFTER_MS = 5_000;
+const READ_AGAIN = 2;
 const SINCE = "alerts:since";
 const SINCE_KEEP_MS = 9 * DAY_MS;
 
-type Days = readonly { readonly daysAgo: number; readonly points: ReadonlyMap<string, readonly Point[]> }[];
-
 export class SeriesReader {
   readonly #history: History;
+  readonly #read: Readonly<Record<"minute" | "quarter", Map<number, StepSeries>>> = {
+    minute: new Map(),
+    quarter: new Map(),
+  };
   #lastEndMs = 0;
-  #season: { fromMs: number; days: Days } | undefined;
 
   constructor(history: History) {
     this.#history = history;
@@ -47,48 +57,54 @@ export class SeriesReader {
     const settledMs = nowMs - SETTLED_AFTER_MS;
     const endMs = settledMs - (settledMs % MINUTE_MS);
     if (endMs === this.#lastEndMs) return undefined;
-    const fromMs = endMs - MINUTES * MINUTE_MS;
-    const minutes = await this.#history.read("minute", { fromMs, toMs: endMs });
-    const days = await this.#readSeason(seasonStart(endMs));
+    const minuteStarts = startsFrom(endMs - MINUTES * MINUTE_MS, MINUTE_MS, MINUTES);
+    for (const startMs of minuteStarts.slice(-READ_AGAIN)) this.#read.minute.delete(startMs);
+    const minutes = await this.#readSteps("minute", minuteStarts);
+    const seasonFromMs = seasonStart(endMs);
+    const quarterStarts = Array.from({ length: DAYS }, (_, i) =>
+      startsFrom(seasonFromMs - (i + 1) * DAY_MS, QUARTER_MS, SLOTS),
+    );
+    const quarters = await this.#readSteps("quarter", quarterStarts.flat());
     const sinceMs = await this.#knownSince(nowMs);
     this.#lastEndMs = endMs;
-    const total = countsByStep(minutes.get(TOTAL_SERIES) ?? [], { fromMs, lengthMs: MINUTE_MS, count: MINUTES });
-    const knownMinutes = Math.floor((endMs - sinceMs) / MINUTE_MS);
-    // Without earlier days, an hour that begins with silence is one in which the service was not there yet, or hardly used.
-    const firstUsed = total.checks.findIndex((count) => count > 0);
-    const known = days.length > 0 ? knownMinutes : Math.min(knownMinutes, firstUsed < 0 ? 0 : MINUTES - firstUsed);
-    const windowOf = (series: string): SeriesWindow => ({
-      endMs,
-      knownMinutes: known,
-      ...countsByStep(minutes.get(series) ?? [], { fromMs, lengthMs: MINUTE_MS, count: MINUTES }),
-      seasonFromMs: seasonStart(endMs),
-      season: days.map(({ daysAgo, points }) => dayOf(points.get(series) ?? [], daysAgo, seasonStart(endMs))),
+    // Days on which the service was not there say nothing about what is usual.
+    const days = quarterStarts.flatMap((_, i) => {
+      const slots = quarters.slice(i * SLOTS, (i + 1) * SLOTS);
+      return slots.some((slot) => slot.has(TOTAL_SERIES)) ? [{ daysAgo: i + 1, slots }] : [];
     });
-    const names = new Set([...minutes.keys(), ...days.flatMap(({ points }) => [...points.keys()])]);
-    const windows = [...names].map((series) => ({ rule: ruleOfSeries(series), window: windowOf(series) }));
-    const last = minutes.get(TOTAL_SERIES)?.find(({ atMs }) => atMs === endMs - MINUTE_MS)?.counts ?? {};
+    const knownMinutes = knownFor({ minutes, endMs, sinceMs, seasonal: days.length > 0 });
+    const total = minutes.at(-1)!.get(TOTAL_SERIES);
     return {
       endMs,
-      knownMinutes: known,
-      windows,
-      total: names.has(TOTAL_SERIES) ? windowOf(TOTAL_SERIES) : undefined,
-      lastMinute: { requests: (last.allowed ?? 0) + (last.refused ?? 0), degraded: last.degraded ?? 0 },
+      knownMinutes,
+      series: [...new Set([...minutes, ...quarters].flatMap((step) => [...step.keys()]))],
+      windowOf: (series) => ({
+        endMs,
+        knownMinutes,
+        ...columnsOf(minutes, series),
+        seasonFromMs,
+        season: days.map(({ daysAgo, slots }): EarlierDay => ({ daysAgo, ...columnsOf(slots, series) })),
+      }),
+      lastMinute: { requests: total?.checks ?? 0, degraded: total?.degraded ?? 0 },
     };
   }
 
-  /** Days on which the service was not there say nothing about what is usual. */
-  async #readSeason(fromMs: number): Promise<Days> {
-    if (this.#season?.fromMs !== fromMs) {
-      const days = await Promise.all(
-        Array.from({ length: DAYS }, async (_, i) => {
-          const startMs = fromMs - (i + 1) * DAY_MS;
-          const range = { fromMs: startMs, toMs: startMs + SLOTS * QUARTER_MS };
-          return { daysAgo: i + 1, points: await this.#history.read("quarter", range) };
-        }),
-      );
-      this.#season = { fromMs, days: days.filter(({ points }) => points.has(TOTAL_SERIES)) };
+  async #readSteps(step: "minute" | "quarter", starts: readonly number[]): Promise<StepSeries[]> {
+    const read = this.#read[step];
+    const wanted = new Set(starts);
+    for (const startMs of [...read.keys()]) if (!wanted.has(startMs)) read.delete(startMs);
+    for (const startMs of starts) if (!read.has(startMs)) read.set(startMs, await this.#readStep(step, startMs));
+    return starts.map((startMs) => read.get(startMs)!);
+  }
+
+  async #readStep(step: Step, startMs: number): Promise<StepSeries> {
+    const found = await this.#history.read(step, { fromMs: startMs, toMs: startMs + steps[step].lengthMs });
+    const counted = new Map<string, StepCounts>();
+    for (const [series, points] of found) {
+      const { allowed = 0, refused = 0, degraded = 0 } = points[0]?.counts ?? {};
+      counted.set(series, { checks: allowed + refused, refused, degraded });
     }
-    return this.#season.days;
+    return counted;
   }
 
   /** When somebody first looked. The text outlives its readers by some days and is written anew by each that looks. */
@@ -100,7 +116,26 @@ export class SeriesReader {
   }
 }
 
-function dayOf(points: readonly Point[], daysAgo: number, seasonFromMs: number): EarlierDay {
-  const steps = { fromMs: seasonFromMs - daysAgo * DAY_MS, lengthMs: QUARTER_MS, count: SLOTS };
-  return { daysAgo, ...countsByStep(points, steps) };
+/** Without earlier days, an hour that begins with silence is one in which the service was not there yet, or hardly used. */
+function knownFor(hour: { minutes: readonly StepSeries[]; endMs: number; sinceMs: number; seasonal: boolean }): number {
+  const { minutes, endMs, sinceMs, seasonal } = hour;
+  const known = Math.floor((endMs - sinceMs) / MINUTE_MS);
+  const firstUsed = minutes.findIndex((minute) => (minute.get(TOTAL_SERIES)?.checks ?? 0) > 0);
+  return seasonal ? known : Math.min(known, firstUsed < 0 ? 0 : MINUTES - firstUsed);
+}
+
+function startsFrom(fromMs: number, lengthMs: number, count: number): number[] {
+  return Array.from({ length: count }, (_, i) => fromMs + i * lengthMs);
+}
+
+function columnsOf(stepsInOrder: readonly StepSeries[], series: string): Pick<SeriesWindow, "checks" | "refused"> {
+  const checks = new Float64Array(stepsInOrder.length);
+  const refused = new Float64Array(stepsInOrder.length);
+  for (let i = 0; i < stepsInOrder.length; i++) {
+    const counts = stepsInOrder[i]!.get(series);
+    if (counts === undefined) continue;
+    checks[i] = counts.checks;
+    refused[i] = counts.refused;
+  }
+  return { checks, refused };
 }

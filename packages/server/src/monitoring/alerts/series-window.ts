@@ -2,8 +2,6 @@
  * One series as the detectors see it: its last whole minutes, and the same quarter hours of the seven days before. Pure.
  * Minutes without counts are zeros; what lies before the service was there is told by `knownMinutes`.
  */
-import type { Point } from "../history/history.js";
-
 export const MINUTE_MS = 60_000;
 export const QUARTER_MS = 15 * MINUTE_MS;
 export const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -37,18 +35,6 @@ export interface SeriesWindow {
 export function seasonStart(endMs: number): number {
   const firstMs = endMs - MINUTES * MINUTE_MS;
   return firstMs - (firstMs % QUARTER_MS) - QUARTER_MS;
-}
-
-export function countsByStep(points: readonly Point[], steps: { fromMs: number; lengthMs: number; count: number }) {
-  const checks = new Float64Array(steps.count);
-  const refused = new Float64Array(steps.count);
-  for (const { atMs, counts } of points) {
-    const i = Math.floor((atMs - steps.fromMs) / steps.lengthMs);
-    if (i < 0 || i >= steps.count) continue;
-    checks[i]! += (counts.allowed ?? 0) + (counts.refused ?? 0);
-    refused[i]! += counts.refused ?? 0;
-  }
-  return { checks, refused };
 }
 
 export function median(values: readonly number[]): number {
