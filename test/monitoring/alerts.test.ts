@@ -378,3 +378,32 @@ test("with a thousand rules a round lets other work in between", async () => {
   expect(turns).toBeGreaterThan(40);
   await alerts.close();
 });
+
+test.skipIf(whyMissing("redis"))(
+  "an outage of the history is told from memory, and kept when the history is back",
+  async () => {
+    await using hook = await receiver();
+    await using redis = await startRedis();
+    const history = new RedisHistory(redis.url);
+    const world = newWorld();
+    const alerts = instance(history, world, { url: hook.url });
+    await eventually("Redis is connected", async () => (await history.readText("x").catch(() => null)) !== null);
+    await alerts.round(Date.now());
+    await redis.kill();
+    world.state = outage(Date.now());
+    await eventually("the outage is told", async () => {
+      await alerts.round(Date.now());
+      return hook.sent.length > 0;
+    });
+    expect(firing(await alerts.read())).toEqual(["store-degraded"]);
+    await redis.restart();
+    await eventually("it is kept", async () => {
+      await alerts.round(Date.now());
+      return (await history.readTexts("alert:open:").catch(() => new Map())).size === 1;
+    });
+    expect(JSON.parse((await history.readText("alert:open:store-degraded"))!)).toMatchObject({ id: hook.sent[0]!.id });
+    expect(hook.sent).toHaveLength(1);
+    await alerts.close();
+    await history.close();
+  },
+);

@@ -2,6 +2,7 @@
  * How well anomalies are found, on synthetic traffic with known ones: recall, and false alarms a day. Seeds are fixed; the figures that
  * are printed stand in docs/alerts.md. Rules of 3 to 3000 checks a minute, with weekends, growth, wandering levels and bursts.
  */
+import { readFileSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
 import { AlertBook } from "../../packages/server/src/monitoring/alerts/alert-book.js";
 import { refusalShare } from "../../packages/server/src/monitoring/alerts/refusal-share.js";
@@ -11,6 +12,7 @@ import type { AlertKind } from "../../packages/server/src/monitoring/views.js";
 import { changed, DAY, someRule, type Traffic, traffic, windowAt } from "./synthetic-traffic.js";
 
 const judged: ReadonlySet<AlertKind> = new Set(["unusual-rate", "refusal-share"]);
+const page = readFileSync(new URL("../../docs/alerts.md", import.meta.url), "utf8");
 const told: string[] = [];
 afterAll(() => console.log(told.join("\n")));
 
@@ -95,6 +97,8 @@ test.each(cases)("%s: found", (name, kind, anomaly, of, floor) => {
   const share = recall(kind, anomaly, of);
   told.push(`recall ${(share * 100).toFixed(1)} %  ${name}`);
   expect(share).toBeGreaterThanOrEqual(floor);
+  const row = page.split("\n").find((line) => line.startsWith(`| ${name} |`));
+  expect(row, "the row of docs/alerts.md").toContain(`${(share * 100).toFixed(1)} %`);
 });
 
 test("ordinary traffic of 100 rules raises less than half a false alarm a day, weekend included", () => {
