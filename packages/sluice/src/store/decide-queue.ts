@@ -41,18 +41,18 @@ export class DecideQueue {
   }
 
   add(request: StoreRequest, recordKey: string | undefined): Promise<StoreReply> {
-    return this.#wait({ request, recordKey, endsAtMs: undefined });
+    return this.#wait(request, recordKey, undefined);
   }
 
   /** For a request of one key, where its tag's other keys are on another node: it shares a call only with requests for that key. */
   addApart(request: StoreRequest, endsAtMs: number): Promise<StoreReply> {
-    return this.#wait({ request, recordKey: undefined, endsAtMs });
+    return this.#wait(request, undefined, endsAtMs);
   }
 
-  #wait(addressed: Omit<Waiting, "resolve" | "reject">): Promise<StoreReply> {
+  #wait(request: StoreRequest, recordKey: string | undefined, endsAtMs: number | undefined): Promise<StoreReply> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length === 0) this.#schedule();
-      this.#waiting.push({ ...addressed, resolve, reject });
+      this.#waiting.push({ request, recordKey, endsAtMs, resolve, reject });
     });
   }
 
