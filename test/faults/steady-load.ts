@@ -24,7 +24,7 @@ export interface SteadyLoad {
   stop(): Promise<void>;
 }
 
-const TURN_MS = 5;
+const TURN_MS = 1;
 
 export function startLoad({ limiters, users, perSecond, options }: LoadOptions): SteadyLoad {
   const history: Answer[] = [];
@@ -37,7 +37,7 @@ export function startLoad({ limiters, users, perSecond, options }: LoadOptions):
     const atMs = performance.now();
     const lateMs = atMs - lastTurnMs - TURN_MS;
     lastTurnMs = atMs;
-    if (lateMs > 1) lateTurns.push({ atMs, lateMs });
+    if (lateMs > 0.5) lateTurns.push({ atMs, lateMs });
   }, TURN_MS);
 
   const send = async (n: number): Promise<void> => {

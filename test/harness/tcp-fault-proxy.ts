@@ -17,13 +17,21 @@ export interface TcpFaultProxy extends AsyncDisposable {
   latencyMs: number;
   /** Ends every connection with a reset. New ones are accepted. */
   cut(): void;
-  /** While on, connections stay open and are accepted, and every byte is lost, both ways. */
-  blackhole(on: boolean): void;
+  /**
+   * While on, connections stay open and are accepted, and every byte is lost, both ways. `from`: only of clients at an address for
+   * which it says so.
+   */
+  blackhole(on: boolean, from?: (address: string) => boolean): void;
   /**
    * The next request that contains `text` (any request, if absent) reaches the server; its reply does not reach the client, whose
    * connection is cut instead. Resolves when that has happened.
    */
   dropNextReply(text?: string): Promise<void>;
+  /**
+   * The next request that contains `text` reaches the server twice, as when a network or a client repeats it; the second reply is
+   * lost. Resolves when the server has answered both.
+   */
+  repeatNextRequest(text?: string): Promise<void>;
   /** While on, connecting fails with ECONNREFUSED. Open connections live on. */
   refuse(on: boolean): Promise<void>;
   stop(): Promise<void>;
@@ -31,13 +39,15 @@ export interface TcpFaultProxy extends AsyncDisposable {
 
 interface Link {
   readonly client: Socket;
+  /** Where the client comes from. A socket that has ended no longer tells. */
+  readonly address: string;
   readonly server: Socket;
   /** Set from the request whose reply is to be dropped until that reply comes. */
   onReply: (() => void) | undefined;
   lostBytes: boolean;
 }
 
-interface ArmedDrop {
+interface Armed {
   readonly text: string;
   readonly done: () => void;
 }
@@ -47,12 +57,13 @@ export async function startTcpFaultProxy(options: {
   latencyMs?: number;
 }): Promise<TcpFaultProxy> {
   const links = new Set<Link>();
-  let armed: ArmedDrop | undefined;
-  let swallowing = false;
+  let armed: Armed | undefined;
+  let repeating: Armed | undefined;
+  let swallows: ((address: string) => boolean) | undefined;
 
   function accept(client: Socket): void {
     const server = connect({ port: options.upstreamPort, host: "127.0.0.1", noDelay: true });
-    const link: Link = { client, server, onReply: undefined, lostBytes: false };
+    const link: Link = { client, address: client.remoteAddress ?? "", server, onReply: undefined, lostBytes: false };
     links.add(link);
     client.setNoDelay(true);
     // An error is always followed by "close", which ends the other side too; there is nobody to report it to.
@@ -79,6 +90,10 @@ export async function startTcpFaultProxy(options: {
           link.onReply = armed.done;
           armed = undefined;
         }
+        if (repeating !== undefined && chunk.includes(repeating.text)) {
+          repeat(options.upstreamPort, chunk, repeating.done);
+          repeating = undefined;
+        }
         server.write(chunk);
       });
     });
@@ -94,8 +109,9 @@ export async function startTcpFaultProxy(options: {
   }
 
   function swallow(link: Link): boolean {
-    if (swallowing) link.lostBytes = true;
-    return swallowing;
+    const isLost = swallows?.(link.address) === true;
+    if (isLost) link.lostBytes = true;
+    return isLost;
   }
 
   function cutLink(link: Link): void {
@@ -118,8 +134,8 @@ export async function startTcpFaultProxy(options: {
     cut() {
       for (const link of links) cutLink(link);
     },
-    blackhole(on) {
-      swallowing = on;
+    blackhole(on, from = () => true) {
+      swallows = on ? from : undefined;
       if (on) return;
       // A stream with a hole in it is something that no network delivers.
       for (const link of links) if (link.lostBytes) cutLink(link);
@@ -127,6 +143,11 @@ export async function startTcpFaultProxy(options: {
     dropNextReply(text = "") {
       return new Promise((resolve) => {
         armed = { text, done: resolve };
+      });
+    },
+    repeatNextRequest(text = "") {
+      return new Promise((resolve) => {
+        repeating = { text, done: resolve };
       });
     },
     async refuse(on) {
@@ -145,6 +166,17 @@ export async function startTcpFaultProxy(options: {
     [Symbol.asyncDispose]: () => proxy.stop(),
   };
   return proxy;
+}
+
+/** On a connection of its own, whose answer nobody reads. */
+function repeat(port: number, chunk: Buffer, done: () => void): void {
+  const again = connect({ port, host: "127.0.0.1" });
+  again.on("error", () => done());
+  again.once("data", () => {
+    again.destroy();
+    done();
+  });
+  again.write(chunk);
 }
 
 async function listen(port: number, accept: (client: Socket) => void): Promise<Server> {

@@ -59,7 +59,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
   const limiter = createLimiter({
     rules: [],
     store,
-    instances: settings.instances * settings.workers,
+    ...(settings.instances !== undefined && { instances: settings.instances * settings.workers }),
   });
   limiter.on("degraded", (cause) =>
     log.warn("the store does not answer; failure policies do", { cause: String(cause) }),

@@ -49,8 +49,7 @@ export const settingSpecs = {
   ),
   instances: setting(
     accept.wholeNumber({ least: 1, most: 100_000 }),
-    "How many instances share the limits: under onStoreFailure local each admits its part. Multiplied by workers.",
-    "1",
+    "How many instances share the limits: under onStoreFailure local each admits its part. Absent: counted through Redis. Multiplied by workers.",
   ),
   database: setting(
     accept.database,

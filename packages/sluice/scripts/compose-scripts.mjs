@@ -72,7 +72,8 @@ export function composeScripts() {
   const prelude = stripped(source("store/prelude.lua"));
   const algorithms = dispatch();
   /** @type {Record<string, string>} */
-  const scripts = { lease: `${prelude}\n${stripped(source("store/lease.lua"))}` };
+  const scripts = {};
+  for (const name of ["lease", "instances"]) scripts[name] = `${prelude}\n${stripped(source(`store/${name}.lua`))}`;
   for (const name of ["decide", "refund", "give-back", "inspect"]) {
     scripts[name] = `${prelude}\n${algorithms}\n${stripped(source(`store/${name}.lua`))}`;
   }

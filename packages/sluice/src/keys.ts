@@ -126,6 +126,9 @@ export function requestPlaceKey(id: string): string {
   return `{!${spellId(id)}}`;
 }
 
+/** Where the instances that share a store are counted. Neither a counter nor a record goes on like this after its tag. */
+export const INSTANCES_KEY = "{~}instances";
+
 function spellId(id: string): string {
   return id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`;
 }

@@ -24,13 +24,14 @@ export interface FailureAnswer {
 
 export class FailurePolicy {
   readonly #local: Store;
-  readonly #share: number;
-  readonly #shared = new WeakMap<Policy, Policy>();
+  readonly #instances: () => number;
+  #sharedBy = 1;
+  #shared = new WeakMap<Policy, Policy>();
 
-  /** `share`: this instance's part of each limit, 0 < share <= 1. */
-  constructor(local: Store, share: number) {
+  /** `instances`: how many share each limit, as far as is known now. */
+  constructor(local: Store, instances: () => number) {
     this.#local = local;
-    this.#share = share;
+    this.#instances = instances;
   }
 
   async answer(request: StoreRequest): Promise<FailureAnswer> {
@@ -64,9 +65,14 @@ export class FailurePolicy {
 
   #scaled(check: Check): Check {
     const { policy } = check.plan;
+    const instances = this.#instances();
+    if (instances !== this.#sharedBy) {
+      this.#sharedBy = instances;
+      this.#shared = new WeakMap();
+    }
     let scaled = this.#shared.get(policy);
     if (scaled === undefined) {
-      scaled = sharePolicy(policy, this.#share);
+      scaled = sharePolicy(policy, 1 / instances);
       this.#shared.set(policy, scaled);
     }
     return { ...check, plan: { ...check.plan, policy: scaled } };

@@ -14,7 +14,10 @@ export interface LimiterOptions {
   rulesVersion?: number;
   /** For tests (`sluice/testing`): where the memory store's time comes from. */
   clock?: Clock;
-  /** How many instances share the limits: under `onStoreFailure: local` each admits its share. Default 1. */
+  /**
+   * How many instances share the limits: under `onStoreFailure: local` each admits its share. Default: those that share the store are
+   * counted while it answers, and the last number holds when it does not; 1 if it never did.
+   */
   instances?: number;
 }
 

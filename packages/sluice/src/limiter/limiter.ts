@@ -15,6 +15,7 @@ import { type Pausable, runAtOnce, runInSlices } from "../rules/pausable.js";
 import type { Attributes, Rule } from "../rules/rule.js";
 import { type CompiledRules, type Considered, compilingRules, RuleBook } from "../rules/rule-book.js";
 import { parsingRules } from "../rules/validate-rules.js";
+import type { InstanceCount } from "../store/instance-count.js";
 import { MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
 import type { StoreStats } from "../store/store-stats.js";
@@ -84,6 +85,9 @@ export class Limiter {
   readonly #store: Store;
   readonly #local: MemoryStore;
   readonly #failurePolicy: FailurePolicy;
+  /** As told; else they are counted, where a rule shares its limit among them. */
+  readonly #instances: number | undefined;
+  #count: InstanceCount | undefined;
   readonly #events = new EventEmitter();
   /** Decisions without an id are refunded once because this remembers them; those with an id, because the store does. */
   readonly #refunded = new WeakSet<Decision>();
@@ -98,11 +102,12 @@ export class Limiter {
 
   constructor(options: LimiterOptions) {
     checkOptions(options);
-    const { instances = 1 } = options;
     this.#book = new RuleBook(runAtOnce(readingRules(options.rules)), options.rulesVersion ?? 1);
     this.#store = options.store ?? new MemoryStore(options.clock === undefined ? {} : { clock: options.clock });
     this.#local = new MemoryStore();
-    this.#failurePolicy = new FailurePolicy(this.#local, 1 / instances);
+    this.#instances = options.instances;
+    this.#failurePolicy = new FailurePolicy(this.#local, () => this.#instances ?? this.#count?.known ?? 1);
+    this.#countIfShared();
   }
 
   /** Rules in force. */
@@ -250,6 +255,14 @@ export class Limiter {
     if (call < this.#bookCall) return;
     this.#bookCall = call;
     this.#book = new RuleBook(compiled, version ?? this.#book.version + 1);
+    this.#countIfShared();
+  }
+
+  #countIfShared(): void {
+    if (this.#instances !== undefined || this.#count !== undefined) return;
+    if (this.#book.rules.some(({ onStoreFailure }) => onStoreFailure === "local")) {
+      this.#count = this.#store.countInstances?.();
+    }
   }
 
   /** Frees a lease by its id. False if it was not held any more. */
@@ -293,6 +306,7 @@ export class Limiter {
   async close(): Promise<void> {
     this.#closed = true;
     this.#local.close();
+    await this.#count?.stop();
     await this.#store.close();
   }
 

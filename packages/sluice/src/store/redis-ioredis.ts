@@ -63,14 +63,15 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
   };
 }
 
-/** For the clients that we make. Reconnects for ever, quickly; never queues, never sends a command twice. */
+/** For the clients that we make. Never queues, never sends a command twice. */
 const ownOptions = {
   enableOfflineQueue: false,
   // A command that was on its way when the connection broke may have been run: sent again it would count twice.
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   connectTimeout: 1_000,
-  retryStrategy: (attempt: number): number => Math.min(25 * 2 ** attempt, 250),
+  // A server that hangs does not answer a goodbye either.
+  disconnectTimeout: 100,
   keepAlive: 5_000,
 };
 
@@ -79,7 +80,6 @@ const clusterOptions = {
   // Nodes are connected to when they are first needed, and what comes meanwhile waits, a second at most. Nothing is sent to a cluster
   // that is not connected as a whole: the store looks first.
   enableOfflineQueue: true,
-  clusterRetryStrategy: ownOptions.retryStrategy,
   // A node that hangs is asked first now and then.
   slotsRefreshTimeout: 300,
   // 0 is "never": a command whose connection broke may have run.
@@ -90,18 +90,31 @@ const clusterOptions = {
   maxRedirections: 2,
 };
 
-/** Makes a client of our own. `tls`: what a private authority or a client certificate needs, beside a rediss URL. */
-export function connectTo(target: RedisTarget, tls: TlsOptions = {}): RedisConnection {
+export interface OwnOptions {
+  /** What a private authority or a client certificate needs, beside a rediss URL. */
+  readonly tls?: TlsOptions | undefined;
+  /** The longest pause between two attempts to connect: a Redis that is gone is tried no more often than a breaker would. */
+  readonly retryMs?: number;
+}
+
+/** Makes a client of our own. It reconnects for ever. */
+export function connectTo(target: RedisTarget, { tls = {}, retryMs = 500 }: OwnOptions): RedisConnection {
   const { username, password, db } = target;
+  const retryStrategy = (attempt: number): number => Math.min(25 * 2 ** attempt, retryMs);
   const access = {
     ...ownOptions,
+    retryStrategy,
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
     ...(target.tls && { tls }),
   };
   const nodes = [...target.nodes];
   if (target.kind === "cluster") {
-    const cluster = new Cluster(nodes, { ...clusterOptions, redisOptions: access });
+    const cluster = new Cluster(nodes, {
+      ...clusterOptions,
+      clusterRetryStrategy: retryStrategy,
+      redisOptions: access,
+    });
     return ownedConnection(cluster as unknown as IoredisLike, () => cluster.disconnect());
   }
   const client =
@@ -111,7 +124,7 @@ export function connectTo(target: RedisTarget, tls: TlsOptions = {}): RedisConne
           db,
           name: target.master!,
           sentinels: nodes,
-          sentinelRetryStrategy: ownOptions.retryStrategy,
+          sentinelRetryStrategy: retryStrategy,
           // A leader that hangs keeps its connections: that another one leads now is heard from the Sentinels.
           failoverDetector: true,
           // A leader that was demoted keeps its connections too, and refuses writes: ask the Sentinels again.

@@ -4,9 +4,11 @@
  * The life of a decision: decide() queues (`decide-queue.ts`) -> at the end of this turn of the event loop all that came share
  * script calls (`wire.ts` spells them) -> each call ends in time (`redis-calls.ts`) -> verdicts.
  */
+import { randomUUID } from "node:crypto";
 import type { Check } from "../check.js";
-import { hashTag, KEY_PREFIX, requestIdKey, requestPlaceKey, storedAs } from "../keys.js";
+import { hashTag, INSTANCES_KEY, KEY_PREFIX, requestIdKey, requestPlaceKey, storedAs } from "../keys.js";
 import { DecideQueue, slotIsMoving } from "./decide-queue.js";
+import { InstanceCount } from "./instance-count.js";
 import { RedisCalls } from "./redis-calls.js";
 import { type Argument, type RedisClient, type RedisConnection, redisConnection } from "./redis-connection.js";
 import { checkedStoreOptions, type RedisStoreOptions } from "./redis-store-options.js";
@@ -262,6 +264,18 @@ export class RedisStore implements Store {
     this.#refusals?.forget(keys);
   }
 
+  countInstances(): InstanceCount {
+    const id = randomUUID();
+    return new InstanceCount(async (step, patienceMs) => {
+      const [, count] = (await this.#calls.run(
+        "instances",
+        [KEY_PREFIX + INSTANCES_KEY],
+        [step, id, patienceMs],
+      )) as unknown[];
+      return Number(count);
+    });
+  }
+
   get failing(): boolean {
     return this.#calls.failing;
   }
@@ -309,6 +323,6 @@ function recordKey(id: string | undefined, tag: string): string | undefined {
 /** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client, single or cluster. */
 export function redisStore(target: string | RedisClient, options: RedisStoreOptions = {}): RedisStore {
   // Before a connection is opened that nobody would close.
-  checkedStoreOptions(options);
-  return new RedisStore(redisConnection(target, options.tls), options);
+  const { breakerIntervalMs } = checkedStoreOptions(options);
+  return new RedisStore(redisConnection(target, { tls: options.tls, retryMs: breakerIntervalMs }), options);
 }

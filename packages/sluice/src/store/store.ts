@@ -8,6 +8,7 @@
 import type { Verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
 import type { Guarantee } from "../decision.js";
+import type { InstanceCount } from "./instance-count.js";
 import type { StoreStats } from "./store-stats.js";
 
 export type MaybePromise<T> = T | Promise<T>;
@@ -81,6 +82,8 @@ export interface Store {
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
   reset(keys: readonly string[]): MaybePromise<void>;
+  /** Joins those that are counted, where several instances can share the store. The count is that of all who joined. */
+  countInstances?(): InstanceCount;
   /** Whether a part of the store was asked in vain lately: some requests are decided, and others are not. Absent: never. */
   readonly failing?: boolean;
   /** Whether the store answers now; never rejects, never takes longer than its deadline. */

@@ -1,0 +1,11 @@
+--[[ instances: says that one lives, or leaves, and counts those that live
+  KEYS     sorted set: score = when it was last heard of, in ms, member = instance id
+  ARGV     'beat' or 'leave', instance id, after how many ms of silence one is gone
+  returns  now_ms, how many live
+  A score far ahead was written before the clock stepped back: whoever lives writes again. ]]
+local patience = tonumber(ARGV[3])
+call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - patience)
+call('ZREMRANGEBYSCORE', KEYS[1], now + patience, '+inf')
+if ARGV[1] == 'beat' then call('ZADD', KEYS[1], now, ARGV[2]) else call('ZREM', KEYS[1], ARGV[2]) end
+call('PEXPIRE', KEYS[1], patience)
+return { now, call('ZCARD', KEYS[1]) }
