@@ -118,7 +118,7 @@ export class RedisCalls {
       const breaker = this.#breakerOf(node);
       if (breaker.open && !breaker.mayCall(performance.now())) {
         this.counts.spared++;
-        this.#connection.lookAgain();
+        this.#connection.lookAgain(breaker.cause instanceof SluiceError);
         return reject(unavailable("it did not answer lately", breaker.cause ?? this.#connection.lastError()));
       }
       const sinceMs = performance.now();
@@ -134,7 +134,8 @@ export class RedisCalls {
         else {
           this.counts.errors++;
           if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error);
-          this.#connection.lookAgain();
+          // Our own errors are those of a call without an answer.
+          this.#connection.lookAgain(breaker.open && error instanceof SluiceError);
         }
         if (error === NOT_CONNECTED) reject(unavailable("not connected", this.#connection.lastError()));
         else reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sent));

@@ -18,8 +18,8 @@ export interface RedisConnection {
   readonly sharded: boolean;
   /** Which server a command with this key would go to now; "" where there is one. Nodes fail one by one. */
   nodeOf(key: string): string;
-  /** A node did not answer: its part may have a new leader by now. Looks, in the background. */
-  lookAgain(): void;
+  /** A node failed: its part may have a new leader by now. Looks, in the background. `isHung`: it is connected, and does not answer. */
+  lookAgain(isHung: boolean): void;
   /** Sends one command at once; on a cluster, to the node of its key. */
   send(command: string, args: readonly Argument[]): Promise<unknown>;
   /** Sends a command without a key to every node that takes writes. */

@@ -31,6 +31,7 @@ export type TlsOptions = Pick<ConnectionOptions, "ca" | "cert" | "key" | "server
 
 /** A look at the map of slots is a connection and a command: not for every check that fails. */
 const LOOK_EVERY_MS = 200;
+const LEAVE_EVERY_MS = 500;
 
 export function ioredisConnection(client: IoredisLike): RedisConnection {
   const errors = watchErrors(client);
@@ -125,8 +126,6 @@ export function connectTo(target: RedisTarget, { tls = {}, retryMs = 500 }: OwnO
           name: target.master!,
           sentinels: nodes,
           sentinelRetryStrategy: retryStrategy,
-          // A leader that hangs keeps its connections: that another one leads now is heard from the Sentinels.
-          failoverDetector: true,
           // A leader that was demoted keeps its connections too, and refuses writes: ask the Sentinels again.
           reconnectOnError: (error) => error.message.startsWith("READONLY"),
           ...(username !== undefined && { sentinelUsername: username }),
@@ -134,9 +133,25 @@ export function connectTo(target: RedisTarget, { tls = {}, retryMs = 500 }: OwnO
           ...(target.tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
         })
       : new Redis({ ...access, db, ...nodes[0]! });
-  return ownedConnection(client as unknown as IoredisLike, () => client.disconnect());
+  const connection = ownedConnection(client as unknown as IoredisLike, () => client.disconnect());
+  return target.kind === "sentinel" ? { ...connection, lookAgain: leavingHungLeader(client) } : connection;
 }
 
 function ownedConnection(client: IoredisLike, disconnect: () => void): RedisConnection {
   return { ...ioredisConnection(client), close: async () => disconnect() };
+}
+
+/**
+ * A leader that hangs keeps its connections, also when another one leads by now: the connection is given up, and the Sentinels are asked.
+ * Not by listening to them: each tells of the switch when it learns of it itself, up to seconds later, and a client that has found
+ * the new leader would leave it again.
+ */
+function leavingHungLeader(client: Redis): (isHung: boolean) => void {
+  let leftAtMs = Number.NEGATIVE_INFINITY;
+  return (isHung) => {
+    const isConnected = client.status === "ready" || client.status === "connect";
+    if (!isHung || !isConnected || performance.now() - leftAtMs < LEAVE_EVERY_MS) return;
+    leftAtMs = performance.now();
+    client.disconnect(true);
+  };
 }
