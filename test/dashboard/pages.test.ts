@@ -1,0 +1,134 @@
+/**
+ * Every page with real figures, light and dark: what axe finds, and that it looks the same in the docs.
+ * `npm run screenshots` also writes the images of docs/images; a test run writes nothing.
+ */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { type RedisCluster, startCluster } from "../harness/redis-cluster.js";
+import { type RunningService, startTestService } from "../service/running-service.js";
+import { ADMIN, admin, check, makeToken, open, type Person, startBrowser } from "./console.js";
+import { exampleAttributes, exampleRules } from "./example-shop.js";
+
+const imageFolder = fileURLToPath(new URL("../../docs/images/", import.meta.url));
+const writesImages = process.env.SLUICE_SCREENSHOTS === "1";
+/** For images the charts need something to show. */
+const TRAFFIC_MS = writesImages ? 100_000 : 4_000;
+
+const pages = [
+  { name: "overview", path: "/", ready: /Busiest rules/ },
+  { name: "rules", path: "/rules", ready: /checkout-per-user/ },
+  { name: "rule", path: "/rules/checkout-per-user", ready: /No mistakes/ },
+  { name: "new-rule", path: "/rules/new", ready: /a rule needs an id/ },
+  { name: "key", path: "/keys?user=user-3&path=%2Fv1%2Fcheckout%2F7&method=POST", ready: /Rules that apply/ },
+  { name: "top-keys", path: "/top-keys", ready: /checkout-per-user/ },
+  { name: "alerts", path: "/alerts", ready: /Where alerts are sent/ },
+  { name: "store", path: "/store", ready: /Cluster map/ },
+  { name: "history", path: "/history", ready: /in force/ },
+  { name: "audit", path: "/audit", ready: /changed rules/ },
+  { name: "tokens", path: "/tokens", ready: /grafana/ },
+] as const;
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+interface Finding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly target: readonly string[]; readonly failureSummary: string }[];
+}
+
+async function seriousFindings(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
+    violations: Finding[];
+  };
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id} ${target.join(" ")}: ${failureSummary}`),
+    );
+}
+
+describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
+  let browser: Browser;
+  let cluster: RedisCluster;
+  let service: RunningService;
+  const people: Partial<Record<"light" | "dark", Person>> = {};
+
+  beforeAll(async () => {
+    [browser, cluster] = await Promise.all([startBrowser(), startCluster({ replicasEach: 1 })]);
+    service = await startTestService({
+      settings: { "admin-token": ADMIN, store: cluster.url, "store-deadline": "1s" },
+    });
+    for (const { message, ...rule } of exampleRules) {
+      await admin(service.http, "PUT", `/rules/${rule.id}?message=${encodeURIComponent(message)}`, rule);
+    }
+    await makeToken(service.http, "ann", "editor");
+    await makeToken(service.http, "grafana", "viewer");
+    for (const colorScheme of ["light", "dark"] as const) {
+      people[colorScheme] = await open(browser, { at: service.http, token: ADMIN, colorScheme });
+    }
+    const untilMs = performance.now() + TRAFFIC_MS;
+    for (let round = 0; performance.now() < untilMs; round++) {
+      await Promise.all(exampleAttributes(round).map((attributes) => check(service.http, attributes)));
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }, 180_000);
+  afterAll(async () => {
+    await browser?.close();
+    await service?.close();
+    await cluster?.stop();
+  });
+
+  describe.each(["light", "dark"] as const)("%s", (scheme) => {
+    test.each(pages)("$name: nothing serious is found by axe", async ({ name, path, ready }) => {
+      const { page } = people[scheme]!;
+      // Within the page where possible: the overview keeps its live chart.
+      if (name !== "overview") await page.goto(path);
+      await page.getByText(ready).first().waitFor();
+      expect(await seriousFindings(page)).toEqual([]);
+      if (writesImages) await page.screenshot({ path: `${imageFolder}${name}-${scheme}.png` });
+      expect(people[scheme]!.complaints).toEqual([]);
+    });
+
+    test("a dialog over a page: nothing serious is found by axe", async () => {
+      const { page } = people[scheme]!;
+      await page.goto("/rules/checkout-per-user");
+      await page.getByLabel("Limit", { exact: true }).first().fill("30");
+      await page.getByRole("button", { name: "Review and save" }).click();
+      await page.getByRole("dialog").locator("ins").waitFor();
+      expect(await seriousFindings(page)).toEqual([]);
+      if (writesImages) await page.screenshot({ path: `${imageFolder}difference-${scheme}.png` });
+      await page.keyboard.press("Escape");
+    });
+
+    test("the sign-in page, and a phone: nothing serious is found by axe", async () => {
+      await using guest = await open(browser, { at: service.http, colorScheme: scheme });
+      await guest.page.getByLabel("Token").waitFor();
+      expect(await seriousFindings(guest.page)).toEqual([]);
+      if (writesImages) await guest.page.screenshot({ path: `${imageFolder}sign-in-${scheme}.png` });
+      await using phone = await open(browser, { at: service.http, token: ADMIN, colorScheme: scheme, width: 360 });
+      await phone.page.getByText("Busiest rules").waitFor();
+      expect(await seriousFindings(phone.page)).toEqual([]);
+      if (writesImages) await phone.page.screenshot({ path: `${imageFolder}phone-${scheme}.png` });
+    });
+  });
+
+  test("the theme switch overrides the system, and is remembered", async () => {
+    const { page } = people.light!;
+    await page.goto("/audit");
+    const ground = (): Promise<string> => page.evaluate("getComputedStyle(document.documentElement).backgroundColor");
+    const light = await ground();
+    await page.getByRole("button", { name: "Theme: Auto" }).click();
+    await page.getByRole("button", { name: "Theme: Light" }).click();
+    await page.getByRole("button", { name: "Theme: Dark" }).waitFor();
+    const dark = await ground();
+    expect(dark).not.toBe(light);
+    await page.reload();
+    await page.getByRole("button", { name: "Theme: Dark" }).waitFor();
+    expect(await ground()).toBe(dark);
+  });
+});
