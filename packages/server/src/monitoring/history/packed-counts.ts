@@ -1,6 +1,6 @@
 /**
- * The counts of one series in one step, as a short text: `a=12 r=3 l04=15`. Both histories keep them so: a rule's step takes
- * some forty bytes, in memory, in a file and in Redis alike. Pure.
+ * The counts of one series in one step, as a short text: `a=12 r=3 l04=15`. Both histories keep them so: a field for each
+ * count would take several times as much. Pure.
  */
 import type { Counted } from "./history.js";
 
