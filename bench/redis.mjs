@@ -1,9 +1,11 @@
-/** Redis: the same workloads through Sluice and through rate-limiter-flexible, on one connection each, in one run. */
+/** Redis: the same workloads through Sluice and through its peers, on one connection of the same client each, in one run. */
 import { Redis } from "ioredis";
-import { RateLimiterRedis } from "rate-limiter-flexible";
 import { createLimiter } from "sluice";
 import { redisStore } from "sluice/redis";
 import { drive, interleaved } from "./measure.mjs";
+import { fastifyRateLimit, rateLimiterFlexible, rateLimitRedis } from "./peers.mjs";
+
+const PEER = "rate-limiter-flexible, fixed window";
 
 const KEYS = 10_000;
 const users = Array.from({ length: KEYS }, (_, i) => `user-${i}`);
@@ -30,8 +32,16 @@ const zipf = (() => {
 
 /** Workloads: who asks, under which limit, how many at once. */
 const workloads = [
-  { name: "uniform keys, limit 100, 256 in flight", key: uniform, limit: 100, inFlight: 256, count: 60_000 },
+  {
+    name: "uniform keys, limit 100, 256 in flight",
+    key: uniform,
+    limit: 100,
+    inFlight: 256,
+    count: 60_000,
+    allPeers: true,
+  },
   { name: "uniform keys, limit 100, 32 in flight", key: uniform, limit: 100, inFlight: 32, count: 40_000 },
+  { name: "uniform keys, limit 100, 1 in flight", key: uniform, limit: 100, inFlight: 1, count: 10_000 },
   { name: "Zipf keys, limit 1000, 256 in flight", key: zipf, limit: 1_000, inFlight: 256, count: 60_000 },
   {
     name: "one hot key, limit never reached, 256 in flight",
@@ -52,16 +62,12 @@ export async function redisSection(redis, { repetitions, quick }) {
   }
   sections.push(await threeRules(redis, { repetitions, count: quick ? 10_000 : 40_000 }));
   sections.push(await lone(redis, { repetitions, count: quick ? 2_000 : 10_000 }));
+  sections.push(await limits(redis, { repetitions, quick }));
   return sections;
 }
 
 function ours(redis, rules, options = {}) {
   return createLimiter({ store: redisStore(redis.url, { deadlineMs: 10_000, ...options }), rules });
-}
-
-function peer(redis, limit, options = {}) {
-  const client = new Redis(redis.url);
-  return { client, limiter: new RateLimiterRedis({ storeClient: client, points: limit, duration: 60, ...options }) };
 }
 
 /** Each run starts on an empty Redis; the peer's refusals come as rejections. */
@@ -76,14 +82,14 @@ async function runWorkload(redis, workload, repetitions) {
   const numbers = workload.bucket ? { algorithm: "token-bucket", window: "1m" } : rolling;
   const load = { count: workload.count, inFlight: workload.inFlight };
   // A limiter of its own for each run: what one remembers of a refusal must not answer the next one's traffic.
-  const throughPeer = (options) => async () => {
-    const { client, limiter } = peer(redis, workload.limit, options);
-    const figures = await runner(redis, load, (n) => limiter.consume(workload.key(n)).catch(() => {}))();
-    client.disconnect();
+  const throughPeer = (open, options) => async () => {
+    const peer = await open(redis.url, workload.limit, options);
+    const figures = await runner(redis, load, (n) => peer.check(workload.key(n)))();
+    peer.close();
     return figures;
   };
   const contestants = {
-    "rate-limiter-flexible, fixed window": throughPeer({}),
+    [PEER]: throughPeer(rateLimiterFlexible, {}),
     [`sluice, ${workload.bucket ? "token bucket" : "rolling window (exact)"}`]: async () => {
       const limiter = ours(redis, [{ id: "r", key: ["user"], limit: workload.limit, ...numbers }]);
       await limiter.ready();
@@ -93,10 +99,16 @@ async function runWorkload(redis, workload, repetitions) {
     },
   };
   if (workload.name.startsWith("attack")) {
-    contestants["rate-limiter-flexible, in-memory block"] = throughPeer({ inMemoryBlockOnConsumed: workload.limit });
+    contestants["rate-limiter-flexible, in-memory block"] = throughPeer(rateLimiterFlexible, {
+      inMemoryBlockOnConsumed: workload.limit,
+    });
+  }
+  if (workload.allPeers) {
+    contestants["express-rate-limit's Redis store, fixed window"] = throughPeer(rateLimitRedis);
+    contestants["@fastify/rate-limit's Redis store, fixed window"] = throughPeer(fastifyRateLimit);
   }
   const results = await interleaved(contestants, repetitions);
-  return { title: workload.name, base: "rate-limiter-flexible, fixed window", results };
+  return { title: workload.name, base: PEER, results };
 }
 
 async function threeRules(redis, { repetitions, count }) {
@@ -107,18 +119,18 @@ async function threeRules(redis, { repetitions, count }) {
   ];
   const limiter = ours(redis, rules);
   await limiter.ready();
-  const { client, limiter: each } = peer(redis, 100_000_000);
+  const each = await rateLimiterFlexible(redis.url, 100_000_000);
   const load = { count, inFlight: 256 };
   const results = await interleaved(
     {
       "rate-limiter-flexible, three calls": runner(redis, load, (n) =>
-        Promise.all([each.consume(uniform(n)), each.consume(`/v1/${n % 50}`), each.consume("all")]),
+        Promise.all([each.check(uniform(n)), each.check(`/v1/${n % 50}`), each.check("all")]),
       ),
       "sluice, one decision": runner(redis, load, (n) => limiter.check({ user: uniform(n), path: `/v1/${n % 50}` })),
     },
     repetitions,
   );
-  client.disconnect();
+  each.close();
   await limiter.close();
   return { title: "three rules a request, 256 in flight", base: "rate-limiter-flexible, three calls", results };
 }
@@ -142,4 +154,25 @@ async function lone(redis, { repetitions, count }) {
   client.disconnect();
   await limiter.close();
   return { title: "a lone check, idle", base: "bare EVALSHA of one INCR", results };
+}
+
+/** What a decision costs as the log grows: nearly full logs of each limit, as many keys and decisions each. */
+async function limits(redis, { repetitions, quick }) {
+  const keys = quick ? 50 : 200;
+  const each = 5;
+  const contestants = {};
+  for (const limit of [10, 100, 1_000, 100_000]) {
+    contestants[`limit ${limit.toLocaleString("en-US")}`] = async () => {
+      const limiter = ours(redis, [{ id: "r", key: ["user"], limit, algorithm: "rolling-window", window: "1h" }]);
+      await limiter.ready();
+      await redis.admin.flushall();
+      for (let i = 0; i < keys; i++) await limiter.check({ user: users[i] }, { cost: limit - each });
+      const decide = (n) => limiter.check({ user: users[n % keys] });
+      const figures = await drive({ count: keys * each, inFlight: 32, redis }, decide);
+      await limiter.close();
+      return figures;
+    };
+  }
+  const results = await interleaved(contestants, quick ? repetitions : repetitions * 3);
+  return { title: "packed rolling window of an hour, nearly full, 32 in flight", base: "limit 100", results };
 }

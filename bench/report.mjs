@@ -16,8 +16,8 @@ export function printSection({ title, base, results }) {
     const cells = [
       right((figures.perSecond / reference.perSecond).toFixed(2), 8),
       right(number(figures.perSecond), 12),
-      right((cpu(figures) / cpu(reference)).toFixed(2), 11),
-      right(number(figures.nodeUs), 9),
+      right(figures.nodeUs === undefined ? "" : (cpu(figures) / cpu(reference)).toFixed(2), 11),
+      right(figures.nodeUs === undefined ? "" : number(figures.nodeUs), 9),
       right(figures.redisUs === undefined ? "" : number(figures.redisUs), 10),
       right(figures.p50Us === undefined ? "" : number(figures.p50Us), 9),
       right(figures.p99Us === undefined ? "" : number(figures.p99Us), 10),

@@ -57,8 +57,8 @@ export async function loadHttp({ port, count, connections, messages }) {
   return figures(latencies, tookMs);
 }
 
-/** @param {Load & { path: string, inFlight: number }} load each message a framed gRPC message */
-export async function loadGrpc({ port, count, connections, messages, path, inFlight }) {
+/** @param {Load & { host?: string, path: string, inFlight: number }} load each message a framed gRPC message */
+export async function loadGrpc({ host = "127.0.0.1", port, count, connections, messages, path, inFlight }) {
   const latencies = new Float64Array(count);
   const headers = {
     ":method": "POST",
@@ -67,7 +67,7 @@ export async function loadGrpc({ port, count, connections, messages, path, inFli
     te: "trailers",
   };
   let sent = 0;
-  const sessions = Array.from({ length: connections }, () => connectHttp2(`http://127.0.0.1:${port}`));
+  const sessions = Array.from({ length: connections }, () => connectHttp2(`http://${host}:${port}`));
   const one = async (/** @type {number} */ lane) => {
     const session = sessions[lane % connections];
     while (sent < count) {

@@ -80,9 +80,22 @@ async function limiterAloneUs() {
   }
 }
 
-/** @param {{ quick: boolean, repetitions: number }} options */
-export async function serviceSections({ quick, repetitions }) {
+/**
+ * `--peer grpc=HOST:PORT`: other servers of Envoy's rate limit service.
+ * @param {readonly string[]} texts
+ */
+export function parsePeers(texts) {
+  return texts.map((text) => {
+    const [, host, port] = /^grpc=([^:]+):(\d+)$/.exec(text) ?? [];
+    if (host === undefined) throw new Error(`--peer: expected grpc=HOST:PORT, got ${JSON.stringify(text)}`);
+    return { name: `peer at ${host}:${port}`, host, port: Number(port) };
+  });
+}
+
+/** @param {{ quick: boolean, repetitions: number, redisUrl?: string, peers?: ReturnType<typeof parsePeers> }} options */
+export async function serviceSections({ quick, repetitions, redisUrl, peers = [] }) {
   const sluice = await start("sluice");
+  const onRedis = redisUrl === undefined ? undefined : await start("sluice redis", Buffer.from(redisUrl));
   const answer = await fetch(`http://127.0.0.1:${sluice.ports.http}/v1/check`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -101,45 +114,41 @@ export async function serviceSections({ quick, repetitions }) {
         count,
       );
     const grpcCount = quick ? 6_000 : 25_000;
+    const grpcLoad = { count: grpcCount, connections: 4, inFlight: 64, messages: grpcMessages, path: GRPC_PATH };
+    const loadOn = (/** @type {{ host?: string, port: number }} */ address) => loadGrpc({ ...grpcLoad, ...address });
     const overGrpc = (/** @type {Started} */ server) => () =>
-      measured(
-        server,
-        () =>
-          loadGrpc({
-            port: server.ports.grpc,
-            count: grpcCount,
-            connections: 4,
-            inFlight: 64,
-            messages: grpcMessages,
-            path: GRPC_PATH,
-          }),
-        grpcCount,
-      );
+      measured(server, () => loadOn({ port: server.ports.grpc }), grpcCount);
     const sections = [
       {
-        title: "service over HTTP: POST /v1/check, memory store, 64 connections",
+        title: "service over HTTP: POST /v1/check, 64 connections",
         base: "node:http, a constant",
         results: await interleaved(
           {
             "node:http, a constant": overHttp(nodeHttp),
             "fastify, a constant": overHttp(fastify),
             "sluice, a decision": overHttp(sluice),
+            ...(onRedis && { "sluice, a decision on Redis": overHttp(onRedis) }),
           },
           repetitions,
         ),
       },
       {
-        title: "service over gRPC: ShouldRateLimit, memory store, 64 in flight on 4 connections",
+        title: "service over gRPC: ShouldRateLimit, 64 in flight on 4 connections",
         base: "grpc-js, a constant",
         results: await interleaved(
-          { "grpc-js, a constant": overGrpc(grpcJs), "sluice, a decision": overGrpc(sluice) },
+          {
+            "grpc-js, a constant": overGrpc(grpcJs),
+            "sluice, a decision": overGrpc(sluice),
+            ...(onRedis && { "sluice, a decision on Redis": overGrpc(onRedis) }),
+            ...Object.fromEntries(peers.map(({ name, host, port }) => [name, () => loadOn({ host, port })])),
+          },
           repetitions,
         ),
       },
     ];
     return { sections, limiterUs: await limiterAloneUs() };
   } finally {
-    for (const server of [sluice, nodeHttp, fastify, grpcJs]) server.stop();
+    for (const server of [sluice, onRedis, nodeHttp, fastify, grpcJs]) server?.stop();
   }
 }
 
