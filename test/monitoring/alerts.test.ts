@@ -407,3 +407,17 @@ test.skipIf(whyMissing("redis"))(
     await history.close();
   },
 );
+
+test("texts that cannot be read do not stop detection", async () => {
+  const clock = { nowMs: START_MS };
+  const history = await historyAt(clock);
+  for (const name of ["alert:open:x", "alert:kept:x", "alerts:instance:x", "alerts:webhooks", "alerts:known-keys"]) {
+    await history.swapText(name, { was: undefined, now: "{", keepMs: 3_600_000 });
+  }
+  const world = newWorld();
+  world.nodes = [fullNode(1)];
+  const alerts = instance(history, world);
+  await alerts.round(clock.nowMs);
+  expect(firing(await alerts.read())).toEqual(["store-memory"]);
+  await alerts.close();
+});

@@ -13,6 +13,7 @@ import { AlertBook, type KeptAlert } from "./alert-book.js";
 import { type Duty, WatchDuty } from "./duty.js";
 import { KeptAlerts } from "./kept-alerts.js";
 import { Lookout, type LookoutOptions } from "./lookout.js";
+import { parsedText } from "./parsed-text.js";
 import { type WebhookState, Webhooks, type WebhooksOptions } from "./webhooks.js";
 
 export interface AlertsOptions extends LookoutOptions, Omit<WebhooksOptions, "log"> {
@@ -40,6 +41,9 @@ export class Alerts {
   /** Ended while nothing could be kept. */
   #endedAlone: KeptAlert[] = [];
   #was: Duty = "standing-by";
+  /** Somebody else wrote what this instance thought to know. */
+  #outdated = false;
+  #failing = false;
   #firing = 0;
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
@@ -80,10 +84,12 @@ export class Alerts {
       else await this.#watch(duty, nowMs);
       this.#was = duty;
       this.#view = undefined;
+      this.#failing = false;
     } catch (error) {
       // The history failed between two steps: what was decided is read again from it.
       this.#was = "standing-by";
-      this.#options.log.debug("a round of detection failed", { error: String(error) });
+      if (!this.#failing) this.#options.log.warn("detection fails; it is tried again", { error: String(error) });
+      this.#failing = true;
     }
   }
 
@@ -94,7 +100,7 @@ export class Alerts {
   }
 
   async #watch(duty: "watching" | "alone", nowMs: number): Promise<void> {
-    if (duty === "watching" && this.#was !== "watching") await this.#takeOver(nowMs);
+    if (duty === "watching" && (this.#was !== "watching" || this.#outdated)) await this.#takeOver(nowMs);
     const round = await this.#lookout.look(duty, nowMs);
     const before = new Map(this.#book.open.map((alert) => [alert.subject, alert]));
     const { began, ended } = this.#book.judge({ ...round, nowMs });
@@ -112,6 +118,7 @@ export class Alerts {
 
   /** What others left: alerts that fire, and messages that they did not get rid of. What was seen alone is kept from now on. */
   async #takeOver(nowMs: number): Promise<void> {
+    this.#outdated = false;
     const mine = this.#book.open;
     const open = await this.#kept.readOpen();
     // Detectors get their quiet time to find again what they found.
@@ -137,6 +144,7 @@ export class Alerts {
   async #keepOpen(alert: KeptAlert, duty: Duty): Promise<boolean> {
     if (duty === "alone" || (await this.#kept.saveOpen(alert))) return true;
     this.#book.drop(alert.subject);
+    this.#outdated = true;
     return false;
   }
 
@@ -200,7 +208,7 @@ export class Alerts {
         this.#kept.readKept(),
         this.#options.history.readText(WEBHOOK_STATES),
       ]);
-      return { open, kept, webhooks: states === undefined ? [] : (JSON.parse(states) as WebhookState[]) };
+      return { open, kept, webhooks: parsedText<WebhookState[]>(states) ?? [] };
     } catch {
       return { open: [], kept: [], webhooks: [] };
     }

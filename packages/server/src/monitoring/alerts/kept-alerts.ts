@@ -4,6 +4,7 @@
  */
 import type { History } from "../history/history.js";
 import type { KeptAlert } from "./alert-book.js";
+import { parsedText } from "./parsed-text.js";
 
 const OPEN = "alert:open:";
 const KEPT = "alert:kept:";
@@ -48,9 +49,9 @@ export class KeptAlerts {
     const texts = await this.#history.readTexts(prefix);
     for (const name of [...this.#texts.keys()])
       if (name.startsWith(prefix) && !texts.has(name)) this.#texts.delete(name);
-    return Array.from(texts, ([name, text]) => {
+    return [...texts].flatMap(([name, text]) => {
       this.#texts.set(name, text);
-      return JSON.parse(text) as KeptAlert;
+      return parsedText<KeptAlert>(text) ?? [];
     });
   }
 

@@ -7,6 +7,7 @@ import { type History, ruleOfSeries, seriesOfRule } from "../history/history.js"
 import type { AlertKind, StoreNode, TopKeysView } from "../views.js";
 import type { Finding } from "./finding.js";
 import { type KnownKeys, newHeavyKeys } from "./heavy-key.js";
+import { parsedText } from "./parsed-text.js";
 import { type InstanceReport, propagationStuck } from "./propagation.js";
 import { refusalShare } from "./refusal-share.js";
 import { SeriesReader, type SeriesRound } from "./series-reader.js";
@@ -103,9 +104,9 @@ export class Lookout {
 
   async #reports(nowMs: number): Promise<InstanceReport[]> {
     const texts = await this.#history.readTexts(REPORT);
-    const others = Array.from(texts.values(), (text) => JSON.parse(text) as InstanceReport).filter(
-      ({ instance }) => instance !== this.#options.instance,
-    );
+    const others = [...texts.values()]
+      .flatMap((text) => parsedText<InstanceReport>(text) ?? [])
+      .filter(({ instance }) => instance !== this.#options.instance);
     return [this.#own(nowMs), ...others];
   }
 
@@ -151,7 +152,7 @@ export class Lookout {
     if (top === undefined) return [];
     judged.add("new-heavy-key");
     const was = await this.#history.readText(KNOWN_KEYS);
-    const before: KnownKeys = new Map(was === undefined ? [] : (JSON.parse(was) as [string, never][]));
+    const before: KnownKeys = new Map(parsedText<[string, never][]>(was) ?? []);
     const { findings, known } = newHeavyKeys({
       top,
       checksOf: (rule) => sumOf(round.windowOf(seriesOfRule(rule)).checks, MINUTES - 60, MINUTES),
