@@ -1,4 +1,4 @@
-/** What every history must do, on each place that keeps one: this process, Redis, Redis Cluster. */
+/** What every history must do, on each place that keeps one: this process, Redis, Sentinel, Redis Cluster. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -7,9 +7,11 @@ import { type History, MOST_SERIES, OTHER_SERIES } from "../../packages/server/s
 import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
 import { RedisHistory } from "../../packages/server/src/monitoring/history/redis-history.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { freePort } from "../harness/free-port.js";
 import { makeTempFolder, removeTempFolder } from "../harness/leash.js";
 import { startCluster } from "../harness/redis-cluster.js";
-import { startRedis } from "../harness/redis-server.js";
+import { redisBinary, startRedis } from "../harness/redis-server.js";
+import { startServerProcess } from "../harness/server-process.js";
 
 const silent = createLog("silent");
 const everything = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
@@ -32,6 +34,33 @@ const places: Record<string, () => Promise<Place>> = {
   "in Redis": async () => {
     const redis = await startRedis();
     return { open: () => connected(new RedisHistory(redis.url)), end: () => redis.stop() };
+  },
+  "in Redis behind Sentinel": async () => {
+    const master = await startRedis();
+    const folder = makeTempFolder("sentinel");
+    const port = await freePort();
+    const file = join(folder, "sentinel.conf");
+    const lines = [
+      `port ${port}`,
+      "bind 127.0.0.1",
+      `dir ${folder}`,
+      `sentinel monitor main 127.0.0.1 ${master.port} 1`,
+    ];
+    writeFileSync(file, lines.join("\n"));
+    const sentinel = await startServerProcess({
+      command: redisBinary(),
+      args: [file, "--sentinel"],
+      env: {},
+      readyLine: /monitor master main/,
+    });
+    return {
+      open: () => connected(new RedisHistory(`redis+sentinel://127.0.0.1:${port}/main`)),
+      async end() {
+        await sentinel.stop();
+        await master.stop();
+        removeTempFolder(folder);
+      },
+    };
   },
   "in Redis Cluster": async () => {
     const cluster = await startCluster();

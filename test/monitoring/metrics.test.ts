@@ -28,6 +28,8 @@ const rules: Rule[] = [
   { id: "places", match: { path: "/job" }, key: [], algorithm: "concurrency", limit: 5, ttl: "1m" },
 ] as never;
 
+const token = "an-admin-token-for-tests";
+
 const scrape = async (http: string): Promise<string> => (await fetch(`${http}/metrics`)).text();
 
 /** The sum of a metric's samples whose labels hold all of these; undefined if there is none. */
@@ -130,7 +132,7 @@ describe.skipIf(whyMissing("redis"))("on Redis", () => {
     await using redis = await startRedis();
     const service = await startServiceProcess({
       rules,
-      settings: { store: redis.url, workers: "2", "store-deadline": "2s" },
+      settings: { store: redis.url, workers: "2", "store-deadline": "2s", "admin-token": token },
     });
     try {
       for (let i = 0; i < 30; i++)
@@ -145,6 +147,14 @@ describe.skipIf(whyMissing("redis"))("on Redis", () => {
       expect(sampleOf(metrics, "sluice_rules")).toBe(2);
       expect(sampleOf(metrics, "sluice_rules_version")).toBe(1);
       expect(sampleOf(metrics, "sluice_decision_seconds_count")).toBe(30);
+      const headers = { authorization: `Bearer ${token}` };
+      let stats: Json;
+      // Each worker writes by itself, once a second.
+      for (let i = 0; i < 100 && stats?.total.allowed !== 30; i++) {
+        await sleep(100);
+        stats = await (await fetch(`${service.http}/admin/v1/stats`, { headers })).json();
+      }
+      expect(stats).toMatchObject({ instances: 2, total: { allowed: 30, refused: 0 } });
     } finally {
       await service.end();
     }

@@ -72,7 +72,7 @@ end`;
 
 /** Bounds what one call may hold up Redis for, to about a millisecond. */
 const SERIES_PER_CALL = 64;
-const STEPS_PER_READ = 16;
+const STEPS_PER_READ = 4;
 const TEXTS_PER_READ = 32;
 const MOST_TEXTS = 10_000;
 
