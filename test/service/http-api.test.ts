@@ -1,7 +1,7 @@
 /** The HTTP API of the data plane, with Node's fetch as the client. */
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { postJson, type RunningService, startTestService } from "./running-service.js";
+import { type Json, postJson, type RunningService, startTestService } from "./running-service.js";
 
 const rules: Rule[] = [
   { id: "per-user", key: ["user"], match: { path: "/v1/**" }, algorithm: "rolling-window", limit: 3, window: "1m" },
@@ -66,13 +66,13 @@ describe("check", () => {
   test.each([
     ["no JSON", "{", "body: expected JSON"],
     ["nothing", "", "body: expected JSON"],
-    ["no object", "[]", "body: must be object"],
-    ["no attributes", "{}", "body: must have required properties attributes"],
-    ["a list as attributes", '{"attributes":[]}', "body.attributes: must be object"],
+    ["no object", "[]", "body: expected an object, got a list"],
+    ["no attributes", "{}", "body.attributes: expected a value, got nothing"],
+    ["a list as attributes", '{"attributes":[]}', "body.attributes: expected an object, got a list"],
     ["an attribute that is no scalar", '{"attributes":{"user":{}}}', "body.attributes.user"],
-    ["a cost below 0", '{"attributes":{},"cost":-1}', "body.cost: must be >= 0"],
-    ["a cost of 1.5", '{"attributes":{},"cost":1.5}', "body.cost: must be integer"],
-    ["a cost as text", '{"attributes":{},"cost":"1"}', "body.cost: must be integer"],
+    ["a cost below 0", '{"attributes":{},"cost":-1}', "body.cost: expected at least 0, got -1"],
+    ["a cost of 1.5", '{"attributes":{},"cost":1.5}', "body.cost: expected a whole number, got 1.5"],
+    ["a cost as text", '{"attributes":{},"cost":"1"}', 'body.cost: expected a whole number, got "1"'],
     ["an empty id", '{"attributes":{},"id":""}', "body.id"],
     ["an unknown field", '{"attributes":{},"cots":1}', 'body: unknown field "cots"'],
     ["a cost attribute that is no number", '{"attributes":{"tenant":"t","tokens":"many"}}', "attributes.tokens"],
@@ -100,16 +100,43 @@ describe("check", () => {
     expect(wrong.body).toEqual(fast.body);
   });
 
-  test("over 64 KiB is 413, another content type 415, another method 404", async () => {
+  test("over 64 KiB is 413 and says so, another content type 415, another method 405 with those allowed", async () => {
     const large = await check({ attributes: { user: "x".repeat(70_000) } });
     expect(large.status).toBe(413);
-    expect(large.body.code).toBe("body-too-large");
+    expect(large.body).toMatchObject({ code: "body-too-large", detail: "body: expected at most 64 KiB" });
+    const batch = await postJson(`${service.http}/v1/check/batch`, " ".repeat(2 ** 20 + 1));
+    expect([batch.status, batch.body.detail]).toEqual([413, "body: expected at most 1 MiB"]);
     const form = await postJson(`${service.http}/v1/check`, "user=1", {
       "content-type": "application/x-www-form-urlencoded",
     });
     expect([form.status, form.body.code]).toEqual([415, "unsupported-media-type"]);
     const get = await fetch(`${service.http}/v1/check`);
-    expect([get.status, ((await get.json()) as { code: string }).code]).toEqual([404, "not-found"]);
+    expect([get.status, ((await get.json()) as Json).code]).toEqual([405, "method-not-allowed"]);
+    expect(get.headers.get("allow")).toBe("POST");
+    const nowhere = await fetch(`${service.http}/v1/chek`);
+    expect([nowhere.status, ((await nowhere.json()) as Json).code]).toEqual([404, "not-found"]);
+  });
+
+  test("that is no UTF-8 is refused, on every path into the service", async () => {
+    const bytes = Buffer.concat([
+      Buffer.from('{"attributes":{"user":"'),
+      Buffer.from([0xff, 0xfe]),
+      Buffer.from('"}}'),
+    ]);
+    for (const [route, type] of [
+      ["check", "application/json"],
+      ["check", "application/json;charset=UTF-8"],
+      ["peek", "application/json"],
+    ]) {
+      const answer = await fetch(`${service.http}/v1/${route}`, {
+        method: "POST",
+        headers: { "content-type": type! },
+        body: bytes,
+      });
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({ code: "invalid-request", detail: "body: expected UTF-8" });
+    }
+    expect((await check({ attributes: { user: "bücher 🎉", path: "/v1/x" } })).body.remaining).toBe(2);
   });
 });
 

@@ -3,7 +3,8 @@
  * In: the limiter and what surrounds it. Out: an app that others (administration, dashboard) may add routes to before it listens.
  *
  * The life of a request, and the exit of each step:
- *   headers   within 10 s and 16 KiB        408, 431, by Node
+ *   headers   within 10 s and 16 KiB        408 `too-slow`, 431 `headers-too-large`; what is no HTTP: 400
+ *   route     a path of ours, by its method 404 `not-found`, 405 `method-not-allowed`
  *   token     where --api-token is set      401 `unauthorized`
  *   body      within 10 s and 64 KiB        408, 413 `body-too-large`
  *   schema    unknown or wrong fields       400 `invalid-request`
@@ -17,9 +18,11 @@ import type { Metrics } from "../../monitoring/metrics.js";
 import { tokenGuard } from "./api-token.js";
 import { boundedServer, type Tls } from "./bounded-server.js";
 import { BODY_LIMIT, registerCheckRoutes } from "./check-routes.js";
+import { answerClientError } from "./client-error.js";
 import { createFastCheck } from "./fast-check.js";
 import { type HealthOptions, registerHealthRoutes } from "./health-routes.js";
 import { acceptJson, validatorCompiler } from "./json-body.js";
+import { collectMethods } from "./known-methods.js";
 import { registerLeaseRoutes } from "./lease-routes.js";
 import { registerOpenApi } from "./openapi.js";
 import { errorHandler, notFoundHandler, sendProblem } from "./problem.js";
@@ -51,6 +54,7 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
     bodyLimit: BODY_LIMIT,
     // A request that came on an open connection while we close is answered like any other.
     return503OnClosing: false,
+    clientErrorHandler: answerClientError,
     serverFactory: (handle) =>
       boundedServer(options.tls, (request, response) => {
         if (!fastCheck(request, response)) handle(request, response);
@@ -58,7 +62,7 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
   });
   app.setValidatorCompiler(validatorCompiler as never);
   app.setErrorHandler(errorHandler(log));
-  app.setNotFoundHandler(notFoundHandler);
+  app.setNotFoundHandler(notFoundHandler(collectMethods(app)));
   acceptJson(app);
   app.addHook("onSend", async (_request, reply) => {
     // The peer should not send its next request here.

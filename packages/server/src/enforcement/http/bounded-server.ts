@@ -21,6 +21,10 @@ const bounds = {
 } as const;
 
 export function boundedServer(tls: Tls | undefined, listener: RequestListener): Server {
-  const server = tls === undefined ? createServer(bounds, listener) : createTlsServer({ ...bounds, ...tls }, listener);
+  const serve: RequestListener = (request, response) => {
+    // What was sent behind a request that ended its connection is not looked at: nobody could be told the answer.
+    if (request.socket.writable) listener(request, response);
+  };
+  const server = tls === undefined ? createServer(bounds, serve) : createTlsServer({ ...bounds, ...tls }, serve);
   return trackConnections(server);
 }

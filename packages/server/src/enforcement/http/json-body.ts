@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifySchemaCompiler } from "fastify";
 import { SluiceError } from "sluice";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
+import { type Found, schemaMistake } from "./schema-mistake.js";
 
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -31,26 +32,6 @@ export function invalidJson(error: unknown): SluiceError {
   return new SluiceError("invalid-request", `body: expected JSON, got ${(error as Error).message.slice(0, 200)}`);
 }
 
-interface Found {
-  readonly instancePath: string;
-  readonly keyword: string;
-  readonly message: string;
-  readonly params: Readonly<Record<string, unknown>>;
-}
-
-/** One sentence for the first thing that is wrong: `body.cost: must be >= 0`. */
-function describe(found: readonly Found[], part: string): string {
-  // What the schema's branches say of themselves ("schema is false") helps nobody.
-  const first = found.find(({ keyword }) => keyword !== "boolean") ?? found[0];
-  if (first === undefined) return `${part}: not valid`;
-  const path = first.instancePath.replaceAll("/", ".");
-  if (first.keyword === "additionalProperties") {
-    const names = first.params.additionalProperties as readonly string[];
-    return `${part}${path}: unknown field ${names.map((name) => JSON.stringify(name.slice(0, 64))).join(", ")}`;
-  }
-  return `${part}${path.slice(0, 200)}: ${first.message}`;
-}
-
 /** What is wrong with a value, in a sentence; undefined if it fits the schema. */
 export type Validator = (value: unknown, part: string) => string | undefined;
 
@@ -58,7 +39,7 @@ export function validatorOf(schema: TSchema): Validator {
   const validator = Compile(schema);
   return (value, part) => {
     if (validator.Check(value)) return undefined;
-    return describe([...validator.Errors(value)] as unknown as Found[], part);
+    return schemaMistake([...validator.Errors(value)] as unknown as Found[], value, part);
   };
 }
 

@@ -6,13 +6,17 @@ import { STATUS_CODES } from "node:http";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, SluiceError } from "sluice";
 import type { Log } from "../../log.js";
+import { lingerAfter } from "./lingering-close.js";
 
 /** The codes of the service itself, beside those of the library (`errors.ts` there). `docs/service.md` lists both, held equal by a test. */
 export const serviceErrorKinds = {
   unauthorized: { status: 401, remedy: "Send `Authorization: Bearer` and the token of --api-token." },
   "not-found": { status: 404, remedy: "/docs lists what there is." },
+  "method-not-allowed": { status: 405, remedy: "Use a method that the `Allow` header names." },
+  "too-slow": { status: 408, remedy: "Send headers and body within ten seconds." },
   "body-too-large": { status: 413, remedy: "A check has at most 64 KiB, a batch 1 MiB." },
   "unsupported-media-type": { status: 415, remedy: "Send JSON with `Content-Type: application/json`." },
+  "headers-too-large": { status: 431, remedy: "Send at most 16 KiB of headers." },
   internal: { status: 500, remedy: "Sluice failed; its log says why." },
   "unsupported-coding": {
     status: 501,
@@ -33,7 +37,6 @@ export const internalProblem: Problem = { status: 500, code: "internal", detail:
 
 /** What Fastify itself refuses, in our words. */
 const frameworkProblems: Readonly<Record<string, Problem>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: { status: 413, code: "body-too-large", detail: "body: larger than is accepted here" },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: {
     status: 415,
     code: "unsupported-media-type",
@@ -72,6 +75,7 @@ export function problemOf(error: unknown): Problem | undefined {
 
 export function errorHandler(log: Log) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    if ((error as Partial<FastifyError>).code === "FST_ERR_CTP_BODY_TOO_LARGE") return refuseBody(request, reply);
     const problem = problemOf(error);
     if (problem !== undefined) return sendProblem(reply, problem);
     log.error("a request failed", {
@@ -84,11 +88,34 @@ export function errorHandler(log: Log) {
   };
 }
 
-export function notFoundHandler(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const path = request.url.split("?", 1)[0]!.slice(0, 200);
+/** The rest of the body is still under way: the connection ends, but not before the client could read why. */
+function refuseBody(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const most = request.routeOptions.bodyLimit;
+  reply.header("connection", "close");
+  lingerAfter(reply.raw);
   return sendProblem(reply, {
-    status: 404,
-    code: "not-found",
-    detail: `nothing answers ${request.method} ${path}; /docs lists what does`,
+    status: 413,
+    code: "body-too-large",
+    detail: `body: expected at most ${sizeText(most)}`,
   });
+}
+
+function sizeText(bytes: number): string {
+  return bytes >= 2 ** 20 ? `${bytes / 2 ** 20} MiB` : `${bytes / 2 ** 10} KiB`;
+}
+
+/** 404, or 405 where the path answers other methods. */
+export function notFoundHandler(methodsOf: (path: string) => readonly string[]) {
+  return (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const path = request.url.split("?", 1)[0]!;
+    const shown = path.slice(0, 200);
+    const methods = methodsOf(path);
+    if (methods.length > 0) {
+      reply.header("allow", methods.join(", "));
+      const detail = `${shown} answers ${methods.join(", ")}, not ${request.method}`;
+      return sendProblem(reply, { status: 405, code: "method-not-allowed", detail });
+    }
+    const detail = `nothing answers ${request.method} ${shown}; /docs lists what does`;
+    return sendProblem(reply, { status: 404, code: "not-found", detail });
+  };
 }

@@ -17,6 +17,8 @@ import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { AttributesOf } from "../attributes/request-attributes.js";
 import { boundedServer, type Tls } from "../http/bounded-server.js";
+import { answerClientError } from "../http/client-error.js";
+import { lingerAfter } from "../http/lingering-close.js";
 import { internalProblem, type Problem, problemOf } from "../http/problem.js";
 import { holdLease } from "./held-lease.js";
 import { hasNoBody, passRequest } from "./pass-request.js";
@@ -69,6 +71,7 @@ export function createProxy(options: ProxyOptions): Server {
   });
   // Ours to judge, in `findAmbiguity`: Node's own refusal would still hand us the next request of the connection.
   (server as Server & { requireHostHeader: boolean }).requireHostHeader = false;
+  server.on("clientError", answerClientError);
   server.requestTimeout = proxyBounds.requestTimeout;
   server.setTimeout(proxyBounds.idleTimeoutMs);
 
@@ -150,6 +153,8 @@ function sendRefusal(client: IncomingMessage, response: ServerResponse, { status
   const text = JSON.stringify(body);
   // A body that nobody reads would keep the connection busy; it ends instead.
   const closing = hasNoBody(client) ? {} : { Connection: "close" };
+  if (!hasNoBody(client)) lingerAfter(response);
+
   response.writeHead(status, { ...headers, ...closing, "Content-Length": Buffer.byteLength(text) });
   response.end(text);
 }

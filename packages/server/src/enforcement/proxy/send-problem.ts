@@ -3,6 +3,7 @@
  * request's body is nobody's.
  */
 import type { ServerResponse } from "node:http";
+import { lingerAfter } from "../http/lingering-close.js";
 import { type Problem, problemBody } from "../http/problem.js";
 
 /** A response that has begun cannot be taken back: it is cut, so that the client does not take it for whole. */
@@ -12,6 +13,7 @@ export function sendProblem(response: ServerResponse, problem: Problem): void {
     return;
   }
   const text = JSON.stringify(problemBody(problem));
+  lingerAfter(response);
   response.writeHead(problem.status, {
     "content-type": "application/problem+json",
     "content-length": Buffer.byteLength(text),
