@@ -136,6 +136,11 @@ describe("diff and apply", () => {
     expect(status).toBe(1);
     expect(err).toContain("version-mismatch");
     expect(err).toContain("limit: 100 -> 1");
+    await sluice(["rollback", String(version)]);
+    const changedBack = await sluice(["apply", write("rules.yaml", good), "--if-match", String(version)]);
+    const { version: newest } = instance.configuration.current;
+    expect(changedBack.err).toContain(`was changed back: --if-match ${newest} names the same rules`);
+    await instance.call("PUT", "/rules/per-user", { body: perUser(1) });
   });
 });
 

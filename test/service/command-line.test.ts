@@ -42,8 +42,11 @@ test("peek looks without charging and is always 0; --cost and --id are sent", as
 
 test("explain tells why each rule applies or not", async () => {
   const { stdout } = await sluice("explain", "user=9");
-  expect(stdout).toMatch(/per-user +yes +applies to every request/);
+  expect(stdout).toMatch(/per-user +yes +applies to every request that has user +nothing +now/);
   expect(stdout).toMatch(/places +no/);
+  await sluice("check", "user=9", "--cost", "2");
+  const used = (await sluice("explain", "user=9")).stdout;
+  expect(used).toMatch(/2 counted, the last at 20\d\d-\S+Z +20\d\d-\S+Z/);
 });
 
 test("release frees a lease", async () => {
@@ -89,9 +92,37 @@ test.each([
 });
 
 test("a service that is not there fails with 1 and a hint", async () => {
-  const { status, stderr } = await runSluice(["check", "user=1", "--server", `http://127.0.0.1:${await freePort()}`]);
-  expect(status).toBe(1);
-  expect(stderr).toContain("sluice serve");
+  const port = await freePort();
+  const server = `http://127.0.0.1:${port}`;
+  for (const command of [
+    ["check", "user=1"],
+    ["rules", "list"],
+  ]) {
+    const { status, stderr } = await runSluice([...command, "--server", server]);
+    expect(status).toBe(1);
+    expect(stderr).toContain(
+      `${server} did not answer: nothing listens there. Start it with "sluice serve --port ${port}"`,
+    );
+  }
+  // A port that fetch itself refuses to speak to.
+  const barred = await runSluice(["check", "user=1", "--server", "http://127.0.0.1:9"]);
+  expect(barred.stderr).toContain("http://127.0.0.1:9 did not answer: bad port.");
+});
+
+test("without an admin token, commands that need one say where they look for it", async () => {
+  for (const command of [
+    ["reset", "per-user", "user=1"],
+    ["rules", "list"],
+  ]) {
+    const { status, stderr } = await sluice(...command);
+    expect(status).toBe(1);
+    for (const place of ["--token", "SLUICE_ADMIN_TOKEN", ".sluice/admin-token"]) expect(stderr).toContain(place);
+  }
+});
+
+test("a folder instead of a rule file is told as such", async () => {
+  const { status, stderr } = await runSluice(["rules", "lint", "."], { cwd: service.folder });
+  expect([status, stderr]).toEqual([2, ".: is a folder; name its files, such as rules/*.yaml\n"]);
 });
 
 test("help and version are 0", async () => {

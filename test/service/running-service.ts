@@ -99,7 +99,7 @@ export async function startServiceProcess(options: StartOptions = {}): Promise<S
   await new Promise<void>((resolve, reject) => {
     const read = (chunk: Buffer): void => {
       output += chunk.toString();
-      if (output.includes("Repeat this until it is refused:")) resolve();
+      if (output.includes("/v1/check -H")) resolve();
     };
     child.stdout!.on("data", read);
     child.stderr!.on("data", read);

@@ -35,10 +35,17 @@ export function startScreen(screen: StartScreen): string {
     `Rules in force (version ${screen.rulesVersion}, ${screen.rulesSource})`,
     ...(rules.length === 0 ? ["  none: every request passes"] : ruleLines(rules)),
     "",
-    "Repeat this until it is refused:",
+    invitation(rules),
     `  ${curlLine(screen)}`,
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** Only a rule that refuses, and soon, is worth repeating a line for. */
+function invitation(rules: readonly Rule[]): string {
+  const refuser = tightestOf(rules);
+  if (refuser === undefined) return "Ask it (nothing is refused by these rules):";
+  return refuser.limit <= 100 ? "Repeat this until it is refused:" : `Ask it (refused after ${refuser.limit} in time):`;
 }
 
 function ruleLines(rules: readonly Rule[]): string[] {
@@ -66,10 +73,7 @@ function curlLine({ http, rules, apiToken }: StartScreen): string {
 
 /** Attributes to which the tightest simple rule applies. */
 function sampleAttributes(rules: readonly Rule[]): Record<string, string | number | boolean> {
-  const enforced = rules.filter(
-    ({ mode, algorithm }) => (mode ?? "enforce") === "enforce" && algorithm !== "concurrency",
-  );
-  const rule = enforced.sort((a, b) => a.limit - b.limit)[0];
+  const rule = tightestOf(rules);
   const sample: Record<string, string | number | boolean> = {};
   for (const name of rule?.key ?? ["user"]) sample[name] = name === "ip" ? "192.0.2.7" : "42";
   for (const [name, wanted] of Object.entries(rule?.match ?? {})) {
@@ -77,4 +81,11 @@ function sampleAttributes(rules: readonly Rule[]): Record<string, string | numbe
     sample[name] = typeof value === "string" ? value.replaceAll(/\*+/g, "x").replace(/\/\d{1,3}$/, "") : value;
   }
   return sample;
+}
+
+function tightestOf(rules: readonly Rule[]): Rule | undefined {
+  const enforced = rules.filter(
+    ({ mode, algorithm }) => (mode ?? "enforce") === "enforce" && algorithm !== "concurrency",
+  );
+  return enforced.sort((a, b) => a.limit - b.limit)[0];
 }

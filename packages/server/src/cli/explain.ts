@@ -28,18 +28,31 @@ function show({ decision, rules }: Explanation): void {
   showDecision(decision);
   if (rules.length === 0) return;
   printLine("");
+  const passing = new Set(decision.checks.filter(({ allowed }) => allowed).map(({ rule }) => rule));
   printTable(
     ["rule", "applies", "why", "stored", "next allowed"],
-    rules.map(({ rule, matched, why, state, nextAllowedAt }) => [
+    rules.map(({ rule, matched, why, state, nextAllowedAt = "-" }) => [
       rule,
       matched ? "yes" : "no",
       why,
-      state === undefined
-        ? "-"
-        : Object.entries(state)
-            .map(([name, value]) => `${name} ${value}`)
-            .join(", "),
-      nextAllowedAt ?? "-",
+      state === undefined ? "-" : storedText(state),
+      passing.has(rule) ? "now" : nextAllowedAt,
     ]),
   );
+}
+
+/** What is stored, by the names that stores give it. */
+const wordings: Readonly<Record<string, (value: number) => string>> = {
+  count: (value) => `${value} counted`,
+  missing: (value) => `${Number(value.toFixed(2))} missing until it is full`,
+  current: (value) => `${value} in this window`,
+  previous: (value) => `${value} in the one before`,
+  lastMs: (value) => `the last at ${new Date(value).toISOString()}`,
+  latestEndMs: (value) => `all end by ${new Date(value).toISOString()}`,
+};
+
+export function storedText(state: Readonly<Record<string, number>>): string {
+  if (Object.values(state).every((value) => value === 0)) return "nothing";
+  const parts = Object.entries(state).filter(([name, value]) => value !== 0 || !name.endsWith("Ms"));
+  return parts.map(([name, value]) => wordings[name]?.(value) ?? `${name} ${value}`).join(", ");
 }

@@ -2,10 +2,11 @@
 import { Command, Option } from "commander";
 import type { Mistake } from "sluice";
 import { diffText } from "../configuration/diff-text.js";
-import type { RuleDiff } from "../configuration/rule-diff.js";
+import { isEmpty, type RuleDiff } from "../configuration/rule-diff.js";
 import { clientSettings } from "../settings.js";
 import { readAdminToken } from "./admin-token.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
+import { noAnswer, tokenHints } from "./no-answer.js";
 
 export interface AdminOptions {
   readonly server: string;
@@ -26,6 +27,7 @@ interface Problem {
   readonly detail?: string;
   readonly mistakes?: readonly Mistake[];
   readonly diff?: RuleDiff;
+  readonly currentVersion?: number;
 }
 
 /** A document of eight megabytes takes its time. */
@@ -66,7 +68,7 @@ export async function askAdmin<T>(path: string, options: AdminOptions, call: Adm
     const sent = body === undefined ? {} : { body };
     answer = await fetch(url, { method, headers, ...sent, signal: AbortSignal.timeout(TIMEOUT_MS) });
   } catch (error) {
-    throw unreachable(options.server, error);
+    throw noAnswer(options.server, error);
   }
   const text = await answer.text();
   if (answer.ok) return JSON.parse(text) as T;
@@ -81,7 +83,7 @@ export async function openAdmin(
 ): Promise<ReadableStream<Uint8Array>> {
   const url = urlOf(path, options, {});
   const answer = await fetch(url, { headers: authorization(options), signal }).catch((error: unknown) => {
-    throw unreachable(options.server, error);
+    throw noAnswer(options.server, error);
   });
   if (answer.ok && answer.body !== null) return answer.body;
   throw new CommandFailure(refusal(await answer.text(), answer.status, options));
@@ -99,26 +101,21 @@ function urlOf(path: string, { server }: AdminOptions, { query = {} }: AdminCall
   return url;
 }
 
-function unreachable(server: string, error: unknown): CommandFailure {
-  const { cause, message } = error as Error;
-  const code = (cause as NodeJS.ErrnoException | undefined)?.code;
-  return new CommandFailure(
-    code === "ECONNREFUSED"
-      ? `nothing listens at ${server}; start it with: sluice serve`
-      : `${server}: ${code ?? message}`,
-  );
-}
-
-function refusal(text: string, status: number, { server }: AdminOptions): string {
+function refusal(text: string, status: number, options: AdminOptions): string {
   let problem: Problem;
   try {
     problem = JSON.parse(text) as Problem;
   } catch {
     // Not ours: a proxy in between, or another server altogether.
-    return `${server} answered ${status}: ${text.slice(0, 200)}`;
+    return `${options.server} answered ${status}: ${text.slice(0, 200)}`;
   }
-  const { detail = "", code = "", mistakes = [], diff } = problem;
+  const { detail = "", code = "", mistakes = [], diff, currentVersion } = problem;
   if (mistakes.length > 0) return mistakes.map(({ path, message }) => `${path}: ${message}`).join("\n");
-  const changed = diff === undefined ? "" : `\nchanged meanwhile:\n${diffText(diff)}`;
-  return `${detail} (${status} ${code})${changed}`;
+  const hint = status === 401 && authorization(options).authorization === undefined ? `; ${tokenHints.admin}` : "";
+  return `${detail} (${status} ${code})${hint}${diff === undefined ? "" : changedMeanwhile(diff, currentVersion)}`;
+}
+
+function changedMeanwhile(diff: RuleDiff, currentVersion = 0): string {
+  if (!isEmpty(diff)) return `\nchanged meanwhile:\n${diffText(diff)}`;
+  return `\nwhat was changed meanwhile was changed back: --if-match ${currentVersion} names the same rules`;
 }

@@ -81,12 +81,14 @@ function textOf(file: string): string {
   try {
     return readFileSync(file === "-" ? 0 : file, "utf8");
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new CommandFailure(
-      code === "ENOENT" ? `${file}: there is no such file` : `${file}: ${message}`,
-      exitStatus.misuse,
-    );
+    throw new CommandFailure(`${file}: ${whyUnreadable(error as NodeJS.ErrnoException)}`, exitStatus.misuse);
   }
+}
+
+function whyUnreadable({ code, message }: NodeJS.ErrnoException): string {
+  if (code === "ENOENT") return "there is no such file";
+  if (code === "EISDIR") return "is a folder; name its files, such as rules/*.yaml";
+  return code === "EACCES" ? "may not be read" : message;
 }
 
 function lintLine(outcome: { file: string } & Checked): string {

@@ -4,6 +4,7 @@
 import { Command, Option } from "commander";
 import { clientSettings } from "../settings.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
+import { noAnswer, tokenHints } from "./no-answer.js";
 
 export interface ClientOptions {
   readonly server: string;
@@ -44,16 +45,15 @@ async function ask(path: string, { server, token }: ClientOptions, request: Requ
   try {
     answer = await fetch(new URL(path, server), { ...request, headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
   } catch (error) {
-    const { cause, message } = error as Error;
-    const code = (cause as NodeJS.ErrnoException | undefined)?.code;
-    throw new CommandFailure(
-      code === "ECONNREFUSED"
-        ? `nothing listens at ${server}; start it with: sluice serve`
-        : `${server}: ${code ?? message}`,
-    );
+    throw noAnswer(server, error);
   }
   if (answer.ok) return answer;
-  throw new CommandFailure(await explainFailure(answer, server));
+  const hint = answer.status === 401 && token === undefined ? `; ${hintFor(path)}` : "";
+  throw new CommandFailure((await explainFailure(answer, server)) + hint);
+}
+
+function hintFor(path: string): string {
+  return path.startsWith("/admin/") ? tokenHints.admin : tokenHints.api;
 }
 
 async function explainFailure(answer: Response, server: string): Promise<string> {

@@ -13,7 +13,7 @@ export function nextEntryId(): string {
   return prefix + counter.toString(36);
 }
 
-/** A lease id is also the right to release it, so it must not be guessed. */
+/** A lease id is also the right to release it, so it must not be guessed. It begins with no dash: `sluice release` would take it for an option. */
 export function newLeaseId(): string {
-  return randomBytes(12).toString("base64url");
+  return randomBytes(12).toString("base64url").replace(/^-/, "_");
 }

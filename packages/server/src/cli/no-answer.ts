@@ -1,0 +1,32 @@
+/** What a command says when the service does not answer, or wants a token that the command does not have. */
+import { CommandFailure } from "./command-failure.js";
+
+const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
+
+export function noAnswer(server: string, error: unknown): CommandFailure {
+  return new CommandFailure(`${server} did not answer: ${whyOf(error)}. ${remedyFor(server)}`);
+}
+
+function whyOf(error: unknown): string {
+  const { cause, message, name } = error as Error;
+  const { code, message: deeper } = (cause ?? {}) as Partial<NodeJS.ErrnoException>;
+  if (name === "TimeoutError") return "it took too long";
+  if (code === "ECONNREFUSED") return "nothing listens there";
+  if (code === "ENOTFOUND") return "there is no such host";
+  return code ?? deeper ?? message;
+}
+
+function remedyFor(server: string): string {
+  const { hostname, port, protocol } = new URL(server);
+  if (!LOOPBACK.has(hostname)) return "Check the address of --server (SLUICE_SERVER), and that the service is up";
+  const used = port === "" ? (protocol === "https:" ? "443" : "80") : port;
+  const start = used === "8080" ? "sluice serve" : `sluice serve --port ${used}`;
+  return `Start it with "${start}", or name another with --server (SLUICE_SERVER)`;
+}
+
+/** Appended to a 401 where no token was sent. */
+export const tokenHints = {
+  api: "give the API token with --token or SLUICE_API_TOKEN",
+  admin:
+    "give an admin token with --token or SLUICE_ADMIN_TOKEN, or run this in the service's folder, where .sluice/admin-token is read",
+} as const;
