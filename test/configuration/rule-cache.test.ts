@@ -76,6 +76,6 @@ describe.skipIf(whyMissing("redis"))("the rule cache works", () => {
 test.each(["http://host", "redis+cluster://", "redis+other://h", "", "redis+sentinel://a,,b/c"])(
   "%j names no Redis",
   (url) => {
-    expect(() => connectRedis(url)).toThrow(/store: expected redis:\/\/host/);
+    expect(() => connectRedis(url)).toThrow(/^store: expected /);
   },
 );

@@ -47,7 +47,16 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
     Array.from({ length: sentinelCount }, () => startSentinel({ leaderPort: leader.port, quorum, options })),
   );
   const ask = async (port: number): Promise<string> => {
-    const args = ["-p", String(port), ...(options.sentinelCliArgs ?? []), "SENTINEL", "MASTER", MASTER];
+    const args = [
+      "-h",
+      "127.0.0.1",
+      "-p",
+      String(port),
+      ...(options.sentinelCliArgs ?? []),
+      "SENTINEL",
+      "MASTER",
+      MASTER,
+    ];
     return (await promisify(execFile)("redis-cli", args, { timeout: 5_000 })).stdout;
   };
   await until("every Sentinel knows every server", async () => {

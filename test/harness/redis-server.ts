@@ -12,7 +12,7 @@ import { makeTempFolder, removeTempFolder } from "./leash.js";
 import { type ServerProcess, startServerProcess } from "./server-process.js";
 
 export interface RedisOptions {
-  /** More of `redis-server`'s arguments; the later wins. */
+  /** More of `redis-server`'s arguments; the later wins. `PORT` stands for the port that is chosen. */
   readonly args?: readonly string[];
   readonly port?: number;
   /** What redis-cli needs beside the address: a password, certificates. */
@@ -53,7 +53,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
   const launch = (port: number): Promise<ServerProcess> => {
     mkdirSync(folder, { recursive: true });
     if (options.faketime === true) setClock(clockFile, 0);
-    const args = [...baseArgs(port, folder), ...(options.args ?? [])];
+    const own = (options.args ?? []).map((arg) => (arg === "PORT" ? String(port) : arg));
+    const args = [...baseArgs(port, folder), ...own];
     return startServerProcess({
       command: redisBinary(),
       args,

@@ -171,7 +171,10 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     const proxyPort = proxy && (await listen(proxy, { host, port: settings["proxy-port"] }));
     warnOfOpenDoors(settings, log);
     // Nobody may have asked yet: an outage at the start would otherwise be told by the first check.
-    if (!(await limiter.ready())) log.warn("the store does not answer yet; until it does, failure policies answer");
+    if (!(await limiter.ready())) {
+      const cause = String(limiter.whyNotReady);
+      log.warn("the store does not answer yet; until it does, failure policies answer", { cause });
+    }
     return {
       http,
       grpc: `${spell(host)}:${grpcPort}`,

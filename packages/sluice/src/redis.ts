@@ -5,3 +5,4 @@ export type { IoredisLike, TlsOptions } from "./store/redis-ioredis.js";
 export type { NodeRedisLike } from "./store/redis-node-redis.js";
 export { RedisStore, redisStore } from "./store/redis-store.js";
 export type { RedisStoreOptions } from "./store/redis-store-options.js";
+export { parseRedisUrl, type RedisTarget } from "./store/redis-url.js";

@@ -217,3 +217,16 @@ test.each([
 ])("options that cannot be right are refused: %j", (options, message) => {
   expect(() => createLimiter(options as never)).toThrow(message);
 });
+
+test("a cost that would write thousands of entries into a sorted set is refused by name; a packed window takes it", async () => {
+  const rule = { id: "r", key: ["user"], algorithm: "rolling-window", limit: 300_000, window: "1h" } as const;
+  const sorted = createLimiter({ rules: [{ ...rule, storage: "sorted-set" }] });
+  await expect(sorted.check({ user: "u" }, { cost: 200_000 })).rejects.toMatchObject({
+    code: "invalid-request",
+    message: expect.stringContaining("cost: expected at most 5000 under a rolling window with storage: sorted-set"),
+  });
+  expect(await sorted.check({ user: "u" }, { cost: 5_000 })).toMatchObject({ allowed: true, remaining: 295_000 });
+  expect(await sorted.check({ user: "u" }, { cost: 300_001 })).toMatchObject({ reason: "cost-exceeds-limit" });
+  const packed = createLimiter({ rules: [rule] });
+  expect(await packed.check({ user: "u" }, { cost: 200_000 })).toMatchObject({ allowed: true, remaining: 100_000 });
+});

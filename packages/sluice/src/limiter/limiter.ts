@@ -19,7 +19,7 @@ import type { InstanceCount } from "../store/instance-count.js";
 import { MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
 import type { StoreStats } from "../store/store-stats.js";
-import { checkedId, placesFit } from "./check-input.js";
+import { checkedId, entriesFit, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { FailurePolicy } from "./failure-policy.js";
 import { joinChecks } from "./join-checks.js";
@@ -303,6 +303,11 @@ export class Limiter {
     return this.#store.stats?.();
   }
 
+  /** Why the store did not answer when `ready` asked it last: an error whose message names the remedy; undefined if it did. */
+  get whyNotReady(): unknown {
+    return this.#store.whyNotReady;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#local.close();
@@ -330,7 +335,7 @@ export class Limiter {
     for (let i = 0; i < checks.length; i++) {
       const { stored } = checks[i]!.plan.policy;
       if (stored === "concurrency") leases = placesFit(checks[i]!);
-      else if (stored === "rolling-window") named = true;
+      else if (stored === "rolling-window") named = entriesFit(checks[i]!);
     }
     const asked: Asked = {
       checks,

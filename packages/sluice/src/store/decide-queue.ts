@@ -142,9 +142,16 @@ export function arrange<T extends Addressed>(
       calls.push({ script, batch: call.batch });
     }
     call.batch.push(addressed);
-    call.checks += addressed.request.checks.length;
+    call.checks += addressed.request.checks.length + entriesOf(addressed.request);
   }
   return calls;
+}
+
+/** What a request of several units writes beyond its first, where each unit is an entry of a sorted set. */
+function entriesOf({ checks }: StoreRequest): number {
+  let entries = 0;
+  for (const { cost, plan } of checks) if (cost > 1 && plan.policy.stored === "rolling-window") entries += cost - 1;
+  return entries;
 }
 
 /** A single check without an id, to be charged, is decided by its algorithm's own script. */

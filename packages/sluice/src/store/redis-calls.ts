@@ -32,6 +32,8 @@ const scriptShas = Object.fromEntries(
 const ANSWERS = /^(NOSCRIPT|WRONGTYPE|LONG|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
 /** No call was made and nobody waited: there is nothing to spare, and the client says itself when it is connected again. */
 const NOT_CONNECTED = Symbol("not connected");
+/** How clients word that a connection broke; what broke it was told before. */
+const CLOSED = /^Connection is closed/;
 /** Not of a node: what goes to every node, and all there is on a single Redis. */
 const WHOLE = "";
 /** Nodes come and go; what is remembered of them stays bounded. */
@@ -138,9 +140,15 @@ export class RedisCalls {
           this.#connection.lookAgain(breaker.open && error instanceof SluiceError);
         }
         if (error === NOT_CONNECTED) reject(unavailable("not connected", this.#connection.lastError()));
-        else reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sent));
+        else if (error instanceof Error && CLOSED.test(error.message)) {
+          reject(unavailable(error.message, this.#connection.lastError(), sent));
+        } else reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sent));
       };
-      const late = (): void => fail(unavailable(`no answer within ${this.#options.deadlineMs} ms`, undefined, sent));
+      const late = (): void => {
+        const waited = `${this.#options.deadlineMs} ms`;
+        if (sent) fail(unavailable(`no answer within ${waited}`, undefined, true));
+        else fail(unavailable(`not connected within ${waited}`, this.#connection.lastError()));
+      };
       const deadline = endsAtMs === undefined ? this.#deadlines.watch(late) : watchUntil(endsAtMs, late);
       const sending = (): Promise<unknown> => {
         sent = true;

@@ -9,7 +9,10 @@ import { SluiceError } from "../errors.js";
 const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/WRONGPASS|invalid username-password|invalid password/, "check the user and the password in the store's URL"],
   [/NOAUTH|without any password configured/, "Redis and the store's URL disagree on whether there is a password"],
-  [/NOPERM|no permissions/, "give the Redis user the rights that docs/reliability.md lists"],
+  [
+    /NOPERM|no permissions|executing the script can't run this command/,
+    "give the Redis user the rights that docs/reliability.md lists",
+  ],
   [/cluster support disabled/, "the server is not part of a cluster: use redis://, or the address of a cluster node"],
   [/^MOVED|^CROSSSLOT/, "the server is a node of a Redis Cluster: use redis+cluster://"],
   [/^CLUSTERDOWN|Hash slot not served/, "some slots have no leader: see `redis-cli --cluster check`"],
@@ -40,7 +43,11 @@ const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
     /Hostname\/IP does not match/,
     "the certificate is for another name: use that name in the URL, or set `tls.servername`",
   ],
-  [/ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT/, "check the address, and that Redis is up"],
+  [
+    /ETIMEDOUT/,
+    "check the address and what filters it; if that is right, one side speaks TLS and the other does not (rediss:// or redis://)",
+  ],
+  [/ECONNREFUSED|ENOTFOUND|EHOSTUNREACH/, "check the address, and that Redis is up"],
 ];
 
 /** An error with what lies beneath it: a cluster's and a Sentinel's own errors keep the cause in a field. */

@@ -36,6 +36,7 @@ export class RedisStore implements Store {
   readonly #queue: DecideQueue;
   readonly #refusals: RefusalMemory | undefined;
   readonly #moving = new MovingTags();
+  whyNotReady: unknown;
   readonly #sharded: boolean;
 
   constructor(connection: RedisConnection, options: RedisStoreOptions = {}) {
@@ -281,10 +282,11 @@ export class RedisStore implements Store {
   }
 
   async ready(): Promise<boolean> {
-    return await this.#calls.loadScripts().then(
-      () => true,
-      () => false,
+    this.whyNotReady = await this.#calls.loadScripts().then(
+      () => undefined,
+      (error: unknown) => error,
     );
+    return this.whyNotReady === undefined;
   }
 
   stats(): StoreStats {

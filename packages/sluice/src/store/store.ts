@@ -88,6 +88,8 @@ export interface Store {
   readonly failing?: boolean;
   /** Whether the store answers now; never rejects, never takes longer than its deadline. */
   ready(): MaybePromise<boolean>;
+  /** What `ready` met last, if it was no. */
+  readonly whyNotReady?: unknown;
   /** Absent where there are no calls: a store that answers at once. */
   stats?(): StoreStats;
   close(): MaybePromise<void>;

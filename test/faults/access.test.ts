@@ -1,0 +1,154 @@
+/**
+ * TLS, and a Redis user with exactly the rights that docs/reliability.md lists, on one server, by Sentinel and on a cluster.
+ */
+import { readFileSync } from "node:fs";
+import { createLimiter, type Rule } from "sluice";
+import { redisStore } from "sluice/redis";
+import { describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { makeCertificate, tlsArgs } from "../harness/certificates.js";
+import { startCluster } from "../harness/redis-cluster.js";
+import { startSentinels } from "../harness/redis-sentinels.js";
+import { type RedisServer, startRedis } from "../harness/redis-server.js";
+
+/** One rule of each stored form, so that every script's commands are asked for. */
+const rules: Rule[] = [
+  { id: "bucket", algorithm: "token-bucket", limit: 9, window: "1h" },
+  { id: "gcra", algorithm: "gcra", limit: 9, window: "1h" },
+  { id: "fixed", algorithm: "fixed-window", limit: 9, window: "1h" },
+  { id: "sliding", algorithm: "sliding-counter", limit: 9, window: "1h" },
+  { id: "sorted", algorithm: "rolling-window", limit: 9, window: "1h", storage: "sorted-set" },
+  { id: "packed", algorithm: "rolling-window", limit: 9, window: "1h", storage: "packed" },
+  { id: "places", algorithm: "concurrency", limit: 9 },
+].map((rule) => ({ ...rule, key: ["user"], onStoreFailure: "local" }) as Rule);
+
+/** All that a limiter does, by one who has a URL. */
+async function useEverything(url: string, tls?: { ca: Buffer }): Promise<void> {
+  const store = redisStore(url, { deadlineMs: 5_000, ...(tls && { tls }) });
+  const limiter = createLimiter({ store, rules });
+  const causes: string[] = [];
+  limiter.on("degraded", (cause) => causes.push(String(cause)));
+  try {
+    expect(await limiter.ready()).toBe(true);
+    const first = await limiter.check({ user: "ann" }, { id: "one" });
+    const second = await limiter.check({ user: "ann" }, { cost: 2 });
+    expect(causes).toEqual([]);
+    expect([first, second].map(({ allowed, degraded, remaining }) => [allowed, degraded, remaining])).toEqual([
+      [true, undefined, 8],
+      [true, undefined, 6],
+    ]);
+    // Refused, and so an expiry is looked at.
+    expect((await limiter.check({ user: "ann" }, { cost: 9 })).allowed).toBe(false);
+    expect(await second.lease!.renew()).toBe(true);
+    expect(await second.lease!.release()).toBe(true);
+    expect(await limiter.refund("one")).toBe(true);
+    expect(await limiter.refund(second)).toBe(true);
+    const { rules: explained } = await limiter.explain({ user: "ann" });
+    expect(explained.every(({ state }) => state !== undefined)).toBe(true);
+    await limiter.reset("fixed", { user: "ann" });
+    expect(causes).toEqual([]);
+  } finally {
+    await limiter.close();
+  }
+}
+
+/** The block of docs/reliability.md under this heading, word by word. */
+function documented(heading: string): string[] {
+  const page = readFileSync(new URL("../../docs/reliability.md", import.meta.url), "utf8");
+  const block = page.slice(page.indexOf(`### ${heading}`)).match(/```\n(ACL SETUSER [\s\S]*?)```/)![1]!;
+  return block.replaceAll(/\\?\n/g, " ").trim().split(/\s+/);
+}
+
+const asDocumented = async (servers: readonly RedisServer[]): Promise<void> => {
+  const user = documented("Rights of the library").map((word) => word.replace(">PASSWORD", ">secret"));
+  await Promise.all(servers.map((server) => server.cli(...user)));
+};
+
+describe.skipIf(whyMissing("redis"))("a Redis user with the rights that are documented, and no others", () => {
+  const denied = async (server: RedisServer): Promise<string> => await server.cli("ACL", "LOG");
+
+  test("on one server", async () => {
+    await using redis = await startRedis();
+    await asDocumented([redis]);
+    await redis.cli("ACL", "SETUSER", "default", "off").catch(() => "");
+    await useEverything(`redis://sluice:secret@127.0.0.1:${redis.port}`);
+  });
+
+  test("on a cluster", async () => {
+    await using cluster = await startCluster({ leaders: 3, replicasEach: 1 });
+    await asDocumented(cluster.nodes);
+    await useEverything(cluster.url.replace("://", "://sluice:secret@"));
+    expect((await Promise.all(cluster.leaders.map(denied))).join("")).not.toMatch(/evalsha|script|cluster|zadd/);
+  });
+
+  test("by Sentinel, where the same user may ask who leads", async () => {
+    const asked = documented("Rights at Sentinels").map((word) => word.replace(">PASSWORD", ">secret"));
+    await using set = await startSentinels({
+      replicas: 1,
+      sentinelLines: [`user ${asked.slice(2).join(" ")}`],
+    });
+    await asDocumented([set.leader, ...set.replicas]);
+    await useEverything(set.url.replace("://", "://sluice:secret@"));
+  });
+
+  test("one right less is told with the remedy", async () => {
+    await using redis = await startRedis();
+    await asDocumented([redis]);
+    await redis.cli("ACL", "SETUSER", "sluice", "-zadd");
+    const limiter = createLimiter({
+      store: redisStore(`redis://sluice:secret@127.0.0.1:${redis.port}`, { deadlineMs: 5_000 }),
+      rules: rules.filter(({ id }) => id === "sorted").map((rule) => ({ ...rule, onStoreFailure: "allow" }) as Rule),
+    });
+    const causes: string[] = [];
+    limiter.on("degraded", (cause) => causes.push(String(cause)));
+    expect((await limiter.check({ user: "ann" })).degraded).toBe("allow");
+    expect(causes.join()).toMatch(/can't run this command.*docs\/reliability\.md/);
+    await limiter.close();
+  });
+});
+
+describe.skipIf(whyMissing("redis", "openssl"))("over TLS, with a private authority", async () => {
+  if (whyMissing("redis", "openssl")) return;
+  const certificate = makeCertificate();
+  const { ca } = certificate;
+  const { server, cli } = tlsArgs(certificate);
+  const node = { args: server, cliArgs: cli };
+
+  test("on one server, which a client without the authority does not trust", async () => {
+    await using redis = await startRedis(node);
+    await useEverything(`rediss://127.0.0.1:${redis.port}`, { ca });
+    const distrustful = createLimiter({
+      store: redisStore(`rediss://127.0.0.1:${redis.port}`, { deadlineMs: 2_000 }),
+      rules,
+    });
+    const causes: string[] = [];
+    distrustful.on("degraded", (cause) => causes.push(String(cause)));
+    expect((await distrustful.check({ user: "ann" })).degraded).toBe("local");
+    expect(causes[0]).toMatch(/certificate/);
+    await distrustful.close();
+  });
+
+  test("on a cluster, between its nodes too", async () => {
+    const args = [...server, "--tls-cluster", "yes"];
+    await using cluster = await startCluster({ leaders: 3, replicasEach: 1, node: () => ({ args, cliArgs: cli }) });
+    await useEverything(cluster.url.replace("redis+", "rediss+"), { ca });
+  });
+
+  test("by Sentinel, to the Sentinels and to the leader", async () => {
+    const { certFile, keyFile } = certificate;
+    await using set = await startSentinels({
+      replicas: 1,
+      node,
+      sentinelLines: [
+        "tls-port PORT",
+        `tls-cert-file ${certFile}`,
+        `tls-key-file ${keyFile}`,
+        `tls-ca-cert-file ${certFile}`,
+        "tls-auth-clients no",
+        "tls-replication yes",
+      ],
+      sentinelCliArgs: cli,
+    });
+    await useEverything(set.url.replace("redis+", "rediss+"), { ca });
+  });
+});
