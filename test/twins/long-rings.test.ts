@@ -409,6 +409,24 @@ describe.skipIf(whyMissing("redis", "faketime"))("long rings, on a clock that is
     }
   }, 30_000);
 
+  test("a ring that grows while it lies across its seam keeps every entry, by single units as by many", async () => {
+    const { bench, time } = await steppedBench();
+    const windowMs = 3_600_000;
+    const replay = new Replay(bench, time, { limit: 1_000, windowMs });
+    await replay.decide([200], true);
+    await time.pass(windowMs / 2);
+    await replay.decide([100], true);
+    // The first two hundred leave: their slots are taken again from the start, then the ring is full and grows.
+    await time.pass(windowMs / 2);
+    for (let i = 0; i < 300; i++) await replay.decide([1], true);
+    // Every one of the hundred must leave at its time, and none of the rest before.
+    await time.pass(windowMs / 2);
+    await replay.decide([0], false);
+    await replay.decide([750], true);
+    await time.pass(windowMs / 2 - 10_000);
+    await replay.decide([1], true);
+  }, 30_000);
+
   test("windows edited across every width keep the model's verdicts", async () => {
     const { bench, time } = await steppedBench();
     const windowMs = fc.constantFrom(...windows);

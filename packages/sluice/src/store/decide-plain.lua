@@ -5,19 +5,21 @@
   returns  as decide-single: now_ms, then for each either 1, remaining, reset_after_ms or
            0, remaining, retry_after_ms, reset_after_ms, reason; the error LONG, and nothing written, for what decide-single must do
   Of an algorithm's plain file, what stands before `for each counter` comes before the loop, the rest into it. The latter sets
-  remaining, reset and either value and ends_at (what to write, until when) or retry and reason. ]]
-local call, max, floor, ceil = redis.call, math.max, math.floor, math.ceil
+  remaining, reset and either value and ends_at (what to write, until when) or retry and reason. With place and header, value
+  is written at that place of what is stored, and the header at its start. ]]
+local call, max, min, floor, ceil = redis.call, math.max, math.min, math.floor, math.ceil
 local LIMIT, INTERVAL = 1, 2
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 include('before the loop')
-local reply, values, ends, n = { now }, {}, {}, 1
+local reply, values, ends, places, headers, n = { now }, {}, {}, {}, {}, 1
 for k = 1, #KEYS do
-  local remaining, retry, reset, reason, value, ends_at
+  local remaining, retry, reset, reason, value, ends_at, place, header
   include('for each counter')
   if value then
     reply[n + 1], reply[n + 2], reply[n + 3] = 1, remaining, reset
     values[k], ends[k] = value, ends_at
+    if place then places[k], headers[k] = place, header end
     n = n + 3
   else
     reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = 0, remaining, retry, reset, reason
@@ -29,7 +31,11 @@ end
 local spelled, text
 for k = 1, #KEYS do
   if ends[k] ~= spelled then spelled, text = ends[k], string.format('%d', ends[k]) end
-  if values[k] then
+  if places[k] then
+    call('SETRANGE', KEYS[k], string.format('%d', places[k]), values[k])
+    call('SETRANGE', KEYS[k], '0', headers[k])
+    call('PEXPIREAT', KEYS[k], text)
+  elseif values[k] then
     call('SET', KEYS[k], values[k], 'PXAT', text)
   elseif ends[k] - now > call('PTTL', KEYS[k]) then
     -- As `outlive` in prelude.lua: a rule whose window grew must not see its count vanish at the old end.

@@ -202,15 +202,8 @@ type PlainScript = "plain-b" | "plain-g" | "plain-p";
 function plainScriptFor(policy: Policy): PlainScript | undefined {
   if (policy.stored === "token-bucket") return "plain-b";
   if (policy.stored === "gcra") return "plain-g";
-  // The script itself refuses logs that are not short; asking it where they will not be would only cost a call.
-  if (policy.stored === "rolling-window-packed" && staysShort(policy.limit, policy.windowMs)) return "plain-p";
+  if (policy.stored === "rolling-window-packed") return "plain-p";
   return undefined;
-}
-
-/** As rolling-window-packed.lua counts: a header of 14 bytes, slots of 2 to 5, short below 512. */
-function staysShort(limit: number, windowMs: number): boolean {
-  const slotBytes = windowMs <= 2 ** 16 ? 2 : windowMs <= 2 ** 24 ? 3 : windowMs <= 2 ** 32 ? 4 : 5;
-  return 14 + limit * slotBytes < 512;
 }
 
 /** Stored forms that keep an id per entry: `named` in their Lua bodies. */
