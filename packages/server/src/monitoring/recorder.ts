@@ -5,6 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Limiter } from "sluice";
 import type { Log } from "../log.js";
 import type { RuleTotals } from "./decision-counts.js";
@@ -37,6 +38,26 @@ export const PRESENCE_PREFIX = "instance:";
 const PRESENCE_MS = 10_000;
 const QUARTER_KEYS_EVERY = 5;
 const HOUR_KEYS_EVERY = 60;
+
+const RULES_AT_ONCE = 50;
+
+/** In the order in which they are read below. */
+const totalNames: readonly Counted[] = [
+  "allowed",
+  "refused",
+  "shadowRefused",
+  "degraded",
+  "storeErrors",
+  ...latencyNames,
+];
+const ruleNames: readonly Counted[] = [
+  "allowed",
+  "refused",
+  "shadowRefused",
+  "candidateAllowed",
+  "candidateRefused",
+  ...Array.from({ length: 10 }, (_, i): Counted => `use0${i}` as Counted),
+];
 
 export interface Recorder {
   /** Writes what was not written yet. */
@@ -82,7 +103,7 @@ class Recording {
   readonly #options: RecorderOptions;
   readonly #instance = randomBytes(9).toString("base64url");
   readonly #presence: OwnText;
-  readonly #before = new Map<string, Map<Counted, number>>();
+  readonly #before = new Map<string, readonly number[]>();
   #loopBefore = performance.eventLoopUtilization();
   #store: Presence["store"] = "up";
   #ticks = 0;
@@ -107,7 +128,7 @@ class Recording {
   async tick(): Promise<void> {
     const nowMs = Date.now();
     this.#ticks++;
-    await this.#options.history.add(nowMs - 1_000, this.#counted());
+    await this.#options.history.add(nowMs - 1_000, await this.#counted());
     await this.#told(async () => {
       await this.#presence.write(JSON.stringify(this.#present(nowMs)), PRESENCE_MS);
       await this.#writeKeys(nowMs);
@@ -115,7 +136,7 @@ class Recording {
   }
 
   async end(): Promise<void> {
-    await this.#options.history.add(Date.now(), this.#counted());
+    await this.#options.history.add(Date.now(), await this.#counted());
     await this.#told(() => this.#writeBoth(this.#options.traffic.topKeys));
   }
 
@@ -142,32 +163,39 @@ class Recording {
     };
   }
 
-  /** What came since the call before. */
-  #counted(): SeriesCounts[] {
+  /** What came since the call before. In slices, between which checks are answered: there may be a thousand rules. */
+  async #counted(): Promise<SeriesCounts[]> {
     const { decisions, requests } = this.#options.traffic;
     const { allowed, refused, shadowRefused, degraded } = decisions.requests;
-    const total = new Map<Counted, number>([
-      ["allowed", allowed],
-      ["refused", refused],
-      ["shadowRefused", shadowRefused],
-      ["degraded", degraded.allow + degraded.deny + degraded.local],
-      ["storeErrors", this.#options.limiter.storeStats()?.errors ?? 0],
-    ]);
-    for (const [i, count] of requests.latencies().entries()) total.set(latencyNames[i]!, count);
-    const counted = [this.#since(TOTAL_SERIES, total)];
-    for (const totals of decisions.totals()) counted.push(this.#since(seriesOf(totals.rule), ruleCounts(totals)));
-    return counted.filter(({ counts }) => Object.keys(counts).length > 0);
+    const byPolicy = degraded.allow + degraded.deny + degraded.local;
+    const storeErrors = this.#options.limiter.storeStats()?.errors ?? 0;
+    const total = [allowed, refused, shadowRefused, byPolicy, storeErrors, ...requests.latencies()];
+    const counted: SeriesCounts[] = [];
+    this.#addSince(counted, { series: TOTAL_SERIES, names: totalNames, now: total });
+    let rules = 0;
+    for (const totals of decisions.totals()) {
+      this.#addSince(counted, { series: seriesOf(totals.rule), names: ruleNames, now: valuesOf(totals) });
+      if (++rules % RULES_AT_ONCE === 0) await nextTurn();
+    }
+    return counted;
   }
 
-  #since(series: string, now: Map<Counted, number>): SeriesCounts {
+  #addSince(
+    counted: SeriesCounts[],
+    read: { series: string; names: readonly Counted[]; now: readonly number[] },
+  ): void {
+    const { series, names, now } = read;
     const before = this.#before.get(series);
     this.#before.set(series, now);
     const counts: Partial<Record<Counted, number>> = {};
-    for (const [name, count] of now) {
-      const came = count - (before?.get(name) ?? 0);
-      if (came > 0) counts[name] = came;
+    let came = false;
+    for (let i = 0; i < names.length; i++) {
+      const difference = now[i]! - (before?.[i] ?? 0);
+      if (difference <= 0) continue;
+      counts[names[i]!] = difference;
+      came = true;
     }
-    return { series, counts };
+    if (came) counted.push({ series, counts });
   }
 
   async #writeKeys(nowMs: number): Promise<void> {
@@ -211,15 +239,7 @@ function seriesOf(rule: string): string {
   return rule === OTHER_SERIES ? OTHER_SERIES : seriesOfRule(rule);
 }
 
-function ruleCounts(totals: RuleTotals): Map<Counted, number> {
+function valuesOf(totals: RuleTotals): number[] {
   const { allowed, refused, shadowRefused, candidateAllowed, candidateRefused, use } = totals;
-  const counts = new Map<Counted, number>([
-    ["allowed", allowed],
-    ["refused", refused],
-    ["shadowRefused", shadowRefused],
-    ["candidateAllowed", candidateAllowed],
-    ["candidateRefused", candidateRefused],
-  ]);
-  for (const [i, count] of use.entries()) counts.set(`use${String(i).padStart(2, "0")}` as Counted, count);
-  return counts;
+  return [allowed, refused, shadowRefused, candidateAllowed, candidateRefused, ...use];
 }

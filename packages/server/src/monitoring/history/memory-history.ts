@@ -22,6 +22,7 @@ import { addCounts, addPacked, type Counts, packCounts, unpackCounts } from "./p
 
 /** As many texts as fit a fleet's presence and a day of top keys. */
 const MOST_TEXTS = 10_000;
+const SERIES_AT_ONCE = 100;
 const SAVE_EVERY_MS = 10_000;
 /** A large history is saved less often, so that saving takes no more than this of the disk and the event loop. */
 const SAVED_BYTES_PER_MS = 1_000;
@@ -60,10 +61,12 @@ export class MemoryHistory implements History {
     this.#now = now;
   }
 
-  add(atMs: number, counts: readonly SeriesCounts[]): Promise<void> {
+  async add(atMs: number, counts: readonly SeriesCounts[]): Promise<void> {
     for (const step of stepNames) {
       const series = this.#stepOf(step, stepAt(step, atMs));
-      for (const one of counts) {
+      for (const [i, one] of counts.entries()) {
+        // Checks are answered meanwhile: there may be a thousand series.
+        if (i % SERIES_AT_ONCE === SERIES_AT_ONCE - 1) await nextTurn();
         const mayBegin = series.size < MOST_SERIES || one.series === TOTAL_SERIES;
         const name = mayBegin || series.has(one.series) ? one.series : OTHER_SERIES;
         const before = series.get(name);
@@ -71,7 +74,6 @@ export class MemoryHistory implements History {
       }
     }
     this.#changed = true;
-    return Promise.resolve();
   }
 
   #stepOf(step: Step, startMs: number): Map<string, string> {
