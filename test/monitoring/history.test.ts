@@ -198,6 +198,7 @@ test("a damaged snapshot is told in the log, and the history begins anew", async
     const lines = whole.split("\n");
     const damages = {
       "cut off between lines": `${lines.slice(0, 3).join("\n")}\n`,
+      "without one of its lines": lines.filter((_, i) => i !== 2).join("\n"),
       "cut off within a line": whole.slice(0, -20),
       "not ours": '{"layout":99}\n{"end":0}\n',
       "no text": "\u0000\u0001\u0002",
