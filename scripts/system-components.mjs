@@ -57,6 +57,13 @@ export const components = {
     purpose: "forward-auth behind a real Caddy",
     find: () => onPath("caddy"),
   },
+  grpcio: {
+    name: "python3 with grpcio",
+    debianPackage: "python3-grpcio",
+    purpose: "Envoy's rate limit service asked by gRPC's C core",
+    // Debian's own Python: another one on the PATH does not see Debian's packages.
+    find: () => (existsSync("/usr/lib/python3/dist-packages/grpc") ? ["/usr/bin/python3"].find(existsSync) : undefined),
+  },
   chromium: {
     name: "chromium",
     debianPackage: "chromium",
