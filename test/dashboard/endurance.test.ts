@@ -115,6 +115,18 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
     await page.getByText(/1 instance · rules version 1/).waitFor();
   });
 
+  test("where a service counts no traffic, the pages say so and the rest works", async () => {
+    await using service = await startTestService({ settings: { "admin-token": ADMIN, monitoring: "off" } });
+    await using person = await open(browser, { at: service.http, token: ADMIN });
+    const { page } = person;
+    await page.getByText("This service does not offer the live stream.").waitFor();
+    await page.getByRole("link", { name: "Top keys" }).click();
+    await page.getByText("This service does not offer top keys.").waitFor();
+    await page.getByRole("link", { name: "Rules", exact: true }).click();
+    await page.getByRole("row", { name: /starter-per-user/ }).waitFor();
+    expect(person.complaints).toEqual([]);
+  });
+
   test("an outage of the store comes up as an alert, on the overview and in the navigation", async () => {
     await using redis = await startRedis();
     await using service = await startTestService({ settings: { "admin-token": ADMIN, store: redis.url } });

@@ -8,11 +8,10 @@ export const exampleRules: readonly (Rule & { readonly message: string })[] = [
     match: { path: "/v1/checkout/**", method: ["POST", "PUT"] },
     key: ["user"],
     algorithm: "rolling-window",
-    limit: 40,
+    limit: 220,
     window: "1m",
-    minInterval: "5ms",
     overrides: [{ match: { user: "acme" }, limit: 500 }],
-    candidate: { limit: 25 },
+    candidate: { limit: 150 },
     message: "checkout had no limit",
   },
   {
@@ -30,9 +29,9 @@ export const exampleRules: readonly (Rule & { readonly message: string })[] = [
     match: { path: "/v1/search" },
     key: ["user"],
     algorithm: "gcra",
-    limit: 60,
+    limit: 240,
     window: "1m",
-    burst: 5,
+    burst: 20,
     mode: "shadow",
     message: "try GCRA in shadow",
   },
@@ -75,7 +74,8 @@ export const exampleRules: readonly (Rule & { readonly message: string })[] = [
 /** One round of requests: most of it search and checkout, a few of everything, in waves. */
 export function exampleAttributes(round: number): Record<string, string>[] {
   const wave = 4 + Math.round(3 * Math.sin(round / 40));
-  const user = (n: number): string => `user-${(round * 7 + n * n) % 12}`;
+  // Some ask more than others.
+  const user = (n: number): string => `user-${Math.floor(12 * (((round * 7 + n * n) % 31) / 31) ** 1.6)}`;
   const requests: Record<string, string>[] = [];
   for (let n = 0; n < wave; n++) {
     requests.push({ user: user(n), path: "/v1/search", method: "GET" });

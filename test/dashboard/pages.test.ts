@@ -52,10 +52,34 @@ async function seriousFindings(page: Page): Promise<string[]> {
     );
 }
 
+function sendTraffic(at: string): { stop(): Promise<void> } {
+  let isOn = true;
+  const running = (async () => {
+    for (let round = 0; isOn; round++) {
+      await Promise.all(exampleAttributes(round).map((attributes) => check(at, attributes)));
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  })();
+  return {
+    async stop() {
+      isOn = false;
+      await running;
+    },
+  };
+}
+
+/** Leaves one node little room, and gives the service time to say so. */
+async function fillMemory({ leaders }: RedisCluster): Promise<void> {
+  const used = /used_memory:(\d+)/.exec(await leaders[0]!.cli("INFO", "memory"))![1];
+  await leaders[0]!.cli("CONFIG", "SET", "maxmemory", String(Math.round(Number(used) * 1.07)));
+  await new Promise((resolve) => setTimeout(resolve, 15_000));
+}
+
 describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
   let browser: Browser;
   let cluster: RedisCluster;
   let service: RunningService;
+  let traffic: { stop(): Promise<void> } | undefined;
   const people: Partial<Record<"light" | "dark", Person>> = {};
 
   beforeAll(async () => {
@@ -66,18 +90,23 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
     for (const { message, ...rule } of exampleRules) {
       await admin(service.http, "PUT", `/rules/${rule.id}?message=${encodeURIComponent(message)}`, rule);
     }
+    for (const id of ["starter-per-user", "starter-per-address"]) {
+      await admin(service.http, "DELETE", `/rules/${id}?message=${encodeURIComponent("we have our own now")}`);
+    }
     await makeToken(service.http, "ann", "editor");
     await makeToken(service.http, "grafana", "viewer");
     for (const colorScheme of ["light", "dark"] as const) {
-      people[colorScheme] = await open(browser, { at: service.http, token: ADMIN, colorScheme });
+      const person = await open(browser, { at: service.http, token: ADMIN, colorScheme });
+      if (writesImages) await person.page.setViewportSize({ width: 1200, height: 780 });
+      people[colorScheme] = person;
     }
-    const untilMs = performance.now() + TRAFFIC_MS;
-    for (let round = 0; performance.now() < untilMs; round++) {
-      await Promise.all(exampleAttributes(round).map((attributes) => check(service.http, attributes)));
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    traffic = sendTraffic(service.http);
+    await new Promise((resolve) => setTimeout(resolve, TRAFFIC_MS));
+    if (!writesImages) await traffic.stop();
+    if (writesImages) await fillMemory(cluster);
   }, 180_000);
   afterAll(async () => {
+    await traffic?.stop();
     await browser?.close();
     await service?.close();
     await cluster?.stop();

@@ -27,6 +27,7 @@ export function startScreen(screen: StartScreen): string {
     `Sluice ${screen.version}`,
     "",
     `  HTTP       ${screen.http}   (try it: ${screen.http}/docs)`,
+    `  dashboard  ${screen.http}/   (sign in with the admin token)`,
     `  gRPC       ${screen.grpc}   (Envoy's rate limit service)`,
     ...(screen.proxy === undefined ? [] : [`  proxy      ${screen.proxy} -> ${screen.upstream}`]),
     `  admin      ${screen.adminTokenFile === undefined ? "token as set" : `token in ${screen.adminTokenFile}`}`,

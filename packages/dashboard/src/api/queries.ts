@@ -1,11 +1,10 @@
 /** What each page reads, as hooks. Figures are read again every few seconds; what people change is read again after each change. */
-import { keepPreviousData, QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { contact } from "../live/contact.js";
 import { Problem, request } from "./request.js";
 import type {
   AlertsView,
   AuditView,
-  Rule,
   RulesView,
   SessionView,
   StatsView,
@@ -50,11 +49,6 @@ export const rulesQuery = queryOptions({
   queryFn: () => request<RulesView>("/rules"),
   refetchInterval: 15_000,
 });
-
-export function useRule(id: string): { rule: Rule | undefined; version: number | undefined; isPending: boolean } {
-  const { data, isPending } = useQuery(rulesQuery);
-  return { rule: data?.rules.find((one) => one.id === id), version: data?.version, isPending };
-}
 
 export const statsQuery = ({ window, rule }: { window: StatsWindow; rule?: string }) =>
   queryOptions({

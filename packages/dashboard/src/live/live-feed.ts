@@ -31,6 +31,8 @@ function become(next: Partial<Feed>): void {
 }
 
 function connect(): void {
+  // Whoever left and came back while a loss was being looked into must not get two streams.
+  source?.close();
   source = new EventSource("/admin/v1/stats/stream");
   source.addEventListener("live", (event: MessageEvent<string>) => {
     const view = readEvent(event.data);

@@ -81,7 +81,7 @@ export function RuleChart({ stats, stepMs }: { stats: RuleStats | undefined; ste
         ? [
             {
               mark: "candidate" as const,
-              label: "The candidate would have refused",
+              label: "Candidate would refuse",
               values: points.map((point) => (point.candidateRefused * 1_000) / stepMs),
               isDashed: true,
             },

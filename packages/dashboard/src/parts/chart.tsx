@@ -93,7 +93,7 @@ function optionsOf({
   return {
     width: parent.clientWidth,
     height,
-    padding: [12, 8, 0, 0],
+    padding: [12, 24, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
     hooks: { setCursor: [(chart) => onMove(chart.cursor.idx ?? null)] },

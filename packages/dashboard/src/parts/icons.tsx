@@ -11,8 +11,6 @@ const paths = {
   audit: "M8 4h8v3H8ZM8 5.5H5V21h14V5.5h-3M9 12h6M9 16h4",
   tokens: "M12 3 5 6v5c0 5 3 8.5 7 10 4-1.5 7-5 7-10V6Zm-2.5 9 2 2 3.5-4",
   menu: "M4 7h16M4 12h16M4 17h16",
-  close: "M6 6l12 12M18 6 6 18",
-  docs: "M5 4h9l5 5v11H5ZM14 4v5h5",
 } as const;
 
 export type IconName = keyof typeof paths;

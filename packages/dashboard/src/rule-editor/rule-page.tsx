@@ -165,7 +165,7 @@ function RuleTraffic({ rule }: { rule: Rule }) {
             </Figures>
             <div className="columns">
               <RuleChart stats={own} stepMs={view.stepMs} />
-              <div>
+              <div className="close">
                 <h3>How close keys run</h3>
                 {own === undefined ? <Empty title="No checks." /> : <Utilisation steps={own.utilisation} />}
               </div>
