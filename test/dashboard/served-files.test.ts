@@ -96,7 +96,7 @@ test.each([
 
 test("only GET and HEAD are answered with a page", async () => {
   expect((await get("/rules", { method: "HEAD" })).status).toBe(200);
-  for (const method of ["POST", "PUT", "DELETE"]) expect((await get("/rules", { method })).status).toBe(404);
+  for (const method of ["POST", "PUT", "DELETE"]) expect((await get("/rules", { method })).status).toBe(405);
 });
 
 test("assets are kept for good, compressed for those who take it, and not sent twice", async () => {
