@@ -1,4 +1,6 @@
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { readConfigFolder } from "./config-folder.js";
 import { parseDomain } from "./descriptor-config.js";
 import { fitsWildcard, LimitTree } from "./limit-tree.js";
 
@@ -133,4 +135,9 @@ descriptors:
     const name = (value: string) => tree.find("d", [{ key: "k", value }])?.placed.limit.name;
     expect(["abc", "abd", "b"].map(name)).toEqual(["exact", "first", "bare"]);
   });
+});
+
+test("the limits of examples/envoy are read without a mistake", () => {
+  const folder = fileURLToPath(new URL("../../../../../examples/envoy/limits", import.meta.url));
+  expect(readConfigFolder(folder).limits.length).toBeGreaterThan(0);
 });
