@@ -37,11 +37,6 @@ export const internalProblem: Problem = { status: 500, code: "internal", detail:
 
 /** What Fastify itself refuses, in our words. */
 const frameworkProblems: Readonly<Record<string, Problem>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
-    status: 415,
-    code: "unsupported-media-type",
-    detail: "content-type: expected application/json",
-  },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
     status: 400,
     code: "invalid-request",
@@ -75,7 +70,9 @@ export function problemOf(error: unknown): Problem | undefined {
 
 export function errorHandler(log: Log) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    if ((error as Partial<FastifyError>).code === "FST_ERR_CTP_BODY_TOO_LARGE") return refuseBody(request, reply);
+    const { code } = error as Partial<FastifyError>;
+    if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return refuseBody(request, reply);
+    if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") return refuseType(request, reply);
     const problem = problemOf(error);
     if (problem !== undefined) return sendProblem(reply, problem);
     log.error("a request failed", {
@@ -98,6 +95,12 @@ function refuseBody(request: FastifyRequest, reply: FastifyReply): FastifyReply 
     code: "body-too-large",
     detail: `body: expected at most ${sizeText(most)}`,
   });
+}
+
+function refuseType({ headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const came = headers["content-type"]?.slice(0, 100) ?? "none";
+  const detail = `content-type: expected application/json, got ${came}`;
+  return sendProblem(reply, { status: 415, code: "unsupported-media-type", detail });
 }
 
 function sizeText(bytes: number): string {
