@@ -2,6 +2,7 @@
  * TLS, and a Redis user with exactly the rights that docs/reliability.md lists, on one server, by Sentinel and on a cluster.
  */
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { describe, expect, test } from "vitest";
@@ -10,6 +11,7 @@ import { makeCertificate, tlsArgs } from "../harness/certificates.js";
 import { startCluster } from "../harness/redis-cluster.js";
 import { startSentinels } from "../harness/redis-sentinels.js";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
+import { startTestService } from "../service/running-service.js";
 
 /** One rule of each stored form, so that every script's commands are asked for. */
 const rules: Rule[] = [
@@ -52,11 +54,12 @@ async function useEverything(url: string, tls?: { ca: Buffer }): Promise<void> {
   }
 }
 
-/** The block of docs/reliability.md under this heading, word by word. */
-function documented(heading: string): string[] {
+/** A block of docs/reliability.md under this heading, word by word. */
+function documented(heading: string, nth = 0): string[] {
   const page = readFileSync(new URL("../../docs/reliability.md", import.meta.url), "utf8");
-  const block = page.slice(page.indexOf(`### ${heading}`)).match(/```\n(ACL SETUSER [\s\S]*?)```/)![1]!;
-  return block.replaceAll(/\\?\n/g, " ").trim().split(/\s+/);
+  const section = page.slice(page.indexOf(`### ${heading}`));
+  const block = [...section.matchAll(/```\n(ACL SETUSER [\s\S]*?)```/g)][nth]![1]!;
+  return block.trim().split(/\s+/);
 }
 
 const asDocumented = async (servers: readonly RedisServer[]): Promise<void> => {
@@ -89,6 +92,31 @@ describe.skipIf(whyMissing("redis"))("a Redis user with the rights that are docu
     });
     await asDocumented([set.leader, ...set.replicas]);
     await useEverything(set.url.replace("://", "://sluice:secret@"));
+  });
+
+  test("the service, with what it needs beside", async () => {
+    await using redis = await startRedis();
+    await asDocumented([redis]);
+    await redis.cli(...documented("Rights of the library", 1));
+    const store = `redis://sluice:secret@127.0.0.1:${redis.port}`;
+    await using service = await startTestService({
+      settings: { store, "admin-token": "a-token-for-this-test", "store-deadline": "2s" },
+    });
+    const headers = { authorization: "Bearer a-token-for-this-test", "content-type": "application/json" };
+    const admin = async (method: string, path: string, body?: object): Promise<number> =>
+      (await fetch(`${service.http}/admin/v1${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) }))
+        .status;
+    expect(await admin("PUT", "/rules", { rules: rules.slice(0, 3) })).toBe(200);
+    const check = await fetch(`${service.http}/v1/check`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ attributes: { user: "ann" } }),
+    });
+    expect(await check.json()).toMatchObject({ allowed: true, remaining: 8 });
+    for (const path of ["/stats", "/keys/top", "/store"]) expect(await admin("GET", path)).toBe(200);
+    // Each second's figures are written once.
+    await sleep(2_500);
+    expect(await redis.cli("ACL", "LOG")).toBe("");
   });
 
   test("one right less is told with the remedy", async () => {
