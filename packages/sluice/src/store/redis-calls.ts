@@ -83,14 +83,14 @@ export class RedisCalls {
 
   /** `endsAtMs`: of a call that follows another one's failure; by default the call has a whole deadline. */
   run(name: ScriptName, keys: readonly string[], args: readonly Argument[], endsAtMs?: number): Promise<unknown> {
-    const rest = [keys.length, ...keys, ...args];
+    const call: Argument[] = [scriptShas[name], keys.length, ...keys, ...args];
     const startMs = performance.now();
     const node = this.#connection.nodeOf(keys[0]!);
-    return this.#inTime(node, () => this.#connection.send("EVALSHA", [scriptShas[name], ...rest]), endsAtMs).catch(
+    return this.#inTime(node, () => this.#connection.send("EVALSHA", call), endsAtMs).catch(
       (error: unknown) => {
         // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
         if (!redisSays(error, /^NOSCRIPT /)) throw error;
-        const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...rest]);
+        const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...call.slice(1)]);
         return this.#inTime(node, again, endsAtMs ?? this.endOf(startMs));
       },
     );
