@@ -68,8 +68,8 @@ export class DecideQueue {
   #flush(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    if (waiting.length === 1) return this.#decide(scriptFor(waiting[0]!.request), waiting, true);
-    for (const { script, batch } of arrange(waiting, this.#sharded)) this.#decide(script, batch, true);
+    if (waiting.length === 1) this.#decide(scriptFor(waiting[0]!.request), waiting, true);
+    else for (const { script, batch } of arrange(waiting, this.#sharded)) this.#decide(script, batch, true);
   }
 
   #decide(script: ScriptName, batch: readonly Waiting[], mayMend: boolean): void {

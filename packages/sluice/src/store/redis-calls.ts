@@ -86,14 +86,12 @@ export class RedisCalls {
     const call: Argument[] = [scriptShas[name], keys.length, ...keys, ...args];
     const startMs = performance.now();
     const node = this.#connection.nodeOf(keys[0]!);
-    return this.#inTime(node, () => this.#connection.send("EVALSHA", call), endsAtMs).catch(
-      (error: unknown) => {
-        // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
-        if (!redisSays(error, /^NOSCRIPT /)) throw error;
-        const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...call.slice(1)]);
-        return this.#inTime(node, again, endsAtMs ?? this.endOf(startMs));
-      },
-    );
+    return this.#inTime(node, () => this.#connection.send("EVALSHA", call), endsAtMs).catch((error: unknown) => {
+      // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
+      if (!redisSays(error, /^NOSCRIPT /)) throw error;
+      const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...call.slice(1)]);
+      return this.#inTime(node, again, endsAtMs ?? this.endOf(startMs));
+    });
   }
 
   /** A command whose first argument is its key. */
