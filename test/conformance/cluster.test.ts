@@ -1,10 +1,14 @@
 /** The table on a real Redis Cluster of three leaders: by URL, by ioredis and by node-redis; and what only a cluster can do. */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
 import { createLimiter, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { freePort } from "../harness/free-port.js";
 import { startCluster } from "../harness/redis-cluster.js";
 import { conformance } from "./conformance.js";
 
@@ -64,6 +68,18 @@ describe.skipIf(whyMissing("redis"))("stores in a Redis Cluster", async () => {
       ["all", 98],
     ]);
     await limiter.close();
+  });
+
+  test("the cluster example tells both guarantees, and the remedy where nobody listens", async () => {
+    const file = fileURLToPath(new URL("../../examples/library/cluster.mjs", import.meta.url));
+    const run = async (url: string): Promise<string[]> =>
+      (await promisify(execFile)(process.execPath, [file, url], { timeout: 20_000 })).stdout.trimEnd().split("\n");
+    expect(await run(servers.url)).toEqual(["two slots:  compensated", "colocated:  atomic"]);
+    const [degraded, apart] = await run(`redis+cluster://127.0.0.1:${await freePort()}`);
+    expect(degraded).toMatch(
+      /^degraded: Redis: .*; none of the cluster's addresses answers: check them, and that Redis is up$/,
+    );
+    expect(apart).toBe("two slots:  atomic, decided by policy: local");
   });
 
   test("rules that share a colocation attribute are one script again", async () => {

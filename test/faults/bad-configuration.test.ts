@@ -45,6 +45,11 @@ describe.skipIf(whyMissing("redis"))("a store that was configured wrongly", () =
   const mistakes: { name: string; url: () => string | Promise<string>; remedy: RegExp; users?: number }[] = [
     { name: "nobody listens", url: async () => `redis://127.0.0.1:${await freePort()}`, remedy: /check the address/ },
     {
+      name: "nobody listens where a cluster should be",
+      url: async () => `redis+cluster://127.0.0.1:${await freePort()}`,
+      remedy: /none of the cluster's addresses answers/,
+    },
+    {
       name: "a wrong password",
       url: () => `redis://:wrong@127.0.0.1:${locked.port}`,
       remedy: /WRONGPASS.*check the user and the password/,

@@ -75,6 +75,8 @@ describe.skipIf(whyMissing("redis"))("a Redis Cluster of 3 + 3 under steady load
   test("a leader that is killed: its part is answered by policy until a replica leads, the other parts stay exact", async () => {
     const user = users[0]!;
     const { leader, replicas } = await leaderOf(cluster, user);
+    const events: string[] = [];
+    for (const event of ["degraded", "recovered"] as const) limiters[0]!.on(event, () => events.push(event));
     const { history, lateTurns, stop } = load();
     await sleep(1_000);
     const killedAtMs = performance.now();
@@ -88,6 +90,8 @@ describe.skipIf(whyMissing("redis"))("a Redis Cluster of 3 + 3 under steady load
       `leader killed -9: promoted ${(atMs - killedAtMs).toFixed(0)} ms after the kill, exact ${exactMs?.toFixed(0)} ms after that`,
     );
     expect(exactMs).toBeLessThanOrEqual(2_000);
+    // A third of the checks failed and two thirds did not, for seconds: that is told as one outage.
+    expect(events).toEqual(["degraded", "recovered"]);
     // What asynchronous replication lost, and no more: the store admits at most the limit again.
     for (const { count } of excesses(history, limit)) expect(count).toBeLessThanOrEqual(limit.limit);
     const theirs = await Promise.all(users.map(async (one) => (await leaderOf(cluster, one, replicas[0]!)).leader));

@@ -48,6 +48,7 @@ const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
     "check the address and what filters it; if that is right, one side speaks TLS and the other does not (rediss:// or redis://)",
   ],
   [/ECONNREFUSED|ENOTFOUND|EHOSTUNREACH/, "check the address, and that Redis is up"],
+  [/Failed to refresh slots cache/, "none of the cluster's addresses answers: check them, and that Redis is up"],
 ];
 
 /** An error with what lies beneath it: a cluster's and a Sentinel's own errors keep the cause in a field. */
