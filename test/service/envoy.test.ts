@@ -76,6 +76,7 @@ beforeAll(async () => {
         limit: 2,
         window: "1h",
       },
+      { id: "own-by-prototype", key: ["__proto__"], algorithm: "fixed-window", limit: 2, window: "1h" },
     ],
     settings: { "envoy-config": join("..", folder.split("/").at(-1)!) },
   });
@@ -258,6 +259,12 @@ describe("beyond the reference", () => {
     await weekly({ hitsAddend: { value: 3 } });
     expect((await weekly({ hitsAddend: { value: 3 }, isNegativeHits: true })).statuses[0].limitRemaining).toBe(5);
     expect((await weekly({ hitsAddend: { value: 3 }, isNegativeHits: true })).statuses[0].limitRemaining).toBe(5);
+  });
+
+  test("an entry may have any name, also one that objects have by themselves", async () => {
+    const strange = () => ask(descriptor({ constructor: "c" }), { entries: [{ key: "__proto__", value: "p" }] });
+    for (let i = 0; i < 2; i++) expect((await strange()).overallCode).toBe(OK);
+    expect(await strange()).toMatchObject({ overallCode: OVER_LIMIT, statuses: [{ code: OK }, { code: OVER_LIMIT }] });
   });
 
   test("Sluice's own rules see the entries and the domain, once for the whole request", async () => {

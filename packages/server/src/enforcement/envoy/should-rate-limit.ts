@@ -54,14 +54,8 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
     dropReplaced(asked);
     const charged = asked.filter(({ limit }) => limit !== undefined && !isUnlimited(limit));
     const parts = [ownPart(request, asked), ...charged.map((one) => partOf(one, overrides))];
-    const given = [isGivenBack(request), ...charged.map(({ descriptor }) => descriptor.isNegativeHits)];
-    if (given.includes(true)) {
-      await giveBack(
-        limiter,
-        parts.filter((_, i) => given[i]),
-      );
-      for (let i = 0; i < parts.length; i++) if (given[i]) parts[i] = { ...parts[i]!, cost: 0 };
-    }
+    if (request.descriptors.some(({ isNegativeHits }) => isNegativeHits))
+      await giveBackParts({ limiter, request, charged, parts });
     const { decision, parts: results } = await limiter.checkAll(parts);
     for (let i = 0; i < charged.length; i++) charged[i]!.check = results[i + 1]![0];
 
@@ -157,12 +151,14 @@ function costOf(hits: number, most: number): number {
  * by user must not charge it once for each descriptor that mentions the user.
  */
 function ownAttributes({ domain, descriptors }: RateLimitRequest): Attributes {
-  // Without a prototype: a key may be named "__proto__".
-  const attributes: Record<string, string> = Object.create(null);
-  attributes.domain = domain;
+  // A plain object: those without a prototype are slow to read.
+  const attributes: Record<string, string> = { domain };
   for (const { entries } of descriptors) {
     for (const { key, value } of entries) {
-      if (!(key in attributes) && key !== LIMIT_ATTRIBUTE && key !== COUNTER_ATTRIBUTE) attributes[key] = value;
+      if (key === LIMIT_ATTRIBUTE || key === COUNTER_ATTRIBUTE || Object.hasOwn(attributes, key)) continue;
+      // Assigned, this one name would change the prototype.
+      if (key === "__proto__") Object.defineProperty(attributes, key, { value, enumerable: true });
+      else attributes[key] = value;
     }
   }
   return attributes;
@@ -171,6 +167,26 @@ function ownAttributes({ domain, descriptors }: RateLimitRequest): Attributes {
 function isQuotaUsedUp(asked: readonly Asked[]): boolean {
   const quotas = asked.filter(({ limit }) => limit?.kind === "placed" && limit.placed.quota && !limit.placed.shadow);
   return quotas.length > 0 && quotas.every(({ check }) => check?.allowed === false);
+}
+
+/** The parts that give back do so now, and are then only looked at. */
+async function giveBackParts({
+  limiter,
+  request,
+  charged,
+  parts,
+}: {
+  limiter: Limiter;
+  request: RateLimitRequest;
+  charged: readonly Asked[];
+  parts: CheckPart[];
+}): Promise<void> {
+  const given = [isGivenBack(request), ...charged.map(({ descriptor }) => descriptor.isNegativeHits)];
+  await giveBack(
+    limiter,
+    parts.filter((_, i) => given[i]),
+  );
+  for (let i = 0; i < parts.length; i++) if (given[i]) parts[i] = { ...parts[i]!, cost: 0 };
 }
 
 /** While the store is away nothing can be given back, and the look that follows is answered by policy: the caller cannot mend it. */
