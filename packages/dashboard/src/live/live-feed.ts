@@ -1,8 +1,10 @@
 /**
  * The live stream: one event a second, the last five minutes of which are kept for the charts.
- * It connects while somebody looks, and again by itself after a loss, every two seconds. EventSource's own reconnecting gives up on an
- * error status, which a service that is just starting may answer.
+ * It is open while somebody is signed in and the tab is seen (a browser has few connections for each host, and hidden tabs would hold
+ * them), and opens again by itself after a loss. EventSource's own reconnecting gives up on an error status, which a service that is just
+ * starting may answer.
  */
+import { queryClient, sessionQuery } from "../api/queries.js";
 import type { LiveView } from "../api/shapes.js";
 import { contact } from "./contact.js";
 
@@ -19,11 +21,15 @@ const KEPT = 300;
 const RETRY_MS = 2_000;
 /** Events come each second: a stream that is silent this long is as good as lost, even if the connection stands. */
 const SILENCE_MS = 6_000;
+const PROBE_MS = 5_000;
 
 let feed: Feed = { state: "connecting", points: [], lastEventAtMs: undefined };
 const listeners = new Set<() => void>();
 let source: EventSource | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
+let isOpen = false;
+/** Whether the stream that stands has told anything yet. */
+let hasTold = false;
 
 function become(next: Partial<Feed>): void {
   feed = { ...feed, ...next };
@@ -31,20 +37,21 @@ function become(next: Partial<Feed>): void {
 }
 
 function connect(): void {
-  // Whoever left and came back while a loss was being looked into must not get two streams.
   source?.close();
+  hasTold = false;
   source = new EventSource("/admin/v1/stats/stream");
   source.addEventListener("live", (event: MessageEvent<string>) => {
     const view = readEvent(event.data);
     if (view === undefined) return;
+    hasTold = true;
     contact.heard();
     const isNewer = view.atMs > (feed.points.at(-1)?.atMs ?? 0);
     const points = isNewer ? [...feed.points.slice(1 - KEPT), view] : feed.points;
     become({ state: "live", points, lastEventAtMs: Date.now() });
-    waitFor(SILENCE_MS);
+    waitForNext();
   });
   source.addEventListener("error", () => void lose());
-  waitFor(SILENCE_MS);
+  waitForNext();
 }
 
 function readEvent(text: string): LiveView | undefined {
@@ -55,40 +62,51 @@ function readEvent(text: string): LiveView | undefined {
   }
 }
 
-function waitFor(ms: number): void {
+function waitForNext(): void {
   clearTimeout(timer);
-  timer = setTimeout(() => void lose(), ms);
+  timer = setTimeout(() => void lose(), SILENCE_MS);
 }
 
 /** Why it was lost is asked of an ordinary call: an EventSource does not tell. */
 async function lose(): Promise<void> {
   source?.close();
   clearTimeout(timer);
-  const stopped = new AbortController();
+  const probe = new AbortController();
   const status = await fetch("/admin/v1/stats/stream", {
     headers: { "x-sluice-dashboard": "1" },
-    signal: AbortSignal.any([stopped.signal, AbortSignal.timeout(5_000)]),
+    signal: AbortSignal.any([probe.signal, AbortSignal.timeout(PROBE_MS)]),
   })
     .then((response) => response.status)
     .catch(() => 0)
-    .finally(() => stopped.abort());
-  if (listeners.size === 0) return;
-  if (status === 0 || status >= 500) contact.failed();
-  if (status === 401) return contact.signedOut();
+    .finally(() => probe.abort());
+  if (!isOpen) return;
+  // The service ends each stream after a while, so that whoever has lost the right to it does not keep it.
+  if (status === 200 && hasTold) return connect();
+  // The session's call tells whether the service is away or the session over.
+  void queryClient.refetchQueries({ queryKey: sessionQuery.queryKey });
   become({ state: status === 404 ? "unavailable" : "lost" });
   timer = setTimeout(connect, RETRY_MS);
+}
+
+function follow(): void {
+  const wanted = listeners.size > 0 && !document.hidden;
+  if (wanted === isOpen) return;
+  isOpen = wanted;
+  clearTimeout(timer);
+  source?.close();
+  if (wanted) connect();
 }
 
 export const liveFeed = {
   current: () => feed,
   subscribe(listener: () => void): () => void {
+    if (listeners.size === 0) document.addEventListener("visibilitychange", follow);
     listeners.add(listener);
-    if (listeners.size === 1) connect();
+    follow();
     return () => {
       listeners.delete(listener);
-      if (listeners.size > 0) return;
-      clearTimeout(timer);
-      source?.close();
+      if (listeners.size === 0) document.removeEventListener("visibilitychange", follow);
+      follow();
     };
   },
 };

@@ -95,14 +95,14 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
       <Figure label="Shadow-refused" mark="shadow">
         {shown(latest?.shadowRefusedPerSecond, rate)} <small>/s</small>
       </Figure>
-      <Figure label="Latency, median" mark="latency">
+      <Figure label="Median latency" mark="latency">
         {shown(latest?.latency.p50Ms, milliseconds)}{" "}
         <small>{latest !== undefined && `99 %: ${milliseconds(latest.latency.p99Ms)}`}</small>
       </Figure>
-      <Figure label="By failure policy">
+      <Figure label="Degraded">
         {shown(latest?.degradedPerSecond, rate)} <small>/s</small>
       </Figure>
-      <Figure label="Event loop in use">{shown(latest?.eventLoopUtilisation, share)}</Figure>
+      <Figure label="Event loop">{shown(latest?.eventLoopUtilisation, share)}</Figure>
     </Figures>
   );
 }
@@ -121,11 +121,11 @@ function PastFigures({ stats }: { stats: StatsView | undefined }) {
       <Figure label="Shadow-refused" mark="shadow">
         {total === undefined ? "–" : count(total.shadowRefused)}
       </Figure>
-      <Figure label="Latency, median" mark="latency">
+      <Figure label="Median latency" mark="latency">
         {total === undefined ? "–" : milliseconds(total.latency.p50Ms)}{" "}
         <small>{total !== undefined && `99 %: ${milliseconds(total.latency.p99Ms)}`}</small>
       </Figure>
-      <Figure label="By failure policy">{total === undefined ? "–" : count(total.degraded)}</Figure>
+      <Figure label="Degraded">{total === undefined ? "–" : count(total.degraded)}</Figure>
     </Figures>
   );
 }

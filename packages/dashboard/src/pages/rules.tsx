@@ -116,6 +116,9 @@ function RuleTable({ rules, search, stats }: { rules: readonly Rule[]; search: s
 }
 
 function RuleRow({ rule, stats }: { rule: Rule; stats: RuleStats | undefined }) {
+  const refused = (stats?.refused ?? 0) + (stats?.shadowRefused ?? 0);
+  const total = (stats?.allowed ?? 0) + refused;
+  const isShadow = (stats?.shadowRefused ?? 0) > 0 && stats?.refused === 0;
   return (
     <tr>
       <th scope="row" className="rule-name">
@@ -138,12 +141,13 @@ function RuleRow({ rule, stats }: { rule: Rule; stats: RuleStats | undefined }) 
       </td>
       <td data-label="Last hour">
         <span className="traffic">
-          <GateBar allowed={stats?.allowed ?? 0} refused={(stats?.refused ?? 0) + (stats?.shadowRefused ?? 0)} />
+          <GateBar allowed={stats?.allowed ?? 0} refused={refused} isShadow={isShadow} />
           <span className="soft small">{stats === undefined ? "no traffic" : `${count(stats.allowed)} allowed`}</span>
         </span>
       </td>
       <td data-label="Refused" className="number">
-        {stats === undefined ? "–" : share(stats.violationRate)}
+        {stats === undefined ? "–" : share(total === 0 ? 0 : refused / total)}
+        {isShadow && <span className="soft small numbers-kind">in shadow</span>}
       </td>
     </tr>
   );

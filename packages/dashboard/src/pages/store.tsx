@@ -37,13 +37,13 @@ function Summary({ view }: { view: StoreView }) {
       <Figure label="Calls">
         {count(calls.total)} <small>{count(calls.errors)} failed</small>
       </Figure>
-      <Figure label="Latency, median" mark="latency">
+      <Figure label="Median latency" mark="latency">
         {milliseconds(calls.latency.p50Ms)} <small>99 %: {milliseconds(calls.latency.p99Ms)}</small>
       </Figure>
       <Figure label="Breaker" {...(calls.breaker === "open" && { mark: "refused" as const })}>
         {calls.breaker}
       </Figure>
-      <Figure label="Memory of counters">
+      <Figure label="Counters">
         {memory.measuredBytes === undefined ? "unknown" : bytes(memory.measuredBytes)}{" "}
         <small>at full use {bytes(memory.predictedFullBytes)}</small>
       </Figure>

@@ -1,33 +1,47 @@
 /** The two charts of traffic, over the live stream or over a window of the history. */
 import { useMemo } from "react";
-import type { Latency, RuleStats, StatsPoint, StatsView } from "../api/shapes.js";
+import type { Latency, LiveView, RuleStats, StatsPoint, StatsView } from "../api/shapes.js";
 import type { Feed } from "../live/live-feed.js";
 import { Chart, type Line } from "../parts/chart.js";
 import { milliseconds, rate } from "../parts/format.js";
 import { Empty } from "../parts/panel.js";
 
+type Values = readonly (number | null)[];
+
 export interface TrafficPoints {
   readonly timesMs: readonly number[];
-  readonly allowed: readonly number[];
-  readonly refused: readonly number[];
-  readonly shadowRefused: readonly number[];
-  readonly latency: readonly Latency[];
+  readonly allowed: Values;
+  readonly refused: Values;
+  readonly shadowRefused: Values;
+  readonly latency: readonly (Latency | null)[];
 }
+
+/** Seconds that the stream may leave out (a busy service) before the line is broken. */
+const HOLE_MS = 5_000;
 
 /** Rates a second either way: a step of the history is divided by its length. */
 export function pointsOf(span: "live" | "hour" | "day", feed: Feed, stats: StatsView | undefined): TrafficPoints {
   if (span === "live") {
-    const { points } = feed;
+    const points = withHoles(feed.points);
     return {
       timesMs: points.map(({ atMs }) => atMs),
-      allowed: points.map((point) => point.allowedPerSecond),
-      refused: points.map((point) => point.refusedPerSecond),
-      shadowRefused: points.map((point) => point.shadowRefusedPerSecond),
-      latency: points.map(({ latency }) => latency),
+      allowed: points.map(({ view }) => view?.allowedPerSecond ?? null),
+      refused: points.map(({ view }) => view?.refusedPerSecond ?? null),
+      shadowRefused: points.map(({ view }) => view?.shadowRefusedPerSecond ?? null),
+      latency: points.map(({ view }) => view?.latency ?? null),
     };
   }
   const points = stats?.total.points ?? [];
   return { ...ratesOf(points, stats?.stepMs ?? 1_000), latency: points };
+}
+
+/** A line across minutes in which nobody listened would show traffic that nobody saw. */
+function withHoles(points: readonly LiveView[]): { atMs: number; view: LiveView | undefined }[] {
+  return points.flatMap((view, i) => {
+    const before = points[i - 1]?.atMs ?? view.atMs;
+    const hole = view.atMs - before > HOLE_MS ? [{ atMs: before + 1, view: undefined }] : [];
+    return [...hole, { atMs: view.atMs, view }];
+  });
 }
 
 function ratesOf(points: readonly StatsPoint[], stepMs: number): Omit<TrafficPoints, "latency"> {
@@ -58,8 +72,8 @@ export function TrafficChart({ points }: { points: TrafficPoints }) {
 export function LatencyChart({ points }: { points: TrafficPoints }) {
   const lines = useMemo<Line[]>(
     () => [
-      { mark: "latency", label: "Median", values: points.latency.map(({ p50Ms }) => p50Ms), isArea: true },
-      { mark: "candidate", label: "99 of 100 within", values: points.latency.map(({ p99Ms }) => p99Ms) },
+      { mark: "latency", label: "Median", values: points.latency.map((one) => one?.p50Ms ?? null), isArea: true },
+      { mark: "candidate", label: "99 of 100 within", values: points.latency.map((one) => one?.p99Ms ?? null) },
     ],
     [points],
   );

@@ -12,7 +12,8 @@ import { clockTime, dayTime, minuteTime } from "./format.js";
 export interface Line {
   readonly mark: Mark;
   readonly label: string;
-  readonly values: readonly number[];
+  /** Null where nothing is known: the line is broken there. */
+  readonly values: readonly (number | null)[];
   /** Filled down to zero. */
   readonly isArea?: boolean;
   readonly isDashed?: boolean;

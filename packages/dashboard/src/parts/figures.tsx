@@ -18,15 +18,28 @@ export function Figure({ label, mark, children }: { label: string; mark?: Mark; 
 }
 
 /** What passed to the left of the gate, what it refused to the right. */
-export function GateBar({ allowed, refused }: { allowed: number; refused: number }) {
+export function GateBar({
+  allowed,
+  refused,
+  isShadow = false,
+}: {
+  allowed: number;
+  refused: number;
+  /** The rule only says that it would have refused. */
+  isShadow?: boolean;
+}) {
   const total = allowed + refused;
   const label =
-    total === 0 ? "no traffic" : `${count(allowed)} allowed, ${count(refused)} refused (${share(refused / total)})`;
+    total === 0
+      ? "no traffic"
+      : `${count(allowed)} allowed, ${count(refused)} refused${isShadow ? " in shadow" : ""} (${share(refused / total)})`;
   return (
     <div className={`gate-bar ${total === 0 ? "quiet" : ""}`} role="img" aria-label={label} title={label}>
       <i style={{ flexGrow: total === 0 ? 1 : allowed / total }} />
       {refused > 0 && <b />}
-      {refused > 0 && <i className="stopped" style={{ flexGrow: refused / total, minWidth: "3px" }} />}
+      {refused > 0 && (
+        <i className={`stopped ${isShadow ? "shadow" : ""}`} style={{ flexGrow: refused / total, minWidth: "3px" }} />
+      )}
     </div>
   );
 }

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { alertsQuery, queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
+import { useOpenFeed } from "../live/use-live-feed.js";
 import mark from "../look/mark.svg";
 import { chooseTheme, type Theme, useChosenTheme } from "../look/theme.js";
 import { Icon, type IconName } from "../parts/icons.js";
@@ -118,6 +119,7 @@ function Account() {
 }
 
 export function Navigation() {
+  useOpenFeed();
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>
