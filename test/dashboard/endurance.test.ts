@@ -227,7 +227,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
     const paths = [
       "/",
       "/rules",
-      "/rules/new",
+      "/new-rule",
       `/rules/${long}`,
       `/keys?user=${"u".repeat(300)}`,
       "/top-keys",

@@ -22,7 +22,7 @@ const pages = [
   { name: "overview", path: "/", ready: /Busiest rules/ },
   { name: "rules", path: "/rules", ready: /checkout-per-user/ },
   { name: "rule", path: "/rules/checkout-per-user", ready: /No mistakes/ },
-  { name: "new-rule", path: "/rules/new", ready: /a rule needs an id/ },
+  { name: "new-rule", path: "/new-rule", ready: /a rule needs an id/ },
   { name: "key", path: "/keys?user=user-3&path=%2Fv1%2Fcheckout%2F7&method=POST", ready: /Rules that apply/ },
   { name: "top-keys", path: "/top-keys", ready: /checkout-per-user/ },
   { name: "alerts", path: "/alerts", ready: /Where alerts are sent/ },

@@ -57,6 +57,7 @@ test.each([
   "/",
   "/rules",
   "/rules/some-rule",
+  "/new-rule",
   "/keys",
   "/top-keys",
   "/alerts",

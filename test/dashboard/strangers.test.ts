@@ -49,7 +49,7 @@ describe.skipIf(whyMissing("chromium"))("in a browser", () => {
     await page.goto("/keys?user=42");
     await page.getByText("To reset a key you need the role editor").waitFor();
     expect(await page.getByRole("button", { name: /Reset/ }).count()).toBe(0);
-    for (const path of ["/rules/new", "/tokens"]) {
+    for (const path of ["/new-rule", "/tokens"]) {
       await page.goto(path);
       await page.getByText(/you need the role/).waitFor();
     }

@@ -72,7 +72,8 @@ function Pages() {
     <Switch>
       <Route path="/" component={OverviewPage} />
       <Route path="/rules" component={RulesPage} />
-      <Route path="/rules/new" component={NewRulePage} />
+      {/* Not below /rules: a rule may be named "new". */}
+      <Route path="/new-rule" component={NewRulePage} />
       <Route path="/rules/:id">{({ id }) => <RulePage id={id} />}</Route>
       <Route path="/history" component={HistoryPage} />
       <Route path="/keys" component={KeysPage} />

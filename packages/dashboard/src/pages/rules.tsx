@@ -29,7 +29,7 @@ export function RulesPage() {
       }
       actions={
         mayEdit ? (
-          <Link href="/rules/new" className="button main">
+          <Link href="/new-rule" className="button main">
             New rule
           </Link>
         ) : (

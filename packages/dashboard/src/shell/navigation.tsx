@@ -62,7 +62,8 @@ function Rail() {
               {places
                 .filter(({ to }) => to !== "/tokens" || isAdmin)
                 .map(({ to, label, icon }) => {
-                  const isHere = location === to || (to !== "/" && location.startsWith(`${to}/`));
+                  const isBelow = to !== "/" && location.startsWith(`${to}/`);
+                  const isHere = location === to || isBelow || (to === "/rules" && location === "/new-rule");
                   return (
                     <li key={to}>
                       <Link href={to} {...(isHere && { "aria-current": "page" as const })}>

@@ -12,7 +12,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ConfigurationLog } from "../configuration/configuration.js";
 
 /** Pages of the dashboard; each may have paths below it. `packages/dashboard/src/app.tsx` shows them. */
-const pages = ["rules", "history", "keys", "top-keys", "alerts", "store", "audit", "tokens"] as const;
+const pages = ["rules", "new-rule", "history", "keys", "top-keys", "alerts", "store", "audit", "tokens"] as const;
 
 const types: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
