@@ -8,7 +8,7 @@ import { redisStore } from "sluice/redis";
 import { describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { makeCertificate, tlsArgs } from "../harness/certificates.js";
-import { startCluster } from "../harness/redis-cluster.js";
+import { startCluster, until } from "../harness/redis-cluster.js";
 import { startSentinels } from "../harness/redis-sentinels.js";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { startTestService } from "../service/running-service.js";
@@ -113,7 +113,9 @@ describe.skipIf(whyMissing("redis"))("a Redis user with the rights that are docu
       body: JSON.stringify({ attributes: { user: "ann" } }),
     });
     expect(await check.json()).toMatchObject({ allowed: true, remaining: 8 });
-    for (const path of ["/stats", "/keys/top", "/store"]) expect(await admin("GET", path)).toBe(200);
+    for (const path of ["/stats", "/keys/top", "/store"]) {
+      await until(`${path} can be read`, async () => (await admin("GET", path)) === 200);
+    }
     // Each second's figures are written once.
     await sleep(2_500);
     expect(await redis.cli("ACL", "LOG")).toBe("");

@@ -60,6 +60,10 @@ describe("how long callers waited", () => {
     expect(judged({ atMs: 300, lateMs: 120 }).worstOwnMs).toBe(80);
   });
 
+  test("the rest of a late turn in which the check was sent is taken off", () => {
+    expect(judged({ atMs: 112, lateMs: 30 }).worstOwnMs).toBe(78);
+  });
+
   test("what turns were late before the deadline, or after the answer, excuses nothing", () => {
     expect(judged({ atMs: 150, lateMs: 40 }).worstOwnMs).toBe(90);
     expect(judged({ atMs: 300, lateMs: 30 }).worstOwnMs).toBe(90);

@@ -65,7 +65,7 @@ export interface LateTurn {
 
 export interface Waits {
   readonly worstMs: number;
-  /** The worst wait without what the loop itself was late after the deadline. */
+  /** The worst wait without what the loop itself was late: when the check was sent, and after its deadline. */
   readonly worstOwnMs: number;
 }
 
@@ -79,16 +79,26 @@ export function waits(
     const waitedMs = answeredAtMs - sentAtMs;
     worstMs = Math.max(worstMs, waitedMs);
     if (waitedMs <= worstOwnMs) continue;
-    worstOwnMs = Math.max(worstOwnMs, waitedMs - heldUpMs(lateTurns, sentAtMs + deadlineMs, answeredAtMs));
+    worstOwnMs = Math.max(worstOwnMs, waitedMs - heldUpMs(lateTurns, { sentAtMs, deadlineMs, answeredAtMs }));
   }
   return { worstMs, worstOwnMs };
 }
 
-/** How much of the time between two moments late turns took. A turn that ends late began `lateMs` before it ended. */
-function heldUpMs(lateTurns: readonly LateTurn[], fromMs: number, toMs: number): number {
+/**
+ * How long the loop's own lateness put an answer off: the rest of a late turn in which the check was sent, for nothing leaves before its
+ * end, and what turns were late after the deadline. A turn that ends late began `lateMs` before it ended.
+ */
+function heldUpMs(
+  lateTurns: readonly LateTurn[],
+  { sentAtMs, deadlineMs, answeredAtMs }: { sentAtMs: number; deadlineMs: number; answeredAtMs: number },
+): number {
   let sumMs = 0;
-  for (const { atMs, lateMs } of lateTurns)
-    sumMs += Math.max(0, Math.min(atMs, toMs) - Math.max(atMs - lateMs, fromMs));
+  for (const { atMs, lateMs } of lateTurns) {
+    const startMs = atMs - lateMs;
+    const endMs = Math.min(atMs, answeredAtMs);
+    const wasSentIn = startMs <= sentAtMs && sentAtMs < atMs;
+    sumMs += Math.max(0, endMs - (wasSentIn ? sentAtMs : Math.max(startMs, sentAtMs + deadlineMs)));
+  }
   return sumMs;
 }
 
