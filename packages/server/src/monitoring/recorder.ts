@@ -39,6 +39,9 @@ const PRESENCE_MS = 10_000;
 const QUARTER_KEYS_EVERY = 5;
 const HOUR_KEYS_EVERY = 60;
 
+/** A timer may come a moment early: what it brings is of the second that is about to end, not of the one before. */
+const EARLY_MS = 50;
+
 const RULES_AT_ONCE = 50;
 
 /** In the order in which they are read below. */
@@ -128,7 +131,7 @@ class Recording {
   async tick(): Promise<void> {
     const nowMs = Date.now();
     this.#ticks++;
-    await this.#options.history.add(nowMs - 1_000, await this.#counted());
+    await this.#options.history.add(nowMs + EARLY_MS - 1_000, await this.#counted());
     await this.#told(async () => {
       await this.#presence.write(JSON.stringify(this.#present(nowMs)), PRESENCE_MS);
       await this.#writeKeys(nowMs);
