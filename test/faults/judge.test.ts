@@ -1,6 +1,6 @@
 /** The judge can convict: histories made by hand, guilty and not. */
 import { describe, expect, test } from "vitest";
-import { type Answer, exactAfterMs, excesses, summary, waits } from "./judge.js";
+import { type Answer, exactAfterMs, excesses, type LateTurn, summary, waits } from "./judge.js";
 
 const admitted = (decidedAtMs: number, key = "k"): Answer => ({
   key,
@@ -48,25 +48,25 @@ describe("admitted beyond the limit", () => {
 describe("how long callers waited", () => {
   const slow: Answer = { key: "k", sentAtMs: 100, answeredAtMs: 190, allowed: true };
 
-  const judged = (...lateTurns: { atMs: number; lateMs: number }[]) => waits([slow], { deadlineMs: 50, lateTurns });
+  const judged = (...lateTurns: LateTurn[]) => waits([slow], { deadlineMs: 50, lateTurns });
 
   test("the longest wait is told", () => {
     expect(judged()).toEqual({ worstMs: 90, worstOwnMs: 90 });
   });
 
   test("what turns of the loop were late after the deadline is taken off, once", () => {
-    expect(judged({ atMs: 185, lateMs: 30 }).worstOwnMs).toBe(60);
-    expect(judged({ atMs: 160, lateMs: 5 }, { atMs: 185, lateMs: 20 }).worstOwnMs).toBe(65);
-    expect(judged({ atMs: 300, lateMs: 120 }).worstOwnMs).toBe(80);
+    expect(judged({ fromMs: 155, toMs: 185 }).worstOwnMs).toBe(60);
+    expect(judged({ fromMs: 155, toMs: 160 }, { fromMs: 165, toMs: 185 }).worstOwnMs).toBe(65);
+    expect(judged({ fromMs: 180, toMs: 300 }).worstOwnMs).toBe(80);
   });
 
   test("the rest of a late turn in which the check was sent is taken off", () => {
-    expect(judged({ atMs: 112, lateMs: 30 }).worstOwnMs).toBe(78);
+    expect(judged({ fromMs: 82, toMs: 112 }).worstOwnMs).toBe(78);
   });
 
   test("what turns were late before the deadline, or after the answer, excuses nothing", () => {
-    expect(judged({ atMs: 150, lateMs: 40 }).worstOwnMs).toBe(90);
-    expect(judged({ atMs: 300, lateMs: 30 }).worstOwnMs).toBe(90);
+    expect(judged({ fromMs: 110, toMs: 150 }).worstOwnMs).toBe(90);
+    expect(judged({ fromMs: 270, toMs: 300 }).worstOwnMs).toBe(90);
   });
 });
 

@@ -57,10 +57,10 @@ export function excesses(history: readonly Answer[], { limit, windowMs }: Limit)
   });
 }
 
-/** A turn of the caller's event loop that came late: nobody could have been answered meanwhile. */
+/** A turn of the caller's event loop that took long: what was sent in it left at its end, and nobody was answered meanwhile. */
 export interface LateTurn {
-  readonly atMs: number;
-  readonly lateMs: number;
+  readonly fromMs: number;
+  readonly toMs: number;
 }
 
 export interface Waits {
@@ -86,18 +86,17 @@ export function waits(
 
 /**
  * How long the loop's own lateness put an answer off: the rest of a late turn in which the check was sent, for nothing leaves before its
- * end, and what turns were late after the deadline. A turn that ends late began `lateMs` before it ended.
+ * end, and what late turns took after the deadline.
  */
 function heldUpMs(
   lateTurns: readonly LateTurn[],
   { sentAtMs, deadlineMs, answeredAtMs }: { sentAtMs: number; deadlineMs: number; answeredAtMs: number },
 ): number {
   let sumMs = 0;
-  for (const { atMs, lateMs } of lateTurns) {
-    const startMs = atMs - lateMs;
-    const endMs = Math.min(atMs, answeredAtMs);
-    const wasSentIn = startMs <= sentAtMs && sentAtMs < atMs;
-    sumMs += Math.max(0, endMs - (wasSentIn ? sentAtMs : Math.max(startMs, sentAtMs + deadlineMs)));
+  for (const { fromMs, toMs } of lateTurns) {
+    const wasSentIn = fromMs <= sentAtMs && sentAtMs < toMs;
+    const heldFromMs = wasSentIn ? sentAtMs : Math.max(fromMs, sentAtMs + deadlineMs);
+    sumMs += Math.max(0, Math.min(toMs, answeredAtMs) - heldFromMs);
   }
   return sumMs;
 }

@@ -73,7 +73,8 @@ describe.skipIf(whyMissing("redis"))("outages under steady load", () => {
     expect(summary(during).byPolicy).toBe(during.length);
     expect(during.length).toBeGreaterThan(3_000);
     expect(worstOwnMs).toBeLessThanOrEqual(deadlineMs + 20);
-    expect(perInterval).toBeLessThanOrEqual(1);
+    // One at each end of the time.
+    expect(knocks).toBeLessThanOrEqual(fleet.length * (29_000 / 500 + 1));
     expect(exactMs).toBeLessThanOrEqual(1_000);
     expect(excesses(history, limit)).toEqual([]);
   }, 120_000);
