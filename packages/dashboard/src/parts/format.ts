@@ -71,6 +71,11 @@ export function bytes(value: number): string {
   return `${Number(scaled.toFixed(scaled < 10 && power > 0 ? 1 : 0))} ${units[power]}`;
 }
 
+/** A figure that may be missing. */
+export function known<T>(value: T | undefined, format: (value: T) => string): string {
+  return value === undefined ? "–" : format(value);
+}
+
 /** Any value of a rule's field, on one line. */
 export function fieldValue(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
