@@ -1,13 +1,16 @@
 /**
  * Ports on loopback that nobody listens on, for servers that tests start.
  * Taken from below the range from which the system picks ports for outgoing connections (32768 and up on Linux):
- * a server that is stopped and started again on its port would otherwise find it taken now and then.
+ * a server that is stopped and started again on its port would otherwise find it taken now and then. For the same reason each of
+ * vitest's processes has a range of its own, and no range reaches into the cluster bus ports of another.
  */
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
-const LOWEST = 10_000;
-const HIGHEST = 22_000;
+const RANGES = 8;
+const PORTS_PER_RANGE = 1_250;
+const LOWEST = 10_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % RANGES) * PORTS_PER_RANGE;
+const HIGHEST = LOWEST + PORTS_PER_RANGE;
 const TRIES = 50;
 
 /** A Redis Cluster node also listens at its port plus this. */

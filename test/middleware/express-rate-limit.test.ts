@@ -140,7 +140,8 @@ test("with the store away, requests pass, or fail as express-rate-limit is told 
 describe.skipIf(whyMissing("redis"))("on Redis", () => {
   test("two processes' worth of stores share one limit, and no validation complains", async () => {
     await using redis = await startRedis();
-    const [left, right] = [redisStore(redis.url), redisStore(redis.url)];
+    const patient = { deadlineMs: 5_000 };
+    const [left, right] = [redisStore(redis.url, patient), redisStore(redis.url, patient)];
     // The first decision must not race the connection.
     await Promise.all([left.ready(), right.ready()]);
     await using one = await serve({ store: left });

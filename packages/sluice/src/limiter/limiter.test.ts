@@ -97,11 +97,11 @@ test("a lease that ends without renewal signals its loss; one that is released d
 });
 
 test("a renewed lease is not signalled as lost at its first end", async () => {
-  const limiter = createLimiter({ rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 1, ttl: "150ms" }] });
+  const limiter = createLimiter({ rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 1, ttl: "1500ms" }] });
   const lease = (await limiter.check({})).lease!;
   const { signal } = lease;
   for (let i = 0; i < 4; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await new Promise((resolve) => setTimeout(resolve, 400));
     expect(await lease.renew()).toBe(true);
   }
   expect(signal.aborted).toBe(false);
