@@ -109,6 +109,33 @@ vitest("the live stream sends an event a second, and ends when the service does"
   expect(performance.now() - sinceMs).toBeLessThan(5_000);
 });
 
+vitest("a stream ends within seconds when its token is deleted; others go on", async () => {
+  await using service = await startTestService({ settings: { "admin-token": token } });
+  const admin = `${service.http}/admin/v1`;
+  const made = await postJson(`${admin}/tokens`, { name: "short-lived", role: "viewer" }, headers);
+  const open = (own: string, signal?: AbortSignal) =>
+    fetch(`${admin}/stats/stream`, { headers: { authorization: `Bearer ${own}` }, signal: signal ?? null });
+  const ending = new AbortController();
+  const ended: string[] = [];
+  const other = await open(token, ending.signal);
+  void other.text().then(
+    () => ended.push("admin"),
+    () => ended.push("aborted"),
+  );
+  const stream = await open(made.body.token);
+  void stream.text().then(() => ended.push("short-lived"));
+  await sleep(200);
+  expect(ended).toEqual([]);
+  expect((await fetch(`${admin}/tokens/short-lived`, { method: "DELETE", headers })).status).toBe(204);
+  await until(
+    "the stream has ended",
+    async () => ended,
+    ({ length }) => length > 0,
+  );
+  expect(ended).toEqual(["short-lived"]);
+  ending.abort();
+});
+
 vitest("streams are bounded, and one that ends makes room", async () => {
   await using service = await startTestService({ rules: rules as never, settings: { "admin-token": token } });
   const controllers = Array.from({ length: 100 }, () => new AbortController());

@@ -80,7 +80,7 @@ async function lose(): Promise<void> {
     .catch(() => 0)
     .finally(() => probe.abort());
   if (!isOpen) return;
-  // The service ends each stream after a while, so that whoever has lost the right to it does not keep it.
+  // The service was there all the time: a proxy in between may end what is open for long.
   if (status === 200 && hasTold) return connect();
   // The session's call tells whether the service is away or the session over.
   void queryClient.refetchQueries({ queryKey: sessionQuery.queryKey });

@@ -51,6 +51,14 @@ async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Ca
   return caller;
 }
 
+/** Whether what a request carried would let it in now. For a stream, which goes on after its token was looked at. */
+export async function isStillKnown(request: FastifyRequest, tokens: Tokens): Promise<boolean> {
+  return await callerBehind(request, tokens).then(
+    () => true,
+    () => false,
+  );
+}
+
 /** Who asks. Every route is behind the guard. */
 export function callerOf(request: FastifyRequest): Caller {
   return callers.get(request)!;

@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import type { Monitoring } from "../monitoring/monitoring.js";
 import type { LiveView } from "../monitoring/views.js";
+import { isStillKnown } from "./access.js";
 import { AdministrationError } from "./problem.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
@@ -20,12 +21,12 @@ interface TopKeysRequest {
 
 const DEFAULT_KEYS = 20;
 const MOST_KEYS = 500;
-/** Then the watcher has to come back, and shows its token again: one that was deleted does not watch for ever. */
-const STREAM_MS = 30 * 60_000;
+/** How often the token of a stream is looked at again: one that was deleted, or a session that is over, does not watch on. */
+const LOOK_AGAIN_MS = 5_000;
 /** Who reads so slowly that this much waits for him is let go. */
 const MOST_WAITING_BYTES = 256 * 1024;
 
-export function registerStatsRoutes(app: FastifyInstance, { monitoring }: AdministrationOptions): void {
+export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }: AdministrationOptions): void {
   app.get<StatsRequest>(
     "/stats",
     describeRoute({
@@ -60,7 +61,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring }: Admini
   app.get(
     "/stats/stream",
     describeRoute({ role: "viewer", summary: "Server-Sent Events: one event `live` a second" }),
-    (_request, reply) => {
+    (request, reply) => {
       const { live } = present(monitoring);
       const stop = live.watch({
         next: (view) => tell(reply.raw, view),
@@ -76,10 +77,15 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring }: Admini
         "x-accel-buffering": "no",
       });
       reply.raw.write(": welcome\n\n");
-      const timer = setTimeout(() => reply.raw.end(), STREAM_MS);
+      const timer = setInterval(async () => {
+        if (await isStillKnown(request, tokens)) return;
+        // First no more views: to write after the end would be an error that nobody hears, and that ends the process.
+        stop();
+        reply.raw.end();
+      }, LOOK_AGAIN_MS);
       timer.unref();
       reply.raw.once("close", () => {
-        clearTimeout(timer);
+        clearInterval(timer);
         stop();
       });
     },
