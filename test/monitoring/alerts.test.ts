@@ -196,6 +196,23 @@ test("a message that the watching instance did not get rid of is sent by the nex
   await second.close();
 });
 
+test("a message that waited to be tried again when its watcher ended is sent by the next one", async () => {
+  await using hook = await receiver();
+  const clock = { nowMs: START_MS };
+  const history = await historyAt(clock);
+  const world = newWorld();
+  world.nodes = [fullNode(0.95)];
+  const first = instance(history, world, { url: "http://127.0.0.1:9/", pauseMs: 60_000 });
+  await first.round(clock.nowMs);
+  await eventually("a first attempt failed", async () => (await first.read()).webhooks[0]?.lastError !== undefined);
+  await first.close();
+  clock.nowMs += 10_000;
+  const second = instance(history, world, { url: hook.url, name: "two" });
+  await second.round(clock.nowMs);
+  await eventually("the next one sends it", () => hook.sent.length === 1);
+  await second.close();
+});
+
 test("memory near its end warns, a full one is critical, and an evicted counter too", async () => {
   const clock = { nowMs: START_MS };
   const world = newWorld();

@@ -159,7 +159,8 @@ export class Alerts {
   #tell(alert: KeptAlert): void {
     void this.#webhooks
       .tell(alert)
-      .then(() => this.#markTold(alert))
+      // Closed before: the next watcher tells it.
+      .then((isDone) => (isDone ? this.#markTold(alert) : undefined))
       // The history is away: the next watcher tells it once more.
       .catch(() => undefined);
   }

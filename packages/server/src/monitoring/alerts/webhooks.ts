@@ -44,12 +44,12 @@ export class Webhooks {
     return this.#lanes.map((lane) => lane.state);
   }
 
-  /** Resolves when every webhook has it or was given up. Never rejects. */
-  async tell(alert: AlertMessage): Promise<void> {
-    await Promise.all(this.#lanes.map((lane) => lane.add(alert)));
+  /** Resolves when every webhook has it or was given up; false if this was closed before. Never rejects. */
+  async tell(alert: AlertMessage): Promise<boolean> {
+    return (await Promise.all(this.#lanes.map((lane) => lane.add(alert)))).every((isDone) => isDone);
   }
 
-  /** Gives up what is not yet delivered. */
+  /** Leaves what is not yet delivered to others. */
   close(): void {
     for (const lane of this.#lanes) lane.close();
   }
@@ -57,7 +57,7 @@ export class Webhooks {
 
 interface Queued {
   readonly alert: AlertMessage;
-  readonly done: () => void;
+  readonly done: (isDone: boolean) => void;
 }
 
 /** One webhook, one message at a time. */
@@ -80,11 +80,11 @@ class Lane {
     return this.#state;
   }
 
-  add(alert: AlertMessage): Promise<void> {
+  add(alert: AlertMessage): Promise<boolean> {
     return new Promise((done) => {
-      if (this.#closed) return done();
+      if (this.#closed) return done(false);
       if (this.#queue.length >= MOST_QUEUED) {
-        this.#queue.shift()!.done();
+        this.#queue.shift()!.done(true);
         this.#failed(`${MOST_QUEUED} messages wait already; the oldest was dropped`);
       }
       this.#queue.push({ alert, done });
@@ -95,35 +95,36 @@ class Lane {
   close(): void {
     this.#closed = true;
     this.#wake?.();
-    for (const { done } of this.#queue.splice(0)) done();
+    for (const { done } of this.#queue.splice(0)) done(false);
   }
 
   async #work(): Promise<void> {
     this.#busy = true;
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      await this.#deliver(next.alert);
-      next.done();
+      next.done(await this.#deliver(next.alert));
     }
     this.#busy = false;
   }
 
-  async #deliver(alert: AlertMessage): Promise<void> {
+  /** False if closed before it was delivered or given up. */
+  async #deliver(alert: AlertMessage): Promise<boolean> {
     const { pauseMs = 1_000 } = this.#options;
     for (let attempt = 1; !this.#closed; attempt++) {
       try {
         await this.#post(alert);
         this.#state = { url: this.#state.url, format: this.#state.format, lastSentAtMs: Date.now() };
-        return;
+        return true;
       } catch (error) {
         const again = error instanceof PostFailed ? error.retry : !(error instanceof AddressRefused);
         const given = !again || attempt === MOST_ATTEMPTS;
         this.#failed(`${(error as Error).message}${given ? "; given up" : ""}`);
-        if (given) return;
+        if (given) return true;
         // Half of it by chance: receivers that come back are not met by all at once.
         const longestMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2 ** (attempt - 1));
         await this.#pause(longestMs * (0.5 + 0.5 * Math.random()));
       }
     }
+    return false;
   }
 
   #post(alert: AlertMessage): Promise<void> {
@@ -144,6 +145,7 @@ class Lane {
   }
 
   #pause(ms: number): Promise<void> {
+    if (this.#closed) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
       timer.unref();
