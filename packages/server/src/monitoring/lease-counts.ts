@@ -6,6 +6,8 @@ import type { DecidedRequest, Decision, Limiter } from "sluice";
 
 /** More than this are not watched: the gauge then tells too few. */
 const MOST_LEASES = 100_000;
+/** In a full table every request would look at all leases for those that have ended, and be held up by it. */
+const LOOK_EVERY_MS = 1_000;
 /** How the counter of a concurrency rule ends; a candidate's, in capitals, holds nobody up. */
 const CONCURRENCY = ":c";
 
@@ -16,6 +18,7 @@ interface Held {
 
 export class LeaseCounts {
   readonly #held = new Map<string, Held>();
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
 
   watch(limiter: Limiter): void {
     limiter.on("released", (leaseId) => this.#held.delete(leaseId));
@@ -29,7 +32,8 @@ export class LeaseCounts {
 
   granted({ lease, checks }: Decision, request: DecidedRequest): void {
     if (lease === undefined) return;
-    if (this.#held.size >= MOST_LEASES) this.#forgetEnded();
+    const isFull = this.#held.size >= MOST_LEASES;
+    if (isFull && performance.now() - this.#lookedAtMs >= LOOK_EVERY_MS) this.#forgetEnded();
     if (this.#held.size >= MOST_LEASES) return;
     const rules = checks.filter((_, i) => request.checks[i]?.key.endsWith(CONCURRENCY)).map(({ rule }) => rule);
     this.#held.set(lease.id, { rules, endsAtMs: performance.now() + lease.expiresAfterMs });
@@ -45,6 +49,7 @@ export class LeaseCounts {
 
   #forgetEnded(): void {
     const nowMs = performance.now();
+    this.#lookedAtMs = nowMs;
     for (const [id, { endsAtMs }] of this.#held) if (endsAtMs <= nowMs) this.#held.delete(id);
   }
 }
