@@ -239,6 +239,30 @@ test.skipIf(whyMissing("redis"))(
   },
 );
 
+test.skipIf(whyMissing("redis"))("a Redis that hangs costs one deadline, however many rules were counted", async () => {
+  const redis = await startRedis();
+  const history = await connected(new RedisHistory(redis.url));
+  const msToAdd = async (rules: number): Promise<number> => {
+    const sinceMs = performance.now();
+    await history.add(
+      Date.now(),
+      Array.from({ length: rules }, (_, i) => ({ series: `rule-${i}`, counts: { allowed: 1 } })),
+    );
+    return performance.now() - sinceMs;
+  };
+  try {
+    redis.pause();
+    const oneMs = await msToAdd(1);
+    expect(history.lost).toBe(1);
+    expect(await msToAdd(1_000)).toBeLessThan(4 * oneMs);
+    expect(history.lost).toBe(1 + Math.ceil(1_000 / 64));
+  } finally {
+    redis.resume();
+    await history.close();
+    await redis.stop();
+  }
+});
+
 test.skipIf(whyMissing("redis"))("every key of the history in Redis expires", async () => {
   const redis = await startRedis();
   const history = await connected(new RedisHistory(redis.url));
