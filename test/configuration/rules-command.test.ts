@@ -121,6 +121,17 @@ describe("diff and apply", () => {
     expect((await sluice(["history", "--limit", "1"])).out).toMatch(/admin +1 changed +double it\n$/);
   });
 
+  test("what others wrote cannot drive the terminal", async () => {
+    const message = "\u001b[2Jall well\u009b31m\u202e";
+    await instance.call("PUT", `/rules?message=${encodeURIComponent(message)}`, { body: [perUser(300)] });
+    const { out } = await sluice(["history", "--limit", "1"]);
+    expect(out).toContain("·[2Jall well·31m·");
+    expect(out).not.toMatch(/(?!\n)\p{Cc}|\p{Cf}/u);
+    const json = (await sluice(["history", "--limit", "1", "--json"])).out;
+    expect(json).not.toMatch(/(?!\n)\p{Cc}|\p{Cf}/u);
+    expect(JSON.parse(json).versions[0].message).toBe(message);
+  });
+
   test("apply of a file with mistakes tells them and changes nothing", async () => {
     const { version } = instance.configuration.current;
     const { status, err } = await sluice(["apply", write("bad.yaml", good.replace("1h", "soon"))]);

@@ -4,20 +4,23 @@
 import Table from "cli-table3";
 import picocolors from "picocolors";
 import { wantsColour } from "../settings.js";
+import { printable, printableJson } from "./printable.js";
 
 // Left to itself, picocolors takes a CI system for a terminal; a pipe is none, wherever it runs.
 export const colours = picocolors.createColors(wantsColour(process.stdout.isTTY === true));
 
 export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  process.stdout.write(`${printableJson(value)}\n`);
 }
 
 export function printLine(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
+/** Cells may hold what others wrote: they are made printable. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
-  printLine(process.stdout.isTTY ? framed(head, rows) : plain(head, rows));
+  const cells = rows.map((row) => row.map(printable));
+  printLine(process.stdout.isTTY ? framed(head, cells) : plain(head, cells));
 }
 
 function framed(head: readonly string[], rows: readonly (readonly string[])[]): string {

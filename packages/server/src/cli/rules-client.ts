@@ -7,6 +7,7 @@ import { clientSettings } from "../settings.js";
 import { readAdminToken } from "./admin-token.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { noAnswer, tokenHints } from "./no-answer.js";
+import { printableLines } from "./printable.js";
 
 export interface AdminOptions {
   readonly server: string;
@@ -72,7 +73,7 @@ export async function askAdmin<T>(path: string, options: AdminOptions, call: Adm
   }
   const text = await answer.text();
   if (answer.ok) return JSON.parse(text) as T;
-  throw new CommandFailure(refusal(text, answer.status, options));
+  throw new CommandFailure(printableLines(refusal(text, answer.status, options)));
 }
 
 /** An answer that goes on until it is aborted. */
@@ -86,7 +87,7 @@ export async function openAdmin(
     throw noAnswer(options.server, error);
   });
   if (answer.ok && answer.body !== null) return answer.body;
-  throw new CommandFailure(refusal(await answer.text(), answer.status, options));
+  throw new CommandFailure(printableLines(refusal(await answer.text(), answer.status, options)));
 }
 
 function authorization({ token }: AdminOptions): { authorization?: string } {

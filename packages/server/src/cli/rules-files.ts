@@ -10,6 +10,7 @@ import { diffRules, isEmpty, type RuleDiff } from "../configuration/rule-diff.js
 import { type PlacedMistake, readRuleFile } from "../configuration/rule-file.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { colours, printJson, printLine } from "./print.js";
+import { printable } from "./printable.js";
 import { type AdminOptions, adminCommand, askAdmin } from "./rules-client.js";
 
 type Checked = { readonly rules: Rule[] } | { readonly mistakes: readonly PlacedMistake[] };
@@ -63,7 +64,7 @@ const lineColours: Readonly<Record<string, (text: string) => string>> = {
 
 export function printDiff(diff: RuleDiff): void {
   const lines = diffText(diff).split("\n");
-  for (const line of lines) printLine((lineColours[line[0] ?? ""] ?? String)(line));
+  for (const line of lines) printLine((lineColours[line[0] ?? ""] ?? String)(printable(line)));
 }
 
 function checkFile(file: string): Checked {

@@ -5,6 +5,7 @@ import { Command, Option } from "commander";
 import { clientSettings } from "../settings.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { noAnswer, tokenHints } from "./no-answer.js";
+import { printableLines } from "./printable.js";
 
 export interface ClientOptions {
   readonly server: string;
@@ -49,7 +50,7 @@ async function ask(path: string, { server, token }: ClientOptions, request: Requ
   }
   if (answer.ok) return answer;
   const hint = answer.status === 401 && token === undefined ? `; ${hintFor(path)}` : "";
-  throw new CommandFailure((await explainFailure(answer, server)) + hint);
+  throw new CommandFailure(printableLines(await explainFailure(answer, server)) + hint);
 }
 
 function hintFor(path: string): string {

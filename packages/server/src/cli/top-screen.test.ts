@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { LiveView, TopKeysView } from "../monitoring/views.js";
-import { drawTop, lineOf, printable, sparkline } from "./top-screen.js";
+import { printable } from "./printable.js";
+import { drawTop, lineOf, sparkline } from "./top-screen.js";
 
 const same = (text: string): string => text;
 const paint = { bold: same, dim: same, red: same, green: same, yellow: same };

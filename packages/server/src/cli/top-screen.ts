@@ -1,8 +1,9 @@
 /**
  * What `sluice top` draws: figures in, lines of text out. Pure.
- * Keys are made of what clients sent: control characters are taken out, or a key could drive the terminal.
+ * Whatever others named is made printable.
  */
 import type { LiveView, TopKeysView } from "../monitoring/views.js";
+import { printable } from "./printable.js";
 
 export interface Screen {
   readonly server: string;
@@ -31,10 +32,11 @@ export function drawTop(screen: Screen, paint: Paint): string[] {
   const columns = Math.max(LEAST_COLUMNS, screen.columns);
   const last = screen.views.at(-1);
   const title = `sluice top · ${printable(screen.server)}`;
-  if (last === undefined) return [paint.bold(title), "", screen.stale ?? "waiting for the first second …"];
+  const stale = screen.stale === undefined ? undefined : printable(screen.stale);
+  if (last === undefined) return [paint.bold(title), "", stale ?? "waiting for the first second …"];
   const lines = [
     spread(paint.bold(title), `${new Date(last.atMs).toISOString().slice(11, 19)} UTC`, columns, title.length),
-    screen.stale === undefined ? "" : paint.yellow(`STALE: ${screen.stale}`),
+    stale === undefined ? "" : paint.yellow(`STALE: ${stale}`),
     ...summaryLines(screen.views, last, paint),
     "",
   ];
@@ -79,7 +81,7 @@ function ruleLines(
   const shown = rules.slice(0, rows).map(({ rule, allowed, refused }) => {
     const bar = (count: number): string => "█".repeat(Math.round((room * count) / most));
     const red = refused > 0 ? paint.red(bar(refused) || "▏") : "";
-    return `${cut(rule, name).padEnd(name)}${figure(allowed, 11)}${figure(refused, 11)}  ${paint.green(bar(allowed))}${red}`;
+    return `${cut(printable(rule), name).padEnd(name)}${figure(allowed, 11)}${figure(refused, 11)}  ${paint.green(bar(allowed))}${red}`;
   });
   return [paint.bold(head), ...shown];
 }
@@ -128,11 +130,6 @@ export function sparkline(values: readonly number[]): string {
     most === 0 ? LEVELS[0] : LEVELS[Math.round((value / most) * (LEVELS.length - 1))],
   );
   return bars.join("").padStart(SPARK_COLUMNS);
-}
-
-/** Control characters, and those that turn the direction of text, become a dot. */
-export function printable(text: string): string {
-  return text.replace(/\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}/gu, "·");
 }
 
 function label(text: string): string {
