@@ -129,4 +129,22 @@ describe.skipIf(whyMissing("redis"))("workers", () => {
     expect(await service.end()).toBe(0);
     await redis.stop();
   });
+
+  test("with a worker that hangs, whoever asks for metrics is told so instead of waiting", async () => {
+    await using redis = await startRedis();
+    const service = await startServiceProcess({ settings: { workers: "2", store: redis.url } });
+    const pid = service.child.pid!;
+    const worker = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ")[0]);
+    process.kill(worker, "SIGSTOP");
+    try {
+      // Connections go to the workers in turn: of two, one meets the worker that answers.
+      const ask = () =>
+        fetch(`${service.http}/metrics`, { headers: { connection: "close" }, signal: AbortSignal.timeout(30_000) });
+      const answer = await Promise.any([ask(), ask()]);
+      expect(answer.status).toBe(500);
+    } finally {
+      process.kill(worker, "SIGCONT");
+    }
+    expect(await service.end()).toBe(0);
+  });
 });

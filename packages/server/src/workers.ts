@@ -16,7 +16,7 @@ type Message =
   | { readonly sluice: "ready"; readonly service: ServiceSummary }
   | { readonly sluice: "failed"; readonly error: string }
   | { readonly sluice: "metrics?"; readonly id: number }
-  | { readonly sluice: "metrics"; readonly id: number; readonly text: string };
+  | { readonly sluice: "metrics"; readonly id: number; readonly text?: string | undefined };
 
 /** A worker that dies at once would otherwise be started as fast as the machine can. */
 const RESTART_PAUSE_MS = 1_000;
@@ -33,7 +33,8 @@ export async function superviseWorkers(options: {
     ending = true;
   });
   const answerMetrics = async (worker: Worker, id: number): Promise<void> => {
-    const text = await aggregator.clusterMetrics();
+    // Without a text: a worker did not answer. Whoever asked must not wait for ever.
+    const text = await aggregator.clusterMetrics().catch(() => undefined);
     if (worker.isConnected()) worker.send({ sluice: "metrics", id, text } satisfies Message);
   };
   cluster.on("message", (worker, message: Message) => {
@@ -94,7 +95,7 @@ function startWorker(): Promise<ServiceSummary> {
 }
 
 export async function runWorker({ settings, log }: { settings: Settings; log: Log }): Promise<number> {
-  const asked = new Map<number, (text: string) => void>();
+  const asked = new Map<number, (text: string | undefined) => void>();
   let lastId = 0;
   const stop = stopRequested(() => undefined);
   process.on("message", (message: Message) => {
@@ -103,9 +104,11 @@ export async function runWorker({ settings, log }: { settings: Settings; log: Lo
     asked.delete(message.id);
   });
   const allMetrics = (): Promise<string> =>
-    new Promise((resolve) => {
+    new Promise((resolve, reject) => {
       const id = ++lastId;
-      asked.set(id, resolve);
+      asked.set(id, (text) =>
+        text === undefined ? reject(new Error("a worker does not tell its metrics")) : resolve(text),
+      );
       say({ sluice: "metrics?", id });
     });
   const service = await startService({ settings, log, allMetrics, onRegistry: shareRegistry }).catch(
