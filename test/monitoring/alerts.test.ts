@@ -263,6 +263,20 @@ test("an instance that stays at an old version of the rules is named, and one th
   ]);
 });
 
+test("instances without a version in common are not held against each other", async () => {
+  const clock = { nowMs: START_MS };
+  const history = await historyAt(clock);
+  const worlds = [newWorld(), newWorld()];
+  worlds[0]!.state = { rulesLoaded: true };
+  worlds[1]!.state = { ...well, rulesVersion: 5 };
+  const fleet = worlds.map((world, i) => instance(history, world, { name: `number-${i}` }));
+  for (let i = 0; i < 4; i++) {
+    clock.nowMs += 5_000;
+    for (const alerts of fleet) await alerts.round(clock.nowMs);
+  }
+  expect((await fleet[0]!.read()).alerts).toEqual([]);
+});
+
 /** Some days of traffic in the history, at `perMinute` with a little noise. */
 async function fill(
   history: History,

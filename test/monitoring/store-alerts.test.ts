@@ -2,6 +2,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
+import { RedisHistory } from "../../packages/server/src/monitoring/history/redis-history.js";
 import type { AlertsView } from "../../packages/server/src/monitoring/views.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { eventually } from "../configuration/instance.js";
@@ -76,3 +77,22 @@ test("alerts are for those with a token; without monitoring there are none", asy
   expect((await fetch(`${service.http}/admin/v1/alerts`)).status).toBe(401);
   expect(await readAlerts(service)).toMatchObject({ alerts: [], webhooks: [] });
 });
+
+test.skipIf(whyMissing("redis"))(
+  "an instance whose rules come from a file compares its version with nobody's: each counts its own",
+  async () => {
+    await using redis = await startRedis();
+    await using _fromFile = await startTestService({ rules, settings: { store: redis.url } });
+    await using _fromDatabase = await startTestService({ settings: { store: redis.url } });
+    const history = new RedisHistory(redis.url);
+    try {
+      const readReports = async () =>
+        Array.from((await history.readTexts("alerts:instance:")).values(), (text) => JSON.parse(text));
+      await eventually("both report", async () => (await readReports().catch(() => [])).length === 2, 20_000);
+      const versions = (await readReports()).map(({ rulesVersion = "none" }) => rulesVersion);
+      expect(versions.sort()).toEqual([expect.any(Number), "none"]);
+    } finally {
+      await history.close();
+    }
+  },
+);

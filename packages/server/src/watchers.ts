@@ -88,9 +88,10 @@ function alertsOf(options: WatchersOptions, storeView: StoreWatch, outage: Outag
     topKeys: async () =>
       (await monitoring()?.readTopKeys({ window: "hour", by: "traffic", limit: 50 })) ?? { maxError: 0, keys: [] },
     state: () => {
-      const { loaded, lastError } = configuration();
+      const { loaded, lastError, database } = configuration();
       return {
-        rulesVersion: limiter.rulesVersion,
+        // Rules from a file are counted by each instance for itself: the same rules may be its first version and another's fifth.
+        rulesVersion: database === "none" ? undefined : limiter.rulesVersion,
         rulesLoaded: loaded,
         configurationError: lastError,
         storeDegradedSinceMs: outage.sinceMs,

@@ -17,7 +17,8 @@ import { unusualRate } from "./unusual-rate.js";
 
 /** This instance, as it sees itself. */
 export interface InstanceState {
-  readonly rulesVersion: number;
+  /** Absent where versions mean nothing to the other instances. */
+  readonly rulesVersion?: number | undefined;
   readonly rulesLoaded: boolean;
   readonly configurationError?: string | undefined;
   readonly storeDegradedSinceMs?: number | undefined;
@@ -51,7 +52,7 @@ export class Lookout {
   readonly #options: LookoutOptions;
   readonly #history: History;
   readonly #series: SeriesReader;
-  #versionSince: { version: number; atMs: number } | undefined;
+  #versionSince: { version: number | undefined; atMs: number } | undefined;
   #reported: string | undefined;
   #evicted: ReadonlyMap<string, number> = new Map();
   #lastMinute: SeriesRound["lastMinute"] | undefined;
@@ -90,11 +91,12 @@ export class Lookout {
 
   #own(nowMs: number): InstanceReport {
     const { rulesVersion, rulesLoaded, configurationError, storeDegradedSinceMs } = this.#options.state();
-    if (this.#versionSince?.version !== rulesVersion) this.#versionSince = { version: rulesVersion, atMs: nowMs };
+    if (this.#versionSince === undefined || this.#versionSince.version !== rulesVersion)
+      this.#versionSince = { version: rulesVersion, atMs: nowMs };
     return {
       instance: this.#options.instance,
       atMs: nowMs,
-      rulesVersion,
+      ...(rulesVersion !== undefined && { rulesVersion }),
       versionSinceMs: this.#versionSince.atMs,
       rulesLoaded,
       ...(configurationError !== undefined && { configurationError }),

@@ -4,7 +4,8 @@ import { type Finding, figure, subjectOf } from "./finding.js";
 export interface InstanceReport {
   readonly instance: string;
   readonly atMs: number;
-  readonly rulesVersion: number;
+  /** Absent where versions are the instance's own: its rules come from a file. */
+  readonly rulesVersion?: number;
   /** When it got this version. */
   readonly versionSinceMs: number;
   readonly rulesLoaded: boolean;
@@ -16,12 +17,10 @@ export interface InstanceReport {
 const STUCK_AFTER_MS = 10_000;
 
 export function propagationStuck(reports: readonly InstanceReport[], nowMs: number): Finding[] {
-  const newest = reports.reduce(
-    (most, report) => (report.rulesVersion > most.rulesVersion ? report : most),
-    reports[0]!,
-  );
+  const newest = reports.reduce((most, report) => (versionOf(report) > versionOf(most) ? report : most), reports[0]!);
   return reports.flatMap((report): Finding[] => {
-    const behind = report.rulesVersion < newest.rulesVersion && nowMs - newest.versionSinceMs >= STUCK_AFTER_MS;
+    const isOlder = report.rulesVersion !== undefined && report.rulesVersion < versionOf(newest);
+    const behind = isOlder && nowMs - newest.versionSinceMs >= STUCK_AFTER_MS;
     if (!behind && report.rulesLoaded) return [];
     const why = report.configurationError === undefined ? "" : `: ${report.configurationError}`;
     const summary = report.rulesLoaded
@@ -34,10 +33,13 @@ export function propagationStuck(reports: readonly InstanceReport[], nowMs: numb
         kind: "propagation-stuck",
         severity: report.rulesLoaded ? "warning" : "critical",
         summary,
-        value: report.rulesVersion,
-        expected: newest.rulesVersion,
+        ...(report.rulesVersion !== undefined && { value: report.rulesVersion, expected: versionOf(newest) }),
         level: "fire",
       },
     ];
   });
+}
+
+function versionOf({ rulesVersion = 0 }: InstanceReport): number {
+  return rulesVersion;
 }
