@@ -1,7 +1,11 @@
 /** What the admin API tells of the traffic: of one service, of two on one Redis, after a restart, while Redis is away. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { createLimiter } from "sluice";
 import { expect, test as vitest } from "vitest";
 import { createLog } from "../../packages/server/src/log.js";
+import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
+import { startMonitoring } from "../../packages/server/src/monitoring/monitoring.js";
+import { observeTraffic } from "../../packages/server/src/monitoring/traffic.js";
 import type { LiveView, StatsView, TopKeysView } from "../../packages/server/src/monitoring/views.js";
 import { startService } from "../../packages/server/src/service.js";
 import { resolveSettings } from "../../packages/server/src/settings.js";
@@ -79,6 +83,19 @@ vitest("a service tells what it allowed and refused, by rule, candidate, shadow,
   expect(second).toMatchObject({ rule: "watched", allowed: 3, refused: 0, shadowRefused: 2 });
   const one = await get<StatsView>(service.http, "/stats?window=day&rule=per-user");
   expect(one.rules.map(({ rule, points }) => [rule, points?.length])).toEqual([["per-user", 96]]);
+});
+
+vitest("many who ask for figures at once get one reading", async () => {
+  const limiter = createLimiter({ rules: [] });
+  const history = await MemoryHistory.open({ dataFolder: undefined, log: createLog("silent") });
+  const traffic = observeTraffic(limiter, { isCounted: true });
+  const log = createLog("silent");
+  const monitoring = startMonitoring({ limiter, traffic, history, log, storeKind: "memory", alertsFiring: () => 0 });
+  const views = await Promise.all(Array.from({ length: 20 }, () => monitoring.readStats({ window: "day" })));
+  expect(new Set(views).size).toBe(1);
+  expect((await monitoring.readStats({ window: "hour" })).window).toBe("hour");
+  await monitoring.close();
+  await limiter.close();
 });
 
 vitest("the live stream sends an event a second, and ends when the service does", async () => {
@@ -296,6 +313,8 @@ onRedis("while Redis is away checks are answered, figures are told to be unavail
     const sinceMs = performance.now();
     expect((await check(service.http, { user: "ann" })).body).toMatchObject({ allowed: true, degraded: "allow" });
     expect(performance.now() - sinceMs).toBeLessThan(2_000);
+    // An answer serves for a second.
+    await sleep(1_000);
     await expect(get(service.http, "/stats")).rejects.toThrow("503 history-unavailable");
   } finally {
     redis.resume();

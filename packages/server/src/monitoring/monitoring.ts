@@ -4,6 +4,7 @@
 import type { Limiter } from "sluice";
 import type { Log } from "../log.js";
 import type { History } from "./history/history.js";
+import { keptFor } from "./kept-for.js";
 import { LiveFeed } from "./live-feed.js";
 import { readLive, readStats, type StatsSources } from "./read-stats.js";
 import { startRecorder } from "./recorder.js";
@@ -30,6 +31,9 @@ export interface MonitoringOptions {
   alertsFiring(): number;
 }
 
+/** A day of a thousand rules is a hundred thousand texts to read, from the Redis that decides. */
+const STATS_FOR_MS = 1_000;
+
 export function startMonitoring(options: MonitoringOptions): Monitoring {
   const { limiter, history, storeKind } = options;
   const sources: StatsSources = {
@@ -41,8 +45,12 @@ export function startMonitoring(options: MonitoringOptions): Monitoring {
   const recorder = startRecorder(options);
   const topKeys = new TopKeysReader(history);
   const live = new LiveFeed(() => readLive(sources));
+  const statsOfAll = {
+    hour: keptFor(STATS_FOR_MS, () => readStats(sources, { window: "hour" })),
+    day: keptFor(STATS_FOR_MS, () => readStats(sources, { window: "day" })),
+  };
   return {
-    readStats: (asked) => readStats(sources, asked),
+    readStats: (asked) => (asked.rule === undefined ? statsOfAll[asked.window]() : readStats(sources, asked)),
     readTopKeys: (query) => topKeys.read(query),
     live,
     endStreams: () => live.close(),

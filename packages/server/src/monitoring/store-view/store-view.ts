@@ -3,6 +3,7 @@
  * if every key were at its limit. Kept for a moment, so that many viewers cost one question; a failed part is left out, never waited for.
  */
 import { fullRuleKeyBytes, type Rule } from "sluice";
+import { keptFor } from "../kept-for.js";
 import type { StoreView } from "../views.js";
 import { type MemorySample, sampleMemory } from "./memory-sample.js";
 import type { RedisNodes } from "./redis-nodes.js";
@@ -76,22 +77,5 @@ function memoryOf(sample: MemorySample | undefined, rules: readonly Rule[]): Sto
     predictedFullBytes: byRule.reduce((sum, { predictedFullBytes }) => sum + predictedFullBytes, 0),
     sample: { keys: sample.sampledKeys, ofKeys: sample.ofKeys },
     byRule: byRule.slice(0, MOST_RULES),
-  };
-}
-
-/** Asks once for all who come while the answer is fresh. A failure is not kept. */
-function keptFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
-  let kept: Promise<T> | undefined;
-  let untilMs = 0;
-  return () => {
-    if (kept === undefined || performance.now() >= untilMs) {
-      const asked = ask();
-      kept = asked;
-      untilMs = performance.now() + ms;
-      asked.catch(() => {
-        if (kept === asked) kept = undefined;
-      });
-    }
-    return kept;
   };
 }
