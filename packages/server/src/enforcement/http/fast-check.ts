@@ -12,6 +12,7 @@ import { decisionText } from "./decision-text.js";
 import { bodyText, invalidJson, validatorOf } from "./json-body.js";
 import { internalProblem, type Problem, problemBody, problemOf } from "./problem.js";
 import { type CheckBody, checkBody } from "./schemas.js";
+import { SendTogether } from "./send-together.js";
 
 export interface FastCheckOptions {
   readonly limiter: Limiter;
@@ -32,6 +33,12 @@ export type FastCheck = (request: IncomingMessage, response: ServerResponse) => 
 export function createFastCheck(options: FastCheckOptions): FastCheck {
   const { limiter, metrics, region, carriesToken } = options;
   const validate = validatorOf(checkBody);
+  const answers = new SendTogether((response, text) => {
+    if (options.isDraining()) response.setHeader("connection", "close");
+    // ASCII, so its length is that in bytes, and Node need not look for other letters.
+    response.writeHead(200, { "content-type": JSON_TYPE, "content-length": text.length });
+    response.end(text, "latin1");
+  });
 
   function answer(response: ServerResponse, sinceMs: number, made: Decision): void {
     const { allowed } = made;
@@ -43,11 +50,7 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
       traceparent: response.req.headers.traceparent as string | undefined,
       decision: made,
     });
-    const text = decisionText(made);
-    if (options.isDraining()) response.setHeader("connection", "close");
-    // ASCII, so its length is that in bytes, and Node need not look for other letters.
-    response.writeHead(200, { "content-type": JSON_TYPE, "content-length": text.length });
-    response.end(text, "latin1");
+    answers.add(response, decisionText(made));
   }
 
   function fail(response: ServerResponse, error: unknown): void {
