@@ -3,15 +3,29 @@
  * All calls have the same allowance, so they end in the order in which they began: a queue, whose head the timer waits for.
  */
 
-interface Watched {
+class Watch {
   readonly endsAtMs: number;
   readonly late: () => void;
-  over: boolean;
+  over = false;
+
+  constructor(endsAtMs: number, late: () => void) {
+    this.endsAtMs = endsAtMs;
+    this.late = late;
+  }
+
+  end(): void {
+    this.over = true;
+  }
 }
+
+/** Answered calls at the queue's start are dropped once there are this many. */
+const MOST_OVER = 256;
 
 export class Deadlines {
   readonly #allowanceMs: number;
-  #queue: Watched[] = [];
+  #queue: Watch[] = [];
+  /** Where the queue's first call stands that may still be under way. */
+  #first = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(allowanceMs: number) {
@@ -20,17 +34,18 @@ export class Deadlines {
 
   /** Calls `late` once the allowance is used up, unless the returned watch is ended before. */
   watch(late: () => void): { end(): void } {
-    const watched: Watched & { end(): void } = {
-      endsAtMs: performance.now() + this.#allowanceMs,
-      late,
-      over: false,
-      end() {
-        watched.over = true;
-      },
-    };
-    this.#queue.push(watched);
+    const watch = new Watch(performance.now() + this.#allowanceMs, late);
+    // What was answered must not stand here until the timer comes by: with a long allowance that would be every call of seconds.
+    while (this.#first < this.#queue.length && this.#queue[this.#first]!.over) this.#first++;
+    if (this.#first >= MOST_OVER) this.#forget();
+    this.#queue.push(watch);
     if (this.#timer === undefined) this.#arm(this.#allowanceMs);
-    return watched;
+    return watch;
+  }
+
+  #forget(): void {
+    this.#queue = this.#queue.slice(this.#first);
+    this.#first = 0;
   }
 
   #arm(waitMs: number): void {
@@ -45,14 +60,12 @@ export class Deadlines {
   #look(): void {
     this.#timer = undefined;
     const nowMs = performance.now();
-    // What was answered meanwhile stands in the queue until the timer comes by: a bounded wait, and no work per call.
     const queue = this.#queue;
-    let first = 0;
-    while (first < queue.length && (queue[first]!.over || queue[first]!.endsAtMs <= nowMs)) {
-      if (!queue[first]!.over) queue[first]!.late();
-      first++;
+    while (this.#first < queue.length && (queue[this.#first]!.over || queue[this.#first]!.endsAtMs <= nowMs)) {
+      const watch = queue[this.#first++]!;
+      if (!watch.over) watch.late();
     }
-    this.#queue = queue.slice(first);
+    this.#forget();
     const next = this.#queue[0];
     if (next !== undefined) this.#arm(Math.max(1, next.endsAtMs - nowMs));
   }

@@ -1,0 +1,33 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { Deadlines } from "./deadlines.js";
+
+test("whoever has not ended by the deadline is told so once, in order, and nobody else", async () => {
+  const deadlines = new Deadlines(20);
+  const late: number[] = [];
+  // More than are kept before those that have ended are dropped.
+  const watches = Array.from({ length: 1_000 }, (_, i) => deadlines.watch(() => late.push(i)));
+  for (let i = 0; i < watches.length; i++) if (i % 100 !== 7) watches[i]!.end();
+  const after = deadlines.watch(() => late.push(1_000));
+  expect(late).toEqual([]);
+  await expect.poll(() => late.length, { timeout: 5_000 }).toBe(11);
+  after.end();
+  await sleep(50);
+  expect(late).toEqual([7, 107, 207, 307, 407, 507, 607, 707, 807, 907, 1_000]);
+});
+
+test("a call that begins later ends later", async () => {
+  const deadlines = new Deadlines(60);
+  const late: string[] = [];
+  deadlines.watch(() => late.push("first"));
+  await sleep(30);
+  const startedMs = performance.now();
+  const ended = new Promise<number>((resolve) =>
+    deadlines.watch(() => {
+      late.push("second");
+      resolve(performance.now() - startedMs);
+    }),
+  );
+  expect(await ended).toBeGreaterThanOrEqual(59);
+  expect(late).toEqual(["first", "second"]);
+});
