@@ -1,6 +1,6 @@
 /**
  * One server of the service's benchmark, as a process of its own: started by service.mjs with its kind, tells its port, and its processor time when asked.
- *   sluice        the service, memory store, two rules; `sluice off` with monitoring off, `sluice redis` on a Redis (then its URL)
+ *   sluice        the service, memory store, two rules; `sluice redis` on a Redis (then its URL); `... on and off` twice in one process
  *   node:http     reads the body, answers a constant of the same size
  *   fastify       the same on a bare Fastify
  *   grpc-js       answers a constant RateLimitResponse of the same size
@@ -34,6 +34,12 @@ async function sluice(more = {}) {
   const flags = { port: "0", "grpc-port": "0", rules: file, "data-folder": folder, "log-level": "error", ...more };
   const service = await startService({ settings: resolveSettings({ flags, env: {} }), log: createLog("error") });
   return { http: Number(new URL(service.http).port), grpc: Number(service.grpc.split(":").at(-1)) };
+}
+
+/** Two services in one process, with all of monitoring and with none: so that chance in how a process was laid out falls on both. */
+async function onAndOff(more) {
+  const [on, off] = [await sluice(more), await sluice({ ...more, monitoring: "off" })];
+  return { on: on.http, off: off.http };
 }
 
 async function bareHttp() {
@@ -83,9 +89,9 @@ async function bareGrpc() {
 const onRedis = { store: constant.toString(), "store-deadline": "2s" };
 const contestants = {
   sluice,
-  "sluice off": () => sluice({ monitoring: "off" }),
   "sluice redis": () => sluice(onRedis),
-  "sluice redis off": () => sluice({ ...onRedis, monitoring: "off" }),
+  "sluice on and off": () => onAndOff({}),
+  "sluice redis on and off": () => onAndOff(onRedis),
   "node:http": bareHttp,
   fastify: bareFastify,
   "grpc-js": bareGrpc,
