@@ -212,6 +212,9 @@ describe("tokens", () => {
       "token-exists",
     );
     expect((await call("POST", "/tokens", { body: { name: "admin", role: "viewer" } })).body.code).toBe("token-exists");
+    const { body: mistake } = await call("POST", "/tokens", { body: { name: "x", role: "root" } });
+    expect(mistake).toMatchObject({ code: "invalid-request" });
+    for (const word of ["body.role", "viewer", "editor", "admin", "root"]) expect(mistake.detail).toContain(word);
   });
 
   /** Every route, with a request that a sufficient role gets through. */

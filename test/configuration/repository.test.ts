@@ -1,6 +1,7 @@
 /** One suite on both databases, each a real one: what the repository has answered is there, once, and in order. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate, migrations } from "../../packages/server/src/configuration/repository/migrations.js";
@@ -37,6 +38,14 @@ function change(base: number, more: Partial<NewVersion> = {}): NewVersion {
   const document = `{"rules":[]} ${base}`;
   return { base, author: "ann", message: "why", kind: "document", document, digest: `d${base}`, diff, ...more };
 }
+
+test("a SQLite file is for its owner alone, and so are the files beside it", async () => {
+  const file = join(makeTempFolder("sqlite"), "rules.db");
+  const repository = openRepository(`sqlite:${file}`);
+  await repository.commit(change(0));
+  for (const name of [file, `${file}-wal`, `${file}-shm`]) expect(statSync(name).mode & 0o077, name).toBe(0);
+  await repository.close();
+});
 
 describe.each(databases)("the repository on $kind", ({ missing, fresh }) => {
   describe.skipIf(missing)("holds its contract:", () => {

@@ -81,6 +81,11 @@ describe.skipIf(whyMissing("redis"))("a store that was configured wrongly", () =
       remedy: /check the addresses of the Sentinels/,
     },
     {
+      name: "a database that the server does not have",
+      url: () => `redis://127.0.0.1:${plain.port}/99`,
+      remedy: /no database of that number/,
+    },
+    {
       name: "a replica given as leader",
       url: () => `redis://127.0.0.1:${replica.port}`,
       remedy: /READONLY.*is a replica: give the leader's address/,

@@ -96,3 +96,27 @@ test.skipIf(whyMissing("redis"))(
     }
   },
 );
+
+test.skipIf(whyMissing("redis"))(
+  "a Redis that goes away while nobody asks is told in the store's view and as an alert, and so is its return",
+  async () => {
+    await using redis = await startRedis();
+    await using service = await startTestService({ rules, settings: { store: redis.url, "admin-token": ADMIN_TOKEN } });
+    const storeState = async (): Promise<string> => {
+      const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+      return ((await (await fetch(`${service.http}/admin/v1/store`, { headers })).json()) as { state: string }).state;
+    };
+    expect(await storeState()).toBe("up");
+    redis.pause();
+    await eventually("the store is told as degraded", async () => (await storeState()) === "degraded", 20_000);
+    await eventually(
+      "the alert fires",
+      async () =>
+        (await readAlerts(service)).alerts.some(({ kind, state }) => kind === "store-degraded" && state === "firing"),
+      40_000,
+    );
+    redis.resume();
+    await eventually("the store is told as up", async () => (await storeState()) === "up", 20_000);
+  },
+  90_000,
+);

@@ -43,16 +43,40 @@ interface Outage {
   error: string | undefined;
 }
 
+const PROBE_EVERY_MS = 5_000;
+
+/**
+ * Without traffic nobody would notice that the store is gone. What checks have found, only checks take back: a store that answers a
+ * probe may still refuse to write.
+ */
+function probeWhenIdle(limiter: Limiter, outage: Outage): NodeJS.Timeout {
+  let foundAtMs: number | undefined;
+  const probe = setInterval(async () => {
+    const answers = await limiter.ready();
+    if (answers && foundAtMs !== undefined && outage.sinceMs === foundAtMs) outage.sinceMs = undefined;
+    if (answers || outage.sinceMs !== undefined) return;
+    foundAtMs = Date.now();
+    outage.sinceMs = foundAtMs;
+    outage.error = describe(limiter.whyNotReady);
+  }, PROBE_EVERY_MS);
+  return probe.unref();
+}
+
+function describe(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
 export function startWatchers(options: WatchersOptions): Watchers {
   const { limiter, store, storeKind, settings } = options;
   const outage: Outage = { sinceMs: undefined, error: undefined };
   limiter.on("degraded", (cause) => {
     outage.sinceMs ??= Date.now();
-    outage.error = cause instanceof Error ? cause.message : String(cause);
+    outage.error = describe(cause);
   });
   limiter.on("recovered", () => {
     outage.sinceMs = undefined;
   });
+  const probe = probeWhenIdle(limiter, outage);
   const storeView = createStoreView({
     kind: storeKind,
     nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store),
@@ -68,6 +92,7 @@ export function startWatchers(options: WatchersOptions): Watchers {
     readAlerts: alerts && (() => alerts.read()),
     alertsFiring: () => alerts?.firing() ?? 0,
     async close() {
+      clearInterval(probe);
       await alerts?.close();
       storeView.close();
     },

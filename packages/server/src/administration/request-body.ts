@@ -8,6 +8,7 @@ import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { readDocument } from "../configuration/document-text.js";
 import { Pace } from "../configuration/pace.js";
+import { type Found, schemaMistake } from "../schema-mistake.js";
 import { documentBody, rule } from "./schemas.js";
 
 export function acceptJson(app: FastifyInstance): void {
@@ -27,8 +28,7 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   const validator = Compile(schema);
   return (value: unknown) => {
     if (validator.Check(value)) return { value };
-    const [first] = validator.Errors(value) as unknown as { instancePath: string; message: string }[];
-    const path = (first?.instancePath ?? "").replaceAll("/", ".").slice(0, 200);
-    return { error: new SluiceError("invalid-request", `${httpPart}${path}: ${first?.message ?? "not valid"}`) };
+    const wrong = schemaMistake([...validator.Errors(value)] as unknown as Found[], value, httpPart ?? "body");
+    return { error: new SluiceError("invalid-request", wrong) };
   };
 };

@@ -13,6 +13,10 @@ const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
     /NOPERM|no permissions|executing the script can't run this command/,
     "give the Redis user the rights that docs/reliability.md lists",
   ],
+  [
+    /DB index is out of range/,
+    "the server has no database of that number: change the number at the end of the store's URL",
+  ],
   [/cluster support disabled/, "the server is not part of a cluster: use redis://, or the address of a cluster node"],
   [/^MOVED|^CROSSSLOT/, "the server is a node of a Redis Cluster: use redis+cluster://"],
   [/^CLUSTERDOWN|Hash slot not served/, "some slots have no leader: see `redis-cli --cluster check`"],

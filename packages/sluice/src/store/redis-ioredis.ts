@@ -133,7 +133,15 @@ export function connectTo(target: RedisTarget, { tls = {}, retryMs = 500 }: OwnO
           ...(target.tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
         })
       : new Redis({ ...access, db, ...nodes[0]! });
-  const connection = ownedConnection(client as unknown as IoredisLike, () => client.disconnect());
+  // ioredis tells that a database does not exist, and goes on in database 0: somebody else's counters. Then there is no connection.
+  let noDatabase: Error | undefined;
+  client.on("error", (error) => {
+    if (!/DB index is out of range/.test(error.message)) return;
+    noDatabase = error;
+    client.disconnect();
+  });
+  const owned = ownedConnection(client as unknown as IoredisLike, () => client.disconnect());
+  const connection = { ...owned, lastError: () => noDatabase ?? owned.lastError() };
   return target.kind === "sentinel" ? { ...connection, lookAgain: leavingHungLeader(client) } : connection;
 }
 

@@ -2,7 +2,7 @@
  * SQLite in a file, the embedded default. Several processes may share the file: WAL lets readers go on beside the one writer.
  * libsql's `all` and `exec` work off the thread that decides requests; its `run` and `get` do not, and are not used.
  */
-import { mkdirSync } from "node:fs";
+import { chmodSync, closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "libsql/promise";
@@ -65,7 +65,7 @@ export class SqliteDriver implements SqlDriver {
   }
 
   async #open(): Promise<Connection> {
-    if (this.#path !== ":memory:") mkdirSync(dirname(this.#path), { recursive: true });
+    if (this.#path !== ":memory:") makePrivate(this.#path);
     const connection = new Database(this.#path, {});
     // The switch needs the file for itself: of eight processes that start together, seven must ask again.
     await whenFree(() => connection.exec("PRAGMA journal_mode = WAL"));
@@ -105,5 +105,16 @@ async function whenFree(ask: () => Promise<unknown>): Promise<void> {
       if (performance.now() > giveUpAtMs || !String(error).includes("locked")) throw error;
       await sleep(2 + Math.random() * 20);
     }
+  }
+}
+
+/** It holds tokens' hashes and who did what. SQLite gives the files beside it the mode that it has. */
+function makePrivate(path: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  closeSync(openSync(path, "a", 0o600));
+  try {
+    chmodSync(path, 0o600);
+  } catch {
+    // Somebody else's file that we may write: its mode is its owner's choice.
   }
 }

@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifySchemaCompiler } from "fastify";
 import { SluiceError } from "sluice";
 import type { TSchema } from "typebox";
 import { Compile } from "typebox/compile";
-import { type Found, schemaMistake } from "./schema-mistake.js";
+import { type Found, schemaMistake } from "../../schema-mistake.js";
 
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
