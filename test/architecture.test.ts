@@ -49,27 +49,6 @@ const rooms: readonly Room[] = [
   },
 ];
 
-/** packages/server, from the ground up. Enforcement knows neither where rules come from nor who changes them. */
-const serverRooms: readonly Room[] = [
-  { name: "ground", files: /^(log|settings|accepted-settings|drain|schema-mistake)\.ts$/, sees: [] },
-  { name: "redis target", files: /^configuration\/(redis-target|cache-keys)\.ts$/, sees: [] },
-  { name: "monitoring", files: /^monitoring\//, sees: ["ground", "redis target"] },
-  { name: "configuration", files: /^configuration\//, sees: ["ground", "redis target"] },
-  { name: "enforcement", files: /^enforcement\//, sees: ["ground", "monitoring"] },
-  {
-    name: "administration",
-    files: /^administration\//,
-    sees: ["ground", "configuration"],
-    seesTypesOf: ["monitoring"],
-  },
-  {
-    name: "service",
-    files: /^(service|serve|watchers|workers|start-screen|starter-rules)\.ts$/,
-    sees: ["ground", "monitoring", "configuration", "enforcement", "administration"],
-  },
-  { name: "cli", files: /^cli\//, sees: ["ground", "configuration", "service"], seesTypesOf: ["monitoring"] },
-];
-
 /** Packages from npm, and the files of packages/sluice/src that may import them. */
 const packagesFromNpm: Readonly<Record<string, RegExp>> = {
   ioredis: /^store\/redis/,
@@ -87,7 +66,6 @@ const packagesFromNpm: Readonly<Record<string, RegExp>> = {
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const library = join(root, "packages", "sluice", "src");
-const server = join(root, "packages", "server", "src");
 const isTest = (file: string) => /\.(test|bench)\.tsx?$/.test(file);
 
 /** Code files under a folder of the repository, with "/" on every system; none if it does not exist. */
@@ -103,15 +81,8 @@ function codeFiles(folder: string): string[] {
   }
 }
 
-const sourcesOf = (folder: string) => codeFiles(folder).filter((file) => file.endsWith(".ts") && !isTest(file));
-const sources = sourcesOf(library);
+const sources = codeFiles(library).filter((file) => file.endsWith(".ts") && !isTest(file));
 const importsOf = (file: string) => readImports(readFileSync(join(library, file), "utf8"));
-
-/** The two packages that have rooms. */
-const housed = [
-  { name: "the library", folder: library, rooms },
-  { name: "the server", folder: server, rooms: serverRooms },
-];
 
 /** Every source file of every package, tests apart: where it is, and its text. */
 const allSources = readdirSync(join(root, "packages")).flatMap((name) =>
@@ -153,19 +124,18 @@ test("the reader of imports sees every form in use, and none in comments", () =>
   ]);
 });
 
-test.each(housed)("every source file of $name stands in a room of the table", ({ folder, rooms }) => {
-  const files = sourcesOf(folder);
-  expect(files.length).toBeGreaterThan(0);
-  const homeless = files.filter((file) => !rooms.some((room) => room.files.test(file)));
+test("every source file stands in a room of the table", () => {
+  expect(sources.length).toBeGreaterThan(0);
+  const homeless = sources.filter((file) => !rooms.some((room) => room.files.test(file)));
   expectNone(homeless.map((file) => `${file} is in no room: move it, or give it a place`));
 });
 
-test.each(housed)("no file of $name imports from a room above its own", ({ folder, rooms }) => {
+test("no file imports from a room above its own", () => {
   const roomOf = (file: string) => rooms.find((room) => room.files.test(file));
-  const mistakes = sourcesOf(folder).flatMap((file) => {
+  const mistakes = sources.flatMap((file) => {
     const room = roomOf(file);
     if (room === undefined) return [];
-    return readImports(readFileSync(join(folder, file), "utf8")).flatMap(({ from, typesOnly }) => {
+    return importsOf(file).flatMap(({ from, typesOnly }) => {
       if (!from.startsWith(".")) return [];
       const target = posix.join(posix.dirname(file), from).replace(/\.js$/, ".ts");
       const other = roomOf(target);

@@ -108,6 +108,10 @@ async function read<T>(reading: () => Promise<T>): Promise<T> {
     return await reading();
   } catch (error) {
     if (error instanceof AdministrationError) throw error;
-    throw new AdministrationError("history-unavailable", `the history of the traffic cannot be read: ${String(error)}`);
+    // Why is in the service's log, in the words of its client; here it would be told to whoever looks at figures.
+    throw new AdministrationError(
+      "history-unavailable",
+      "the history of the traffic cannot be read: Redis does not answer",
+    );
   }
 }

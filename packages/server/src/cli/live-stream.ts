@@ -14,7 +14,12 @@ export async function* readLiveViews(
 ): AsyncGenerator<LiveView> {
   const silence = new AbortController();
   const timer = setTimeout(
-    () => silence.abort(new CommandFailure(`no figures came for ${silenceMs / 1_000} s`)),
+    () =>
+      silence.abort(
+        new CommandFailure(
+          `no figures came for ${silenceMs / 1_000} s: the service hangs, or cannot read its history (is its Redis up?)`,
+        ),
+      ),
     silenceMs,
   );
   try {

@@ -25,7 +25,8 @@ import { FailurePolicy } from "./failure-policy.js";
 import { joinChecks } from "./join-checks.js";
 import { Lease, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
 import { checkOptions, type LimiterOptions } from "./limiter-options.js";
-import { type Charger, Decision, type Origin } from "./make-decision.js";
+import { type Charger, Decision } from "./make-decision.js";
+import { Refunds } from "./refunds.js";
 
 export interface CheckOptions {
   /** Overrides the rules' own cost; 0 only looks. */
@@ -89,8 +90,7 @@ export class Limiter {
   readonly #instances: number | undefined;
   #count: InstanceCount | undefined;
   readonly #events = new EventEmitter();
-  /** Decisions without an id are refunded once because this remembers them; those with an id, because the store does. */
-  readonly #refunded = new WeakSet<Decision>();
+  readonly #refunds: Refunds;
   #book: RuleBook;
   /** The calls that asked for other rules, counted; and which of them brought the book in force. */
   #swapCalls = 0;
@@ -105,6 +105,7 @@ export class Limiter {
     this.#book = new RuleBook(runAtOnce(readingRules(options.rules)), options.rulesVersion ?? 1);
     this.#store = options.store ?? new MemoryStore(options.clock === undefined ? {} : { clock: options.clock });
     this.#local = new MemoryStore();
+    this.#refunds = new Refunds(this.#store, this.#local);
     this.#instances = options.instances;
     this.#failurePolicy = new FailurePolicy(this.#local, () => this.#instances ?? this.#count?.known ?? 1);
     this.#countIfShared();
@@ -174,34 +175,7 @@ export class Limiter {
   /** Gives back what a decision charged, once. By id it works from any instance, while the id is remembered. */
   async refund(decision: Decision | string): Promise<boolean> {
     this.#mustBeOpen();
-    if (typeof decision === "string") return await this.#refundById(decision);
-    if (this.#refunded.has(decision)) return false;
-    const origin = Decision.originOf(decision);
-    this.#refunded.add(decision);
-    try {
-      return await this.#giveBack(origin);
-    } catch (error) {
-      // The caller may try again where nothing was given back for certain, or where the store knows by the id whether it was.
-      const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
-      if (!settled) this.#refunded.delete(decision);
-      throw error;
-    }
-  }
-
-  async #refundById(id: string): Promise<boolean> {
-    const reply = await this.#store.recall(checkedId(id));
-    if (reply?.repeated === undefined) return false;
-    const { verdicts, nowMs, timesMs } = reply;
-    return await this.#giveBack({ ...reply.repeated, verdicts, nowMs, timesMs, id, charger: "store" });
-  }
-
-  async #giveBack({ checks, verdicts, nowMs, timesMs, entryId, id, charger }: Origin): Promise<boolean> {
-    const charges = checks
-      .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs }))
-      .filter((_, i) => verdicts[i]!.charged);
-    if (charger === "nobody" || charges.length === 0) return false;
-    const store = charger === "store" ? this.#store : this.#local;
-    return await store.refund({ charges, entryId, id: charger === "store" ? id : undefined });
+    return await (typeof decision === "string" ? this.#refunds.refundById(decision) : this.#refunds.refund(decision));
   }
 
   /**

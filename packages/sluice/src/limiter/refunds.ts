@@ -1,0 +1,52 @@
+/**
+ * Gives back what decisions charged, each once: a decision with an id because the store remembers it, one without because this does.
+ * In: a decision, or the id of one. Out: whether anything was given back.
+ */
+import { SluiceError } from "../errors.js";
+import type { MemoryStore } from "../store/memory-store.js";
+import type { Store } from "../store/store.js";
+import { checkedId } from "./check-input.js";
+import { Decision, type Origin } from "./make-decision.js";
+
+export class Refunds {
+  readonly #store: Store;
+  /** Where the policy `local` counts. */
+  readonly #local: MemoryStore;
+  readonly #refunded = new WeakSet<Decision>();
+
+  constructor(store: Store, local: MemoryStore) {
+    this.#store = store;
+    this.#local = local;
+  }
+
+  async refund(decision: Decision): Promise<boolean> {
+    if (this.#refunded.has(decision)) return false;
+    const origin = Decision.originOf(decision);
+    this.#refunded.add(decision);
+    try {
+      return await this.#giveBack(origin);
+    } catch (error) {
+      // The caller may try again where nothing was given back for certain, or where the store knows by the id whether it was.
+      const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
+      if (!settled) this.#refunded.delete(decision);
+      throw error;
+    }
+  }
+
+  /** From any instance, while the id is remembered. */
+  async refundById(id: string): Promise<boolean> {
+    const reply = await this.#store.recall(checkedId(id));
+    if (reply?.repeated === undefined) return false;
+    const { verdicts, nowMs, timesMs } = reply;
+    return await this.#giveBack({ ...reply.repeated, verdicts, nowMs, timesMs, id, charger: "store" });
+  }
+
+  async #giveBack({ checks, verdicts, nowMs, timesMs, entryId, id, charger }: Origin): Promise<boolean> {
+    const charges = checks
+      .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs }))
+      .filter((_, i) => verdicts[i]!.charged);
+    if (charger === "nobody" || charges.length === 0) return false;
+    const store = charger === "store" ? this.#store : this.#local;
+    return await store.refund({ charges, entryId, id: charger === "store" ? id : undefined });
+  }
+}
