@@ -29,11 +29,13 @@ function sourceAliases(folder: string): Alias[] {
 export default defineConfig({
   resolve: { alias: readdirSync(packages).flatMap(sourceAliases) },
   test: {
+    setupFiles: ["test/harness/own-surroundings.ts"],
     include: ["packages/*/src/**/*.test.ts", "test/**/*.test.ts"],
     // Real servers run beside the tests; more workers than this would measure the machine instead of the code.
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // A timeout only ends what hangs: on a machine that is busy with other work, a test of one second may take thirty.
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
   },
 });

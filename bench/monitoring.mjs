@@ -85,16 +85,21 @@ export async function monitoringCost({ quick, memoryOnly }) {
   }
 }
 
+/** @param {Awaited<ReturnType<typeof monitoringCost>>} outcome */
+export function printMonitoring(outcome) {
+  console.log("\nDecisions a second with monitoring on, as a share of those with it off:");
+  for (const [name, { ratio, processorRatio, onUs, offUs }] of Object.entries(outcome)) {
+    const processor = `by processor time ${processorRatio.toFixed(3)}: ${onUs.toFixed(1)} and ${offUs.toFixed(1)} us a request`;
+    console.log(`  ${name.padEnd(28)} ${ratio.toFixed(3)}  (wanted ${LEAST}; ${processor})`);
+  }
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const outcome = await monitoringCost({
     quick: process.argv.includes("--quick"),
     memoryOnly: process.argv.includes("--memory"),
   });
-  console.log("decisions a second with monitoring on, as a share of those with it off:");
-  for (const [name, { ratio, processorRatio, onUs, offUs }] of Object.entries(outcome)) {
-    const processor = `by processor time ${processorRatio.toFixed(3)}: ${onUs.toFixed(1)} and ${offUs.toFixed(1)} us a request`;
-    console.log(`  ${name.padEnd(28)} ${ratio.toFixed(3)}  (wanted ${LEAST}; ${processor})`);
-  }
+  printMonitoring(outcome);
   const jsonAt = process.argv.indexOf("--json");
   if (jsonAt !== -1)
     writeFileSync(process.argv[jsonAt + 1] ?? "monitoring.json", `${JSON.stringify(outcome, null, 2)}\n`);

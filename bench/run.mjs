@@ -5,13 +5,17 @@
  *   -- --svg FILE     a chart of the ratios
  *   -- --peer grpc=HOST:PORT   the gRPC load on another RLS server, too (several may be named); never beyond what you own
  */
-import { writeFile } from "node:fs/promises";
-import { cpus, release } from "node:os";
-import { parseArgs } from "node:util";
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cpus, release, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
 import { allocationsSection, printAllocations } from "./allocations.mjs";
 import { bytesSection } from "./bytes.mjs";
 import { matchingSection, printMatching } from "./matching.mjs";
 import { memorySection } from "./memory.mjs";
+import { monitoringCost, printMonitoring } from "./monitoring.mjs";
 import { redisSection } from "./redis.mjs";
 import { startRedis } from "./redis-server.mjs";
 import { chart, printBars, printBytes, printSection } from "./report.mjs";
@@ -57,12 +61,15 @@ try {
   printWorkers(workers);
   const service = await serviceSections({ ...options, redisUrl: redis.url, peers });
   printService(service);
-  const bars = [...barsOf(memory, sections, bytes), ...serviceBars(service)];
+  const monitoring = await monitoringCost({ quick: options.quick, memoryOnly: options.quick });
+  printMonitoring(monitoring);
+  const express = await expressOverhead(options);
+  const bars = [...barsOf({ memory, sections, bytes, monitoring, express }), ...serviceBars(service)];
   printBars(bars);
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, sections, bytes, workers, service, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, sections, bytes, workers, service, monitoring, express, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));
@@ -70,7 +77,21 @@ try {
   await redis.stop();
 }
 
-function barsOf(memory, sections, bytes) {
+/** In a process of its own, as it is run by hand: what else this one has compiled would be part of the figures. */
+async function expressOverhead({ quick }) {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-bench-"));
+  try {
+    const file = join(folder, "express.json");
+    const args = [fileURLToPath(new URL("express-overhead.mjs", import.meta.url)), "--json", file];
+    const { stdout } = await promisify(execFile)(process.execPath, quick ? [...args, "--quick"] : args);
+    console.log(`\n${stdout.trimEnd()}`);
+    return JSON.parse(await readFile(file, "utf8"));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function barsOf({ memory, sections, bytes, monitoring, express }) {
   const find = (start) => sections.find(({ title }) => title.startsWith(start));
   const figures = (section, start) => Object.entries(section.results).find(([name]) => name.startsWith(start))[1];
   const cpu = ({ nodeUs, redisUs }) => nodeUs + redisUs;
@@ -118,5 +139,7 @@ function barsOf(memory, sections, bytes) {
   );
   atMost("packed: bytes per entry at limit 100", 4.5, perEntry("packed", 100));
   atMost("packed: bytes per entry at limit 1000", 3.3, perEntry("packed", 1000));
+  atLeast("service with monitoring on against off", 0.95, monitoring["memory store, 1000 users"].ratio);
+  atMost("Express adapter: overhead against express-rate-limit", 1, express.ratios["defaults against defaults"]);
   return rows;
 }

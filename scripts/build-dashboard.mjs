@@ -2,12 +2,17 @@
  * Builds packages/dashboard: checks its types, then bundles it to dist. The server must be built before, for its types are read from its dist.
  */
 import { join } from "node:path";
+import { refreshFolder } from "./refresh-folder.mjs";
 import { root, runTool } from "./run-command.mjs";
 
 const cwd = join(root, "packages", "dashboard");
-const [types, bundle] = await Promise.all([
-  runTool({ package: "typescript", bin: "bin/tsc", args: ["-p", "tsconfig.json"], cwd, capture: true }),
-  runTool({ package: "vite", bin: "bin/vite.js", args: ["build", "--logLevel", "warn"], cwd, capture: true }),
-]);
-process.stdout.write(types.output + bundle.output);
-process.exitCode = types.code || bundle.code;
+
+process.exitCode = await refreshFolder(join(cwd, "dist"), async (dist) => {
+  const bundling = ["build", "--logLevel", "warn", "--outDir", dist];
+  const [types, bundle] = await Promise.all([
+    runTool({ package: "typescript", bin: "bin/tsc", args: ["-p", "tsconfig.json"], cwd, capture: true }),
+    runTool({ package: "vite", bin: "bin/vite.js", args: bundling, cwd, capture: true }),
+  ]);
+  process.stdout.write(types.output + bundle.output);
+  return types.code || bundle.code;
+});

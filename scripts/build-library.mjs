@@ -3,27 +3,34 @@
  * Out: dist/esm for `import`, dist/cjs for `require`, each with its own type declarations.
  */
 import { existsSync } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { refreshFolder } from "./refresh-folder.mjs";
 import { root, run, runTool } from "./run-command.mjs";
 
 const library = join(root, "packages", "sluice");
 
-/** @param {string} project */
-function compile(project) {
-  return runTool({ package: "typescript", bin: "bin/tsc", args: ["-p", project], cwd: library, capture: true });
+/**
+ * @param {string} project
+ * @param {string} outDir
+ */
+function compile(project, outDir) {
+  const args = ["-p", project, "--outDir", outDir];
+  return runTool({ package: "typescript", bin: "bin/tsc", args, cwd: library, capture: true });
 }
 
-async function build() {
+/** @param {string} dist */
+async function build(dist) {
   const composer = join(library, "scripts", "compose-scripts.mjs");
   if (existsSync(composer)) {
     const { code } = await run({ command: process.execPath, args: [composer] });
     if (code !== 0) return code;
   }
 
-  // Start clean: a file that was renamed would otherwise live on in the package.
-  await rm(join(library, "dist"), { recursive: true, force: true });
-  const [esm, cjs] = await Promise.all([compile("tsconfig.json"), compile("tsconfig.cjs.json")]);
+  const [esm, cjs] = await Promise.all([
+    compile("tsconfig.json", join(dist, "esm")),
+    compile("tsconfig.cjs.json", join(dist, "cjs")),
+  ]);
 
   // Both compile the same sources, so both complain alike; once is enough.
   const failed = esm.code !== 0 ? esm : cjs;
@@ -31,8 +38,8 @@ async function build() {
   if (failed.code !== 0) return failed.code;
 
   // The package is of type "module"; without this, Node would read dist/cjs as ESM.
-  await writeFile(join(library, "dist", "cjs", "package.json"), '{ "type": "commonjs" }\n');
+  await writeFile(join(dist, "cjs", "package.json"), '{ "type": "commonjs" }\n');
   return 0;
 }
 
-process.exitCode = await build();
+process.exitCode = await refreshFolder(join(library, "dist"), build);

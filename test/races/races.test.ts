@@ -1,10 +1,11 @@
 /** Forty processes race for one key on a real Redis. */
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, expect, test as vitest } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { leashProcess } from "../harness/leash.js";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 
 const test = vitest.skipIf(whyMissing("redis"));
@@ -12,7 +13,28 @@ const test = vitest.skipIf(whyMissing("redis"));
 const PROCESSES = 40;
 const ATTEMPTS = 12;
 const racer = fileURLToPath(new URL("racer.mjs", import.meta.url));
-const run = promisify(execFile);
+
+/** Starts one; `ready` resolves when it waits for the start, `end` lets it run and resolves with what it prints. */
+function startRacer(told: string): { ready: Promise<unknown>; end: () => Promise<string> } {
+  const child = spawn(process.execPath, [racer, told], { stdio: ["pipe", "pipe", "inherit"] });
+  leashProcess(child);
+  let printed = "";
+  const ready = once(child.stdout, "data");
+  child.stdout.on("data", (chunk) => {
+    printed += chunk;
+  });
+  const closed = once(child, "close");
+  return {
+    // A process that ends before it is ready must fail the test, not hang it.
+    ready: Promise.race([ready, closed.then(([status]) => Promise.reject(new Error(`a racer ended with ${status}`)))]),
+    async end() {
+      child.stdin.write("start");
+      const [status] = await closed;
+      expect(status).toBe(0);
+      return printed.slice("ready\n".length);
+    },
+  };
+}
 
 let redis: RedisServer;
 beforeAll(async () => {
@@ -41,17 +63,12 @@ const leases: Rule = {
 };
 
 test("40 processes racing for 10 places get exactly 10, for every exact algorithm, and leases never exceed their limit", async () => {
-  const told = JSON.stringify({
-    url: redis.url,
-    rules: [...exact, leases],
-    attempts: ATTEMPTS,
-    startAtMs: Date.now() + 6_000,
-  });
-  const racers = await Promise.all(
-    Array.from({ length: PROCESSES }, () => run(process.execPath, [racer, told], { timeout: 90_000 })),
-  );
-  const results = racers.map(
-    ({ stdout }) => JSON.parse(stdout) as { admitted: Record<string, number>; held: [number, number][] },
+  const told = JSON.stringify({ url: redis.url, rules: [...exact, leases], attempts: ATTEMPTS });
+  const racers = Array.from({ length: PROCESSES }, () => startRacer(told));
+  await Promise.all(racers.map(({ ready }) => ready));
+  const printed = await Promise.all(racers.map(({ end }) => end()));
+  const results = printed.map(
+    (text) => JSON.parse(text) as { admitted: Record<string, number>; held: [number, number][] },
   );
 
   const admitted = Object.fromEntries(
@@ -76,4 +93,4 @@ test("40 processes racing for 10 places get exactly 10, for every exact algorith
   // A race that nobody runs proves nothing: more leases were taken than there are places, and some were held together.
   expect(held.length).toBeGreaterThan(20);
   expect(most).toBeGreaterThan(1);
-}, 120_000);
+}, 300_000);

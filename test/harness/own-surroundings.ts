@@ -1,0 +1,18 @@
+/**
+ * Every test file starts in surroundings of its own, whatever the developer's shell, checkout or running service has:
+ * no setting of Sluice, no colour switch, no credentials of databases in the environment, and an empty working directory
+ * (a checkout where `npm start` ran has `.sluice/admin-token`; one with a `sluice.yaml` has settings).
+ */
+import { makeTempFolder } from "./leash.js";
+
+/** What tests themselves are told: `SLUICE_TEST_SEED=7 npm test`. */
+const FOR_TESTS = /^SLUICE_(TEST_|DETECTION_|SCREENSHOTS$|PEER_)/;
+const FOREIGN = /^(SLUICE_|OTEL_|PG|FORCE_COLOR$|NO_COLOR$|CLICOLOR|NODE_OPTIONS$|NODE_EXTRA_CA_CERTS$|HTTPS?_PROXY$)/i;
+
+/** The names of variables that would change what a test sees. */
+export function foreignVariables(names: readonly string[]): string[] {
+  return names.filter((name) => FOREIGN.test(name) && !FOR_TESTS.test(name));
+}
+
+for (const name of foreignVariables(Object.keys(process.env))) delete process.env[name];
+process.chdir(makeTempFolder("cwd"));
