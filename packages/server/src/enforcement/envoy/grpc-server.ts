@@ -2,6 +2,7 @@
  * The gRPC server: Envoy's rate limit service, health, reflection.
  * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
  */
+import type { AddressInfo } from "node:net";
 import {
   Server,
   ServerCredentials,
@@ -17,6 +18,7 @@ import { SluiceError } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { Tls } from "../http/bounded-server.js";
+import { boundedListener, MOST_CONNECTIONS, SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
 import { MALFORMED, protoFolder, withLeanCodec } from "./message-codec.js";
 import { codes, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
 import type { ShouldRateLimit } from "./should-rate-limit.js";
@@ -27,6 +29,9 @@ export interface GrpcServerOptions {
   readonly log: Log;
   readonly tls: Tls | undefined;
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
+  /** How long a client may take to send a call. */
+  readonly sendWithinMs?: number;
+  readonly mostConnections?: number;
 }
 
 export interface GrpcServer {
@@ -39,6 +44,8 @@ export interface GrpcServer {
 export const SERVICE_NAME = "envoy.service.ratelimit.v3.RateLimitService";
 const HEALTH_NAMES = ["", "ratelimit"];
 const MOST_MESSAGE_BYTES = 64 * 1024;
+/** Each that is under way holds memory; more wait at the client until one ends. */
+const MOST_CALLS_PER_CONNECTION = 1_000;
 
 /** Camel case, as JSON has it, and 64 bits as text. */
 export function loadProtos({ keepCase = false } = {}): ReturnType<typeof loadSync> {
@@ -57,7 +64,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.max_receive_message_length": MOST_MESSAGE_BYTES,
     "grpc.keepalive_time_ms": 60_000,
     "grpc.keepalive_timeout_ms": 20_000,
-    "grpc.max_concurrent_streams": 10_000,
+    "grpc.max_concurrent_streams": MOST_CALLS_PER_CONNECTION,
+    interceptors: [sendDeadline(options.sendWithinMs ?? SEND_WITHIN_MS)],
     // Statistics per call that nobody reads here; metrics count what matters.
     "grpc.enable_channelz": 0,
   });
@@ -105,16 +113,25 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   // Described with the names that Envoy publishes, which clients such as grpcurl then show.
   new ReflectionService(loadProtos({ keepCase: true })).addToServer(server);
 
+  // Our own listener, for grpc-js gives its own no bound.
+  const injector = server.createConnectionInjector(credentialsOf(tls));
+  const listener = boundedListener(options.mostConnections ?? MOST_CONNECTIONS, (socket) =>
+    injector.injectConnection(socket),
+  );
+
   return {
-    listen: ({ host, port }) =>
+    listen: (address) =>
       new Promise((resolve, reject) => {
-        const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-        server.bindAsync(address, credentialsOf(tls), (error, bound) =>
-          error === null ? resolve(bound) : reject(bindError(error, port)),
-        );
+        const fail = (error: NodeJS.ErrnoException): void => reject(bindError(error, address.port));
+        listener.once("error", fail);
+        listener.listen(address, () => {
+          listener.off("error", fail);
+          resolve((listener.address() as AddressInfo).port);
+        });
       }),
     async drain({ timeoutMs }) {
       for (const name of HEALTH_NAMES) health.setStatus(name, "NOT_SERVING");
+      listener.close();
       const insist = setTimeout(() => server.forceShutdown(), timeoutMs);
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
       clearTimeout(insist);
@@ -128,9 +145,8 @@ function credentialsOf(tls: Tls | undefined): ServerCredentials {
   return ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }]);
 }
 
-/** grpc-js tells a taken port only in its text. */
-function bindError(error: Error, port: number): Error {
-  if (!error.message.includes("EADDRINUSE")) return error;
+function bindError(error: NodeJS.ErrnoException, port: number): Error {
+  if (error.code !== "EADDRINUSE") return error;
   return new Error(`port ${port} is taken: stop what listens there, or choose another with --grpc-port`, {
     cause: error,
   });

@@ -1,0 +1,46 @@
+/**
+ * What a gRPC peer may hold: connections up to a number, and a call only as long as it takes to send it.
+ * grpc-js bounds neither. A call that was never sent whole has no deadline of its own unless its client gave one.
+ */
+import { createServer, type Server as NetServer, type Socket } from "node:net";
+import { ResponderBuilder, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
+
+/** As on HTTP: a check is small, and its sender needs milliseconds. */
+export const SEND_WITHIN_MS = 10_000;
+/** An Envoy opens one connection for each of its threads. */
+export const MOST_CONNECTIONS = 4_096;
+
+/** Ends calls whose client has not sent them whole in time. */
+export function sendDeadline(withinMs: number): ServerInterceptor {
+  return (_method, call) => {
+    let timer: NodeJS.Timeout | undefined;
+    const responder = new ResponderBuilder()
+      .withStart((next) => {
+        timer = setTimeout(() => {
+          call.sendStatus({
+            code: status.DEADLINE_EXCEEDED,
+            details: `the call was not sent whole within ${withinMs / 1_000} s`,
+          });
+        }, withinMs);
+        next({
+          onReceiveHalfClose(pass) {
+            clearTimeout(timer);
+            pass();
+          },
+          onCancel: () => clearTimeout(timer),
+        });
+      })
+      .withSendStatus((sent, next) => {
+        clearTimeout(timer);
+        next(sent);
+      });
+    return new ServerInterceptingCall(call, responder.build());
+  };
+}
+
+/** A listener that hands its connections on, and closes those beyond `most` at once. */
+export function boundedListener(most: number, onConnection: (socket: Socket) => void): NetServer {
+  const listener = createServer({ noDelay: true }, onConnection);
+  listener.maxConnections = most;
+  return listener;
+}

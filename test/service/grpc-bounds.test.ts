@@ -1,0 +1,117 @@
+/** What one gRPC peer can hold of the service: raw HTTP/2 against the real server. */
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2 } from "node:http2";
+import { createConnection, type Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { createGrpcServer, type GrpcServer } from "../../packages/server/src/enforcement/envoy/grpc-server.js";
+import { codes } from "../../packages/server/src/enforcement/envoy/rate-limit-messages.js";
+import { createLog } from "../../packages/server/src/log.js";
+
+const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const DEADLINE_EXCEEDED = "4";
+const open: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
+
+async function startGrpc(bounds: { sendWithinMs?: number; mostConnections?: number }): Promise<number> {
+  const server: GrpcServer = createGrpcServer({
+    shouldRateLimit: async () => ({
+      overallCode: codes.ok,
+      statuses: [],
+      responseHeadersToAdd: [],
+      rawBody: undefined,
+    }),
+    metrics: { answered: () => undefined } as never,
+    log: createLog("silent"),
+    tls: undefined,
+    carriesToken: undefined,
+    ...bounds,
+  });
+  open.push(() => server.drain({ timeoutMs: 100 }));
+  return await server.listen({ host: "127.0.0.1", port: 0 });
+}
+
+function session(port: number): ClientHttp2Session {
+  const made = connectHttp2(`http://127.0.0.1:${port}`);
+  made.on("error", () => undefined);
+  open.push(() => made.destroy());
+  return made;
+}
+
+function call(peer: ClientHttp2Session): { stream: ClientHttp2Stream; status: Promise<string> } {
+  const stream = peer.request({
+    ":method": "POST",
+    ":path": METHOD,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  const status = new Promise<string>((resolve, reject) => {
+    // Trailers alone, where there is no message.
+    stream.on("response", (headers) => headers["grpc-status"] !== undefined && resolve(String(headers["grpc-status"])));
+    stream.on("trailers", (trailers) => resolve(String(trailers["grpc-status"])));
+    stream.on("error", reject);
+    stream.on("close", () => resolve("closed"));
+  });
+  stream.resume();
+  return { stream, status };
+}
+
+/** An empty RateLimitRequest: not compressed, no bytes. */
+const message = Buffer.alloc(5);
+
+test.each([
+  ["only its headers", Buffer.alloc(0)],
+  ["half of a message", Buffer.from([0, 0, 0, 0, 200, 1, 2, 3])],
+  ["a whole message, but not the end", message],
+])("a call that sent %s is ended by the server", async (_, bytes) => {
+  const port = await startGrpc({ sendWithinMs: 50 });
+  const { stream, status } = call(session(port));
+  if (bytes.length > 0) stream.write(bytes);
+  expect(await status).toBe(DEADLINE_EXCEEDED);
+});
+
+test("a call that was sent whole is answered, and its deadline does not outlive it", async () => {
+  const port = await startGrpc({ sendWithinMs: 50 });
+  const peer = session(port);
+  const late = call(peer);
+  const whole = call(peer);
+  whole.stream.end(message);
+  expect(await whole.status).toBe("0");
+  expect(await late.status).toBe(DEADLINE_EXCEEDED);
+  const next = call(peer);
+  next.stream.end(message);
+  expect(await next.status).toBe("0");
+});
+
+test("connections beyond the bound are closed at once, and those that are open go on", async () => {
+  const port = await startGrpc({ mostConnections: 3 });
+  const peers = [session(port), session(port)];
+  for (const peer of peers) await new Promise((resolve) => peer.once("remoteSettings", resolve));
+  const silent = await connected(port);
+  const refused = await connected(port);
+  await new Promise((resolve) => refused.once("close", resolve));
+  const { stream, status } = call(peers[0]!);
+  stream.end(message);
+  expect(await status).toBe("0");
+  // A place that becomes free is given to the next.
+  silent.destroy();
+  await new Promise((resolve) => silent.once("close", resolve));
+  await expect.poll(() => answers(port)).toBe(true);
+});
+
+async function connected(port: number): Promise<Socket> {
+  const socket = createConnection({ host: "127.0.0.1", port });
+  socket.on("error", () => undefined);
+  open.push(() => void socket.destroy());
+  await new Promise((resolve) => socket.once("connect", resolve));
+  return socket;
+}
+
+async function answers(port: number): Promise<boolean> {
+  const peer = session(port);
+  return await new Promise((resolve) => {
+    peer.once("remoteSettings", () => resolve(true));
+    peer.once("close", () => resolve(false));
+  });
+}
