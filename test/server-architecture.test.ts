@@ -20,7 +20,12 @@ interface Room {
 
 /** From the ground up. */
 const rooms: readonly Room[] = [
-  { name: "ground", files: /^(log|settings|accepted-settings|starter-rules|drain|schema-mistake)\.ts$/, sees: [] },
+  { name: "printable", files: /^printable\.ts$/, sees: [] },
+  {
+    name: "ground",
+    files: /^(log|settings|accepted-settings|starter-rules|drain|schema-mistake)\.ts$/,
+    sees: ["printable"],
+  },
   { name: "configuration errors", files: /^configuration\/configuration-error\.ts$/, sees: [] },
   {
     name: "repository",
@@ -32,7 +37,7 @@ const rooms: readonly Room[] = [
   {
     name: "configuration",
     files: /^configuration\//,
-    sees: ["configuration errors", "repository", "redis target"],
+    sees: ["printable", "configuration errors", "repository", "redis target"],
     seesTypesOf: ["ground"],
   },
   { name: "monitoring", files: /^monitoring\//, sees: ["ground", "redis target"], seesTypesOf: ["configuration"] },
@@ -52,12 +57,12 @@ const rooms: readonly Room[] = [
   {
     name: "service",
     files: /^[a-z-]+\.ts$/,
-    sees: ["ground", "configuration", "monitoring", "analysis", "enforcement", "administration"],
+    sees: ["printable", "ground", "configuration", "monitoring", "analysis", "enforcement", "administration"],
   },
   {
     name: "cli",
     files: /^cli\//,
-    sees: ["ground", "configuration", "analysis", "service"],
+    sees: ["printable", "ground", "configuration", "analysis", "service"],
     seesTypesOf: ["monitoring"],
   },
 ];

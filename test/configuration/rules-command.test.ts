@@ -132,6 +132,29 @@ describe("diff and apply", () => {
     expect(JSON.parse(json).versions[0].message).toBe(message);
   });
 
+  test("rules, files and refusals that others wrote cannot drive the terminal either", async () => {
+    const hostile = "\u001b[2J\u009b31m\u202e\u2066\u200f\u2028\u007f\u{e0041} end";
+    const rule = { ...perUser(300), description: hostile, match: { path: hostile } };
+    await instance.call("PUT", "/rules", { body: [rule] });
+    const exported = (await sluice(["export"])).out;
+    const bad = write("hostile.yaml", exported.replace("limit: 300", `"lim${"\\u009b\\u202e"}it": 300`));
+    const outputs = await Promise.all([
+      sluice(["show", "per-user"]),
+      sluice(["show", "per-user", "--json"]),
+      sluice(["export", "--json"]),
+      sluice(["diff", write("good.yaml", good)]),
+      sluice(["lint", bad]),
+      sluice(["apply", bad]),
+      sluice(["list", "--server", `${server}/?\u009b`]),
+    ]);
+    for (const { out, err } of [{ out: exported, err: "" }, ...outputs]) {
+      expect(out + err).not.toMatch(/(?!\n)\p{Cc}|\p{Cf}|\p{Zl}/u);
+    }
+    // Escaped, not lost: what was exported is the same rule.
+    await sluice(["apply", write("exported.yaml", exported)]);
+    expect(instance.limiter.rules[0]).toMatchObject({ description: hostile, match: { path: hostile } });
+  });
+
   test("apply of a file with mistakes tells them and changes nothing", async () => {
     const { version } = instance.configuration.current;
     const { status, err } = await sluice(["apply", write("bad.yaml", good.replace("1h", "soon"))]);

@@ -20,7 +20,6 @@ async function startGrpc(bounds: { sendWithinMs?: number; mostConnections?: numb
       overallCode: codes.ok,
       statuses: [],
       responseHeadersToAdd: [],
-      rawBody: undefined,
     }),
     metrics: { answered: () => undefined } as never,
     log: createLog("silent"),

@@ -3,6 +3,7 @@
  * Requests are never logged one by one: metrics count them, and a line each would cost more than the decision.
  */
 import { type DestinationStream, destination, pino } from "pino";
+import { escapeInJson } from "./printable.js";
 
 export interface Log {
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
@@ -14,7 +15,9 @@ export interface Log {
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
 export function createLog(level: LogLevel, to: DestinationStream = destination({ fd: 2, sync: true })): Log {
-  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, to);
+  // Fields may hold what others wrote, and people read logs on terminals.
+  const safe: DestinationStream = { write: (line) => to.write(escapeInJson(line)) };
+  const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, safe);
   const at =
     (name: "debug" | "info" | "warn" | "error") =>
     (message: string, fields: Readonly<Record<string, unknown>> = {}): void =>

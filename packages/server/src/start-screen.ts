@@ -2,6 +2,7 @@
  * The one screen that a start prints: where it listens, whose token, which rules, and a line to repeat until it is refused. Pure.
  */
 import type { Rule } from "sluice";
+import { printableLines } from "./printable.js";
 
 export interface StartScreen {
   readonly version: string;
@@ -39,7 +40,7 @@ export function startScreen(screen: StartScreen): string {
     invitation(rules),
     `  ${curlLine(screen)}`,
   ];
-  return `${lines.join("\n")}\n`;
+  return `${printableLines(lines.join("\n"))}\n`;
 }
 
 /** Only a rule that refuses, and soon, is worth repeating a line for. */

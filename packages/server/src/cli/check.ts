@@ -1,6 +1,7 @@
 /** `sluice check user=42 path=/v1/x --cost 2`: asks for a decision and charges. Exit 3 if it is refused. */
 import type { Command } from "commander";
 import type { DecisionSummary } from "sluice";
+import { printable } from "../printable.js";
 import { parseAttributes, parseCost } from "./attribute-arguments.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { colours, printJson, printLine, printTable, spellMs } from "./print.js";
@@ -70,13 +71,13 @@ export function showDecision(decision: ToldDecision): void {
     );
   }
   if (decision.lease !== undefined) {
-    printLine(`lease ${decision.lease.id} (ends after ${spellMs(decision.lease.expiresAfterMs)})`);
+    printLine(`lease ${printable(decision.lease.id)} (ends after ${spellMs(decision.lease.expiresAfterMs)})`);
   }
 }
 
 function headline({ allowed, rule, reason, retryAfterMs, degraded }: ToldDecision): string {
-  const outage = degraded === undefined ? "" : ` (store unavailable, policy ${degraded})`;
+  const outage = degraded === undefined ? "" : ` (store unavailable, policy ${printable(degraded)})`;
   if (allowed) return colours.green("allowed") + (rule === undefined ? ", no rule applies" : "") + outage;
   const wait = reason === "cost-exceeds-limit" ? "no wait will help" : `retry after ${spellMs(retryAfterMs)}`;
-  return `${colours.red("refused")} by ${rule}: ${reason}, ${wait}${outage}`;
+  return `${colours.red("refused")} by ${printable(`${rule}: ${reason}, ${wait}${outage}`)}`;
 }

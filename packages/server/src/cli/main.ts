@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { SluiceError } from "sluice";
+import { printableLines } from "../printable.js";
 import { checkCommand, peekCommand } from "./check.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { explainCommand } from "./explain.js";
@@ -54,10 +55,10 @@ function report(error: unknown): number {
     return error.status;
   }
   if (error instanceof SluiceError && error.code === "invalid-setting") {
-    process.stderr.write(`${error.message}\n`);
+    process.stderr.write(`${printableLines(error.message)}\n`);
     return exitStatus.misuse;
   }
-  process.stderr.write(`${describe(error)}\n`);
+  process.stderr.write(`${printableLines(describe(error))}\n`);
   return exitStatus.failed;
 }
 

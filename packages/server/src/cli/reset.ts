@@ -1,5 +1,6 @@
 /** `sluice reset RULE user=42`: forgets what a rule has counted for a key. Needs an admin token. */
 import { Command, Option } from "commander";
+import { printable } from "../printable.js";
 import { clientSettings } from "../settings.js";
 import { readAdminToken } from "./admin-token.js";
 import { parseAttributes } from "./attribute-arguments.js";
@@ -23,6 +24,6 @@ export function resetCommand(): Command {
         { ...options, token },
       );
       if (options.json) printJson(answer);
-      else printLine(`${rule}: forgotten`);
+      else printLine(`${printable(rule)}: forgotten`);
     });
 }

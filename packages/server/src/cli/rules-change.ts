@@ -57,6 +57,7 @@ async function change(path: string, options: ChangeOptions, call: AdminCall): Pr
     return;
   }
   printDiff(reply.diff);
-  if (reply.changed) printLine(`version ${reply.version} is in force`);
-  else printLine(dryRun ? `a dry run: version ${reply.version} stays` : `version ${reply.version} stays in force`);
+  const version = Number(reply.version);
+  if (reply.changed) printLine(`version ${version} is in force`);
+  else printLine(dryRun ? `a dry run: version ${version} stays` : `version ${version} stays in force`);
 }

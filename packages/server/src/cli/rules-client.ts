@@ -3,11 +3,11 @@ import { Command, Option } from "commander";
 import type { Mistake } from "sluice";
 import { diffText } from "../configuration/diff-text.js";
 import { isEmpty, type RuleDiff } from "../configuration/rule-diff.js";
+import { printableLines } from "../printable.js";
 import { clientSettings } from "../settings.js";
 import { readAdminToken } from "./admin-token.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { noAnswer, tokenHints } from "./no-answer.js";
-import { printableLines } from "./printable.js";
 
 export interface AdminOptions {
   readonly server: string;

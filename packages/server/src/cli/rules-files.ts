@@ -8,9 +8,9 @@ import { diffText } from "../configuration/diff-text.js";
 import { Pace } from "../configuration/pace.js";
 import { diffRules, isEmpty, type RuleDiff } from "../configuration/rule-diff.js";
 import { type PlacedMistake, readRuleFile } from "../configuration/rule-file.js";
+import { printable } from "../printable.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { colours, printJson, printLine } from "./print.js";
-import { printable } from "./printable.js";
 import { type AdminOptions, adminCommand, askAdmin } from "./rules-client.js";
 
 type Checked = { readonly rules: Rule[] } | { readonly mistakes: readonly PlacedMistake[] };
@@ -95,10 +95,10 @@ function whyUnreadable({ code, message }: NodeJS.ErrnoException): string {
 function lintLine(outcome: { file: string } & Checked): string {
   if ("mistakes" in outcome) return outcome.mistakes.map((mistake) => mistakeLine(outcome.file, mistake)).join("\n");
   const { length } = outcome.rules;
-  return `${outcome.file}: ${length} ${length === 1 ? "rule" : "rules"}, no mistakes`;
+  return `${printable(outcome.file)}: ${length} ${length === 1 ? "rule" : "rules"}, no mistakes`;
 }
 
 function mistakeLine(file: string, { path, message, line, column }: PlacedMistake): string {
   const place = line === undefined ? file : `${file}:${line}:${column}`;
-  return `${colours.bold(place)}: ${path}: ${message}`;
+  return `${colours.bold(printable(place))}: ${printable(`${path}: ${message}`)}`;
 }

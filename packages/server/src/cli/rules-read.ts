@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { Rule } from "sluice";
 import { writeRuleFile } from "../configuration/rule-file.js";
+import { printableJson } from "../printable.js";
 import { printJson, printLine, printTable } from "./print.js";
 import { type AdminOptions, adminCommand, askAdmin, wholeNumber } from "./rules-client.js";
 
@@ -42,7 +43,7 @@ export function listCommand(): Command {
           String(rule.overrides?.length ?? 0),
         ]),
       );
-      printLine(`version ${reply.version}`);
+      printLine(`version ${Number(reply.version)}`);
     });
 }
 
@@ -66,7 +67,7 @@ export function exportCommand(): Command {
       const { output, rulesVersion } = options;
       const path = rulesVersion === undefined ? "/rules" : `/versions/${rulesVersion}`;
       const { rules } = await askAdmin<RulesReply>(path, options);
-      const text = options.json ? `${JSON.stringify({ rules }, null, 2)}\n` : writeRuleFile(rules);
+      const text = options.json ? `${printableJson({ rules })}\n` : writeRuleFile(rules);
       if (output === undefined) process.stdout.write(text);
       else writeFileSync(output, text);
     });

@@ -2,10 +2,10 @@
  * Speaks HTTP to a running service, for the commands that ask one. Errors come back in the service's own words.
  */
 import { Command, Option } from "commander";
+import { printableLines } from "../printable.js";
 import { clientSettings } from "../settings.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { noAnswer, tokenHints } from "./no-answer.js";
-import { printableLines } from "./printable.js";
 
 export interface ClientOptions {
   readonly server: string;

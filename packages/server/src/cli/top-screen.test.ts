@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { LiveView, TopKeysView } from "../monitoring/views.js";
-import { printable } from "./printable.js";
+import { printable } from "../printable.js";
 import { drawTop, lineOf, sparkline } from "./top-screen.js";
 
 const same = (text: string): string => text;

@@ -3,7 +3,7 @@
  * Whatever others named is made printable.
  */
 import type { LiveView, TopKeysView } from "../monitoring/views.js";
-import { printable } from "./printable.js";
+import { printable } from "../printable.js";
 
 export interface Screen {
   readonly server: string;

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { LiveView, TopKeysView } from "../monitoring/views.js";
+import { printable, printableJson } from "../printable.js";
 import { readLiveViews } from "./live-stream.js";
 import { colours, printJson, printLine } from "./print.js";
 import { type AdminOptions, adminCommand, askAdmin } from "./rules-client.js";
@@ -60,7 +61,7 @@ async function showLines(options: TopOptions): Promise<void> {
   process.stdout.on("error", () => ending.abort());
   try {
     for await (const view of readLiveViews(options, ending.signal)) {
-      printLine(options.json ? JSON.stringify(view) : lineOf(view));
+      printLine(options.json ? printableJson(view, 0) : printable(lineOf(view)));
     }
   } catch (error) {
     if (!ending.signal.aborted) throw error;

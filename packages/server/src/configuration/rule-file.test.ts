@@ -131,6 +131,22 @@ describe("written and read again", () => {
     expect("document" in read && read.document).toEqual({ rules });
   });
 
+  test("what a terminal would act on is escaped, and reads back as it was", () => {
+    const unprintable = Array.from({ length: 0x3000 }, (_, code) => String.fromCodePoint(code)).filter((character) =>
+      /(?![\n])\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}/u.test(character),
+    );
+    expect(unprintable.length).toBeGreaterThan(80);
+    const hostile = [...unprintable, "\ufeff", "\u{e0041}"].map((character) => ({
+      ...structuredClone(rules[0]!),
+      description: `a${character}b`,
+      match: { [`k${character}`]: ["x", `${character}y`] },
+    }));
+    const text = writeRuleFile(hostile);
+    expect(text).not.toMatch(/(?!\n)\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}/u);
+    const read = readRuleFile(text);
+    expect("document" in read && read.document).toEqual({ rules: hostile });
+  });
+
   test("fields come in the order of the rule table, and the text is the same every time", () => {
     const text = writeRuleFile(rules);
     const fields = [...text.matchAll(/^ {2}[- ] (\w+):/gm)].map(([, name]) => name);

@@ -17,6 +17,7 @@ import {
   visit,
   Document as YamlDocument,
 } from "yaml";
+import { escapeInJson, printableLines } from "../printable.js";
 import { MAX_DOCUMENT_BYTES } from "./document-text.js";
 import { inFieldOrder } from "./field-order.js";
 import { stepsOf } from "./rule-path.js";
@@ -63,15 +64,22 @@ export function readRuleFile(text: string): ReadFile {
   }
 }
 
-/** YAML that reads back as the same rules: fields in the table's order, short lists on one line. */
+/**
+ * YAML that reads back as the same rules: fields in the table's order, short lists on one line, and every character that a terminal would
+ * act on as an escape.
+ */
 export function writeRuleFile(rules: readonly Rule[]): string {
   const document = new YamlDocument({ rules: rules.map(inFieldOrder) });
   visit(document, {
     Seq(_, node) {
       if (node.items.every(isScalar)) node.flow = true;
     },
+    Scalar(_, node) {
+      // Only double-quoted text has escapes.
+      if (typeof node.value === "string" && printableLines(node.value) !== node.value) node.type = "QUOTE_DOUBLE";
+    },
   });
-  return stringify(document, { lineWidth: 120, flowCollectionPadding: false });
+  return escapeInJson(stringify(document, { lineWidth: 120, flowCollectionPadding: false }));
 }
 
 /** Machines write JSON, and it is read a hundred times faster than YAML; positions are looked for only when asked. */
