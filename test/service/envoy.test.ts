@@ -45,6 +45,12 @@ descriptors:
   - key: spare
     quota_mode: true
     rate_limit: { unit: hour, requests_per_unit: 2 }
+  - key: boundless
+    rate_limit: { unlimited: true, name: base }
+  - key: spare_shadow
+    quota_mode: true
+    shadow_mode: true
+    rate_limit: { unit: hour, requests_per_unit: 1 }
   - key: a
     rate_limit: null
     descriptors: [{ key: b_c, rate_limit: { unit: hour, requests_per_unit: 1 } }]
@@ -196,6 +202,37 @@ describe("the reference's semantics", () => {
     expect((await ask(raised)).statuses[0]).toMatchObject({ code: OK, limitRemaining: 3 });
     const unknown = await envoy.shouldRateLimit({ domain: "elsewhere", descriptors: [own] });
     expect(unknown).toMatchObject({ overallCode: OK, statuses: [{ code: OK, currentLimit: null }] });
+  });
+
+  test("a limit in the request shares the counter of the file's limit with the same unit", async () => {
+    const with5 = descriptor({ user: "shared" }, { limit: { requestsPerUnit: 5, unit: "HOUR" } });
+    expect((await ask(descriptor({ user: "shared" }))).statuses[0].limitRemaining).toBe(2);
+    expect((await ask(with5)).statuses[0]).toMatchObject({ limitRemaining: 3, currentLimit: { requestsPerUnit: 5 } });
+    expect((await ask(descriptor({ user: "shared" }))).statuses[0].limitRemaining).toBe(0);
+    expect((await ask(descriptor({ user: "shared" }))).overallCode).toBe(OVER_LIMIT);
+    expect((await ask(with5)).statuses[0]).toMatchObject({ code: OK, limitRemaining: 1 });
+    // Another unit counts in windows of its own, and so do values that share a counter in the file.
+    const perDay = descriptor({ user: "shared" }, { limit: { requestsPerUnit: 5, unit: "DAY" } });
+    expect((await ask(perDay)).statuses[0].limitRemaining).toBe(4);
+    const one = descriptor({ user: "test-override" }, { limit: { requestsPerUnit: 5, unit: "HOUR" } });
+    expect((await ask(one)).statuses[0].limitRemaining).toBe(4);
+  });
+
+  test("a limit in the request may be one per week", async () => {
+    const weekly = descriptor({ user: "override" }, { limit: { requestsPerUnit: 2, unit: 7 } });
+    expect((await ask(weekly)).statuses[0]).toMatchObject({ limitRemaining: 1, currentLimit: { unit: 7 } });
+  });
+
+  test("an unlimited descriptor stays so when another replaces its name", async () => {
+    expect((await ask(descriptor({ boundless: "x" }), descriptor({ gold: "boundless" }))).statuses[0]).toMatchObject({
+      code: OK,
+      limitRemaining: 4294967295,
+    });
+  });
+
+  test("a quota in shadow mode is never used up", async () => {
+    const both = () => ask(descriptor({ quota: "beside" }), descriptor({ spare_shadow: "x" }));
+    for (let i = 0; i < 3; i++) expect((await both()).overallCode).toBe(OK);
   });
 
   test("unknown domains and descriptors pass; a week is a unit", async () => {

@@ -4,7 +4,7 @@
 import cluster from "node:cluster";
 import { readFileSync } from "node:fs";
 import { createLog } from "./log.js";
-import { type Service, startService, storeKind } from "./service.js";
+import { checkEnvoyFolder, type Service, startService, storeKind } from "./service.js";
 import type { Settings } from "./settings.js";
 import { startScreen } from "./start-screen.js";
 import { runWorker, superviseWorkers } from "./workers.js";
@@ -14,6 +14,7 @@ export async function serve(settings: Settings): Promise<number> {
   const log = createLog(settings["log-level"]);
   if (cluster.isWorker) return await runWorker({ settings, log });
   if (settings.workers > 1) {
+    checkEnvoyFolder(settings);
     return await superviseWorkers({ settings, log, onReady: (service) => printScreen(settings, service) });
   }
   const service = await startService({ settings, log });

@@ -17,6 +17,7 @@ import {
 import { type Configuration, startConfiguration } from "./configuration/configuration.js";
 import { drain } from "./drain.js";
 import { type RequestAttributes, requestAttributes } from "./enforcement/attributes/request-attributes.js";
+import { type FolderOptions, readConfigFolder } from "./enforcement/envoy/config-folder.js";
 import { startEnvoy } from "./enforcement/envoy/envoy.js";
 import { createGrpcServer } from "./enforcement/envoy/grpc-server.js";
 import { registerEnvoyJson } from "./enforcement/envoy/json-route.js";
@@ -32,7 +33,7 @@ import { createMetrics, type Metrics } from "./monitoring/metrics.js";
 import { startMonitoring } from "./monitoring/monitoring.js";
 import { observeTraffic } from "./monitoring/traffic.js";
 import type { Settings } from "./settings.js";
-import { starterRules } from "./starter-rules.js";
+import { isStarterRule, starterRules } from "./starter-rules.js";
 import { startWatchers } from "./watchers.js";
 
 export interface Service {
@@ -54,7 +55,33 @@ export interface ServiceOptions {
   readonly onRegistry?: (registry: Metrics["registry"]) => void;
 }
 
-export async function startService({ settings, log, allMetrics, onRegistry }: ServiceOptions): Promise<Service> {
+/** What was opened is closed again where a later step fails: an open connection to Redis would keep the process alive. */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  checkEnvoyFolder(options.settings);
+  const opened: (() => unknown)[] = [];
+  try {
+    return await putTogether(options, opened);
+  } catch (error) {
+    for (const close of opened.reverse()) await close();
+    throw error;
+  }
+}
+
+/** Before anything is opened: the mistakes of files should be told at once, whatever the store does. */
+export function checkEnvoyFolder(settings: Settings): void {
+  const folder = envoyFolder(settings);
+  if (folder !== undefined) readConfigFolder(folder);
+}
+
+function envoyFolder(settings: Settings): FolderOptions | undefined {
+  const folder = settings["envoy-config"];
+  return folder === undefined ? undefined : { folder, merge: settings["envoy-merge-domains"] };
+}
+
+async function putTogether(
+  { settings, log, allMetrics, onRegistry }: ServiceOptions,
+  opened: (() => unknown)[],
+): Promise<Service> {
   const store = storeOf(settings);
   const limiter = createLimiter({
     rules: [],
@@ -65,12 +92,15 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
     log.warn("the store does not answer; failure policies do", { cause: String(cause) }),
   );
   limiter.on("recovered", () => log.info("the store answers again"));
+  opened.push(() => limiter.close());
   const rules = new RulesInForce(limiter);
   const configuration = await openConfiguration({ settings, log, limiter, rules });
+  opened.push(() => configuration.close());
   const history =
     settings.monitoring === "off"
       ? undefined
       : await openHistory({ store: settings.store, dataFolder: settings["data-folder"], log });
+  opened.push(() => history?.close());
   const traffic = observeTraffic(limiter, { isCounted: history !== undefined });
   const metrics = createMetrics({
     limiter,
@@ -80,6 +110,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
   });
   onRegistry?.(metrics.registry);
   const otlp = settings.otlp === undefined ? undefined : await openOtlp(settings.otlp, { settings, metrics, log });
+  opened.push(() => otlp?.close());
   const kind = storeKind(settings.store);
   const watchers = startWatchers({
     settings,
@@ -94,12 +125,17 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
   const monitoring =
     history &&
     startMonitoring({ limiter, traffic, history, log, storeKind: kind, alertsFiring: watchers.alertsFiring });
+  opened.push(
+    () => watchers.close(),
+    () => monitoring?.close(),
+  );
   const state = { draining: false };
   const isDraining = (): boolean => state.draining;
   const tls = tlsOf(settings);
   const headers = settings["legacy-headers"] ? (["draft-11", "legacy"] as const) : "draft-11";
   const attributes = requestAttributes({ file: settings.attributes, region: settings.region });
-  const envoy = await startEnvoy({ folder: settings["envoy-config"], limiter, rules, metrics, log });
+  const envoy = await startEnvoy({ folder: envoyFolder(settings), limiter, rules, metrics, log });
+  opened.push(() => envoy.close());
   const tokens = await openTokens({
     dataFolder: settings["data-folder"],
     adminToken: settings["admin-token"],
@@ -189,6 +225,7 @@ export async function startService({ settings, log, allMetrics, onRegistry }: Se
       close,
     };
   } catch (error) {
+    opened.length = 0;
     await close();
     throw error;
   }
@@ -215,15 +252,24 @@ async function openConfiguration(options: {
     redisUrl: settings.store === "memory" ? undefined : settings.store,
     rulesFile: settings.rules,
     dataFolder: settings["data-folder"],
-    starterRules,
+    starterRules: hasOwnLimits(settings) ? [] : starterRules,
     onRedisReady: () => void limiter.ready(),
     log,
   });
-  const apply = ({ rules: own, version }: Configuration["current"]): Promise<void> => rules.setOwn(own, version);
+  // A database may hold them from a first run without Envoy.
+  const inForce = (own: readonly Rule[]): readonly Rule[] =>
+    hasOwnLimits(settings) ? own.filter((rule) => !isStarterRule(rule)) : own;
+  const apply = ({ rules: own, version }: Configuration["current"]): Promise<void> =>
+    rules.setOwn(inForce(own), version);
   // First the ear, then the rules: what changes while these are compiled must not be missed.
   configuration.onChange(apply);
   await apply(configuration.current);
   return configuration;
+}
+
+/** Whoever names limits of Envoy's did not come to try things out. */
+function hasOwnLimits(settings: Settings): boolean {
+  return settings["envoy-config"] !== undefined;
 }
 
 /** Loaded only here: the libraries for it are larger than the rest of the service. */

@@ -60,7 +60,15 @@ export const settingSpecs = {
     "A rule document (YAML or JSON), read-only and reloaded on change, instead of a database.",
   ),
   "data-folder": setting(accept.text("DIR", "a folder"), "Where tokens, rules and snapshots are kept.", ".sluice"),
-  "envoy-config": setting(accept.folder, "A folder of envoyproxy/ratelimit's YAML files, reloaded on change."),
+  "envoy-config": setting(
+    accept.folder,
+    "A folder of envoyproxy/ratelimit's YAML files, reloaded on change; sub-folders too.",
+  ),
+  "envoy-merge-domains": setting(
+    accept.yesNo,
+    "Let several files of --envoy-config, or resources of --envoy-xds, tell of the same domain.",
+    "false",
+  ),
   attributes: setting(accept.file, "Which header, cookie, claim or address becomes which attribute; trusted proxies."),
   upstream: setting(accept.upstream, "Where the reverse proxy passes requests on to. Absent: no proxy."),
   "proxy-port": setting(accept.port, "Port of the reverse proxy, with --upstream; 0 picks a free one.", "8000"),

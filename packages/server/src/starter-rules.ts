@@ -1,5 +1,6 @@
 /**
  * The rules of a first run: small enough that one person with curl meets a refusal, loose enough to try things out under.
+ * They are for that person alone: traffic of an Envoy never meets them, nor does an instance that was given limits of its own.
  */
 import type { Rule } from "sluice";
 
@@ -21,3 +22,12 @@ export const starterRules: readonly Rule[] = [
     window: "1m",
   },
 ];
+
+const numbersOf = ({ id, key, algorithm, limit, window, match }: Rule & { window?: unknown }): string =>
+  JSON.stringify([id, key, algorithm, limit, window, Object.keys(match ?? {}).length]);
+const untouched = new Set(starterRules.map(numbersOf));
+
+/** Whether a rule is one of these as it was made: one that somebody changed is theirs. */
+export function isStarterRule(rule: Rule): boolean {
+  return untouched.has(numbersOf(rule));
+}

@@ -49,7 +49,8 @@ async function tryToChange(change: Change, { repository, rulesOf }: Surroundings
   }
   const rules = await parseRulesInSlices(change.edit(old, version));
   const diff = await diffRules(old, rules, pace);
-  if (change.dryRun || isEmpty(diff)) return { applied: { version, changed: false, diff } };
+  // The first version is one even without rules: an instance that found no version would not know that it may serve.
+  if (change.dryRun || (isEmpty(diff) && head !== undefined)) return { applied: { version, changed: false, diff } };
   const document = await writeDocument(rules, pace);
   const digest = digestOf(document);
   const { author, message = "", kind } = change;

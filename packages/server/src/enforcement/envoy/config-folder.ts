@@ -1,53 +1,59 @@
 /**
- * The folder of `--envoy-config`: read whole, watched, swapped whole. A bad edit keeps what was in force and says what is wrong.
+ * The folder of `--envoy-config`: read whole, watched, swapped whole. A bad edit keeps what was in force and logs what is wrong.
+ * Sub-folders are read too, and files without a suffix, as envoyproxy/ratelimit does. Files that are left out are named in the log.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { SluiceError, validateRules } from "sluice";
+import { extname, join } from "node:path";
+import { SluiceError } from "sluice";
 import type { Log } from "../../log.js";
-import { type Domain, parseDomain } from "./descriptor-config.js";
-import { ruleOf } from "./envoy-rules.js";
-import { LimitTree } from "./limit-tree.js";
+import { type GivenDomain, treeOf } from "./config-tree.js";
+import { parseDomains } from "./descriptor-config.js";
+import type { LimitTree } from "./limit-tree.js";
 
 /** Folders mounted from a Kubernetes ConfigMap change by a swapped link, which file watchers miss; looking is cheap. */
 const LOOK_EVERY_MS = 500;
+/** A change that goes on is read when it has ended: half of a copied folder is no configuration. */
+const SETTLED_AFTER_MS = 50;
+/** Bounds what a link to the root of a disk would make us read. */
+const MOST_FILES = 10_000;
+const MOST_DEPTH = 16;
+const SUFFIXES = new Set(["", ".yaml", ".yml", ".json"]);
+
+export interface FolderOptions {
+  readonly folder: string;
+  /** Whether several files may tell of the same domain. */
+  readonly merge: boolean;
+}
+
+interface Files {
+  /** Relative to the folder, in order. */
+  readonly read: readonly string[];
+  /** Neither hidden nor of a known suffix: somebody may believe that they count. */
+  readonly leftOut: readonly string[];
+}
 
 /** Throws `invalid-setting` with every mistake, one a line, each with its file. */
-export function readConfigFolder(folder: string): LimitTree {
+export function readConfigFolder({ folder, merge }: FolderOptions): { tree: LimitTree; leftOut: readonly string[] } {
   const mistakes: string[] = [];
-  const domains: Domain[] = [];
-  const fileOf = new Map<string, string>();
-  for (const file of configFiles(folder)) {
-    const outcome = parseDomain(readFileSync(join(folder, file), "utf8"));
-    if ("mistakes" in outcome) {
-      mistakes.push(...outcome.mistakes.map((mistake) => `${file}: ${mistake}`));
-      continue;
-    }
-    const { domain } = outcome.domain;
-    const other = fileOf.get(domain);
-    if (other !== undefined)
-      mistakes.push(`${file}: domain: duplicate domain ${JSON.stringify(domain)}, also in ${other}`);
-    fileOf.set(domain, file);
-    domains.push(outcome.domain);
+  const given: GivenDomain[] = [];
+  const files = filesIn(folder);
+  for (const file of files.read) {
+    const outcome = parseFile(join(folder, file));
+    if ("mistakes" in outcome) mistakes.push(...outcome.mistakes.map((mistake) => `${file}: ${mistake}`));
+    else given.push(...outcome.domains.map((domain) => ({ domain, from: file })));
   }
-  const tree = new LimitTree(domains);
-  if (mistakes.length === 0) mistakes.push(...numberMistakes(tree));
-  if (mistakes.length === 0) return tree;
+  const outcome = treeOf(given, { merge });
+  if ("mistakes" in outcome) mistakes.push(...outcome.mistakes);
+  else if (mistakes.length === 0) return { tree: outcome.tree, leftOut: files.leftOut };
   throw new SluiceError("invalid-setting", mistakes.map((mistake) => `envoy-config: ${mistake}`).join("\n"));
 }
 
-/** What only the rule table knows: whether an algorithm's numbers fit it. */
-function numberMistakes({ limits }: LimitTree): string[] {
-  return limits.flatMap((placed) => {
-    const rule = ruleOf(placed);
-    const outcome = rule === undefined ? undefined : validateRules([rule]);
-    if (outcome === undefined || "rules" in outcome) return [];
-    const place = [
-      placed.domain,
-      ...placed.path.map(({ key, value }) => (value === "" ? key : `${key}=${value}`)),
-    ].join(" > ");
-    return outcome.mistakes.map(({ path, message }) => `${place}: ${path.replace(/^rules\[0\]\.?/, "")}: ${message}`);
-  });
+function parseFile(path: string): ReturnType<typeof parseDomains> {
+  try {
+    return parseDomains(readFileSync(path, "utf8"));
+  } catch (error) {
+    return { mistakes: [(error as Error).message] };
+  }
 }
 
 export interface WatchedFolder {
@@ -55,51 +61,80 @@ export interface WatchedFolder {
   close(): void;
 }
 
-export function watchConfigFolder(options: {
-  folder: string;
-  log: Log;
-  onReload: (outcome: "loaded" | "failed") => void;
-  onChange: (tree: LimitTree) => void;
-}): WatchedFolder {
+export function watchConfigFolder(
+  options: FolderOptions & {
+    log: Log;
+    onReload: (outcome: "loaded" | "failed") => void;
+    onChange: (tree: LimitTree) => void;
+  },
+): WatchedFolder {
   const { folder, log, onReload, onChange } = options;
-  let tree = readConfigFolder(folder);
-  onReload("loaded");
   let seen = fingerprint(folder);
-  const look = (): void => {
-    const now = fingerprint(folder);
-    if (now === seen) return;
-    seen = now;
+  const first = readConfigFolder(options);
+  warnOf(first.leftOut, { folder, log });
+  onReload("loaded");
+  const reload = (): void => {
     try {
-      tree = readConfigFolder(folder);
+      const { tree, leftOut } = readConfigFolder(options);
+      warnOf(leftOut, { folder, log });
       onChange(tree);
       onReload("loaded");
       log.info("Envoy's limits were read again", { folder, limits: tree.limits.length });
+      if (tree.limits.length === 0) log.warn("no file in the folder has a limit: nothing is limited", { folder });
     } catch (error) {
       onReload("failed");
       log.error("Envoy's limits have mistakes; those in force stay", { folder, mistakes: (error as Error).message });
     }
   };
-  const timer = setInterval(look, LOOK_EVERY_MS);
+  let timer = setTimeout(look, LOOK_EVERY_MS, seen);
   timer.unref();
-  return {
-    get tree() {
-      return tree;
-    },
-    close: () => clearInterval(timer),
-  };
+  function look(before: string): void {
+    const now = fingerprint(folder);
+    const settled = now === before;
+    if (settled && now !== seen) {
+      seen = now;
+      reload();
+    }
+    timer = setTimeout(look, settled ? LOOK_EVERY_MS : SETTLED_AFTER_MS, now);
+    timer.unref();
+  }
+  return { tree: first.tree, close: () => clearTimeout(timer) };
 }
 
-function configFiles(folder: string): string[] {
-  return readdirSync(folder)
-    .filter((name) => /\.ya?ml$/.test(name) && !name.startsWith("."))
-    .sort();
+function warnOf(leftOut: readonly string[], { folder, log }: { folder: string; log: Log }): void {
+  if (leftOut.length === 0) return;
+  log.warn("files that are not read: expected the suffix .yaml, .yml or .json, or none", { folder, files: leftOut });
+}
+
+function filesIn(folder: string): Files {
+  const read: string[] = [];
+  const leftOut: string[] = [];
+  const walk = (under: string, depth: number): void => {
+    for (const name of readdirSync(join(folder, under)).sort()) {
+      // Hidden names: a ConfigMap's own folders, editors' drafts.
+      if (name.startsWith(".")) continue;
+      const path = join(under, name);
+      // A link to nothing has no stats.
+      const stats = statSync(join(folder, path), { throwIfNoEntry: false });
+      if (stats?.isDirectory() && depth < MOST_DEPTH) walk(path, depth + 1);
+      else if (stats?.isFile() && SUFFIXES.has(extname(name))) read.push(path);
+      else leftOut.push(path);
+      if (read.length + leftOut.length > MOST_FILES) throw tooMany(folder);
+    }
+  };
+  walk("", 0);
+  return { read, leftOut };
+}
+
+function tooMany(folder: string): SluiceError {
+  return new SluiceError("invalid-setting", `envoy-config: expected at most ${MOST_FILES} files in ${folder}`);
 }
 
 /** Changes when a file appears, goes, or is written. */
 function fingerprint(folder: string): string {
   try {
-    return configFiles(folder)
-      .map((name) => {
+    return filesIn(folder)
+      .read.map((name) => {
         const { mtimeMs, size, ino } = statSync(join(folder, name));
         return `${name} ${mtimeMs} ${size} ${ino}`;
       })

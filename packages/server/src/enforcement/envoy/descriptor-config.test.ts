@@ -1,13 +1,14 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { readConfigFolder } from "./config-folder.js";
-import { parseDomain } from "./descriptor-config.js";
+import { treeOf } from "./config-tree.js";
+import { parseDomains } from "./descriptor-config.js";
 import { fitsWildcard, LimitTree } from "./limit-tree.js";
 
 const domainOf = (text: string) => {
-  const outcome = parseDomain(text);
+  const outcome = parseDomains(text);
   if ("mistakes" in outcome) throw new Error(outcome.mistakes.join("\n"));
-  return outcome.domain;
+  return outcome.domains[0]!;
 };
 
 test("what control planes emit is taken: null limits, upper-case units, empty values, a name at the top", () => {
@@ -91,13 +92,112 @@ test.each([
     "",
   ],
 ])("%s is refused with its place", (_what, text, message) => {
-  const outcome = parseDomain(text);
+  const outcome = parseDomains(text);
   expect(outcome).toHaveProperty("mistakes");
   expect((outcome as { mistakes: string[] }).mistakes.join("\n")).toContain(message);
 });
 
+/** Each written as a plain scalar; what envoyproxy/ratelimit reads, or undefined where it refuses the file. */
+test.each([
+  ["00123", "00123"],
+  ["0x1F", "0x1F"],
+  ["True", "True"],
+  ["yes", "yes"],
+  ["1_000", "1_000"],
+  ["-5", "-5"],
+  ["1e3", "1e3"],
+  ["2026-01-01", "2026-01-01"],
+  ["~", ""],
+  ["null", ""],
+  ['"1.0"', "1.0"],
+  ["'08'", "08"],
+  ["1.0", undefined],
+  ["08", undefined],
+  [".5", undefined],
+  ["1e+3", undefined],
+  [".inf", undefined],
+  ["[a]", undefined],
+])("the value %s is the text %s", (written, text) => {
+  const outcome = parseDomains(`domain: d\ndescriptors:\n  - key: k\n    value: ${written}`);
+  expect("domains" in outcome ? outcome.domains[0]!.descriptors[0]!.value : undefined).toBe(text);
+});
+
+test.each([
+  ["010", 8],
+  ["0x1F", 31],
+  ["0b11", 3],
+  ["1_000", 1000],
+  ["4294967295", 4294967295],
+  ["4294967296", undefined],
+  ["1.0", undefined],
+  ["'5'", undefined],
+  ["five", undefined],
+])("requests_per_unit: %s is %s", (written, count) => {
+  const outcome = parseDomains(
+    `domain: d\ndescriptors:\n  - key: k\n    rate_limit: { unit: day, requests_per_unit: ${written} }`,
+  );
+  expect("domains" in outcome ? outcome.domains[0]!.descriptors[0]!.limit!.requestsPerUnit : undefined).toBe(count);
+});
+
+test("YAML 1.1's words for true and false are understood where a flag stands", () => {
+  const { descriptors } = domainOf(
+    "domain: d\ndescriptors: [{ key: a, shadow_mode: yes }, { key: b, quota_mode: On }, { key: c, shadow_mode: off }]",
+  );
+  expect(descriptors.map(({ shadow, quota }) => [shadow, quota])).toEqual([
+    [true, false],
+    [false, true],
+    [false, false],
+  ]);
+});
+
+test("merge keys join mappings; own keys win, then the first of several", () => {
+  const { descriptors } = domainOf(`
+domain: d
+descriptors:
+  - &base { key: a, shadow_mode: true, rate_limit: &numbers { unit: hour, requests_per_unit: 5 } }
+  - { <<: *base, key: b }
+  - { key: c, rate_limit: { <<: [{ unit: day }, *numbers], requests_per_unit: 7 } }
+  - { key: "<<" , value: plain }
+`);
+  expect(descriptors.map(({ key, shadow, limit }) => [key, shadow, limit?.unit, limit?.requestsPerUnit])).toEqual([
+    ["a", true, "hour", 5],
+    ["b", true, "hour", 5],
+    ["c", false, "day", 7],
+    ["<<", false, undefined, undefined],
+  ]);
+});
+
+test("each document of a file is a domain", () => {
+  const outcome = parseDomains("domain: a\n---\ndomain: b\ndescriptors: [{ key: k }]\n---\n");
+  expect("domains" in outcome && outcome.domains.map(({ domain }) => domain)).toEqual(["a", "b"]);
+  expect(parseDomains("domain: a\n---\ndomains: b")).toEqual({
+    mistakes: ["document 2: domains: unknown key", "document 2: domain: expected a name that is not empty"],
+  });
+  expect(parseDomains("")).toHaveProperty("mistakes");
+});
+
+describe("several files of one domain", () => {
+  const given = (...texts: string[]) => texts.map((text, i) => ({ domain: domainOf(text), from: `${"abc"[i]}.yaml` }));
+  const one = "domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]";
+  const other = "domain: d\ndescriptors: [{ key: l, rate_limit: { unit: day, requests_per_unit: 1 } }, { key: m }]";
+
+  test("are a mistake, unless they may be merged", () => {
+    expect(treeOf(given(one, other), { merge: false })).toEqual({
+      mistakes: ['b.yaml: domain: duplicate domain "d", also in a.yaml; --envoy-merge-domains joins them'],
+    });
+    const outcome = treeOf(given(one, other), { merge: true });
+    expect("tree" in outcome && outcome.tree.limits.map(({ path }) => path[0]!.key)).toEqual(["k", "l"]);
+  });
+
+  test("may not have the same descriptor", () => {
+    expect(treeOf(given(other, one, one), { merge: true })).toEqual({
+      mistakes: ["c.yaml: descriptors[0]: duplicate descriptor k, also in a.yaml, b.yaml"],
+    });
+  });
+});
+
 test("all mistakes of a file are told at once", () => {
-  const outcome = parseDomain("domain: ''\ndescriptors: [{ key: '' }, { key: a, rate_limit: { unit: x } }]");
+  const outcome = parseDomains("domain: ''\ndescriptors: [{ key: '' }, { key: a, rate_limit: { unit: x } }]");
   expect((outcome as { mistakes: string[] }).mistakes).toHaveLength(3);
 });
 
@@ -139,5 +239,5 @@ descriptors:
 
 test("the limits of examples/envoy are read without a mistake", () => {
   const folder = fileURLToPath(new URL("../../../../../examples/envoy/limits", import.meta.url));
-  expect(readConfigFolder(folder).limits.length).toBeGreaterThan(0);
+  expect(readConfigFolder({ folder, merge: false }).tree.limits.length).toBeGreaterThan(0);
 });

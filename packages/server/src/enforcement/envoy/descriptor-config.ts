@@ -1,9 +1,19 @@
 /**
- * envoyproxy/ratelimit's configuration, as its YAML files say it: domains, descriptors, limits.
- * In: the text of a file. Out: a domain, or every mistake with its path. The keys and what is refused are those of the reference
- * implementation; `rate_limit` additionally takes an `algorithm` with its numbers, as rules do.
+ * envoyproxy/ratelimit's configuration, as its YAML files and its xDS resources write it: domains, descriptors, limits.
+ * In: the text of a file, or a resource as a plain object. Out: domains, or every mistake with its path. The keys and what is refused are
+ * those of the reference implementation; `rate_limit` additionally takes an `algorithm` with its numbers, as rules do.
  */
-import { parseDocument } from "yaml";
+import {
+  booleanOf,
+  isFloat,
+  isMapping,
+  isNull,
+  type Mapping,
+  nativeOf,
+  Plain,
+  readYaml,
+  wholeNumberOf,
+} from "./yaml-values.js";
 
 export interface Limit {
   /** The limit's own name, which `replaces` of another may list. */
@@ -26,6 +36,11 @@ export interface Descriptor {
   readonly quota: boolean;
   /** One counter for all values that the wildcard fits. */
   readonly shareThreshold: boolean;
+  /** Whether metrics under the reference's names tell the values of requests apart: at every level, or at this one. */
+  readonly detailedMetric: boolean;
+  readonly valueToMetric: boolean;
+  /** Passed on in the dynamic metadata of responses. */
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
   readonly descriptors: readonly Descriptor[];
 }
 
@@ -79,24 +94,30 @@ const extraKeys: ReadonlyMap<string, string> = new Map([
 
 const MOST_DEPTH = 32;
 
-type Mapping = Record<string, unknown>;
 type Report = (path: string, message: string) => void;
 
-export function parseDomain(text: string): { domain: Domain } | { mistakes: string[] } {
+type Outcome = { domains: Domain[] } | { mistakes: string[] };
+
+/** Each document of a file is a domain. */
+export function parseDomains(text: string): Outcome {
+  const yaml = readYaml(text);
+  if ("mistakes" in yaml) return yaml;
+  const several = yaml.documents.length > 1;
+  return readAll(yaml.documents.map((content, i) => ({ content, at: several ? `document ${i + 1}: ` : "" })));
+}
+
+/** The resources of a control plane, each under its name. */
+export function readResources(resources: readonly { name: string; content: unknown }[]): Outcome {
+  return readAll(resources.map(({ name, content }) => ({ content, at: `${JSON.stringify(name)}: ` })));
+}
+
+function readAll(contents: readonly { content: unknown; at: string }[]): Outcome {
   const mistakes: string[] = [];
-  const report: Report = (path, message) => void mistakes.push(path === "" ? message : `${path}: ${message}`);
-  // Aliases of aliases can grow a page into gigabytes; the reference's files have none.
-  const document = parseDocument(text, { uniqueKeys: true });
-  for (const { message } of document.errors) report("", message.split("\n")[0]!);
-  if (mistakes.length > 0) return { mistakes };
-  let content: unknown;
-  try {
-    content = document.toJS({ mapAsMap: false, maxAliasCount: 100 });
-  } catch (error) {
-    return { mistakes: [(error as Error).message] };
-  }
-  const domain = readRoot(content, report);
-  return mistakes.length > 0 ? { mistakes } : { domain };
+  const domains = contents.map(({ content, at }) => {
+    const report: Report = (path, message) => void mistakes.push(at + (path === "" ? message : `${path}: ${message}`));
+    return readRoot(content, report);
+  });
+  return mistakes.length > 0 ? { mistakes } : { domains };
 }
 
 function readRoot(content: unknown, report: Report): Domain {
@@ -107,7 +128,7 @@ function readRoot(content: unknown, report: Report): Domain {
 }
 
 function readList(value: unknown, path: string, report: Report, depth: number): Descriptor[] {
-  if (value === undefined || value === null) return [];
+  if (isNull(value)) return [];
   if (!Array.isArray(value)) {
     report(path, "expected a list of descriptors");
     return [];
@@ -117,15 +138,21 @@ function readList(value: unknown, path: string, report: Report, depth: number): 
     return [];
   }
   const descriptors = value.map((item, i) => readDescriptor(item, `${path}[${i}]`, report, depth));
+  for (const { at, message } of duplicatesIn(descriptors)) report(`${path}[${at}]`, message);
+  return descriptors;
+}
+
+export function duplicatesIn(descriptors: readonly Descriptor[]): { at: number; message: string }[] {
   const seen = new Set<string>();
-  for (const [i, { key, value: one }] of descriptors.entries()) {
-    const composite = JSON.stringify([key, one]);
+  return descriptors.flatMap(({ key, value }, at) => {
+    const composite = JSON.stringify([key, value]);
     if (seen.has(composite)) {
-      report(`${path}[${i}]`, `duplicate descriptor ${key}${one === "" ? "" : ` with value ${JSON.stringify(one)}`}`);
+      const message = `duplicate descriptor ${key}${value === "" ? "" : ` with value ${JSON.stringify(value)}`}`;
+      return [{ at, message }];
     }
     seen.add(composite);
-  }
-  return descriptors;
+    return [];
+  });
 }
 
 function readDescriptor(item: unknown, path: string, report: Report, depth: number): Descriptor {
@@ -144,16 +171,28 @@ function readDescriptor(item: unknown, path: string, report: Report, depth: numb
     shadow: flagAt(mapping, "shadow_mode", path, report),
     quota: flagAt(mapping, "quota_mode", path, report),
     shareThreshold,
+    detailedMetric: flagAt(mapping, "detailed_metric", path, report),
+    valueToMetric: flagAt(mapping, "value_to_metric", path, report),
+    metadata: readMetadata(mapping.metadata, `${path}.metadata`, report),
     descriptors: readList(mapping.descriptors, `${path}.descriptors`, report, depth + 1),
   };
 }
 
+function readMetadata(value: unknown, path: string, report: Report): Descriptor["metadata"] {
+  if (isNull(value)) return undefined;
+  if (isMapping(value)) return nativeOf(value) as Record<string, unknown>;
+  report(path, "expected names with values");
+  return undefined;
+}
+
 function readLimit(value: unknown, path: string, report: Report): Limit | undefined {
   // Control planes write null for "none".
-  if (value === undefined || value === null) return undefined;
+  if (isNull(value)) return undefined;
   const mapping = mappingAt(value, path, new Set([...limitKeys, ...extraKeys.keys()]), report);
   const extra: Record<string, unknown> = {};
-  for (const [written, name] of extraKeys) if (mapping[written] != null) extra[name] = mapping[written];
+  for (const [written, name] of extraKeys) {
+    if (!isNull(mapping[written])) extra[name] = nativeOf(mapping[written]);
+  }
   const unlimited = flagAt(mapping, "unlimited", path, report);
   const name = textAt(mapping, "name", path, report);
   return {
@@ -175,19 +214,23 @@ function readUnit(
   { path, unlimited, unitless }: { path: string; unlimited: boolean; unitless: boolean },
   report: Report,
 ): Unit | "" {
-  const given = value === undefined || value === null || value === "" ? undefined : String(value).toLowerCase();
+  const text = value instanceof Plain ? value.text : String(value);
+  const given = isNull(value) || text === "" ? undefined : text.toLowerCase();
   if (unlimited) {
     if (given !== undefined) report(path, "expected no unit beside unlimited");
     return "";
   }
   if (given === undefined && unitless) return "";
   if (given !== undefined && Object.hasOwn(unitSeconds, given)) return given as Unit;
-  report(path, `expected one of ${Object.keys(unitSeconds).join(", ")}, got ${JSON.stringify(value ?? "")}`);
+  report(
+    path,
+    `expected one of ${Object.keys(unitSeconds).join(", ")}, got ${JSON.stringify(given === undefined ? "" : text)}`,
+  );
   return "";
 }
 
 function readReplaces(value: unknown, own: string, path: string, report: Report): string[] {
-  if (value === undefined || value === null) return [];
+  if (isNull(value)) return [];
   if (!Array.isArray(value)) {
     report(path, "expected a list");
     return [];
@@ -201,36 +244,46 @@ function readReplaces(value: unknown, own: string, path: string, report: Report)
 }
 
 function readCount(value: unknown, path: string, report: Report): number {
-  if (value === undefined || value === null) return 0;
-  if (Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= 0xffff_ffff) return value as number;
-  report(path, `expected a whole number from 0 to ${0xffff_ffff}, got ${JSON.stringify(value)}`);
+  if (isNull(value)) return 0;
+  const count = wholeNumberOf(value);
+  if (count !== undefined && count >= 0 && count <= 0xffff_ffff) return count;
+  report(path, `expected a whole number from 0 to ${0xffff_ffff}, got ${spelled(value)}`);
   return 0;
 }
 
 function mappingAt(value: unknown, path: string, known: ReadonlySet<string>, report: Report): Mapping {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    report(path, `expected names with values, got ${JSON.stringify(value)?.slice(0, 60)}`);
+  if (!isMapping(value)) {
+    report(path, `expected names with values, got ${isNull(value) ? "nothing" : spelled(value)}`);
     return {};
   }
   for (const name of Object.keys(value))
     if (!known.has(name)) report(path === "" ? name : `${path}.${name}`, "unknown key");
-  return value as Mapping;
+  return value;
 }
 
+/** A number or a boolean is the text that was written, as in the reference; a number with a fraction is refused there and here. */
 function textAt(mapping: Mapping, name: string, path: string, report: Report): string {
-  const value = Object.hasOwn(mapping, name) ? mapping[name] : undefined;
-  if (value === undefined || value === null) return "";
+  const value = mapping[name];
+  if (isNull(value)) return "";
   if (typeof value === "string") return value;
-  // YAML reads `value: 42` and `value: true` as such; the reference reads them as the text that was written.
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  report(path === "" ? name : `${path}.${name}`, "expected a text");
+  if (value instanceof Plain && !isFloat(value)) return value.text;
+  report(
+    path === "" ? name : `${path}.${name}`,
+    `expected a text (in quotes, if it looks like a number), got ${spelled(value)}`,
+  );
   return "";
 }
 
 function flagAt(mapping: Mapping, name: string, path: string, report: Report): boolean {
-  const value = Object.hasOwn(mapping, name) ? mapping[name] : undefined;
-  if (value === undefined || value === null) return false;
-  if (typeof value === "boolean") return value;
-  report(`${path}.${name}`, `expected true or false, got ${JSON.stringify(value)}`);
-  return false;
+  const value = mapping[name];
+  if (isNull(value)) return false;
+  const flag = booleanOf(value);
+  if (flag === undefined) report(`${path}.${name}`, `expected true or false, got ${spelled(value)}`);
+  return flag ?? false;
+}
+
+/** For messages: as it was written, in bounds. */
+function spelled(value: unknown): string {
+  const text = value instanceof Plain ? value.text : (JSON.stringify(nativeOf(value)) ?? "nothing");
+  return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }

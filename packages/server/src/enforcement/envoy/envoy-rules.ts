@@ -71,10 +71,27 @@ function countableLimit(requestsPerUnit: number): number {
 /** What a request costs under a limit of 0: more than the rule's 1, so that it is refused and never charged. */
 export const BLOCKING_COST = 2;
 
-/** The rule of a limit that a request brings. Its id is the unit's: the counters of a unit are shared by all limits that come with it. */
-export function overrideRule(unit: Unit, requestsPerUnit: number): Rule {
+export interface Override {
+  readonly unit: Unit;
+  readonly requestsPerUnit: number;
+  /** Whose counters it counts in: those of the files' limit, or those of its unit. */
+  readonly ruleId: string;
+}
+
+/** The rule whose counters an override shares with the files' limit that the same descriptor meets; else its unit's own. */
+export function overrideRuleId(unit: Unit, placed: PlacedLimit | undefined): string {
+  const shares = placed !== undefined && countsInWindowsOf(placed, unit);
+  return shares ? ruleIdOf(placed) : `envoy.request-override.${unit}`;
+}
+
+function countsInWindowsOf({ limit, shared }: PlacedLimit, unit: Unit): boolean {
+  return limit.unit === unit && !limit.unlimited && !shared && Object.keys(limit.extra).length === 0;
+}
+
+/** The rule of a limit that a request brings. */
+export function overrideRule({ unit, requestsPerUnit, ruleId }: Override): Rule {
   return {
-    id: `envoy.request-override.${unit}`,
+    id: ruleId,
     description: `Envoy: limits that requests bring, per ${unit}`,
     key: [COUNTER_ATTRIBUTE],
     algorithm: "fixed-window",

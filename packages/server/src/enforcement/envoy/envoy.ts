@@ -6,7 +6,7 @@ import type { Limiter, Rule } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { RulesInForce } from "../rules-in-force.js";
-import { watchConfigFolder } from "./config-folder.js";
+import { type FolderOptions, watchConfigFolder } from "./config-folder.js";
 import { ruleOf } from "./envoy-rules.js";
 import type { LimitTree } from "./limit-tree.js";
 import { RequestOverrides } from "./request-overrides.js";
@@ -18,7 +18,8 @@ export interface Envoy {
 }
 
 export async function startEnvoy(options: {
-  folder: string | undefined;
+  /** Absent without --envoy-config. */
+  folder: FolderOptions | undefined;
   limiter: Limiter;
   rules: RulesInForce;
   metrics: Metrics;
@@ -35,7 +36,7 @@ export async function startEnvoy(options: {
     folder === undefined
       ? undefined
       : watchConfigFolder({
-          folder,
+          ...folder,
           log,
           onReload: (outcome) => metrics.envoyReloaded(outcome),
           onChange: (next) =>

@@ -15,8 +15,12 @@ export interface PlacedLimit {
   readonly domain: string;
   /** Keys and values as the file writes them, from the outermost level: what tells this limit from all others. */
   readonly path: readonly Entry[];
+  /** Whether values share a counter at this level or above. */
+  readonly shared: boolean;
   readonly shadow: boolean;
   readonly quota: boolean;
+  readonly detailedMetric: boolean;
+  readonly metadata: Readonly<Record<string, unknown>> | undefined;
 }
 
 interface Level {
@@ -46,7 +50,7 @@ export class LimitTree {
   constructor(domains: readonly Domain[]) {
     const limits: PlacedLimit[] = [];
     for (const { domain, descriptors } of domains) {
-      this.#domains.set(domain, levelsOf(descriptors, { domain, path: [] }, limits));
+      this.#domains.set(domain, levelsOf(descriptors, { domain, path: [], shared: false }, limits));
     }
     this.limits = limits;
   }
@@ -72,21 +76,27 @@ export class LimitTree {
   }
 }
 
+/** The counter of a descriptor of which each value counts by itself. */
+export function counterOf(domain: string, entries: readonly Entry[]): string {
+  return JSON.stringify([domain, ...entries.flatMap(({ key, value }) => [key, value])]);
+}
+
 function levelsOf(
   descriptors: readonly Descriptor[],
-  above: { domain: string; path: readonly Entry[] },
+  above: { domain: string; path: readonly Entry[]; shared: boolean },
   limits: PlacedLimit[],
 ): ReadonlyMap<string, Level> {
   const levels = new Map<string, Level>();
   for (const descriptor of descriptors) {
-    const { key, value, limit, shadow, quota } = descriptor;
+    const { key, value, limit, shadow, quota, detailedMetric, metadata } = descriptor;
     const path = [...above.path, { key, value }];
-    const placed = limit && { limit, domain: above.domain, path, shadow, quota };
+    const shared = above.shared || descriptor.shareThreshold;
+    const placed = limit && { limit, domain: above.domain, path, shared, shadow, quota, detailedMetric, metadata };
     if (placed !== undefined) limits.push(placed);
     const node: Node = {
       placed,
       shared: descriptor.shareThreshold ? value : undefined,
-      next: levelsOf(descriptor.descriptors, { domain: above.domain, path }, limits),
+      next: levelsOf(descriptor.descriptors, { domain: above.domain, path, shared }, limits),
     };
     const level: Level = levels.get(key) ?? { exact: new Map(), wildcards: [], bare: undefined };
     levels.set(key, level);

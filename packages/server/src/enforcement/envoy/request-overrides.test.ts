@@ -1,6 +1,9 @@
 import { type Rule, ruleBook } from "sluice";
 import { expect, test } from "vitest";
+import type { Unit } from "./descriptor-config.js";
 import { MOST_OVERRIDES, RequestOverrides } from "./request-overrides.js";
+
+const override = (unit: Unit, requestsPerUnit: number) => ({ unit, requestsPerUnit, ruleId: "rule" });
 
 function counted() {
   let compiled = 0;
@@ -14,20 +17,20 @@ function counted() {
 test("a limit that a request brings costs one rule the first time, and none after", () => {
   const { overrides, compiled } = counted();
   for (let round = 0; round < 3; round++) {
-    for (let limit = 1; limit <= 500; limit++) overrides.bookOf("minute", limit);
+    for (let limit = 1; limit <= 500; limit++) overrides.bookOf(override("minute", limit));
   }
   expect(compiled()).toBe(500);
-  expect(overrides.bookOf("minute", 7).rules).toMatchObject([{ limit: 7, window: "60s" }]);
-  expect(overrides.bookOf("hour", 7).rules).toMatchObject([{ limit: 7, window: "3600s" }]);
+  expect(overrides.bookOf(override("minute", 7)).rules).toMatchObject([{ limit: 7, window: "60s" }]);
+  expect(overrides.bookOf(override("hour", 7)).rules).toMatchObject([{ limit: 7, window: "3600s" }]);
 });
 
 test("limits beyond the bound push out the one not used for longest, never one in use", () => {
   const { overrides, compiled } = counted();
   for (let limit = 1; limit <= 3 * MOST_OVERRIDES; limit++) {
-    overrides.bookOf("day", limit);
-    overrides.bookOf("day", 1);
+    overrides.bookOf(override("day", limit));
+    overrides.bookOf(override("day", 1));
   }
   expect(compiled()).toBe(3 * MOST_OVERRIDES);
-  overrides.bookOf("day", 2);
+  overrides.bookOf(override("day", 2));
   expect(compiled()).toBe(3 * MOST_OVERRIDES + 1);
 });

@@ -82,7 +82,7 @@ function saysMore(a: DescriptorStatus, b: DescriptorStatus): boolean {
 function limitStatus({ limit, check }: Asked): DescriptorStatus[] {
   if (limit === undefined) return [];
   if (limit.kind === "override") {
-    const { requestsPerUnit, unit } = limit;
+    const { requestsPerUnit, unit } = limit.override;
     return check ? [statusOf(check, { requestsPerUnit, unit, name: "", isShadow: false })] : [];
   }
   const { placed } = limit;

@@ -10,10 +10,26 @@
  * Descriptors that give back (`is_negative_hits`) free their limits' counters of so many hits, whichever instance was asked for them; where all
  * descriptors do, so does the request under Sluice's own rules. Then all that is left is looked at, for the statuses.
  */
-import { type Attributes, type CheckPart, type CheckResult, type Limiter, SluiceError } from "sluice";
-import type { Unit } from "./descriptor-config.js";
-import { BLOCKING_COST, COUNTER_ATTRIBUTE, LIMIT_ATTRIBUTE, ruleIdOf } from "./envoy-rules.js";
-import type { LimitTree, PlacedLimit } from "./limit-tree.js";
+import {
+  type Attributes,
+  type CheckPart,
+  type CheckResult,
+  type Limiter,
+  type Rule,
+  type RuleBook,
+  ruleBook,
+  SluiceError,
+} from "sluice";
+import { isStarterRule } from "../../starter-rules.js";
+import {
+  BLOCKING_COST,
+  COUNTER_ATTRIBUTE,
+  LIMIT_ATTRIBUTE,
+  type Override,
+  overrideRuleId,
+  ruleIdOf,
+} from "./envoy-rules.js";
+import { counterOf, type LimitTree, type PlacedLimit } from "./limit-tree.js";
 import type { RateLimitDescriptor, RateLimitRequest, RateLimitResponse } from "./rate-limit-messages.js";
 import { overrideUnit, type RequestOverrides } from "./request-overrides.js";
 import { OwnRules, respond } from "./respond.js";
@@ -36,7 +52,7 @@ export interface Asked {
 
 export type FoundLimit =
   | { readonly kind: "placed"; readonly placed: PlacedLimit; readonly counter: string }
-  | { readonly kind: "override"; readonly requestsPerUnit: number; readonly unit: Unit; readonly counter: string };
+  | { readonly kind: "override"; readonly override: Override; readonly counter: string };
 
 export type ShouldRateLimit = (request: RateLimitRequest) => Promise<RateLimitResponse>;
 
@@ -46,6 +62,7 @@ const MOST_ENTRIES = 64;
 export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRateLimit {
   const { limiter, overrides } = options;
   const ownRules = new OwnRules(limiter);
+  const ownBook = withoutStarterRules(limiter);
 
   return async function decide(request) {
     mustBeWhole(request);
@@ -53,7 +70,7 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
     const asked = request.descriptors.map((descriptor) => ask(descriptor, request, tree));
     dropReplaced(asked);
     const charged = asked.filter(({ limit }) => limit !== undefined && !isUnlimited(limit));
-    const parts = [ownPart(request, asked), ...charged.map((one) => partOf(one, overrides))];
+    const parts = [{ ...ownPart(request, asked), book: ownBook() }, ...charged.map((one) => partOf(one, overrides))];
     if (request.descriptors.some(({ isNegativeHits }) => isNegativeHits))
       await giveBackParts({ limiter, request, charged, parts });
     const { decision, parts: results } = await limiter.checkAll(parts);
@@ -67,6 +84,19 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
       decision,
       refused: !decision.allowed || quotaUsedUp,
     });
+  };
+}
+
+/** A book of their own for requests of Envoy while the starter rules are in force; absent, those in force count. */
+function withoutStarterRules(limiter: Limiter): () => RuleBook | undefined {
+  let seen: readonly Rule[] | undefined;
+  let book: RuleBook | undefined;
+  return () => {
+    if (seen !== limiter.rules) {
+      seen = limiter.rules;
+      book = seen.some(isStarterRule) ? ruleBook(seen.filter((rule) => !isStarterRule(rule))) : undefined;
+    }
+    return book;
   };
 }
 
@@ -103,14 +133,12 @@ function isGivenBack({ descriptors }: RateLimitRequest): boolean {
 
 function findLimit({ limit, entries }: RateLimitDescriptor, domain: string, tree: LimitTree): FoundLimit | undefined {
   if (!tree.knows(domain)) return undefined;
-  if (limit != null) {
-    const counter = JSON.stringify([domain, ...entries.flatMap(({ key, value }) => [key, value])]);
-    const unit = overrideUnit(limit.unit);
-    if (unit === undefined) throw new SluiceError("invalid-request", "descriptors.limit.unit: expected a unit of time");
-    return { kind: "override", requestsPerUnit: limit.requestsPerUnit, unit, counter };
-  }
   const found = tree.find(domain, entries);
-  return found && { kind: "placed", ...found };
+  if (limit == null) return found && { kind: "placed", ...found };
+  const unit = overrideUnit(limit.unit);
+  if (unit === undefined) throw new SluiceError("invalid-request", "descriptors.limit.unit: expected a unit of time");
+  const override = { requestsPerUnit: limit.requestsPerUnit, unit, ruleId: overrideRuleId(unit, found?.placed) };
+  return { kind: "override", override, counter: counterOf(domain, entries) };
 }
 
 function isUnlimited(limit: FoundLimit): boolean {
@@ -122,8 +150,9 @@ function dropReplaced(asked: readonly Asked[]): void {
   if (!asked.some(({ limit }) => limit?.kind === "placed" && limit.placed.limit.replaces.length > 0)) return;
   const replaced = new Set(asked.flatMap(({ limit }) => (limit?.kind === "placed" ? limit.placed.limit.replaces : [])));
   for (const one of asked) {
-    const name = one.limit?.kind === "placed" ? one.limit.placed.limit.name : undefined;
-    if (name !== undefined && replaced.has(name)) one.limit = undefined;
+    const named = one.limit?.kind === "placed" ? one.limit.placed.limit : undefined;
+    // Unlimited, it stays so: the reference looks at the names of those that would be counted.
+    if (named?.name !== undefined && !named.unlimited && replaced.has(named.name)) one.limit = undefined;
   }
 }
 
@@ -137,8 +166,8 @@ function partOf({ limit, hits }: Asked, overrides: RequestOverrides): CheckPart 
   }
   return {
     attributes: { [COUNTER_ATTRIBUTE]: found.counter },
-    cost: costOf(hits, found.requestsPerUnit),
-    book: overrides.bookOf(found.unit, found.requestsPerUnit),
+    cost: costOf(hits, found.override.requestsPerUnit),
+    book: overrides.bookOf(found.override),
   };
 }
 
@@ -165,8 +194,12 @@ function ownAttributes({ domain, descriptors }: RateLimitRequest): Attributes {
 }
 
 function isQuotaUsedUp(asked: readonly Asked[]): boolean {
-  const quotas = asked.filter(({ limit }) => limit?.kind === "placed" && limit.placed.quota && !limit.placed.shadow);
-  return quotas.length > 0 && quotas.every(({ check }) => check?.allowed === false);
+  const quotas = asked.filter(({ limit }) => limit?.kind === "placed" && limit.placed.quota && !isUnlimited(limit));
+  return quotas.length > 0 && quotas.every((quota) => quota.check?.allowed === false && !isShadow(quota));
+}
+
+function isShadow({ limit }: Asked): boolean {
+  return limit?.kind === "placed" && limit.placed.shadow;
 }
 
 /** The parts that give back do so now, and are then only looked at. */
