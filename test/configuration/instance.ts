@@ -92,7 +92,7 @@ export async function startInstance(
 export async function eventually(
   what: string,
   holds: () => boolean | Promise<boolean>,
-  withinMs = 5_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const giveUpAtMs = performance.now() + withinMs;
   while (!(await holds())) {

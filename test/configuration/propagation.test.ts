@@ -45,9 +45,7 @@ async function reportOf({
 }
 
 describe.skipIf(whyMissing("redis", "postgresql"))("a change through any of three instances", () => {
-  test("is in force on all within a second at the 99th percentile, and no check fails or stalls", {
-    timeout: 120_000,
-  }, async () => {
+  test("is in force on all within a second at the 99th percentile, and no check fails or stalls", async () => {
     await using postgres = await startPostgres();
     await using redis = await startRedis();
     const settings = {

@@ -71,16 +71,16 @@ async function bestOf(measure: () => Promise<number>): Promise<number> {
 }
 
 describe.each(Object.entries(shapes))("10 000 rules and 100 000 overrides, %s,", (name, rulesOf) => {
-  test("load from the database in under two seconds", { timeout: 60_000 }, async () => {
+  test("load from the database in under two seconds of the thread", async () => {
     const dataFolder = makeTempFolder("data");
     const first = await startConfiguration({ dataFolder, starterRules: rulesOf(1), log: quiet });
     expect(first.current.rules).toHaveLength(10_000);
     await first.close();
 
     const tookMs = await bestOf(async () => {
-      const startedMs = performance.now();
+      const startedMs = ranMs();
       const again = await startConfiguration({ dataFolder, log: quiet });
-      const took = performance.now() - startedMs;
+      const took = ranMs() - startedMs;
       expect(again.current.rules).toHaveLength(10_000);
       await again.close();
       return took;
@@ -89,7 +89,7 @@ describe.each(Object.entries(shapes))("10 000 rules and 100 000 overrides, %s,",
     expect(tookMs).toBeLessThan(2_000);
   });
 
-  test("are read, validated, compared and written without a pause over 20 ms", { timeout: 60_000 }, async () => {
+  test("are read, validated, compared and written without a pause over 20 ms", async () => {
     const old = rulesOf(1);
     const text = await writeDocument(rulesOf(2), new Pace());
     const pauseMs = await bestOf(() =>
@@ -105,7 +105,7 @@ describe.each(Object.entries(shapes))("10 000 rules and 100 000 overrides, %s,",
     expect(pauseMs).toBeLessThan(PAUSE_MS);
   });
 
-  test("come into force on another instance without a pause over 20 ms", { timeout: 60_000 }, async () => {
+  test("come into force on another instance without a pause over 20 ms", async () => {
     const dataFolder = makeTempFolder("data");
     const writer = await startConfiguration({ dataFolder, starterRules: rulesOf(1), log: quiet, pollMs: 60_000 });
     const reader = await startConfiguration({ dataFolder, log: quiet, pollMs: 50 });
@@ -116,7 +116,7 @@ describe.each(Object.entries(shapes))("10 000 rules and 100 000 overrides, %s,",
       const document = { rules: rulesOf(++limit) };
       return await longestPauseOf(async () => {
         const { version } = await writer.apply({ author: "a", kind: "document", edit: () => document });
-        await eventually("the other has it", () => limiter.rulesVersion === version, 10_000);
+        await eventually("the other has it", () => limiter.rulesVersion === version);
       });
     });
     console.info(`${name}: longest pause of a change, writer and reader in one process ${pauseMs.toFixed(1)} ms`);
@@ -125,7 +125,7 @@ describe.each(Object.entries(shapes))("10 000 rules and 100 000 overrides, %s,",
   });
 });
 
-test("a YAML file of 10 000 rules is read again without a pause over 20 ms", { timeout: 120_000 }, async () => {
+test("a YAML file of 10 000 rules is read again without a pause over 20 ms", async () => {
   // The built one: it reads files on a thread of its own, which the sources cannot start.
   const built = new URL("../../packages/server/dist/configuration/configuration.js", import.meta.url);
   const { startConfiguration: start } = (await import(built.href)) as { startConfiguration: typeof startConfiguration };
@@ -138,7 +138,7 @@ test("a YAML file of 10 000 rules is read again without a pause over 20 ms", { t
     const text = writeRuleFile(rules(++limit));
     return await longestPauseOf(async () => {
       writeFileSync(file, text);
-      await eventually("it is read", () => configuration.current.rules[0]?.limit === limit, 30_000);
+      await eventually("it is read", () => configuration.current.rules[0]?.limit === limit);
     });
   });
   console.info(`longest pause while a YAML file of 10 000 rules is read ${pauseMs.toFixed(1)} ms`);

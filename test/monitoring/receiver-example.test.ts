@@ -29,7 +29,7 @@ test("the example takes a signed alert, and refuses another secret, another body
   child.stdout.on("data", (chunk) => {
     said += chunk;
   });
-  await eventually("it listens", () => said.includes(`listening on ${port}`), 15_000);
+  await eventually("it listens", () => said.includes(`listening on ${port}`));
   const url = `http://127.0.0.1:${port}/`;
   const webhooks = new Webhooks({
     webhooks: acceptedWebhooks.parse(url)!,

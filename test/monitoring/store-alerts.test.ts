@@ -88,7 +88,7 @@ test.skipIf(whyMissing("redis"))(
     try {
       const readReports = async () =>
         Array.from((await history.readTexts("alerts:instance:")).values(), (text) => JSON.parse(text));
-      await eventually("both report", async () => (await readReports().catch(() => [])).length === 2, 20_000);
+      await eventually("both report", async () => (await readReports().catch(() => [])).length === 2);
       const versions = (await readReports()).map(({ rulesVersion = "none" }) => rulesVersion);
       expect(versions.sort()).toEqual([expect.any(Number), "none"]);
     } finally {
@@ -108,7 +108,7 @@ test.skipIf(whyMissing("redis"))(
     };
     expect(await storeState()).toBe("up");
     redis.pause();
-    await eventually("the store is told as degraded", async () => (await storeState()) === "degraded", 20_000);
+    await eventually("the store is told as degraded", async () => (await storeState()) === "degraded");
     await eventually(
       "the alert fires",
       async () =>
@@ -116,7 +116,7 @@ test.skipIf(whyMissing("redis"))(
       40_000,
     );
     redis.resume();
-    await eventually("the store is told as up", async () => (await storeState()) === "up", 20_000);
+    await eventually("the store is told as up", async () => (await storeState()) === "up");
   },
   90_000,
 );

@@ -120,12 +120,10 @@ test("a receiver that does not answer costs a deadline an attempt, and holds up 
   const silent = await receiver(() => undefined);
   const quick = await receiver();
   const { webhooks } = webhooksTo(`${silent.url},${quick.url}`, { deadlineMs: 200, pauseMs: 1 });
-  const startMs = performance.now();
   const told = webhooks.tell(alert);
   await eventually("the other has it", () => quick.received.length === 1);
   await told;
   expect(silent.received.length).toBe(8);
-  expect(performance.now() - startMs).toBeLessThan(15_000);
   expect(webhooks.states.map(({ lastError }) => lastError)).toEqual(["no answer within 200 ms; given up", undefined]);
 });
 

@@ -10,7 +10,7 @@ import { redisStore } from "sluice/redis";
 const { url, rules, attempts } = JSON.parse(process.argv[2] ?? "");
 const limiter = createLimiter({ store: redisStore(url, { deadlineMs: 30_000 }), rules });
 // On a machine that starts forty processes at once, a connection may take longer than a deadline.
-while (!(await limiter.ready()));
+while (!(await limiter.ready())) await new Promise((resolve) => setTimeout(resolve, 50));
 process.stdout.write("ready\n");
 await once(process.stdin, "data");
 process.stdin.destroy();

@@ -110,42 +110,42 @@ test("a body that never comes is waited for no longer than its time, and holds n
       openSocket("POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"),
     ),
   );
-  const startedMs = performance.now();
-  await alive();
-  expect(performance.now() - startedMs).toBeLessThan(2_000);
   const ended = stuck.map((socket) => once(socket, "close"));
+  const first = await Promise.race([
+    alive().then(() => "answered"),
+    Promise.race(ended).then(() => "a stuck one ended"),
+  ]);
+  expect(first).toBe("answered");
   await Promise.all(ended);
-  const seconds = (performance.now() - startedMs) / 1000;
-  console.log(`requests without their body were ended after ${seconds.toFixed(1)} s`);
-  expect(seconds).toBeLessThan(15);
-}, 40_000);
+});
 
 test("10 000 idle connections cost little, hold nobody, and leave nothing behind", async () => {
-  const openAndClose = async (): Promise<{ heldMb: number; answeredMs: number; leftMb: number }> => {
+  const openAndClose = async (): Promise<{ heldMb: number; leftMb: number }> => {
     const sockets: Socket[] = [];
     for (let batch = 0; batch < 20; batch++) {
       sockets.push(...(await Promise.all(Array.from({ length: 500 }, () => openSocket("")))));
     }
-    const startedMs = performance.now();
     await alive();
-    const answeredMs = performance.now() - startedMs;
     const heldMb = await service.liveMb();
     for (const socket of sockets) socket.destroy();
-    await sleep(1_500);
-    return { heldMb, answeredMs, leftMb: await service.liveMb() };
+    // The service hears of each close by itself; on a busy machine that takes a while.
+    let leftMb = await service.liveMb();
+    for (let looks = 0; looks < 40 && leftMb >= beforeMb + 5; looks++) {
+      await sleep(500);
+      leftMb = await service.liveMb();
+    }
+    return { heldMb, leftMb };
   };
   const beforeMb = await service.liveMb();
   const first = await openAndClose();
   const second = await openAndClose();
   const spell = ({ heldMb, leftMb }: typeof first): string => `${heldMb.toFixed(1)} -> ${leftMb.toFixed(1)} MB`;
   console.log(
-    `10 000 idle connections, twice: live memory ${beforeMb.toFixed(1)} -> ${spell(first)}, then ${spell(second)}; ` +
-      `a check among them took ${second.answeredMs.toFixed(0)} ms`,
+    `10 000 idle connections, twice: live memory ${beforeMb.toFixed(1)} -> ${spell(first)}, then ${spell(second)}`,
   );
   expect(first.heldMb).toBeGreaterThan(beforeMb + 10);
   expect(second.leftMb).toBeLessThan(beforeMb + 5);
-  expect(second.answeredMs).toBeLessThan(2_000);
-}, 60_000);
+});
 
 test("memory is back at its level after a flood of distinct large requests", async () => {
   const connections = new LoadConnections({ url: service.http, count: 16 });
@@ -170,7 +170,7 @@ test("memory is back at its level after a flood of distinct large requests", asy
   console.log(`60 MB of requests, twice: live memory ${beforeMb.toFixed(1)} -> ${leftMb.toFixed(1)} MB`);
   expect(leftMb).toBeLessThan(beforeMb + 10);
   connections.close();
-}, 60_000);
+});
 
 async function openSocket(text: string): Promise<Socket> {
   const socket = connect(port(), "127.0.0.1");

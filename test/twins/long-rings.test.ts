@@ -286,7 +286,7 @@ describe.skipIf(whyMissing("redis"))("long logs, in real time", () => {
     const { decisions, long, seams } = bench.seen;
     console.log(`long-rings: ${decisions} decisions in real time; ${long} looks at long rings, ${seams} across a seam`);
     expect(seams).toBeGreaterThan(100);
-  }, 60_000);
+  });
 
   test("a limit that is lowered beneath a long log is judged as by the model", async () => {
     const numbers = { limit: 400, windowMs: 60_000 };
@@ -308,7 +308,7 @@ describe.skipIf(whyMissing("redis"))("long logs, in real time", () => {
     const whole = new Replay(bench, { pass }, { limit: 5_000, windowMs: 60_000 }, "sorted-set");
     await whole.decide([4_321], true);
     await whole.decide([0], false);
-  }, 60_000);
+  });
 
   test("checks of one turn are each judged by their own numbers, be it on one key or on several", async () => {
     const rules: Rule[] = [
@@ -407,7 +407,7 @@ describe.skipIf(whyMissing("redis", "faketime"))("long rings, on a clock that is
         await time.pass(Math.floor(share * windowMs));
       }
     }
-  }, 30_000);
+  });
 
   test("a ring that grows while it lies across its seam keeps every entry, by single units as by many", async () => {
     const { bench, time } = await steppedBench();
@@ -425,7 +425,7 @@ describe.skipIf(whyMissing("redis", "faketime"))("long rings, on a clock that is
     await replay.decide([750], true);
     await time.pass(windowMs / 2 - 10_000);
     await replay.decide([1], true);
-  }, 30_000);
+  });
 
   test("windows edited across every width keep the model's verdicts", async () => {
     const { bench, time } = await steppedBench();
@@ -442,5 +442,5 @@ describe.skipIf(whyMissing("redis", "faketime"))("long rings, on a clock that is
     );
     expect([...widths].sort()).toEqual([2, 3, 4, 5]);
     expect(seams).toBeGreaterThan(50);
-  }, 60_000);
+  });
 });
