@@ -1,4 +1,5 @@
 /** Rule matching and key building on their own: checks of cost 0 decide nothing, so what differs between books is the matching. */
+import { pathToFileURL } from "node:url";
 import { createLimiter } from "sluice";
 
 const COUNT = 100_000;
@@ -29,6 +30,68 @@ export function printMatching({ rules: rows, overrides }) {
   }
 }
 
+const times = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+const globRules = (patterns) =>
+  patterns.map((path, i) => ({
+    id: `r-${i}`,
+    match: { path },
+    key: [],
+    algorithm: "token-bucket",
+    limit: 100,
+    window: "1m",
+  }));
+
+/** Values that a client may choose, against globs that an editor may write. */
+const hostile = [
+  {
+    what: "1 000 globs /v1/*/itemsN/*, a path of 15 KB",
+    globs: times(1_000, (i) => `/v1/*/items${i}/*`),
+    value: `/v1/${"x".repeat(15_000)}/items1`,
+  },
+  {
+    what: "20 000 globs /v1/*/itemsN/*, a path of 60 KB",
+    globs: times(20_000, (i) => `/v1/*/items${i}/*`),
+    value: `/v1/${"x".repeat(60_000)}`,
+  },
+  {
+    what: "20 000 globs **N*x, a value that meets each",
+    globs: times(20_000, (i) => `**${i}*x`),
+    value: times(12_000, String).join("."),
+  },
+  {
+    what: "the worst single glob, 60 KB",
+    globs: [`${"**a*".repeat(63)}b`],
+    value: "a".repeat(60_000),
+  },
+];
+
+export async function hostileSection() {
+  const rows = [];
+  for (const { what, globs, value } of hostile) {
+    const limiter = createLimiter({ rules: globRules(globs) });
+    let milliseconds = Number.POSITIVE_INFINITY;
+    let outcome = "matched";
+    for (let round = 0; round < 10; round++) {
+      const before = process.cpuUsage();
+      await limiter.check({ path: value }, { cost: 0 }).catch(({ code }) => {
+        outcome = `refused: ${code}`;
+      });
+      const { user, system } = process.cpuUsage(before);
+      milliseconds = Math.min(milliseconds, (user + system) / 1_000);
+    }
+    rows.push({ what, milliseconds, outcome });
+    void limiter.close();
+  }
+  return rows;
+}
+
+export function printHostile(rows) {
+  console.log("\nMatching hostile values: the bound is 100 000 steps");
+  for (const { what, milliseconds, outcome } of rows) {
+    console.log(`  ${what.padEnd(52)} ${milliseconds.toFixed(2).padStart(8)} ms  ${outcome}`);
+  }
+}
+
 /** The best of five: what disturbs a run only ever makes it slower. */
 function nanosecondsOf(rules, overrides = 0) {
   const limiter = createLimiter({
@@ -52,4 +115,9 @@ function nanosecondsOf(rules, overrides = 0) {
   }
   void limiter.close();
   return best;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  printMatching(matchingSection());
+  printHostile(await hostileSection());
 }

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { allocationsSection, printAllocations } from "./allocations.mjs";
 import { bytesSection } from "./bytes.mjs";
-import { matchingSection, printMatching } from "./matching.mjs";
+import { hostileSection, matchingSection, printHostile, printMatching } from "./matching.mjs";
 import { memorySection } from "./memory.mjs";
 import { monitoringCost, printMonitoring } from "./monitoring.mjs";
 import { redisSection } from "./redis.mjs";
@@ -53,6 +53,8 @@ try {
   printAllocations(allocations);
   const matching = matchingSection();
   printMatching(matching);
+  const hostile = await hostileSection();
+  printHostile(hostile);
   const sections = await redisSection(redis, options);
   for (const section of sections) printSection(section);
   const bytes = await bytesSection(redis);
@@ -69,7 +71,7 @@ try {
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, sections, bytes, workers, service, monitoring, express, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, sections, bytes, workers, service, monitoring, express, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));

@@ -17,6 +17,11 @@ export const errorKinds = {
     status: 400,
     remedy: "Send what the message says was expected.",
   },
+  "too-complex": {
+    status: 400,
+    remedy:
+      "Send shorter values; or write fewer rules that one request meets, and fewer globs with text behind a wildcard.",
+  },
   "invalid-setting": {
     status: 500,
     remedy: "Correct the setting that the message names.",

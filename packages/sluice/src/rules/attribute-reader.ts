@@ -6,15 +6,28 @@
 import { SluiceError } from "../errors.js";
 import { describeValue } from "./describe-value.js";
 import { EntryList } from "./entry-list.js";
+import type { Budget } from "./glob-tree.js";
+import { PatternSet } from "./pattern-set.js";
 import type { Attributes } from "./rule.js";
+
+/**
+ * Matching one request takes at most so many steps, whatever it holds and whatever the rules are: about three milliseconds.
+ * A step is one place of a glob and one character of a value, one rule or override found, or one of its conditions tried.
+ */
+export const MOST_MATCHING_STEPS = 100_000;
 
 export class AttributeReader {
   /** By slot, as text; undefined where the request has no such attribute. */
   readonly values: (string | undefined)[] = [];
   /** The slots that the last request filled. */
   readonly filled = new EntryList();
+  readonly #budget: Budget = { steps: 0 };
   // A Map, not an object: an attribute may be named "constructor" or "__proto__".
   readonly #slots = new Map<string, number>();
+  /** By slot; undefined where no rule has a glob or a block. */
+  readonly #patterns: (PatternSet | undefined)[] = [];
+  /** By slot: whether the patterns have been held against the request's value. */
+  readonly #arePatternsRead: boolean[] = [];
 
   /** Where the attribute's value will stand; for use while rules are compiled. */
   slotOf(attribute: string): number {
@@ -23,15 +36,47 @@ export class AttributeReader {
       slot = this.values.length;
       this.#slots.set(attribute, slot);
       this.values.push(undefined);
+      this.#patterns.push(undefined);
+      this.#arePatternsRead.push(false);
     }
     return slot;
+  }
+
+  /** The globs and blocks that the attribute is held against; for use while rules are compiled. */
+  patternsOf(slot: number): PatternSet {
+    this.#patterns[slot] ??= new PatternSet();
+    return this.#patterns[slot];
+  }
+
+  /** The same, with those marked that match the request's value. Only for a slot that is filled and has patterns. */
+  matchedPatterns(slot: number): PatternSet {
+    const patterns = this.#patterns[slot]!;
+    if (this.#arePatternsRead[slot]) return patterns;
+    if (!patterns.read(this.values[slot]!, this.#budget)) throw tooComplex();
+    this.#arePatternsRead[slot] = true;
+    return patterns;
+  }
+
+  /** Counts steps of matching that were taken elsewhere. */
+  spend(steps: number): void {
+    this.#budget.steps -= steps;
+    if (this.#budget.steps < 0) throw tooComplex();
+  }
+
+  /** How many steps the request just read has taken. */
+  get steps(): number {
+    return MOST_MATCHING_STEPS - this.#budget.steps;
   }
 
   read(attributes: Attributes): void {
     const { values, filled } = this;
     // Cleared here rather than after use: a request that was refused halfway must leave nothing to the next.
-    for (let i = 0; i < filled.count; i++) values[filled.entries[i]!] = undefined;
+    for (let i = 0; i < filled.count; i++) {
+      values[filled.entries[i]!] = undefined;
+      this.#arePatternsRead[filled.entries[i]!] = false;
+    }
     filled.count = 0;
+    this.#budget.steps = MOST_MATCHING_STEPS;
     if (typeof attributes !== "object" || attributes === null || Array.isArray(attributes)) {
       throw invalid("attributes", "an object", attributes);
     }
@@ -44,6 +89,11 @@ export class AttributeReader {
       filled.add(slot);
     }
   }
+}
+
+/** Refused rather than matched in part: whoever could choose a value that is not matched whole could choose which rules see it. */
+function tooComplex(): SluiceError {
+  return new SluiceError("too-complex", `attributes: matching them takes more than ${MOST_MATCHING_STEPS} steps`);
 }
 
 /** One attribute as text, or undefined if absent. */

@@ -107,7 +107,7 @@ function* compilingMatches(
   for (const { match = {} } of matching) {
     const conditions: Condition[] = [];
     for (const attribute of Object.keys(match)) {
-      const condition = compileCondition(attribute, reader.slotOf(attribute), match[attribute]!);
+      const condition = compileCondition(attribute, match[attribute]!, reader);
       conditions.push(condition);
       stride.add(condition.wanted.length);
       if (stride.isOver()) yield;

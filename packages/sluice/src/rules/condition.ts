@@ -2,9 +2,10 @@
  * One line of a rule's `match`, compiled: an attribute, and the values of which one must hold. Pure.
  * Values are compared as text: `42` in a rule matches `42` and `"42"` in a request.
  */
-import { type Address, type Cidr, contains, parseAddress, parseCidr } from "./cidr.js";
+import type { AttributeReader } from "./attribute-reader.js";
 import { describeValue } from "./describe-value.js";
-import { compileGlob, type Glob, isLiteral, matchesGlob } from "./glob.js";
+import { isLiteral } from "./glob.js";
+import type { PatternSet } from "./pattern-set.js";
 import type { MatchValue } from "./rule.js";
 
 export interface Condition {
@@ -18,26 +19,28 @@ export interface Condition {
   readonly literals: readonly string[];
   /** The same, where a search from the front would be slow. */
   readonly literalSet: ReadonlySet<string> | undefined;
-  readonly globs: readonly Glob[];
-  readonly cidrs: readonly Cidr[];
+  /** Globs and CIDR blocks, by their numbers in the attribute's pattern set. */
+  readonly patterns: readonly number[];
+  /** The same, where a search from the front would be slow. */
+  readonly patternNumbers: ReadonlySet<number> | undefined;
 }
 
 const LONGEST_SEARCHED_LIST = 8;
 const none: readonly never[] = [];
 
 /** Lists that would be empty or equal are shared: there are conditions by the hundred thousand, mostly of one value. */
-export function compileCondition(attribute: string, slot: number, value: MatchValue): Condition {
+export function compileCondition(attribute: string, value: MatchValue, reader: AttributeReader): Condition {
+  const slot = reader.slotOf(attribute);
   const wanted = Array.isArray(value) ? value.map(String) : [String(value)];
   const literals: string[] = [];
-  const globs: Glob[] = [];
-  const cidrs: Cidr[] = [];
+  const patterns: number[] = [];
   let anyValue = false;
   for (const text of wanted.length === 1 ? wanted : new Set(wanted)) {
     // "*" alone asks for presence, also of values with a "/" in them.
     if (text === "*" || text === "**") anyValue = true;
-    else if (attribute === "ip") cidrs.push(parseCidr(text)!);
+    else if (attribute === "ip") patterns.push(reader.patternsOf(slot).add(text, "block"));
     else if (isLiteral(text)) literals.push(text);
-    else globs.push(compileGlob(text));
+    else patterns.push(reader.patternsOf(slot).add(text, "glob"));
   }
   return {
     attribute,
@@ -46,8 +49,8 @@ export function compileCondition(attribute: string, slot: number, value: MatchVa
     anyValue,
     literals: literals.length === wanted.length ? wanted : orNone(literals),
     literalSet: literals.length > LONGEST_SEARCHED_LIST ? new Set(literals) : undefined,
-    globs: orNone(globs),
-    cidrs: orNone(cidrs),
+    patterns: orNone(patterns),
+    patternNumbers: patterns.length > LONGEST_SEARCHED_LIST ? new Set(patterns) : undefined,
   };
 }
 
@@ -64,39 +67,30 @@ export function presence(attribute: string, slot: number): Condition {
     anyValue: true,
     literals: none,
     literalSet: undefined,
-    globs: none,
-    cidrs: none,
+    patterns: none,
+    patternNumbers: undefined,
   };
 }
 
-/** Whether a condition holds for the attribute's value; undefined is absent. */
-export function holds(condition: Condition, value: string | undefined): boolean {
+/** Whether a condition holds for the request just read. */
+export function holds(condition: Condition, request: AttributeReader): boolean {
+  const value = request.values[condition.slot];
   if (value === undefined) return false;
   if (condition.anyValue) return true;
   if (condition.literalSet === undefined ? condition.literals.includes(value) : condition.literalSet.has(value))
     return true;
-  for (const glob of condition.globs) {
-    if (matchesGlob(glob, value)) return true;
-  }
-  if (condition.cidrs.length === 0) return false;
-  const address = addressOf(value);
-  if (address === undefined) return false;
-  for (const cidr of condition.cidrs) {
-    if (contains(cidr, address)) return true;
-  }
-  return false;
+  return condition.patterns.length > 0 && hasMatch(condition, request.matchedPatterns(condition.slot));
 }
 
-let lastText: string | undefined;
-let lastAddress: Address | undefined;
-
-/** Remembers the last one: every rule that looks at a request's address asks for the same. */
-export function addressOf(text: string): Address | undefined {
-  if (text !== lastText) {
-    lastAddress = parseAddress(text);
-    lastText = text;
+/** Whichever is shorter: a condition may have a thousand patterns, and a value may match many. */
+function hasMatch({ patterns, patternNumbers }: Condition, set: PatternSet): boolean {
+  const { matched } = set;
+  if (patternNumbers !== undefined && matched.count < patterns.length) {
+    for (let i = 0; i < matched.count; i++) if (patternNumbers.has(matched.entries[i]!)) return true;
+    return false;
   }
-  return lastAddress;
+  for (let i = 0; i < patterns.length; i++) if (set.hasMatched(patterns[i]!)) return true;
+  return false;
 }
 
 /** Why a condition does not hold: `tier: expected "free", got "pro"`. */

@@ -11,8 +11,8 @@ import { ValueIndex } from "./value-index.js";
 
 /** Presence is hardly a condition: nearly every request has the attribute. */
 const PRESENCE_COST = 1000;
-/** A prefix lets through more requests than a value does. */
-const PREFIX_COST = 2;
+/** A glob or a block lets through more requests than a value does. */
+const PATTERN_COST = 2;
 
 export class MatchIndex {
   /** By slot; the attributes that no entry is filed under are left out. */
@@ -43,7 +43,7 @@ export class MatchIndex {
       return;
     }
     this.#valueIndex(chosen.slot).file(chosen, entry);
-    this.#unproved.push(isProvedByFinding(chosen) ? without(chosen, conditions) : conditions);
+    this.#unproved.push(without(chosen, conditions));
   }
 
   /** Fills `found` with the entries that hold for the request just read, in order. */
@@ -84,16 +84,20 @@ export class MatchIndex {
       const slot = slots[i]!;
       const index = this.#bySlot[slot];
       const value = request.values[slot];
-      if (index !== undefined && value !== undefined) index.find(value, found);
+      if (index === undefined || value === undefined) continue;
+      index.find(value, found);
+      if (index.hasPatterns) index.findByPatterns(request.matchedPatterns(slot).matched, found);
     }
+    request.spend(found.count);
     if (found.count > 1) found.sort();
   }
 
   #isProved(entry: number, request: AttributeReader): boolean {
     const conditions = this.#unproved[entry]!;
+    request.spend(conditions.length);
     for (let i = 0; i < conditions.length; i++) {
       const condition = conditions[i]!;
-      if (!holds(condition, request.values[condition.slot])) return false;
+      if (!holds(condition, request)) return false;
     }
     return true;
   }
@@ -116,11 +120,6 @@ const none: readonly Condition[] = [];
 
 function without(proved: Condition, conditions: readonly Condition[]): readonly Condition[] {
   return conditions.length === 1 ? none : conditions.filter((condition) => condition !== proved);
-}
-
-/** A found value or block is certain; a found prefix is, if nothing but `**` follows it. */
-function isProvedByFinding(condition: Condition): boolean {
-  return condition.anyValue || condition.globs.every((glob) => glob.prefixDecides);
 }
 
 /** How many entries would be found together with each, if all were filed under all of their conditions. */
@@ -160,10 +159,6 @@ function placesOf(condition: Condition): { name: string; weight: number }[] {
   if (condition.anyValue) return [{ name: `${at} present`, weight: PRESENCE_COST }];
   return [
     ...condition.literals.map((literal) => ({ name: `${at} value ${literal}`, weight: 1 })),
-    ...condition.globs.map((glob) => ({
-      name: `${at} prefix ${glob.prefix}`,
-      weight: glob.prefix === "" ? PRESENCE_COST : PREFIX_COST,
-    })),
-    ...condition.cidrs.map((cidr) => ({ name: `${at} block ${cidr.first}/${cidr.bits}`, weight: 1 })),
+    ...condition.patterns.map((pattern) => ({ name: `${at} pattern ${pattern}`, weight: PATTERN_COST })),
   ];
 }

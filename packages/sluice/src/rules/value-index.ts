@@ -1,17 +1,21 @@
 /**
- * Which entries may hold for a value of one attribute: found by the value itself, by its prefixes, by the blocks that hold an
- * address, or by its mere presence; never by trying one entry after another.
+ * Which entries hold for a value of one attribute: found by the value itself, by the patterns that match it, or by its mere
+ * presence; never by trying one entry after another.
  */
-import { type Address, type Cidr, leadingBits } from "./cidr.js";
-import { addressOf, type Condition } from "./condition.js";
+import type { Condition } from "./condition.js";
 import type { EntryList } from "./entry-list.js";
-import { PrefixTree } from "./prefix-tree.js";
+
+const none: readonly number[] = [];
 
 export class ValueIndex {
   readonly #literals = new Map<string, number[]>();
-  #prefixes: PrefixTree | undefined;
-  #blocks: BlockIndex | undefined;
   readonly #present: number[] = [];
+  /** By pattern (see `pattern-set.ts`). */
+  #patterns: Map<number, number[]> | undefined;
+
+  get hasPatterns(): boolean {
+    return this.#patterns !== undefined;
+  }
 
   /** Files an entry under each value that its condition accepts. */
   file(condition: Condition, entry: number): void {
@@ -20,13 +24,9 @@ export class ValueIndex {
       return;
     }
     for (const literal of condition.literals) append(this.#literals, literal, entry);
-    for (const glob of condition.globs) {
-      this.#prefixes ??= new PrefixTree();
-      this.#prefixes.file(glob.prefix, entry);
-    }
-    for (const cidr of condition.cidrs) {
-      this.#blocks ??= new BlockIndex();
-      this.#blocks.file(cidr, entry);
+    for (const pattern of condition.patterns) {
+      this.#patterns ??= new Map();
+      append(this.#patterns, pattern, entry);
     }
   }
 
@@ -35,37 +35,15 @@ export class ValueIndex {
     found.addAll(this.#present);
     const literal = this.#literals.get(value);
     if (literal !== undefined) found.addAll(literal);
-    if (this.#prefixes !== undefined) this.#prefixes.find(value, found);
-    if (this.#blocks !== undefined) {
-      const address = addressOf(value);
-      if (address !== undefined) this.#blocks.find(address, found);
-    }
+  }
+
+  /** The same for the patterns that match the value. */
+  findByPatterns(matched: EntryList, found: EntryList): void {
+    for (let i = 0; i < matched.count; i++) found.addAll(this.#patterns!.get(matched.entries[i]!) ?? none);
   }
 }
 
-/** One map per prefix length: a lookup asks as many maps as there are lengths in use, at most 33 or 129 by family. */
-class BlockIndex {
-  readonly #lengths: { readonly bytes: number; readonly bits: number; readonly blocks: Map<string, number[]> }[] = [];
-
-  file({ first, bits }: Cidr, entry: number): void {
-    let length = this.#lengths.find((known) => known.bytes === first.length && known.bits === bits);
-    if (length === undefined) {
-      length = { bytes: first.length, bits, blocks: new Map() };
-      this.#lengths.push(length);
-    }
-    append(length.blocks, leadingBits(first, bits), entry);
-  }
-
-  find(address: Address, found: EntryList): void {
-    for (let i = 0; i < this.#lengths.length; i++) {
-      const { bytes, bits, blocks } = this.#lengths[i]!;
-      const filed = bytes === address.length ? blocks.get(leadingBits(address, bits)) : undefined;
-      if (filed !== undefined) found.addAll(filed);
-    }
-  }
-}
-
-function append(lists: Map<string, number[]>, name: string, entry: number): void {
+function append<Name>(lists: Map<Name, number[]>, name: Name, entry: number): void {
   const list = lists.get(name);
   if (list === undefined) lists.set(name, [entry]);
   else list.push(entry);

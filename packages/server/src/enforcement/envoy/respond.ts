@@ -6,7 +6,13 @@ import { NEVER_MS } from "sluice";
 import { answerOf } from "sluice/http";
 import { type Unit, unitSeconds } from "./descriptor-config.js";
 import { displayName } from "./envoy-rules.js";
-import { codes, type DescriptorStatus, type RateLimitResponse, unitNames } from "./rate-limit-messages.js";
+import {
+  codes,
+  type DescriptorStatus,
+  type RateLimitRequest,
+  type RateLimitResponse,
+  unitNames,
+} from "./rate-limit-messages.js";
 import type { Asked } from "./should-rate-limit.js";
 
 const MOST_UINT32 = 0xffff_ffff;
@@ -65,6 +71,15 @@ export function respond(made: {
   };
   if (answer.body !== undefined) response.rawBody = Buffer.from(JSON.stringify(answer.body));
   return response;
+}
+
+/** Every descriptor is over its limit, and nothing more is known. */
+export function refuseAll({ descriptors }: RateLimitRequest): RateLimitResponse {
+  return {
+    overallCode: codes.overLimit,
+    statuses: descriptors.map(() => ({ code: codes.overLimit, limitRemaining: 0 })),
+    responseHeadersToAdd: [],
+  };
 }
 
 /** Of several limits on one descriptor, the one that says most to the client: over before ok, the longer wait, the least remaining. */

@@ -32,7 +32,7 @@ import {
 import { counterOf, type LimitTree, type PlacedLimit } from "./limit-tree.js";
 import type { RateLimitDescriptor, RateLimitRequest, RateLimitResponse } from "./rate-limit-messages.js";
 import { overrideUnit, type RequestOverrides } from "./request-overrides.js";
-import { OwnRules, respond } from "./respond.js";
+import { OwnRules, refuseAll, respond } from "./respond.js";
 
 export interface ShouldRateLimitOptions {
   readonly limiter: Limiter;
@@ -64,7 +64,9 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
   const ownRules = new OwnRules(limiter);
   const ownBook = withoutStarterRules(limiter);
 
-  return async function decide(request) {
+  return (request) => decide(request).catch((error: unknown) => refuseComplex(error, request));
+
+  async function decide(request: RateLimitRequest): Promise<RateLimitResponse> {
     mustBeWhole(request);
     const tree = options.tree();
     const asked = request.descriptors.map((descriptor) => ask(descriptor, request, tree));
@@ -84,7 +86,16 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
       decision,
       refused: !decision.allowed || quotaUsedUp,
     });
-  };
+  }
+}
+
+/**
+ * Values that take too many steps to match are over their limit. To Envoy an error means "let it pass" unless it is told otherwise,
+ * and the values are often the client's own: nobody may get through by sending such a value.
+ */
+function refuseComplex(error: unknown, request: RateLimitRequest): RateLimitResponse {
+  if (error instanceof SluiceError && error.code === "too-complex") return refuseAll(request);
+  throw error;
 }
 
 /** A book of their own for requests of Envoy while the starter rules are in force; absent, those in force count. */

@@ -1,0 +1,90 @@
+/**
+ * Every glob and every CIDR block that rules and overrides hold one attribute against. Each is matched once a request,
+ * however many conditions name it, and all of them together. In: the attribute's value. Out: the numbers of those that match.
+ */
+import { type Address, type Cidr, leadingBits, parseAddress, parseCidr } from "./cidr.js";
+import { EntryList } from "./entry-list.js";
+import { type Budget, GlobTree } from "./glob-tree.js";
+
+export class PatternSet {
+  /** Those that matched the value read last, each once. */
+  readonly matched = new EntryList();
+  readonly #numbers = new Map<string, number>();
+  readonly #globs = new GlobTree();
+  readonly #blocks = new BlockIndex();
+  #hasGlobs = false;
+  #hasBlocks = false;
+  /** By pattern: the reading in which it last matched. */
+  readonly #matchedIn: number[] = [];
+  #reading = 0;
+
+  /** The number of a pattern; a known one keeps its number. */
+  add(pattern: string, kind: "glob" | "block"): number {
+    const known = this.#numbers.get(pattern);
+    if (known !== undefined) return known;
+    const number = this.#matchedIn.length;
+    this.#numbers.set(pattern, number);
+    this.#matchedIn.push(0);
+    if (kind === "glob") {
+      this.#hasGlobs = true;
+      this.#globs.add(pattern, number);
+    } else {
+      this.#hasBlocks = true;
+      this.#blocks.add(parseCidr(pattern)!, number);
+    }
+    return number;
+  }
+
+  /** False if the budget did not suffice. */
+  read(value: string, budget: Budget): boolean {
+    const { matched } = this;
+    const reading = ++this.#reading;
+    matched.count = 0;
+    if (this.#hasBlocks) {
+      const address = parseAddress(value);
+      if (address !== undefined) this.#blocks.find(address, matched);
+    }
+    const isDecided = !this.#hasGlobs || this.#globs.find(value, matched, budget);
+    budget.steps -= matched.count;
+    let kept = 0;
+    for (let i = 0; i < matched.count; i++) {
+      const pattern = matched.entries[i]!;
+      if (this.#matchedIn[pattern] === reading) continue;
+      this.#matchedIn[pattern] = reading;
+      matched.entries[kept++] = pattern;
+    }
+    matched.count = kept;
+    return isDecided && budget.steps >= 0;
+  }
+
+  /** Whether a pattern matched the value read last. */
+  hasMatched(pattern: number): boolean {
+    return this.#matchedIn[pattern] === this.#reading;
+  }
+}
+
+/** One map per prefix length: a lookup asks as many maps as there are lengths in use, at most 33 or 129 by family. */
+class BlockIndex {
+  readonly #lengths: { readonly bytes: number; readonly bits: number; readonly blocks: Map<string, number[]> }[] = [];
+
+  add({ first, bits }: Cidr, number: number): void {
+    let length = this.#lengths.find((known) => known.bytes === first.length && known.bits === bits);
+    if (length === undefined) {
+      length = { bytes: first.length, bits, blocks: new Map() };
+      this.#lengths.push(length);
+    }
+    const name = leadingBits(first, bits);
+    // Several spellings of one block are several patterns.
+    const spelled = length.blocks.get(name);
+    if (spelled === undefined) length.blocks.set(name, [number]);
+    else spelled.push(number);
+  }
+
+  find(address: Address, found: EntryList): void {
+    for (let i = 0; i < this.#lengths.length; i++) {
+      const { bytes, bits, blocks } = this.#lengths[i]!;
+      const numbers = bytes === address.length ? blocks.get(leadingBits(address, bits)) : undefined;
+      if (numbers !== undefined) found.addAll(numbers);
+    }
+  }
+}
