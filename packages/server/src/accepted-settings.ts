@@ -65,6 +65,20 @@ export const duration: Accepted<number> = {
   },
 };
 
+const unitBytes: Readonly<Record<string, number>> = { MB: 10 ** 6, GB: 10 ** 9, MiB: 2 ** 20, GiB: 2 ** 30 };
+
+/** In bytes. */
+export const memory: Accepted<number> = {
+  placeholder: "SIZE",
+  expected: 'a size such as "256MiB" or "1GB", from 2MB to 1024GiB',
+  parse(given) {
+    const parts = /^(\d{1,7})(MB|GB|MiB|GiB)$/.exec(given);
+    if (parts === null) return undefined;
+    const bytes = Number(parts[1]) * unitBytes[parts[2]!]!;
+    return bytes >= 2 * 10 ** 6 && bytes <= 2 ** 40 ? bytes : undefined;
+  },
+};
+
 export const store: Accepted<string> = {
   placeholder: "URL",
   expected: "memory, or a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://",

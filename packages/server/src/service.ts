@@ -82,7 +82,7 @@ async function putTogether(
   { settings, log, allMetrics, onRegistry }: ServiceOptions,
   opened: (() => unknown)[],
 ): Promise<Service> {
-  const store = storeOf(settings);
+  const store = storeOf(settings, log);
   const limiter = createLimiter({
     rules: [],
     store,
@@ -231,8 +231,16 @@ async function putTogether(
   }
 }
 
-function storeOf({ store, "store-deadline": deadlineMs }: Settings): Store {
-  return store === "memory" ? memoryStore() : redisStore(store, { deadlineMs });
+function storeOf({ store, "store-deadline": deadlineMs, "memory-limit": maxBytes }: Settings, log: Log): Store {
+  if (store !== "memory") return redisStore(store, { deadlineMs });
+  return memoryStore({
+    maxBytes,
+    onMemoryLimit: ({ evicted }) =>
+      log.warn("the memory store is full: counters are forgotten before their end; raise --memory-limit or use Redis", {
+        maxBytes,
+        ...evicted,
+      }),
+  });
 }
 
 /** A store's URL may hold a password; what is told is what stands before it. */

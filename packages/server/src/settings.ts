@@ -42,6 +42,11 @@ export const settingSpecs = {
     "Where counters live: memory, redis://…, rediss://…, redis+sentinel://h1,h2/master or redis+cluster://h1,h2.",
     "memory",
   ),
+  "memory-limit": setting(
+    accept.memory,
+    "With --store memory: how much memory counters and request ids may take. Past it idle counters are forgotten first, and a warning tells.",
+    "256MiB",
+  ),
   "store-deadline": setting(
     accept.duration,
     "How long the store may take before a rule's onStoreFailure answers.",

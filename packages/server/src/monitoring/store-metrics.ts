@@ -1,5 +1,5 @@
-/** The store's calls for Prometheus; nothing for a store that makes none. */
-import type { BreakerState, Limiter } from "sluice";
+/** The store for Prometheus: calls, for one that is called; memory, for one in this process. */
+import type { BreakerState, Limiter, MemoryUse } from "sluice";
 import { histogramSamples, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 
 const breakerStates: Readonly<Record<BreakerState, number>> = { closed: 0, "half-open": 1, open: 2 };
@@ -44,6 +44,35 @@ export function storeMetrics(limiter: Limiter): ReadableMetric[] {
     spreadMetric(
       { name: "sluice_store_batch_size", help: "Requests that shared a deciding call to the store.", scale: 1 },
       () => stats()?.batchSizes,
+    ),
+    ...memoryMetrics(limiter),
+  ];
+}
+
+function memoryMetrics(limiter: Limiter): ReadableMetric[] {
+  const gauge = (name: string, help: string, read: (use: MemoryUse) => number): ReadableMetric =>
+    readableMetric({ name, help, type: "gauge" }, () => {
+      const use = limiter.memoryUse();
+      return use === undefined ? [] : [{ value: read(use), labels: {} }];
+    });
+  return [
+    gauge("sluice_memory_store_bytes", "What counters and request ids take, estimated.", ({ bytes }) => bytes),
+    gauge("sluice_memory_store_limit_bytes", "What they may take (--memory-limit).", ({ maxBytes }) => maxBytes),
+    readableMetric(
+      {
+        name: "sluice_memory_store_evictions_total",
+        help: "Counters (idle, used-up) and request ids (id) that were forgotten before their end, for lack of room.",
+        type: "counter",
+      },
+      () => {
+        const evicted = limiter.memoryUse()?.evicted;
+        if (evicted === undefined) return [];
+        return [
+          { value: evicted.idle, labels: { kind: "idle" } },
+          { value: evicted.usedUp, labels: { kind: "used-up" } },
+          { value: evicted.ids, labels: { kind: "id" } },
+        ];
+      },
     ),
   ];
 }

@@ -56,7 +56,7 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   release(state: ConcurrencyState, leaseId: string, nowMs: number): boolean;
   renew(state: ConcurrencyState, term: LeaseTerm, leaseId: string, nowMs: number): boolean;
 } = {
-  fresh: () => ({ endsAtMs: 0, leases: new Map() }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, leases: new Map() }),
 
   look(state: ConcurrencyState, policy: ConcurrencyPolicy, cost: number, nowMs: number): Verdict {
     const { limit } = policy;

@@ -45,7 +45,7 @@ function countAt(state: FixedWindowState, policy: FixedWindowPolicy, atMs: numbe
 }
 
 export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
-  fresh: () => ({ endsAtMs: 0, count: 0, lastMs: 0, firstMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, count: 0, lastMs: 0, firstMs: 0 }),
 
   look(state: FixedWindowState, policy: FixedWindowPolicy, cost: number, nowMs: number): Verdict {
     const atMs = Math.max(nowMs, state.lastMs);

@@ -22,6 +22,8 @@ export interface Verdict {
 /** State of one key. From `endsAtMs` on it means the same as no state at all. */
 export interface State {
   endsAtMs: number;
+  /** What the store that keeps it counts it as; models leave it alone. */
+  bytes: number;
 }
 
 export interface Charge {

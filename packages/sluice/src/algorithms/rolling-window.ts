@@ -47,7 +47,7 @@ function makeRoom(state: RollingWindowState, needed: number, limit: number): voi
 }
 
 export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
-  fresh: () => ({ endsAtMs: 0, ring: EMPTY, head: 0, count: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, ring: EMPTY, head: 0, count: 0 }),
 
   look(state: RollingWindowState, policy: RollingWindowPolicy, cost: number, nowMs: number): Verdict {
     const { limit, windowMs, minIntervalMs } = policy;

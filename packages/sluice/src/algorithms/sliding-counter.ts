@@ -37,7 +37,7 @@ function untilEmptyMs(cells: { previous: number; current: number }, elapsedMs: n
 }
 
 export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = {
-  fresh: () => ({ endsAtMs: 0, previous: 0, current: 0, lastMs: 0, windowMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, previous: 0, current: 0, lastMs: 0, windowMs: 0 }),
 
   look(state: SlidingCounterState, policy: SlidingCounterPolicy, cost: number, nowMs: number): Verdict {
     const { limit, windowMs } = policy;

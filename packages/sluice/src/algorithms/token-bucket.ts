@@ -33,7 +33,7 @@ function set(state: BucketState, policy: BucketPolicy, deficit: number, atMs: nu
 }
 
 export const tokenBucket: Model<BucketPolicy, BucketState> = {
-  fresh: () => ({ endsAtMs: 0, deficit: 0, lastMs: 0, scaleMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, deficit: 0, lastMs: 0, scaleMs: 0 }),
 
   look(state: BucketState, policy: BucketPolicy, cost: number, nowMs: number): Verdict {
     const atMs = Math.max(nowMs, state.lastMs);

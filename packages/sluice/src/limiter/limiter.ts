@@ -16,6 +16,7 @@ import type { Attributes, Rule } from "../rules/rule.js";
 import { type CompiledRules, type Considered, compilingRules, RuleBook } from "../rules/rule-book.js";
 import { parsingRules } from "../rules/validate-rules.js";
 import type { InstanceCount } from "../store/instance-count.js";
+import type { MemoryUse } from "../store/memory-limit.js";
 import { MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
 import type { StoreStats } from "../store/store-stats.js";
@@ -73,6 +74,8 @@ export interface LimiterEvents {
 }
 
 const NO_OPTIONS: CheckOptions = {};
+/** For the counters of the policy `local`, which are there only during an outage: about a quarter of a million. */
+const LOCAL_BYTES = 64 * 2 ** 20;
 const NOTHING_TO_DECIDE: StoreReply = { nowMs: 0, verdicts: [], guarantee: "atomic" };
 
 /** A request under way. `sinceMs`: performance.now() before the store was asked; 0 where no lease can come of it. */
@@ -104,7 +107,7 @@ export class Limiter {
     checkOptions(options);
     this.#book = new RuleBook(runAtOnce(readingRules(options.rules)), options.rulesVersion ?? 1);
     this.#store = options.store ?? new MemoryStore(options.clock === undefined ? {} : { clock: options.clock });
-    this.#local = new MemoryStore();
+    this.#local = new MemoryStore({ maxBytes: LOCAL_BYTES });
     this.#refunds = new Refunds(this.#store, this.#local);
     this.#instances = options.instances;
     this.#failurePolicy = new FailurePolicy(this.#local, () => this.#instances ?? this.#count?.known ?? 1);
@@ -275,6 +278,11 @@ export class Limiter {
   /** The store's calls since its start; undefined where it makes none. */
   storeStats(): StoreStats | undefined {
     return this.#store.stats?.();
+  }
+
+  /** What a store in memory holds; undefined for another. */
+  memoryUse(): MemoryUse | undefined {
+    return this.#store.memory?.();
   }
 
   /** Why the store did not answer when `ready` asked it last: an error whose message names the remedy; undefined if it did. */

@@ -1,11 +1,13 @@
 /**
- * A bounded map whose entries end by themselves, without a timer per key.
+ * A map whose entries end by themselves, without a timer per key, and which knows how many bytes they count as.
  * Each insertion of a new key looks at a few others, round-robin, and drops those that have ended: a million one-off keys
- * are swept as fast as they come. Where the bound is reached, the entry nearest to its end among a few looked at gives way.
+ * are swept as fast as they come. Where room is needed, the entry nearest to its end among a few looked at gives way.
  */
 
 interface Ending {
   readonly endsAtMs: number;
+  /** What it counts as. To change it, call `resize`. */
+  readonly bytes: number;
 }
 
 /** Two looks for one insertion: the sweep is always faster than the growth. */
@@ -15,15 +17,15 @@ const LOOKS_PER_EVICTION = 16;
 
 export class ExpiringMap<V extends Ending> {
   readonly #entries = new Map<string, V>();
-  readonly #maxEntries: number;
   #cursor = this.#entries.entries();
+  #bytes = 0;
 
-  constructor(maxEntries: number) {
-    this.#maxEntries = maxEntries;
+  get count(): number {
+    return this.#entries.size;
   }
 
-  get size(): number {
-    return this.#entries.size;
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** The entry, even if it has ended and was not swept yet. */
@@ -33,12 +35,22 @@ export class ExpiringMap<V extends Ending> {
 
   set(key: string, value: V, nowMs: number): void {
     this.#sweep(LOOKS_PER_INSERTION, nowMs);
-    if (this.#entries.size >= this.#maxEntries && !this.#entries.has(key)) this.#evict(nowMs);
+    const old = this.#entries.get(key);
+    if (old !== undefined) this.#bytes -= old.bytes;
     this.#entries.set(key, value);
+    this.#bytes += value.bytes;
   }
 
-  delete(key: string): void {
-    this.#entries.delete(key);
+  /** Before an entry of the map counts as so much more or less. */
+  resize(by: number): void {
+    this.#bytes += by;
+  }
+
+  delete(key: string): boolean {
+    const value = this.#entries.get(key);
+    if (value === undefined) return false;
+    this.#drop(key, value);
+    return true;
   }
 
   /** Looks at up to `looks` entries, round-robin, and drops those that have ended. */
@@ -46,15 +58,8 @@ export class ExpiringMap<V extends Ending> {
     this.#sweep(Math.min(looks, this.#entries.size), nowMs);
   }
 
-  #sweep(looks: number, nowMs: number): void {
-    for (let i = 0; i < looks; i++) {
-      const entry = this.#next();
-      if (entry === undefined) return;
-      if (entry[1].endsAtMs <= nowMs) this.#entries.delete(entry[0]);
-    }
-  }
-
-  #evict(nowMs: number): void {
+  /** Drops one entry; true if it had not ended yet. */
+  evict(nowMs: number): boolean {
     let soonest: [string, V] | undefined;
     for (let i = 0; i < LOOKS_PER_EVICTION; i++) {
       const entry = this.#next();
@@ -62,7 +67,22 @@ export class ExpiringMap<V extends Ending> {
       if (soonest === undefined || entry[1].endsAtMs < soonest[1].endsAtMs) soonest = entry;
       if (entry[1].endsAtMs <= nowMs) break;
     }
-    if (soonest !== undefined) this.#entries.delete(soonest[0]);
+    if (soonest === undefined) return false;
+    this.#drop(soonest[0], soonest[1]);
+    return soonest[1].endsAtMs > nowMs;
+  }
+
+  #sweep(looks: number, nowMs: number): void {
+    for (let i = 0; i < looks; i++) {
+      const entry = this.#next();
+      if (entry === undefined) return;
+      if (entry[1].endsAtMs <= nowMs) this.#drop(entry[0], entry[1]);
+    }
+  }
+
+  #drop(key: string, value: V): void {
+    this.#entries.delete(key);
+    this.#bytes -= value.bytes;
   }
 
   /** A map's iterator goes on past deletions and insertions; at the end it starts again. */

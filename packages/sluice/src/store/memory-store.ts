@@ -5,8 +5,14 @@
 import { type ConcurrencyState, concurrency } from "../algorithms/concurrency.js";
 import type { Charge, State, Verdict } from "../algorithms/model.js";
 import { models } from "../algorithms/models.js";
+import type { RollingWindowState } from "../algorithms/rolling-window.js";
 import type { Check } from "../check.js";
+import { SluiceError } from "../errors.js";
+import type { Stored } from "../keys.js";
+import { CounterMap } from "./counter-map.js";
 import { ExpiringMap } from "./expiring-map.js";
+import { recordBytes } from "./memory-bytes.js";
+import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
 import {
   type LeaseRequest,
   REMEMBER_MS,
@@ -23,13 +29,19 @@ export interface Clock {
 }
 
 export interface MemoryStoreOptions {
-  /** How many counters are kept at most. Default 1 000 000; past it, counters nearest to their end give way. */
-  maxKeys?: number;
+  /**
+   * How many bytes counters and request ids may take, estimated; a quarter of them at most by ids. Default 256 MiB, about a million
+   * counters. Past it, idle counters give way first (`counter-map.ts`), and the oldest ids.
+   */
+  maxBytes?: number;
   clock?: Clock;
+  /** Called once whenever live counters or ids begin to give way. Default: a process warning. */
+  onMemoryLimit?: (use: MemoryUse) => void;
 }
 
 interface RequestRecord {
   readonly endsAtMs: number;
+  readonly bytes: number;
   readonly reply: StoreReply;
   readonly receipt: Receipt;
   refunded: boolean;
@@ -37,25 +49,51 @@ interface RequestRecord {
 
 const SWEEP_EVERY_MS = 1_000;
 const LOOKS_PER_SWEEP = 20_000;
+const DEFAULT_BYTES = 256 * 2 ** 20;
+const LEAST_BYTES = 2 ** 20;
+/** Of the bytes; the rest is for counters. */
+const SHARE_OF_IDS = 1 / 4;
 
 export class MemoryStore implements Store {
-  readonly #states: ExpiringMap<State>;
+  readonly #states: CounterMap;
   readonly #records: ExpiringMap<RequestRecord>;
+  readonly #maxRecordBytes: number;
+  readonly #limit: MemoryLimit;
+  #evictedIds = 0;
   readonly #clock: Clock;
   /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
   readonly #looked: State[] = [];
   #sweeper: NodeJS.Timeout | undefined;
 
   constructor(options: MemoryStoreOptions = {}) {
-    const maxKeys = options.maxKeys ?? 1_000_000;
-    this.#states = new ExpiringMap(maxKeys);
-    this.#records = new ExpiringMap(maxKeys);
+    const { maxBytes = DEFAULT_BYTES } = options;
+    if (!Number.isSafeInteger(maxBytes) || maxBytes < LEAST_BYTES) {
+      throw new SluiceError(
+        "invalid-setting",
+        `maxBytes: expected a whole number of at least ${LEAST_BYTES}, got ${String(maxBytes)}`,
+      );
+    }
+    this.#maxRecordBytes = Math.floor(maxBytes * SHARE_OF_IDS);
+    this.#states = new CounterMap(maxBytes - this.#maxRecordBytes);
+    this.#records = new ExpiringMap();
+    this.#limit = new MemoryLimit(maxBytes, options.onMemoryLimit);
     this.#clock = options.clock ?? Date;
   }
 
   /** How many counters are held, ended ones that were not swept yet included. */
   get size(): number {
-    return this.#states.size;
+    return this.#states.count;
+  }
+
+  memory(): MemoryUse {
+    const { evictedIdle, evictedUsedUp, bytes, count } = this.#states;
+    return {
+      bytes: bytes + this.#records.bytes,
+      maxBytes: this.#limit.maxBytes,
+      counters: count,
+      ids: this.#records.count,
+      evicted: { idle: evictedIdle, usedUp: evictedUsedUp, ids: this.#evictedIds },
+    };
   }
 
   decide(request: StoreRequest): StoreReply {
@@ -67,9 +105,18 @@ export class MemoryStore implements Store {
     if (request.charge) {
       const { entryId, rulesVersion, checks } = request;
       const receipt = { entryId, rulesVersion, checks };
-      this.#records.set(request.id, { endsAtMs: nowMs + REMEMBER_MS, reply, receipt, refunded: false }, nowMs);
+      const bytes = recordBytes(request.id, checks);
+      this.#remember(request.id, { endsAtMs: nowMs + REMEMBER_MS, bytes, reply, receipt, refunded: false }, nowMs);
     }
     return reply;
+  }
+
+  #remember(id: string, record: RequestRecord, nowMs: number): void {
+    while (this.#records.bytes + record.bytes > this.#maxRecordBytes && this.#records.count > 0) {
+      if (this.#records.evict(nowMs)) this.#evictedIds++;
+    }
+    this.#records.set(id, record, nowMs);
+    this.#sweepLater();
   }
 
   /** Looks at every check, then charges all or none: the same steps as decide.lua. */
@@ -90,6 +137,8 @@ export class MemoryStore implements Store {
       if (!verdict.allowed && plan.mode === "enforce") {
         refusals++;
         refuser = i;
+        // A cost that no counter could bear says nothing of the counter.
+        if (verdict.reason !== "cost-exceeds-limit") this.#states.markUsedUp(key, nowMs);
       }
     }
     if (!charge) return verdicts;
@@ -109,11 +158,22 @@ export class MemoryStore implements Store {
   #charge({ plan, key }: Check, charge: Charge, verdict: Verdict, state: State): void {
     // A state that ends before now was made by the look: it is not in the map, or its end there has passed.
     const isNew = state.endsAtMs <= charge.nowMs;
-    models[plan.policy.stored].charge(state, plan.policy, charge, verdict);
+    const { stored } = plan.policy;
+    const ringBefore = isRolling(stored) ? (state as RollingWindowState).ring : undefined;
+    models[stored].charge(state, plan.policy, charge, verdict);
     verdict.charged = true;
-    if (!isNew) return;
-    this.#states.set(key, state, charge.nowMs);
-    this.#sweepLater();
+    if (isNew) {
+      this.#states.set(key, state, charge.nowMs);
+      this.#sweepLater();
+    } else if (
+      stored === "concurrency" ||
+      (ringBefore !== undefined && ringBefore !== (state as RollingWindowState).ring)
+    ) {
+      this.#states.measure(key, state, charge.nowMs);
+    }
+    if (plan.mode !== "enforce") return;
+    if (verdict.remaining === 0) this.#states.markUsedUp(key, charge.nowMs);
+    else if (!isNew) this.#states.markIdle(key, charge.nowMs);
   }
 
   /** A state that has ended is gone, swept or not: as a key in Redis that has expired. */
@@ -212,10 +272,15 @@ export class MemoryStore implements Store {
       const nowMs = this.#clock.now();
       this.#states.sweep(LOOKS_PER_SWEEP, nowMs);
       this.#records.sweep(LOOKS_PER_SWEEP, nowMs);
-      if (this.#states.size === 0 && this.#records.size === 0) this.close();
+      this.#limit.watch(this.memory());
+      if (this.#states.count === 0 && this.#records.count === 0) this.close();
     }, SWEEP_EVERY_MS);
     this.#sweeper.unref();
   }
+}
+
+function isRolling(stored: Stored): boolean {
+  return stored === "rolling-window" || stored === "rolling-window-packed";
 }
 
 /** A store for one process. */

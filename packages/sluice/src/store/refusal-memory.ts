@@ -14,6 +14,7 @@ import type { StoreReply, StoreRequest } from "./store.js";
 
 interface Refusal {
   readonly endsAtMs: number;
+  readonly bytes: 0;
   readonly sinceMs: number;
   readonly checks: readonly Check[];
   readonly reply: StoreReply;
@@ -24,11 +25,11 @@ const LONGEST_MEMORY_MS = 1_000;
 
 export class RefusalMemory {
   /** By the key of the refusing check with the longest wait. */
-  readonly #refusals = new ExpiringMap<Refusal>(MOST_REFUSALS);
+  readonly #refusals = new ExpiringMap<Refusal>();
 
   /** The reply to a request that is known to be refused still. `nowMs` is ours and monotonic, here and below. */
   recall(request: StoreRequest, nowMs: number): StoreReply | undefined {
-    if (this.#refusals.size === 0 || !mayBeRemembered(request)) return undefined;
+    if (this.#refusals.count === 0 || !mayBeRemembered(request)) return undefined;
     for (let i = 0; i < request.checks.length; i++) {
       const refusal = this.#refusals.get(request.checks[i]!.key);
       if (refusal === undefined || refusal.endsAtMs <= nowMs || !sameChecks(refusal.checks, request.checks)) continue;
@@ -53,7 +54,12 @@ export class RefusalMemory {
     }
     if (refuser < 0) return;
     const endsAtMs = sinceMs + Math.min(waitMs, LONGEST_MEMORY_MS);
-    this.#refusals.set(request.checks[refuser]!.key, { endsAtMs, sinceMs, checks: request.checks, reply }, sinceMs);
+    if (this.#refusals.count >= MOST_REFUSALS) this.#refusals.evict(sinceMs);
+    this.#refusals.set(
+      request.checks[refuser]!.key,
+      { endsAtMs, bytes: 0, sinceMs, checks: request.checks, reply },
+      sinceMs,
+    );
   }
 
   forget(keys: readonly string[]): void {

@@ -9,6 +9,7 @@ import type { Verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
 import type { Guarantee } from "../decision.js";
 import type { InstanceCount } from "./instance-count.js";
+import type { MemoryUse } from "./memory-limit.js";
 import type { StoreStats } from "./store-stats.js";
 
 export type MaybePromise<T> = T | Promise<T>;
@@ -92,6 +93,8 @@ export interface Store {
   readonly whyNotReady?: unknown;
   /** Absent where there are no calls: a store that answers at once. */
   stats?(): StoreStats;
+  /** Absent where counters do not live in this process. */
+  memory?(): MemoryUse;
   close(): MaybePromise<void>;
 }
 

@@ -1,0 +1,98 @@
+/**
+ * The memory store's counters, bounded in bytes. Where room is needed, idle counters give way first: those that are used up stay as
+ * long as any other is left, because to forget one admits somebody who was refused. Only where every counter is used up does one of
+ * those give way: the nearest to its end among a few, which would have been free the soonest. To refuse new keys instead would let
+ * whoever can make up keys lock everybody else out.
+ */
+import type { State } from "../algorithms/model.js";
+import { ExpiringMap } from "./expiring-map.js";
+import { counterBytes } from "./memory-bytes.js";
+
+/** For one write: a ring that grows by megabytes would otherwise hold up everybody. The next writes make the rest of the room. */
+const MOST_EVICTIONS = 256;
+
+export class CounterMap {
+  readonly #idle = new ExpiringMap<State>();
+  readonly #usedUp = new ExpiringMap<State>();
+  readonly #maxBytes: number;
+  /** Counters that gave way before their end. */
+  evictedIdle = 0;
+  evictedUsedUp = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get count(): number {
+    return this.#idle.count + this.#usedUp.count;
+  }
+
+  get bytes(): number {
+    return this.#idle.bytes + this.#usedUp.bytes;
+  }
+
+  /** The counter, even if it has ended and was not swept yet. */
+  get(key: string): State | undefined {
+    return this.#idle.get(key) ?? (this.#usedUp.count === 0 ? undefined : this.#usedUp.get(key));
+  }
+
+  /** Adds a counter, or replaces one that has ended. */
+  set(key: string, state: State, nowMs: number): void {
+    if (this.#usedUp.count > 0) this.#usedUp.delete(key);
+    state.bytes = counterBytes(key, state);
+    this.#makeRoom(state.bytes, nowMs);
+    this.#idle.set(key, state, nowMs);
+  }
+
+  /** The key was refused, or has just taken the last that it may. */
+  markUsedUp(key: string, nowMs: number): void {
+    this.#move(this.#idle, this.#usedUp, key, nowMs);
+  }
+
+  /** The key has something left again. */
+  markIdle(key: string, nowMs: number): void {
+    if (this.#usedUp.count > 0) this.#move(this.#usedUp, this.#idle, key, nowMs);
+  }
+
+  #move(from: ExpiringMap<State>, to: ExpiringMap<State>, key: string, nowMs: number): void {
+    const state = from.get(key);
+    if (state === undefined) return;
+    from.delete(key);
+    to.set(key, state, nowMs);
+  }
+
+  /** A counter may have grown or shrunk. */
+  measure(key: string, state: State, nowMs: number): void {
+    const bytes = counterBytes(key, state);
+    const by = bytes - state.bytes;
+    if (by === 0) return;
+    const home = this.#idle.get(key) === undefined ? this.#usedUp : this.#idle;
+    if (by < 0 || this.bytes + by <= this.#maxBytes) {
+      home.resize(by);
+      state.bytes = bytes;
+      return;
+    }
+    // Taken out meanwhile: others give way to it, not itself.
+    home.delete(key);
+    state.bytes = bytes;
+    this.#makeRoom(bytes, nowMs);
+    home.set(key, state, nowMs);
+  }
+
+  delete(key: string): void {
+    if (!this.#idle.delete(key)) this.#usedUp.delete(key);
+  }
+
+  sweep(looks: number, nowMs: number): void {
+    this.#idle.sweep(looks, nowMs);
+    this.#usedUp.sweep(looks, nowMs);
+  }
+
+  #makeRoom(neededBytes: number, nowMs: number): void {
+    for (let i = 0; i < MOST_EVICTIONS && this.bytes + neededBytes > this.#maxBytes && this.count > 0; i++) {
+      if (this.#idle.count > 0) {
+        if (this.#idle.evict(nowMs)) this.evictedIdle++;
+      } else if (this.#usedUp.evict(nowMs)) this.evictedUsedUp++;
+    }
+  }
+}
