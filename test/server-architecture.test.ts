@@ -23,7 +23,8 @@ const rooms: readonly Room[] = [
   { name: "printable", files: /^printable\.ts$/, sees: [] },
   {
     name: "ground",
-    files: /^(log|settings|accepted-settings|starter-rules|drain|schema-mistake)\.ts$/,
+    files:
+      /^(log|settings|accepted-settings|starter-rules|drain|schema-mistake|failed-authentication|security-headers|own-hosts)\.ts$/,
     sees: ["printable"],
   },
   { name: "configuration errors", files: /^configuration\/configuration-error\.ts$/, sees: [] },

@@ -110,6 +110,7 @@ describe.each(databases)("the repository on $kind", ({ missing, fresh }) => {
       const token = { name: "ci", role: "editor", hash: "abc", createdBy: "root" } as const;
       expect(await repository.addToken(token)).toBe(true);
       expect(await repository.addToken({ ...token, hash: "other" })).toBe(false);
+      expect(await repository.addToken({ ...token, name: "CI", hash: "other" })).toBe(false);
       expect(await repository.tokens()).toMatchObject([token]);
       expect(await repository.removeToken("ci", "root")).toBe(true);
       expect(await repository.removeToken("ci", "root")).toBe(false);
@@ -117,6 +118,21 @@ describe.each(databases)("the repository on $kind", ({ missing, fresh }) => {
         "token.deleted",
         "token.created",
       ]);
+      await repository.close();
+    });
+
+    test("ended sessions are kept until they would have ended, and a token that ends many has one row for all", async () => {
+      const repository = openRepository(fresh());
+      const soon = Date.now() + 3_600_000;
+      await repository.endSession({ id: "over", name: "ci", endsAtMs: Date.now() - 1 });
+      await repository.endSession({ id: "s1", name: "ci", endsAtMs: soon });
+      await repository.endSession({ id: "s1", name: "ci", endsAtMs: soon });
+      expect(await repository.endedSessions()).toEqual([{ id: "s1", name: "ci", endsAtMs: soon }]);
+      for (let i = 2; i <= 101; i++) await repository.endSession({ id: `s${i}`, name: "ci", endsAtMs: soon + i });
+      await repository.endSession({ id: "other", name: "ops", endsAtMs: soon });
+      const kept = await repository.endedSessions();
+      expect(kept).toHaveLength(2);
+      expect(kept).toContainEqual({ id: undefined, name: "ci", endsAtMs: soon + 101 });
       await repository.close();
     });
 

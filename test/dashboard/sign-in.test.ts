@@ -95,7 +95,7 @@ describe("what the cookie is bound to", () => {
     const value = (await signIn(ADMIN)).split("=")[1]!;
     const [told, signature] = value.split(".") as [string, string];
     const claim = (name: string, endsAtMs: number) =>
-      Buffer.from(JSON.stringify([name, endsAtMs])).toString("base64url");
+      Buffer.from(JSON.stringify([name, endsAtMs, "made-by-this-test"])).toString("base64url");
     const soon = Date.now() + 3_600_000;
     const forged = [
       `${claim("admin", soon)}.${signature}`,
@@ -117,7 +117,7 @@ describe("what the cookie is bound to", () => {
 test("a session that is over is refused, however well it is signed", async () => {
   const secrets = { key: sessionKey(ADMIN), tokenHash: createHash("sha256").update(ADMIN).digest() };
   const statusAt = async (endsAtMs: number) => {
-    const cookie = `sluice-session=${signSession({ name: "admin", endsAtMs }, secrets)}`;
+    const cookie = `sluice-session=${signSession({ id: "made-by-this-test", name: "admin", endsAtMs }, secrets)}`;
     return (await call("/session", { headers: { cookie } })).status;
   };
   expect(await statusAt(Date.now() + 60_000)).toBe(200);
@@ -201,24 +201,100 @@ test("explaining charges nothing", async () => {
   expect(last.decision).toMatchObject({ allowed: true, rule: "starter-per-user", remaining: 5 });
 });
 
-test("of ten failed sign-ins in a minute the next is refused, even with the right token, and others' addresses are not", async () => {
+test("after ten failed attempts of a minute an address is slowed, by sign-in and bearer alike; the right token passes at once", async () => {
   await using guarded = await startTestService({
     settings: { "admin-token": ADMIN, attributes: "attributes.yaml" },
     files: { "attributes.yaml": "trustedProxies: [loopback]\n" },
   });
-  const attempt = (token: string, from: string) =>
-    call("/session", {
-      method: "POST",
-      headers: { ...own, "x-forwarded-for": from },
-      body: { token },
-      to: guarded.http,
-    });
-  for (let i = 0; i < 5; i++) expect((await attempt(ADMIN, "192.0.2.1")).status).toBe(200);
-  for (let i = 0; i < 10; i++) expect((await attempt(`guess-${i}`, "192.0.2.1")).status).toBe(401);
-  const refused = await attempt(ADMIN, "192.0.2.1");
-  expect([refused.status, refused.body.code]).toEqual([429, "too-many-attempts"]);
-  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-  expect((await attempt(ADMIN, "192.0.2.2")).status).toBe(200);
+  const to = guarded.http;
+  const signingIn = (token: string, from: string) =>
+    call("/session", { method: "POST", headers: { ...own, "x-forwarded-for": from }, body: { token }, to });
+  const bearing = (token: string, from: string) =>
+    call("/rules", { headers: { authorization: `Bearer ${token}`, "x-forwarded-for": from }, to });
+  for (let i = 0; i < 5; i++) expect((await signingIn(ADMIN, "192.0.2.1")).status).toBe(200);
+  for (let i = 0; i < 5; i++) {
+    expect((await signingIn(`guess-${i}`, "192.0.2.1")).status).toBe(401);
+    expect((await bearing(`guess-${i}`, "192.0.2.1")).status).toBe(401);
+  }
+  for (const attempt of [signingIn, bearing]) {
+    const { status, body, headers } = await attempt("another-guess", "192.0.2.1");
+    expect([status, body.code]).toEqual([429, "too-many-attempts"]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(headers.get("connection")).toBe("close");
+    expect((await attempt(ADMIN, "192.0.2.1")).status).toBe(200);
+    expect((await attempt("a-guess-from-elsewhere", "192.0.2.2")).status).toBe(401);
+  }
+});
+
+test("a site's IPv6 addresses are one guesser: the whole /64, and not the next", async () => {
+  await using guarded = await startTestService({
+    settings: { "admin-token": ADMIN, attributes: "attributes.yaml" },
+    files: { "attributes.yaml": "trustedProxies: [loopback]\nipv6Prefix: 128\n" },
+  });
+  const guess = async (from: string) =>
+    (await call("/rules", { headers: { authorization: "Bearer guess", "x-forwarded-for": from }, to: guarded.http }))
+      .status;
+  for (let i = 0; i < 10; i++) expect(await guess(`2001:db8:0:1::${i}`)).toBe(401);
+  expect(await guess("2001:db8:0:1:ffff::1")).toBe(429);
+  expect(await guess("2001:db8:0:2::1")).toBe(401);
+});
+
+describe("signing out", () => {
+  const out = (cookie: string, to = service.http) =>
+    call("/session", { method: "DELETE", headers: { cookie, ...own }, to });
+  const status = async (cookie: string, to = service.http) =>
+    (await call("/session", { headers: { cookie }, to })).status;
+
+  test("ends the session itself: a copy of its cookie is worth nothing, and other sessions of the token go on", async () => {
+    const [stolen, other] = [await signIn(ADMIN), await signIn(ADMIN)];
+    expect(await status(stolen)).toBe(200);
+    expect((await out(stolen)).status).toBe(204);
+    expect(await status(stolen)).toBe(401);
+    expect((await out(stolen)).status).toBe(204);
+    expect(await status(other)).toBe(200);
+  });
+
+  test("holds on every instance that shares the database, and after a restart", async () => {
+    const database = `sqlite:${service.folder}/shared.db`;
+    const settings = { "admin-token": ADMIN, database };
+    await using one = await startTestService({ settings });
+    const two = await startTestService({ settings });
+    const cookie = await signIn(ADMIN, one.http);
+    expect(await status(cookie, two.http)).toBe(200);
+    await out(cookie, one.http);
+    await expect.poll(() => status(cookie, two.http), { timeout: 10_000 }).toBe(401);
+    await two.close();
+    await using again = await startTestService({ settings });
+    expect(await status(cookie, again.http)).toBe(401);
+  });
+
+  test("with rules from a file, holds in the data folder", async () => {
+    const settings = { "admin-token": ADMIN, "data-folder": `${service.folder}/by-file` };
+    const rules = [{ id: "r", ...rule }] as never;
+    const first = await startTestService({ settings, rules });
+    const cookie = await signIn(ADMIN, first.http);
+    await out(cookie, first.http);
+    expect(await status(cookie, first.http)).toBe(401);
+    await first.close();
+    await using again = await startTestService({ settings, rules });
+    expect(await status(cookie, again.http)).toBe(401);
+  });
+
+  test("with a forged cookie ends nothing", async () => {
+    const cookie = await signIn(ADMIN);
+    const [told] = cookie.split("=")[1]!.split(".");
+    expect((await out(`sluice-session=${told}.${"A".repeat(43)}`)).status).toBe(204);
+    expect(await status(cookie)).toBe(200);
+  });
+
+  test("a live stream of the session ends", async () => {
+    const cookie = await signIn(ADMIN);
+    const stream = await fetch(`${service.http}/admin/v1/stats/stream`, { headers: { cookie } });
+    expect(stream.status).toBe(200);
+    await out(cookie);
+    // Ends by itself: reading it to the end would else never come back.
+    await stream.text();
+  });
 });
 
 test("the history of one rule holds the versions that changed it", async () => {

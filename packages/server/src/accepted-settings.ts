@@ -131,6 +131,18 @@ export const webhooks: Accepted<readonly Webhook[]> = {
   },
 };
 
+const MOST_HOST_NAMES = 100;
+
+export const hostNames: Accepted<readonly string[]> = {
+  placeholder: "NAME,…",
+  expected: `up to ${MOST_HOST_NAMES} host names such as limits.example, without scheme or port, with commas between`,
+  parse(given) {
+    const names = given.split(",").map((name) => name.trim());
+    const areNames = names.every((name) => /^[a-z0-9_]([a-z0-9._-]{0,251}[a-z0-9_.])?$/i.test(name));
+    return areNames && names.length <= MOST_HOST_NAMES ? names : undefined;
+  },
+};
+
 /** Short tokens can be guessed; RFC 6750 says which characters a bearer token may have. */
 export const token: Accepted<string> = {
   placeholder: "TOKEN",

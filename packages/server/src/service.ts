@@ -32,6 +32,8 @@ import { openHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
 import { startMonitoring } from "./monitoring/monitoring.js";
 import { observeTraffic } from "./monitoring/traffic.js";
+import { factsOf, noteFailures } from "./note-failures.js";
+import { isLoopback, ownHosts } from "./own-hosts.js";
 import type { Settings } from "./settings.js";
 import { isStarterRule, starterRules } from "./starter-rules.js";
 import { startWatchers } from "./watchers.js";
@@ -143,6 +145,15 @@ async function putTogether(
     log,
   });
 
+  const failures = noteFailures({
+    log,
+    metrics,
+    repository: configuration.repository,
+    networkOf: attributes.networkOf,
+  });
+  const apiToken = settings["api-token"];
+  const carriesToken = apiToken === undefined ? undefined : tokenGuard(apiToken);
+
   const app = await createHttpApp({
     limiter,
     metrics,
@@ -150,7 +161,16 @@ async function putTogether(
     tls,
     isDraining,
     region: settings.region,
-    apiToken: settings["api-token"],
+    apiToken,
+    isOwnHost: ownHosts({ host: settings.host, allowed: settings["allowed-hosts"] }),
+    noteFailure: (request) => failures.ofDataPlane(factsOf(request)),
+    async isKnown(request) {
+      const { authorization } = request.headers;
+      if (authorization === undefined) return false;
+      if (carriesToken?.(authorization) || (await tokens.authenticate(authorization)) !== undefined) return true;
+      await failures.ofAdmin(request, "bearer");
+      return false;
+    },
     storeKind: kind,
     configurationStatus: () => configuration.status(),
     metricsText: allMetrics ?? (() => metrics.registry.metrics()),
@@ -167,7 +187,7 @@ async function putTogether(
     watchers,
     monitoring,
     region: settings.region,
-    addressOf: ({ socket, headers }) => attributes.addressOf({ peer: socket.remoteAddress, headers }),
+    noteFailure: failures.ofAdmin,
   });
   registerDashboard(app, { folder: dashboardFolder(), log });
   await app.ready();
@@ -177,7 +197,8 @@ async function putTogether(
     metrics,
     log,
     tls,
-    carriesToken: settings["api-token"] === undefined ? undefined : tokenGuard(settings["api-token"]),
+    carriesToken,
+    noteFailure: failures.ofDataPlane,
   });
   const proxy = proxyOf({ settings, limiter, metrics, attributes, headers, tls, isDraining, log });
 
@@ -193,6 +214,7 @@ async function putTogether(
     ]);
     await app.close();
     envoy.close();
+    await failures.close();
     await watchers.close();
     await monitoring?.close();
     await otlp?.close();
@@ -323,10 +345,6 @@ function listen(server: Server, { host, port }: { host: string; port: number }):
 
 function spell(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || host.startsWith("127.");
 }
 
 function warnOfOpenDoors(settings: Settings, log: Log): void {

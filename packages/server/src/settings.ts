@@ -80,6 +80,10 @@ export const settingSpecs = {
   "legacy-headers": setting(accept.yesNo, "Send X-RateLimit-* beside RateLimit and RateLimit-Policy.", "false"),
   "admin-token": secret(accept.token, "A token with the admin role. Absent: one is made once, in the data folder."),
   "api-token": secret(accept.token, "The token that the data plane asks for. Absent: it is open."),
+  "allowed-hosts": setting(
+    accept.hostNames,
+    "Names under which browsers reach the service, beside addresses and localhost; others are refused (DNS rebinding). Absent: on loopback none, elsewhere any.",
+  ),
   "alert-webhook": secret(
     accept.webhooks,
     "Where alerts are sent to: https://…, or slack+https://… for Slack's format; several with commas between.",

@@ -2,10 +2,11 @@
  * Which role each route asks for. A route that names none does not start: forgetting it must not open it.
  * The token, or the dashboard's session cookie, is looked at before the body is read: a stranger cannot make the server parse anything.
  */
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Role } from "../configuration/repository/rule-repository.js";
 import { whyNotOwnPage } from "./own-page.js";
 import { AdministrationError } from "./problem.js";
+import type { AdministrationOptions } from "./route.js";
 import { sessionCookieOf } from "./sessions.js";
 import type { Caller, Tokens } from "./tokens.js";
 
@@ -20,14 +21,21 @@ declare module "fastify" {
 
 const callers = new WeakMap<FastifyRequest, Caller>();
 
-export function guard(app: FastifyInstance, tokens: Tokens): void {
+export function guard(app: FastifyInstance, options: Pick<AdministrationOptions, "tokens" | "noteFailure">): void {
   app.addHook("onRoute", (route) => {
     if (route.config?.role === undefined) throw new Error(`${String(route.method)} ${route.url} asks for no role`);
   });
-  app.addHook("onRequest", async (request) => {
+  app.addHook("onRequest", async (request, reply) => {
     const needed = request.routeOptions.config.role;
     if (needed === "anyone") return;
-    const caller = await callerBehind(request, tokens);
+    const caller = await callerBehind(request, options.tokens);
+    if (caller === undefined) {
+      const { authorization, cookie } = request.headers;
+      const credential = authorization === undefined ? sessionCookieOf(cookie) && "session" : "bearer";
+      // Without either nothing was tried: the dashboard asks who is signed in before anybody is.
+      if (credential) refuseFailure(reply, await options.noteFailure?.(request, credential));
+      throw new AdministrationError("unauthorized", "authorization: expected Bearer and an admin token");
+    }
     if (needed !== undefined && ranks[caller.role] < ranks[needed]) {
       throw new AdministrationError(
         "forbidden",
@@ -39,14 +47,11 @@ export function guard(app: FastifyInstance, tokens: Tokens): void {
 }
 
 /** A token wins over a cookie: it is never sent by a browser on its own. */
-async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Caller> {
+async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Caller | undefined> {
   const { authorization, cookie } = request.headers;
   const session = authorization === undefined ? sessionCookieOf(cookie) : undefined;
   const caller = session === undefined ? await tokens.authenticate(authorization) : await tokens.resume(session);
-  if (caller === undefined) {
-    throw new AdministrationError("unauthorized", "authorization: expected Bearer and an admin token");
-  }
-  const stranger = session === undefined ? undefined : whyNotOwnPage(request);
+  const stranger = session === undefined || caller === undefined ? undefined : whyNotOwnPage(request);
   if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);
   return caller;
 }
@@ -54,8 +59,19 @@ async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Ca
 /** Whether what a request carried would let it in now. For a stream, which goes on after its token was looked at. */
 export async function isStillKnown(request: FastifyRequest, tokens: Tokens): Promise<boolean> {
   return await callerBehind(request, tokens).then(
-    () => true,
+    (caller) => caller !== undefined,
     () => false,
+  );
+}
+
+/** Throws where an address has failed too often: `waitSeconds` is what `noteFailure` resolved with. */
+export function refuseFailure(reply: FastifyReply, waitSeconds: number | undefined): void {
+  if (waitSeconds === undefined) return;
+  // A guess then costs a connection.
+  reply.header("retry-after", waitSeconds).header("connection", "close");
+  throw new AdministrationError(
+    "too-many-attempts",
+    `too many failed attempts from this address; try again in ${waitSeconds} s. A token that is right still passes`,
   );
 }
 

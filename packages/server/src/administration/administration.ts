@@ -2,7 +2,7 @@
  * The admin API under /admin/v1. It changes rules through the configuration and never sits on the check path.
  *
  * The life of a request, and the exit of each step:
- *   token     before the body is read       401 `unauthorized`, 403 `forbidden`
+ *   token     before the body is read       401 `unauthorized`, 403 `forbidden`, 429 `too-many-attempts`
  *   page      with the session cookie       403 `cross-origin`
  *   body      JSON, bounded                 413 `body-too-large`, 415 `unsupported-media-type`
  *   schema    unknown or wrong fields       400 `invalid-request`; a rule's mistakes 400 `invalid-rules`, all of them
@@ -38,7 +38,11 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       // The schemas of answers describe them; they do not cut them.
       admin.setSerializerCompiler(() => JSON.stringify);
       acceptJson(admin);
-      guard(admin, options.tokens);
+      // Answers hold rules, keys and tokens: no cache keeps them, and no browser takes them for something else.
+      admin.addHook("onRequest", async (_request, reply) => {
+        reply.header("cache-control", "no-store").header("x-content-type-options", "nosniff");
+      });
+      guard(admin, options);
       admin.addHook("onRoute", (route) => {
         route.bodyLimit ??= BODY_LIMIT;
       });

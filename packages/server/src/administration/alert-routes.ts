@@ -10,6 +10,6 @@ export function registerAlertRoutes(app: FastifyInstance, readAlerts: () => Prom
   app.get(
     "/alerts",
     describeRoute({ role: "viewer", summary: "Alerts that fire, and those of the last eight days", reply: alertsView }),
-    (_request, reply) => readAlerts().then((view) => reply.header("cache-control", "no-store").send(view)),
+    (_request, reply) => readAlerts().then((view) => reply.send(view)),
   );
 }

@@ -10,6 +10,7 @@ import { dirname, extname, join, relative, sep } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ConfigurationLog } from "../configuration/configuration.js";
+import { dashboardHeaders } from "../security-headers.js";
 
 /** Pages of the dashboard; each may have paths below it. `packages/dashboard/src/app.tsx` shows them. */
 const pages = ["rules", "new-rule", "history", "keys", "top-keys", "alerts", "store", "audit", "tokens"] as const;
@@ -19,28 +20,6 @@ const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
-};
-
-/** No inline script or style, nothing from elsewhere, no frames. Trusted Types: no text of the server's can become HTML, even by mistake. */
-const securityHeaders = {
-  "content-security-policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'self'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
-  ].join("; "),
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  "permissions-policy": "camera=(), geolocation=(), microphone=()",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
 };
 
 interface ServedFile {
@@ -104,7 +83,7 @@ function readFiles(folder: string): Map<string, ServedFile> {
 
 function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile): FastifyReply {
   reply
-    .headers(securityHeaders)
+    .headers(dashboardHeaders)
     .header("cache-control", file.isHashed ? "public, max-age=31536000, immutable" : "no-cache")
     .header("vary", "accept-encoding")
     .header("etag", file.etag);
@@ -116,7 +95,7 @@ function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile): F
 
 function sendHint(reply: FastifyReply): FastifyReply {
   return reply
-    .headers(securityHeaders)
+    .headers(dashboardHeaders)
     .code(503)
     .type("text/plain; charset=utf-8")
     .send("The dashboard is not built. Run `npm run build` and start again. The API is there: see /docs.\n");

@@ -6,6 +6,7 @@ import type { Applied, Configuration, ConfigurationLog } from "../configuration/
 import { ConfigurationError } from "../configuration/configuration-error.js";
 import { diffText } from "../configuration/diff-text.js";
 import type { Page, Role, RuleRepository } from "../configuration/repository/rule-repository.js";
+import type { Credential } from "../failed-authentication.js";
 import type { Monitoring } from "../monitoring/monitoring.js";
 import type { AlertsView, StoreView } from "../monitoring/views.js";
 import { problem } from "./schemas.js";
@@ -24,8 +25,8 @@ export interface AdministrationOptions {
     | undefined;
   /** The attribute `region` of requests that name none. */
   readonly region?: string | undefined;
-  /** Where a request comes from: behind trusted proxies the client's address. Absent: the other end of the connection. */
-  readonly addressOf?: (request: FastifyRequest) => string;
+  /** Notes a failed authentication. Resolves with the seconds to wait where its address has failed too often, after holding the answer back. */
+  readonly noteFailure?: (request: FastifyRequest, credential: Credential) => Promise<number | undefined>;
 }
 
 interface RouteDescription {

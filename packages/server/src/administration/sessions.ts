@@ -2,11 +2,12 @@
  * Sign-in sessions of the dashboard: a signed cookie instead of the token itself, so that no script of a page can ever read a token.
  * In: a caller whose token was just checked, or the cookie of a later request. Out: the cookie's value, or whose session it is.
  *
- * Nothing is stored. The value names the token and its end; the signature covers both and the token's hash, under a key made from the
- * first token. So a session ends when its token is deleted or replaced, works on every worker and on every instance that was given the same
- * first token, and cannot be forged from a copy of the database. docs/decisions/0013 says what else was thought of.
+ * A session itself is not stored. The value names the token, its end and an id; the signature covers them and the token's hash, under a key
+ * made from the first token. So a session ends when its token is deleted or replaced, works on every worker and on every instance that was
+ * given the same first token, and cannot be forged from a copy of the database. Only sessions that are signed out before their time are
+ * stored, by id (`ended-sessions.ts`). docs/decisions/0013 says what else was thought of.
  */
-import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
+import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 
 /** A working day: whoever leaves a browser open signs in again tomorrow. */
 export const SESSION_MS = 12 * 3_600_000;
@@ -16,6 +17,8 @@ export const SESSION_COOKIE = "sluice-session";
 const LONGEST_VALUE = 512;
 
 export interface Session {
+  /** Random: two sessions of one token can be ended one by one. */
+  readonly id: string;
   readonly name: string;
   readonly endsAtMs: number;
 }
@@ -23,11 +26,15 @@ export interface Session {
 export type SessionKey = Buffer;
 
 export function sessionKey(firstToken: string): SessionKey {
-  return Buffer.from(hkdfSync("sha256", firstToken, "", "sluice dashboard sessions, 1", 32));
+  return Buffer.from(hkdfSync("sha256", firstToken, "", "sluice dashboard sessions, 2", 32));
 }
 
-export function signSession({ name, endsAtMs }: Session, secrets: { key: SessionKey; tokenHash: Buffer }): string {
-  const told = Buffer.from(JSON.stringify([name, endsAtMs])).toString("base64url");
+export function newSession(name: string): Session {
+  return { id: randomBytes(16).toString("base64url"), name, endsAtMs: Date.now() + SESSION_MS };
+}
+
+export function signSession({ id, name, endsAtMs }: Session, secrets: { key: SessionKey; tokenHash: Buffer }): string {
+  const told = Buffer.from(JSON.stringify([name, endsAtMs, id])).toString("base64url");
   return `${told}.${signatureOf(told, secrets).toString("base64url")}`;
 }
 
@@ -36,9 +43,10 @@ export function claimedSession(value: string): Session | undefined {
   if (value.length > LONGEST_VALUE) return undefined;
   try {
     const claim: unknown = JSON.parse(Buffer.from(value.split(".")[0]!, "base64url").toString("utf8"));
-    if (!Array.isArray(claim) || claim.length !== 2) return undefined;
-    const [name, endsAtMs] = claim;
-    return typeof name === "string" && Number.isSafeInteger(endsAtMs) ? { name, endsAtMs } : undefined;
+    if (!Array.isArray(claim) || claim.length !== 3) return undefined;
+    const [name, endsAtMs, id] = claim;
+    const isSession = typeof name === "string" && Number.isSafeInteger(endsAtMs) && typeof id === "string";
+    return isSession ? { id, name, endsAtMs } : undefined;
   } catch {
     return undefined;
   }

@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import type { Monitoring } from "../monitoring/monitoring.js";
 import type { LiveView } from "../monitoring/views.js";
-import { isStillKnown } from "./access.js";
+import { callerOf, isStillKnown } from "./access.js";
 import { AdministrationError } from "./problem.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
@@ -23,10 +23,27 @@ const DEFAULT_KEYS = 20;
 const MOST_KEYS = 500;
 /** How often the token of a stream is looked at again: one that was deleted, or a session that is over, does not watch on. */
 const LOOK_AGAIN_MS = 5_000;
+/** Of the streams that are served at once: one token, or one dashboard in a loop, does not take them all. */
+const MOST_STREAMS_PER_TOKEN = 20;
 /** Who reads so slowly that this much waits for him is let go. */
 const MOST_WAITING_BYTES = 256 * 1024;
 
+const streamHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  // nginx would collect events into buffers.
+  "x-accel-buffering": "no",
+};
+
 export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }: AdministrationOptions): void {
+  const streams = new Map<string, number>();
+  const countStream = (name: string, change: 1 | -1): void => {
+    const count = (streams.get(name) ?? 0) + change;
+    if (count === 0) streams.delete(name);
+    else streams.set(name, count);
+  };
+
   app.get<StatsRequest>(
     "/stats",
     describeRoute({
@@ -38,7 +55,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
     async ({ query }, reply) => {
       const { window = "hour", rule } = query;
       const view = await read(() => present(monitoring).readStats({ window, rule }));
-      return reply.header("cache-control", "no-store").send(view);
+      return reply.send(view);
     },
   );
 
@@ -54,7 +71,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       const { window = "hour", by = "traffic", rule, search } = query;
       const limit = query.limit === undefined ? DEFAULT_KEYS : Math.min(MOST_KEYS, Number(query.limit));
       const view = await read(() => present(monitoring).readTopKeys({ window, by, rule, search, limit }));
-      return reply.header("cache-control", "no-store").send(view);
+      return reply.send(view);
     },
   );
 
@@ -63,19 +80,24 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
     describeRoute({ role: "viewer", summary: "Server-Sent Events: one event `live` a second" }),
     (request, reply) => {
       const { live } = present(monitoring);
+      // HEAD asks what a GET would answer, and has no body that could go on.
+      if (request.method === "HEAD") return reply.headers(streamHeaders).send();
+      const { name } = callerOf(request);
+      if ((streams.get(name) ?? 0) >= MOST_STREAMS_PER_TOKEN) {
+        throw new AdministrationError(
+          "too-many-streams",
+          `the token ${name} holds ${MOST_STREAMS_PER_TOKEN} streams already`,
+        );
+      }
       const stop = live.watch({
         next: (view) => tell(reply.raw, view),
         end: () => reply.raw.end(),
       });
       if (stop === undefined)
         throw new AdministrationError("too-many-streams", "as many streams as are served are open");
+      countStream(name, 1);
       reply.hijack();
-      reply.raw.writeHead(200, {
-        "content-type": "text/event-stream; charset=utf-8",
-        "cache-control": "no-store",
-        // nginx would collect events into buffers.
-        "x-accel-buffering": "no",
-      });
+      reply.raw.writeHead(200, streamHeaders);
       reply.raw.write(": welcome\n\n");
       const timer = setInterval(async () => {
         if (await isStillKnown(request, tokens)) return;
@@ -86,6 +108,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       timer.unref();
       reply.raw.once("close", () => {
         clearInterval(timer);
+        countStream(name, -1);
         stop();
       });
     },

@@ -13,6 +13,6 @@ export function registerStoreRoutes(
   app.get(
     "/store",
     describeRoute({ role: "viewer", summary: "The store: nodes, memory by rule, calls", reply: storeView }),
-    (_request, reply) => readStore().then((view) => reply.header("cache-control", "no-store").send(view)),
+    (_request, reply) => readStore().then((view) => reply.send(view)),
   );
 }

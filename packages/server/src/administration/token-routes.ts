@@ -25,7 +25,7 @@ export function registerTokenRoutes(app: FastifyInstance, { tokens }: Administra
     async (request, reply) => {
       const { name, role } = request.body;
       const token = await tokens.create({ name, role, by: callerOf(request).name });
-      return reply.code(201).header("cache-control", "no-store").send({ name, role, token });
+      return reply.code(201).send({ name, role, token });
     },
   );
 

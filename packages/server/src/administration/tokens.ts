@@ -12,8 +12,18 @@ import { SluiceError } from "sluice";
 import type { ConfigurationLog } from "../configuration/configuration.js";
 import { ConfigurationError } from "../configuration/configuration-error.js";
 import type { Role, RuleRepository, StoredToken } from "../configuration/repository/rule-repository.js";
+import { EndedSessions } from "./ended-sessions.js";
+import { FreshReading } from "./fresh-reading.js";
 import { AdministrationError } from "./problem.js";
-import { claimedSession, isSignedBy, SESSION_MS, type SessionKey, sessionKey, signSession } from "./sessions.js";
+import {
+  claimedSession,
+  isSignedBy,
+  newSession,
+  type Session,
+  type SessionKey,
+  sessionKey,
+  signSession,
+} from "./sessions.js";
 
 export interface TokensOptions {
   readonly dataFolder: string;
@@ -34,8 +44,6 @@ export interface Caller {
 export const FIRST_TOKEN_NAME = "admin";
 const FILE = "admin-token";
 const SHORTEST_TOKEN = 16;
-/** A token that was deleted on another instance works no longer than this. */
-const FRESH_MS = 1_000;
 
 export async function openTokens(options: TokensOptions): Promise<Tokens> {
   if (options.adminToken !== undefined) return new Tokens(options, { token: checkedToken(options.adminToken) });
@@ -49,14 +57,20 @@ export class Tokens {
   readonly #first: Buffer;
   readonly #sessionKey: SessionKey;
   readonly #options: TokensOptions;
-  #named: readonly StoredToken[] = [];
-  #readAtMs = Number.NEGATIVE_INFINITY;
+  readonly #named: FreshReading<readonly StoredToken[]>;
+  readonly #ended: EndedSessions;
 
   constructor(options: TokensOptions, { token, file }: { token: string; file?: string }) {
     this.#options = options;
     this.#first = hashOf(token);
     this.#sessionKey = sessionKey(token);
     this.file = file;
+    const { repository, dataFolder, log } = options;
+    this.#named = new FreshReading(async () => (await repository?.tokens()) ?? [], {
+      initial: [],
+      onError: (error) => log.warn("tokens could not be read; those last read still work", { error: String(error) }),
+    });
+    this.#ended = new EndedSessions({ repository, dataFolder, log });
   }
 
   /** Undefined if the header carries no token that is known. */
@@ -70,23 +84,33 @@ export class Tokens {
     const tokenHash = hashOf(token);
     const caller = await this.#callerOf(tokenHash);
     if (caller === undefined) return undefined;
-    const session = { name: caller.name, endsAtMs: Date.now() + SESSION_MS };
-    return { ...caller, value: signSession(session, { key: this.#sessionKey, tokenHash }) };
+    return { ...caller, value: signSession(newSession(caller.name), { key: this.#sessionKey, tokenHash }) };
   }
 
-  /** Whose session it is; undefined if it is over, forged, or its token is gone. */
+  /** Whose session it is; undefined if it is over, signed out, forged, or its token is gone. */
   async resume(value: string): Promise<Caller | undefined> {
+    return (await this.#sessionOf(value))?.caller;
+  }
+
+  /** Signs out, on every instance. A value that is no session (any more) is none to end. */
+  async endSession(value: string): Promise<void> {
+    const known = await this.#sessionOf(value);
+    if (known !== undefined) await this.#ended.end(known.session);
+  }
+
+  async #sessionOf(value: string): Promise<{ session: Session; caller: Caller } | undefined> {
     const claimed = claimedSession(value);
     if (claimed === undefined || claimed.endsAtMs <= Date.now()) return undefined;
-    const named = (await this.#namedTokens()).find(({ name }) => name === claimed.name);
+    const named = (await this.#named.get()).find(({ name }) => name === claimed.name);
     const tokenHash = claimed.name === FIRST_TOKEN_NAME ? this.#first : named && Buffer.from(named.hash, "hex");
     if (tokenHash === undefined || !isSignedBy(value, { key: this.#sessionKey, tokenHash })) return undefined;
-    return { name: claimed.name, role: named?.role ?? "admin" };
+    if (await this.#ended.has(claimed)) return undefined;
+    return { session: claimed, caller: { name: claimed.name, role: named?.role ?? "admin" } };
   }
 
   async #callerOf(hash: Buffer): Promise<Caller | undefined> {
     let caller: Caller | undefined;
-    for (const { name, role, hash: known } of await this.#namedTokens()) {
+    for (const { name, role, hash: known } of await this.#named.get()) {
       const bytes = Buffer.from(known, "hex");
       if (bytes.length === hash.length && timingSafeEqual(bytes, hash)) caller = { name, role };
     }
@@ -104,29 +128,21 @@ export class Tokens {
     const token = newToken();
     const hash = hashOf(token).toString("hex");
     const isFree =
-      name !== FIRST_TOKEN_NAME && (await this.#repository().addToken({ name, role, hash, createdBy: by }));
+      name.toLowerCase() !== FIRST_TOKEN_NAME &&
+      (await this.#repository().addToken({ name, role, hash, createdBy: by }));
     if (!isFree)
-      throw new AdministrationError("token-exists", `there is a token named ${JSON.stringify(name)} already`);
-    this.#readAtMs = Number.NEGATIVE_INFINITY;
+      throw new AdministrationError(
+        "token-exists",
+        `there is a token named ${JSON.stringify(name)} already (case does not matter)`,
+      );
+    this.#named.expire();
     return token;
   }
 
   async remove(name: string, by: string): Promise<void> {
     const wasThere = await this.#repository().removeToken(name, by);
     if (!wasThere) throw new AdministrationError("unknown-token", `there is no token named ${JSON.stringify(name)}`);
-    this.#readAtMs = Number.NEGATIVE_INFINITY;
-  }
-
-  async #namedTokens(): Promise<readonly StoredToken[]> {
-    const { repository, log } = this.#options;
-    if (repository === undefined || performance.now() - this.#readAtMs < FRESH_MS) return this.#named;
-    try {
-      this.#named = await repository.tokens();
-    } catch (error) {
-      log.warn("tokens could not be read; those last read still work", { error: String(error) });
-    }
-    this.#readAtMs = performance.now();
-    return this.#named;
+    this.#named.expire();
   }
 
   #repository(): RuleRepository {

@@ -32,6 +32,8 @@ export interface Metrics {
   answered(transport: Transport, allowed: boolean, sinceMs: number): void;
   /** A reload of Envoy's files, good or bad. */
   envoyReloaded(outcome: "loaded" | "failed"): void;
+  /** A wrong token, session or API token. */
+  authenticationFailed(labels: { plane: string; credential: string }): void;
 }
 
 /** What the configuration layer has and lacks, as `/readyz` tells it too. */
@@ -59,6 +61,12 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
     labelNames: ["outcome"],
     registers: [registry],
   });
+  const failedAuthentications = new Counter({
+    name: "sluice_authentication_failures_total",
+    help: "Requests with a wrong credential (bearer, session, sign-in), by plane (admin, data).",
+    labelNames: ["plane", "credential"],
+    registers: [registry],
+  });
   const ours: readonly ReadableMetric[] = [
     ...trafficMetrics(traffic),
     ...limiterMetrics(limiter),
@@ -75,6 +83,7 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
       ? (transport, allowed, sinceMs) => requests.add(transport, allowed, performance.now() - sinceMs)
       : () => undefined,
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
+    authenticationFailed: (labels) => failedAuthentications.inc(labels),
   };
 }
 

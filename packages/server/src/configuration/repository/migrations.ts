@@ -48,6 +48,17 @@ export const migrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 3,
+    name: "ended sessions",
+    statements: [
+      `CREATE TABLE sluice_ended_sessions (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        ends_at_ms BIGINT NOT NULL
+      )`,
+    ],
+  },
 ];
 
 /** `steps`: for tests, that come from an older database. Resolves with the names of the steps that were taken. */

@@ -42,7 +42,7 @@ export interface AuditEntry {
   readonly id: number;
   readonly atMs: number;
   readonly actor: string;
-  /** `rules.changed`, `key.reset`, `token.created`, `token.deleted`. */
+  /** `rules.changed`, `key.reset`, `token.created`, `token.deleted`, `authentication.failed`. */
   readonly action: string;
   readonly target: string;
   readonly details: Readonly<Record<string, unknown>>;
@@ -59,6 +59,14 @@ export interface StoredToken {
   readonly hash: string;
   readonly createdAtMs: number;
   readonly createdBy: string;
+}
+
+/** A session of the dashboard that was signed out before its time. */
+export interface EndedSession {
+  /** Undefined: every session of the token that would end by `endsAtMs`. */
+  readonly id: string | undefined;
+  readonly name: string;
+  readonly endsAtMs: number;
 }
 
 /** Newest first; `before`: a version or an audit id, exclusive. */
@@ -79,10 +87,15 @@ export interface RuleRepository {
   record(entry: NewAuditEntry): Promise<void>;
 
   tokens(): Promise<StoredToken[]>;
-  /** False if the name is taken. */
+  /** False if the name is taken; names that differ only by case are the same. */
   addToken(token: Omit<StoredToken, "createdAtMs">): Promise<boolean>;
   /** False if there is none of that name. */
   removeToken(name: string, by: string): Promise<boolean>;
+
+  /** Those that are not over by themselves. */
+  endedSessions(): Promise<EndedSession[]>;
+  /** A token that ends many sessions ends all of its sessions: what is kept stays bounded. */
+  endSession(session: EndedSession): Promise<void>;
 
   close(): Promise<void>;
 }

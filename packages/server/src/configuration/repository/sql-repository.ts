@@ -8,6 +8,7 @@ import { migrate } from "./migrations.js";
 import type {
   AuditEntry,
   ChangeKind,
+  EndedSession,
   NewAuditEntry,
   NewVersion,
   Page,
@@ -21,6 +22,8 @@ import type {
 import type { Query, SqlDriver, SqlRow, SqlValue } from "./sql-driver.js";
 
 const MARK = "version, digest, created_at_ms";
+/** Ended sessions of one token that are kept one by one. */
+const MOST_ENDED_SESSIONS = 100;
 const SUMMARY = `${MARK}, author, message, kind, diff`;
 
 export class SqlRepository implements RuleRepository {
@@ -102,8 +105,9 @@ export class SqlRepository implements RuleRepository {
   addToken({ name, role, hash, createdBy }: Omit<StoredToken, "createdAtMs">): Promise<boolean> {
     return this.#exclusively(async (query) => {
       const added = await query(
-        `INSERT INTO sluice_tokens (name, role, hash, created_at_ms, created_by) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (name) DO NOTHING RETURNING name`,
+        `INSERT INTO sluice_tokens (name, role, hash, created_at_ms, created_by)
+         SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS BIGINT), CAST($5 AS TEXT)
+         WHERE NOT EXISTS (SELECT 1 FROM sluice_tokens WHERE lower(name) = lower($1)) RETURNING name`,
         [name, role, hash, Date.now(), createdBy],
       );
       if (added.length === 0) return false;
@@ -118,6 +122,28 @@ export class SqlRepository implements RuleRepository {
       if (removed.length === 0) return false;
       await insertAudit(query, { actor: by, action: "token.deleted", target: name, details: {} });
       return true;
+    });
+  }
+
+  async endedSessions(): Promise<EndedSession[]> {
+    const rows = await this.#query("SELECT id, name, ends_at_ms FROM sluice_ended_sessions WHERE ends_at_ms > $1", [
+      Date.now(),
+    ]);
+    return rows.map((row) => {
+      const name = String(row.name);
+      return { name, id: row.id === allOf(name) ? undefined : String(row.id), endsAtMs: Number(row.ends_at_ms) };
+    });
+  }
+
+  endSession({ id, name, endsAtMs }: EndedSession): Promise<void> {
+    return this.#exclusively(async (query) => {
+      await query("DELETE FROM sluice_ended_sessions WHERE ends_at_ms <= $1 RETURNING id", [Date.now()]);
+      await insertEnded(query, { id: id ?? allOf(name), name, endsAtMs });
+      const kept = await query("SELECT ends_at_ms FROM sluice_ended_sessions WHERE name = $1", [name]);
+      if (kept.length <= MOST_ENDED_SESSIONS) return;
+      const latest = Math.max(...kept.map((row) => Number(row.ends_at_ms)));
+      await query("DELETE FROM sluice_ended_sessions WHERE name = $1 RETURNING id", [name]);
+      await insertEnded(query, { id: allOf(name), name, endsAtMs: latest });
     });
   }
 
@@ -146,6 +172,19 @@ export class SqlRepository implements RuleRepository {
       throw new ConfigurationError("database-unavailable", `${this.#driver.name}: ${why}`, { cause: error });
     }
   }
+}
+
+/** The row that stands for every session of a token; no session's own id has a star. */
+function allOf(name: string): string {
+  return `*${name}`;
+}
+
+async function insertEnded(query: Query, ended: { id: string; name: string; endsAtMs: number }): Promise<void> {
+  await query(
+    `INSERT INTO sluice_ended_sessions (id, name, ends_at_ms) VALUES ($1, $2, $3)
+     ON CONFLICT (id) DO UPDATE SET ends_at_ms = excluded.ends_at_ms RETURNING id`,
+    [ended.id, ended.name, ended.endsAtMs],
+  );
 }
 
 /** Numbered by hand: writers come one after the other, and neither database's own counter is spelled as the other's. */

@@ -25,8 +25,8 @@ export type AttributesOf = (facts: HttpRequestFacts) => Promise<Attributes>;
 
 export interface RequestAttributes {
   readonly attributesOf: AttributesOf;
-  /** The attribute `ip` alone. */
-  readonly addressOf: (facts: Pick<HttpRequestFacts, "peer" | "headers">) => string;
+  /** Whom a failed authentication is counted against: the client's address, of IPv6 the network that one site has (/64). */
+  readonly networkOf: (facts: Pick<HttpRequestFacts, "peer" | "headers">) => string;
   /** Whether a peer may name the client in X-Forwarded-For. */
   readonly trusts: (peer: string) => boolean;
 }
@@ -57,6 +57,10 @@ export function requestAttributes(options: {
     ...(mapping.trustedProxies !== undefined && { trustProxy: mapping.trustedProxies }),
     ...(mapping.ipv6Prefix !== undefined && { ipv6Prefix: mapping.ipv6Prefix }),
   });
+  const networkOf = clientAddresses({
+    ...(mapping.trustedProxies !== undefined && { trustProxy: mapping.trustedProxies }),
+    ipv6Prefix: 64,
+  });
   const reads = Object.entries(mapping.attributes ?? {}).map(([name, source]) => ({
     name,
     read: firstOf((Array.isArray(source) ? source : [source]).map(reader)),
@@ -81,7 +85,7 @@ export function requestAttributes(options: {
   };
   return {
     attributesOf,
-    addressOf: ({ peer, headers }) => addressOf({ peer, forwarded: headers["x-forwarded-for"] }),
+    networkOf: ({ peer, headers }) => networkOf({ peer, forwarded: headers["x-forwarded-for"] }),
     trusts: trustOf(mapping.trustedProxies),
   };
 }

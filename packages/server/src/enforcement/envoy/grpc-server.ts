@@ -29,6 +29,8 @@ export interface GrpcServerOptions {
   readonly log: Log;
   readonly tls: Tls | undefined;
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
+  /** Notes a wrong API token; resolves when the answer may go out. */
+  noteFailure?(facts: { peer: string; headers: { "x-forwarded-for"?: string } }): Promise<unknown>;
   /** How long a client may take to send a call. */
   readonly sendWithinMs?: number;
   readonly mostConnections?: number;
@@ -74,8 +76,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     call: ServerUnaryCall<RateLimitRequest | typeof MALFORMED, RateLimitResponse>,
     done: sendUnaryData<RateLimitResponse>,
   ): void => {
-    if (carriesToken !== undefined && !carriesToken(String(call.metadata.get("authorization")[0] ?? ""))) {
-      done({ code: status.UNAUTHENTICATED, details: "authorization: expected Bearer and the API token" });
+    if (carriesToken !== undefined && !carriesToken(text(call, "authorization"))) {
+      const refuse = (): void =>
+        done({ code: status.UNAUTHENTICATED, details: "authorization: expected Bearer and the API token" });
+      if (text(call, "authorization") === undefined || options.noteFailure === undefined) refuse();
+      else void options.noteFailure(factsOf(call)).then(refuse);
       return;
     }
     if (call.request === MALFORMED) {
@@ -138,6 +143,20 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       server.forceShutdown();
     },
   };
+}
+
+function text({ metadata }: Pick<ServerUnaryCall<unknown, unknown>, "metadata">, name: string): string | undefined {
+  return metadata.get(name)[0]?.toString();
+}
+
+/** grpc-js spells a peer with its port: `127.0.0.1:4711`, `[::1]:4711`. */
+function factsOf(call: ServerUnaryCall<unknown, unknown>): { peer: string; headers: { "x-forwarded-for"?: string } } {
+  const peer = call
+    .getPeer()
+    .replace(/:\d+$/, "")
+    .replace(/^\[(.*)\]$/, "$1");
+  const forwarded = text(call, "x-forwarded-for");
+  return { peer, headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded } };
 }
 
 function credentialsOf(tls: Tls | undefined): ServerCredentials {

@@ -36,7 +36,10 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
     scope.all<{ Querystring: Static<typeof query> }>(
       "/v1/forward-auth",
-      { schema: { summary: "May the request that a gateway holds pass?", tags: ["gateways"], querystring: query } },
+      {
+        config: { host: "any" },
+        schema: { summary: "May the request that a gateway holds pass?", tags: ["gateways"], querystring: query },
+      },
       async (request, reply) => {
         const sinceMs = performance.now();
         const decision = await limiter.check(await attributesOf(factsOf(request)));

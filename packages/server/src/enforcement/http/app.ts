@@ -5,13 +5,14 @@
  * The life of a request, and the exit of each step:
  *   headers   within 10 s and 16 KiB        408 `too-slow`, 431 `headers-too-large`; what is no HTTP: 400
  *   route     a path of ours, by its method 404 `not-found`, 405 `method-not-allowed`
+ *   host      a name of ours (own-hosts.ts) 421 `foreign-host`
  *   token     where --api-token is set      401 `unauthorized`
  *   body      within 10 s and 64 KiB        408, 413 `body-too-large`
  *   schema    unknown or wrong fields       400 `invalid-request`
  *   decision  allowed or refused            200, both
  */
 import { readFileSync } from "node:fs";
-import Fastify, { type FastifyInstance } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
@@ -20,6 +21,7 @@ import { boundedServer, type Tls } from "./bounded-server.js";
 import { BODY_LIMIT, registerCheckRoutes } from "./check-routes.js";
 import { answerClientError } from "./client-error.js";
 import { createFastCheck } from "./fast-check.js";
+import { refuseForeignHosts } from "./foreign-host.js";
 import { type HealthOptions, registerHealthRoutes } from "./health-routes.js";
 import { acceptJson, validatorCompiler } from "./json-body.js";
 import { collectMethods } from "./known-methods.js";
@@ -34,6 +36,10 @@ export interface HttpAppOptions extends HealthOptions {
   readonly region: string | undefined;
   readonly apiToken: string | undefined;
   readonly tls: Tls | undefined;
+  /** Whether a Host header names this service. */
+  isOwnHost(host: string | undefined): boolean;
+  /** Notes a wrong API token; resolves when the answer may go out, with the seconds to wait where its address failed too often. */
+  noteFailure(request: FastifyRequest): Promise<number | undefined>;
   /** More routes of the data plane, behind the same token: forward-auth, Envoy's /json. */
   readonly dataPlane?: (app: FastifyInstance) => void | Promise<void>;
 }
@@ -69,12 +75,20 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
     if (options.isDraining()) reply.header("connection", "close");
   });
 
+  refuseForeignHosts(app, options);
+
   await registerOpenApi(app, { version: packageVersion() });
   registerHealthRoutes(app, options);
   await app.register(async (dataPlane) => {
+    dataPlane.addHook("onRoute", (route) => {
+      route.config = { host: "own-for-browsers", ...route.config };
+    });
     if (carriesToken !== undefined) {
       dataPlane.addHook("onRequest", async (request, reply) => {
-        if (carriesToken(request.headers.authorization)) return;
+        const { authorization } = request.headers;
+        if (carriesToken(authorization)) return;
+        const waitSeconds = authorization === undefined ? undefined : await options.noteFailure(request);
+        if (waitSeconds !== undefined) reply.header("connection", "close");
         reply.header("www-authenticate", 'Bearer realm="sluice"');
         return sendProblem(reply, {
           status: 401,

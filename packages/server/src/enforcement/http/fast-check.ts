@@ -1,7 +1,7 @@
 /**
  * `POST /v1/check` straight from Node's HTTP server: the one route that a user's every request waits for.
  * Fastify's routing, hooks and reply cost more than the decision itself; here a check costs its parsing, its decision and its answer.
- * Only the plain case is taken (JSON of a known, small length, no token or the right one). Whatever is unusual goes to Fastify's route
+ * Only the plain case is taken (JSON of a known, small length, from no browser, no token or the right one). Whatever is unusual goes to Fastify's route
  * of the same name, which answers it in the same words: what is taken here is an optimisation, never a second contract.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -117,7 +117,8 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
 function plainLength({ headers }: IncomingMessage): number {
   const length = Number(headers["content-length"]);
   const type = headers["content-type"];
-  const plain = (type === "application/json" || type === JSON_TYPE) && headers.expect === undefined;
+  const plain =
+    (type === "application/json" || type === JSON_TYPE) && headers.expect === undefined && headers.origin === undefined;
   return plain && length <= BODY_LIMIT ? length : 0;
 }
 

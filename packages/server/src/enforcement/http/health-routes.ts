@@ -1,7 +1,7 @@
 /**
  * Liveness, readiness, metrics. Open even where the data plane asks for a token: probes and scrapers carry none.
  */
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
 import Type from "typebox";
 
@@ -10,7 +10,9 @@ export interface HealthOptions {
   /** What counters live in, for people to read. Never a URL: it may hold a password. */
   readonly storeKind: string;
   /** What the configuration layer has and lacks. */
-  configurationStatus(): { readonly loaded: boolean };
+  configurationStatus(): { readonly loaded: boolean; readonly lastError?: string };
+  /** Whether a request carries a token of ours. What is wrong with a database or a file names addresses and paths: strangers are not told. */
+  isKnown(request: FastifyRequest): Promise<boolean>;
   /** True from SIGTERM on: load balancers should look elsewhere. */
   isDraining(): boolean;
   /** Prometheus text, of all workers where there are several. */
@@ -28,20 +30,25 @@ const readiness = Type.Object(
   { description: "Whether this instance should get traffic, and what it lacks." },
 );
 
+/** Probes and scrapers call by whatever name they have. */
+const anyHost = { host: "any" } as const;
 const PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8";
 
 export function registerHealthRoutes(app: FastifyInstance, options: HealthOptions): void {
   const { limiter } = options;
   app.get(
     "/healthz",
-    { schema: { summary: "Live", tags: ["health"], response: { 200: Type.Object({ live: Type.Boolean() }) } } },
+    {
+      config: anyHost,
+      schema: { summary: "Live", tags: ["health"], response: { 200: Type.Object({ live: Type.Boolean() }) } },
+    },
     () => Promise.resolve({ live: true }),
   );
 
   // envoyproxy/ratelimit's name for the same, in plain text, with its statuses.
   app.get(
     "/healthcheck",
-    { schema: { summary: "Live, as envoyproxy/ratelimit tells it", tags: ["health"] } },
+    { config: anyHost, schema: { summary: "Live, as envoyproxy/ratelimit tells it", tags: ["health"] } },
     (_request, reply) =>
       reply
         .code(options.isDraining() ? 500 : 200)
@@ -51,22 +58,29 @@ export function registerHealthRoutes(app: FastifyInstance, options: HealthOption
 
   app.get(
     "/readyz",
-    { schema: { summary: "Ready for traffic", tags: ["health"], response: { 200: readiness, 503: readiness } } },
-    async (_request, reply) => {
+    {
+      config: anyHost,
+      schema: { summary: "Ready for traffic", tags: ["health"], response: { 200: readiness, 503: readiness } },
+    },
+    async (request, reply) => {
       const answers = await limiter.ready();
+      const { lastError, ...configuration } = options.configurationStatus();
+      const isTold = lastError !== undefined && (await options.isKnown(request));
       const why = whyNotReady(options, answers);
       return reply.code(why === undefined ? 200 : 503).send({
         ready: why === undefined,
         ...(why !== undefined && { why }),
         rules: { count: limiter.rules.length, version: limiter.rulesVersion },
         store: { kind: options.storeKind, answers },
-        configuration: options.configurationStatus(),
+        configuration: { ...configuration, ...(isTold && { lastError }) },
       });
     },
   );
 
-  app.get("/metrics", { schema: { summary: "Prometheus text", tags: ["health"] } }, async (_request, reply) =>
-    reply.type(PROMETHEUS_TEXT).send(await options.metricsText()),
+  app.get(
+    "/metrics",
+    { config: anyHost, schema: { summary: "Prometheus text", tags: ["health"] } },
+    async (_request, reply) => reply.type(PROMETHEUS_TEXT).send(await options.metricsText()),
   );
 }
 

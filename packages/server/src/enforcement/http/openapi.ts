@@ -4,6 +4,7 @@
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
+import { docsHeaders } from "../../security-headers.js";
 
 /** Before the routes: they are collected as they are added. */
 export async function registerOpenApi(app: FastifyInstance, { version }: { version: string }): Promise<void> {
@@ -29,6 +30,11 @@ export async function registerOpenApi(app: FastifyInstance, { version }: { versi
       buildLocalReference: (json, _base, _fragment, i) => (typeof json.$id === "string" ? json.$id : `schema-${i}`),
     },
   });
-  await app.register(swaggerUi, { routePrefix: "/docs", uiConfig: { docExpansion: "list" } });
-  app.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
+  await app.register(async (docs) => {
+    docs.addHook("onSend", async (_request, reply) => {
+      reply.headers(docsHeaders);
+    });
+    await docs.register(swaggerUi, { routePrefix: "/docs", uiConfig: { docExpansion: "list" } });
+    docs.get("/openapi.json", { schema: { hide: true } }, async () => app.swagger());
+  });
 }

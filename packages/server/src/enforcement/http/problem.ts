@@ -16,6 +16,10 @@ export const serviceErrorKinds = {
   "too-slow": { status: 408, remedy: "Send headers and body within ten seconds." },
   "body-too-large": { status: 413, remedy: "A check has at most 64 KiB, a batch 1 MiB." },
   "unsupported-media-type": { status: 415, remedy: "Send JSON with `Content-Type: application/json`." },
+  "foreign-host": {
+    status: 421,
+    remedy: "Call the service by its address or localhost, or name the host in --allowed-hosts.",
+  },
   "headers-too-large": { status: 431, remedy: "Send at most 16 KiB of headers." },
   internal: { status: 500, remedy: "Sluice failed; its log says why." },
   "unsupported-coding": {

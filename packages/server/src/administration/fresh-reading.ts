@@ -1,0 +1,35 @@
+/**
+ * Something that other instances change, read again when it is older than a second. While it cannot be read, what was last read stays.
+ */
+
+/** A change made on another instance is in force here within this time. */
+const FRESH_MS = 1_000;
+
+export class FreshReading<T> {
+  readonly #read: () => Promise<T>;
+  readonly #onError: (error: unknown) => void;
+  #value: T;
+  #readAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(read: () => Promise<T>, options: { initial: T; onError(error: unknown): void }) {
+    this.#read = read;
+    this.#value = options.initial;
+    this.#onError = options.onError;
+  }
+
+  async get(): Promise<T> {
+    if (performance.now() - this.#readAtMs < FRESH_MS) return this.#value;
+    try {
+      this.#value = await this.#read();
+    } catch (error) {
+      this.#onError(error);
+    }
+    this.#readAtMs = performance.now();
+    return this.#value;
+  }
+
+  /** The next `get` reads. */
+  expire(): void {
+    this.#readAtMs = Number.NEGATIVE_INFINITY;
+  }
+}
