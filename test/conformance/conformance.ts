@@ -39,6 +39,13 @@ async function run(schedule: Schedule, index: number, store: StoreUnderTest): Pr
       expect(decision, at).toMatchObject(step.gives);
       if (!decision.allowed) expect(decision.retryAfterMs, at).toBeGreaterThan(0);
       if (!decision.allowed) expect(decision.lease, at).toBeUndefined();
+    } else if ("charge" in step) {
+      const options = { ...(step.cost !== undefined && { cost: step.cost }), ...(step.id && { id: ownId(step.id) }) };
+      expect(await limiter.charge(step.charge, options), at).toMatchObject(step.gives);
+    } else if ("all" in step) {
+      const { decision, parts } = await limiter.checkAll(step.all);
+      expect(decision, at).toMatchObject(step.gives);
+      for (const [i, gives] of step.parts.entries()) expect(parts[i]![0] ?? {}, at).toMatchObject(gives);
     } else if ("peek" in step) {
       expect(await limiter.peek(step.peek, step.cost === undefined ? {} : { cost: step.cost }), at).toMatchObject(
         step.gives,

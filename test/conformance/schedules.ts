@@ -2,10 +2,13 @@
  * What every store must answer, as data: rules, then steps with what each must give. Steps that need time to pass wait for it
  * in the store's own time; no expectation depends on how fast a store is.
  */
-import type { Attributes, Rule } from "sluice";
+import type { Attributes, CheckPart, Rule } from "sluice";
 
 export type Step =
   | { check: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
+  | { charge: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
+  /** Parts that are decided as one; `gives` is of the decision, `parts` of each part's first check. */
+  | { all: readonly CheckPart[]; gives: Record<string, unknown>; parts: readonly Record<string, unknown>[] }
   | { peek: Attributes; cost?: number; gives: Record<string, unknown> }
   | { wait: number }
   /** The n-th check of this schedule, from 0. */
@@ -47,6 +50,92 @@ const threeAYear: Rule[] = [
 const nameOf = (rule: Rule): string =>
   "storage" in rule && rule.storage ? `${rule.algorithm} (${rule.storage})` : rule.algorithm;
 const reasonOf = (rule: Rule): string => (rule.algorithm === "concurrency" ? "concurrency" : "limit");
+
+const part = (cost: number, charge = true): CheckPart => ({ attributes: user, cost, charge });
+
+/** Charges, for every algorithm that counts. */
+const charges: Schedule[] = threeAYear
+  .filter(({ algorithm }) => algorithm !== "concurrency")
+  .flatMap((rule): Schedule[] => [
+    {
+      name: `${nameOf(rule)}: a charge is never refused, and the counter refuses until it is given back`,
+      rules: [rule],
+      steps: [
+        { charge: user, cost: 2, gives: passes(1) },
+        { charge: user, cost: 2, id: "two", gives: { ...passes(0), debt: 1, checks: [{ allowed: true, debt: 1 }] } },
+        { charge: user, cost: 2, id: "two", gives: { ...passes(0), debt: 1 } },
+        { check: user, gives: { ...refuses(), debt: 1 } },
+        { check: user, cost: 0, gives: { allowed: true, remaining: 0, debt: 1 } },
+        { charge: user, cost: 1_000_000_000, id: "far", gives: { ...passes(0), debt: 1_000_000_001 } },
+        { refundId: "far", gives: true },
+        { refundId: "two", gives: true },
+        { check: user, gives: passes(0) },
+        { charge: user, cost: Number.MAX_SAFE_INTEGER, gives: passes(0) },
+        { charge: user, cost: Number.MAX_SAFE_INTEGER, gives: passes(0) },
+        { check: user, gives: refuses() },
+        { giveBack: user, cost: Number.MAX_SAFE_INTEGER, gives: true },
+        { check: user, gives: passes(2) },
+      ],
+    },
+    {
+      name: `${nameOf(rule)}: a charge of 0 is refused exactly where the counter is past its limit`,
+      rules: [rule],
+      steps: [
+        { all: [part(0)], gives: { allowed: true }, parts: [{ allowed: true, remaining: 3 }] },
+        { all: [part(2)], gives: { allowed: true }, parts: [{ allowed: true, remaining: 1 }] },
+        { all: [part(1)], gives: { allowed: true }, parts: [{ allowed: true, remaining: 0 }] },
+        { all: [part(0)], gives: { allowed: true }, parts: [{ allowed: true, remaining: 0 }] },
+        { all: [part(2)], gives: refuses(), parts: [{ allowed: false, debt: 2, reason: "limit" }] },
+        { all: [part(0)], gives: refuses(), parts: [{ allowed: false, debt: 2, reason: "limit" }] },
+        { giveBack: user, cost: 2, gives: true },
+        { all: [part(0)], gives: { allowed: true }, parts: [{ allowed: true, remaining: 0 }] },
+      ],
+    },
+    {
+      name: `${nameOf(rule)}: beside a charge, a check is refused by its debt and charges nothing`,
+      rules: [rule, { ...rule, id: "other", match: { only: "other" } }],
+      steps: [
+        {
+          all: [{ attributes: { ...user, only: "other" }, cost: 1 }, part(4)],
+          gives: { allowed: false, violated: ["r", "r"] },
+          parts: [{}, { rule: "r", allowed: false, debt: 1 }],
+        },
+        { check: { ...user, only: "other" }, cost: 0, gives: { checks: [{ debt: 1 }, { remaining: 3 }] } },
+        // The check sees the charge that stands behind it on the same counter.
+        { reset: "r", attributes: user },
+        { wait: 2 },
+        { all: [part(2, false), part(2)], gives: { allowed: false }, parts: [{ allowed: false }, { allowed: true }] },
+        { check: user, gives: passes(0) },
+      ],
+    },
+    {
+      name: `${nameOf(rule)}: in shadow and as a candidate a charge counts, and refuses nothing`,
+      rules: [{ ...rule, mode: "shadow", candidate: { limit: 2 } }],
+      steps: [
+        {
+          all: [part(4), { attributes: { none: "1" } }],
+          gives: { allowed: true },
+          parts: [{ allowed: false, debt: 1 }, {}],
+        },
+        { charge: user, cost: 1, gives: { allowed: true, checks: [{ debt: 2 }, { mode: "candidate", debt: 3 }] } },
+        { check: user, gives: { allowed: true, checks: [{ allowed: false }, { allowed: false }] } },
+      ],
+    },
+    {
+      name: `${nameOf(rule)}: a refund gives back nothing where the counter was reset since`,
+      rules: [rule],
+      steps: [
+        { check: user, cost: 2, gives: passes(1) },
+        { wait: 2 },
+        { reset: "r", attributes: user },
+        { check: user, cost: 2, gives: passes(1) },
+        { refund: 0, gives: true },
+        { check: user, cost: 0, gives: passes(1) },
+        { refund: 1, gives: true },
+        { check: user, cost: 0, gives: passes(3) },
+      ],
+    },
+  ]);
 
 const perAlgorithm: Schedule[] = threeAYear.flatMap((rule): Schedule[] => [
   {
@@ -514,4 +603,4 @@ const many: Schedule[] = [
   ),
 ];
 
-export const schedules: readonly Schedule[] = [...perAlgorithm, ...inTime, ...many];
+export const schedules: readonly Schedule[] = [...perAlgorithm, ...charges, ...inTime, ...many];

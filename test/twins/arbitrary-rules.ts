@@ -67,7 +67,20 @@ export interface Step {
   readonly waitMs: number;
   readonly attributes: { user: string; path: string };
   readonly cost: number;
-  readonly kind: "check" | "peek" | "repeat" | "refund" | "release" | "renew" | "give-back";
+  /** `mixed`: every other check of the request is a charge. */
+  readonly kind:
+    | "check"
+    | "peek"
+    | "repeat"
+    | "charge"
+    | "mixed"
+    | "refund"
+    | "release"
+    | "renew"
+    | "give-back"
+    | "reset";
+  /** Whether a charge is far above every limit. */
+  readonly far: boolean;
 }
 
 export const step: fc.Arbitrary<Step> = fc.record({
@@ -77,6 +90,8 @@ export const step: fc.Arbitrary<Step> = fc.record({
   kind: fc.oneof(
     { weight: 30, arbitrary: fc.constant("check" as const) },
     { weight: 3, arbitrary: fc.constantFrom("peek" as const, "repeat" as const, "release" as const) },
-    { weight: 2, arbitrary: fc.constantFrom("refund" as const, "renew" as const, "give-back" as const) },
+    { weight: 3, arbitrary: fc.constantFrom("charge" as const, "mixed" as const, "refund" as const) },
+    { weight: 2, arbitrary: fc.constantFrom("renew" as const, "give-back" as const, "reset" as const) },
   ),
+  far: fc.oneof({ weight: 8, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
 });

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test as vitest } from "vitest";
 import type { Check } from "../../packages/sluice/src/check.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
+import { asCharges } from "../../packages/sluice/src/limiter/charges.js";
 import { compileRuleBook } from "../../packages/sluice/src/rules/rule-book.js";
 import { arrange } from "../../packages/sluice/src/store/decide-queue.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory-store.js";
@@ -44,7 +45,13 @@ afterAll(async () => {
 });
 
 let decisions = 0;
+let charges = 0;
+let debts = 0;
+let refunds = 0;
+let resets = 0;
 let runs = 0;
+/** More than a sorted set keeps one by one. */
+const FAR_COST = 20_000;
 
 /** Each run has counters of its own: the rules' ids are its own. */
 function namesake(rules: readonly Rule[]): Rule[] {
@@ -65,6 +72,8 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
       if (lua.repeated === undefined) nowMs = lua.nowMs;
       const ts = model.decide(request);
       decisions++;
+      if (request.checks.some(({ charge }) => charge)) charges++;
+      if (lua.verdicts.some(({ remaining }) => remaining < 0)) debts++;
       // Compared as text first: a deep comparison by the test runner for each of 200 000 decisions would take minutes.
       if (JSON.stringify(lua.verdicts) !== JSON.stringify(ts.verdicts)) {
         expect({ request, nowMs, verdicts: lua.verdicts }).toEqual({ request, nowMs, verdicts: ts.verdicts });
@@ -75,15 +84,15 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
     pending = [];
   };
 
-  for (const [i, { waitMs, attributes, cost, kind }] of steps.entries()) {
+  for (const [i, { waitMs, attributes, cost, kind, far }] of steps.entries()) {
     if (waitMs > 0) {
       await settle();
       await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
-    if (kind === "check" || kind === "peek" || kind === "repeat") {
+    if (kind === "check" || kind === "peek" || kind === "repeat" || kind === "charge" || kind === "mixed") {
       // Within a step's batch, order is kept; a repeat names the id of a request a few steps back, if that one had an id.
       const id = kind === "repeat" || i % 7 === 0 ? `${runs}-${kind === "repeat" ? i - (i % 7) : i}` : undefined;
-      const checks = book.checks(attributes, cost);
+      const checks = checksOf(kind, book.checks(attributes, far && kind === "charge" ? FAR_COST : cost));
       const request = {
         checks,
         charge: kind !== "peek",
@@ -96,6 +105,15 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
       continue;
     }
     await settle();
+    if (kind === "reset") {
+      resets++;
+      const keys = book.checks(attributes, 0).map(({ key }) => key);
+      await store.reset(keys);
+      // To the millisecond: what is charged in the one of the reset is not told from what was charged before it.
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      model.reset(keys);
+      continue;
+    }
     if (kind === "give-back") {
       const checks = book.checks(attributes, cost);
       const lua = await store.giveBack(checks);
@@ -109,12 +127,20 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
     const past = admitted[chosen];
     if (past === undefined) continue;
     // Once is the limiter's to see to; entries of one millisecond are alike, so a second refund would take another's.
-    if (kind === "refund") admitted.splice(chosen, 1);
+    if (kind === "refund") {
+      refunds++;
+      admitted.splice(chosen, 1);
+    }
     await undo(kind, past, model, (atMs) => {
       nowMs = atMs;
     });
   }
   await settle();
+}
+
+function checksOf(kind: Step["kind"], checks: readonly Check[]): readonly Check[] {
+  if (kind === "charge") return asCharges(checks);
+  return kind === "mixed" ? checks.flatMap((check, i) => (i % 2 === 0 ? asCharges([check]) : [check])) : checks;
 }
 
 /** Requests of one turn are free to be decided in any order; this is the one that the store takes. */
@@ -164,12 +190,16 @@ test("random rules and schedules get the same verdicts from the models and from 
   const property = fc.asyncProperty(ruleSet, schedule, replay);
   await fc.assert(property, {
     seed,
-    numRuns: 250,
+    numRuns: Number(process.env.TWIN_RUNS ?? 250),
     // Schedules depend on real time: shrinking one would find others.
     endOnFailure: true,
     interruptAfterTimeLimit: 150_000,
     markInterruptAsFailure: true,
   });
-  console.log(`model-and-lua: ${decisions} decisions compared in ${runs} schedules`);
+  console.log(
+    `model-and-lua: ${decisions} decisions compared in ${runs} schedules; ${charges} with charges, ${debts} in debt; ` +
+      `${refunds} refunds, ${resets} resets`,
+  );
   expect(decisions).toBeGreaterThanOrEqual(200_000);
+  expect(Math.min(charges, debts, refunds, resets)).toBeGreaterThan(1_000);
 }, 180_000);

@@ -80,7 +80,7 @@ export function composeScripts() {
   for (const [stem, letter] of Object.entries(letters)) {
     // The body's functions become the script's own: its closing `return` is dropped, and what only giving back needs.
     const functions = body(stem, (lua) =>
-      lua.replace(/^local function (refund|give_back)\([\s\S]*?^end$/gm, ""),
+      lua.replace(/^local function (refund|give_back|first_after|write_rest|take_from_debt)\([\s\S]*?^end$/gm, ""),
     ).replace(/\nreturn \{[^\n]*\}$/, "");
     scripts[`single-${letter}`] = `${prelude}\n${functions}\n${stripped(source("store/decide-single.lua"))}`;
   }

@@ -22,4 +22,6 @@ export interface Check {
   readonly cost: number;
   /** For a candidate: where its live check stands in the same list. -1 for every other check. */
   readonly live: number;
+  /** Counted in full, whatever the counter says; refused in name only, where the counter then is past its limit. */
+  readonly charge?: true;
 }

@@ -28,6 +28,8 @@ export interface CheckResult {
   readonly allowed: boolean;
   readonly limit: number;
   readonly remaining: number;
+  /** By how many units the counter is past its limit, if it is: charges may pass it, or the limit was lowered. */
+  readonly debt?: number;
   readonly retryAfterMs: number;
   readonly resetAfterMs: number;
   readonly reason?: Reason;
@@ -41,6 +43,8 @@ export interface DecisionSummary {
   readonly rule?: string;
   readonly limit?: number;
   readonly remaining?: number;
+  /** By how many units the counter that `rule` speaks of is past its limit, if it is. */
+  readonly debt?: number;
   /** 0 when allowed; else the earliest time at which the same request could pass if nothing else arrives. */
   readonly retryAfterMs: number;
   /** When the counter that `rule` speaks of is back to empty (or full, for a bucket). */

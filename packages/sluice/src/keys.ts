@@ -76,6 +76,13 @@ export function colocatedKey(colocated: string, spelled: string, end: string): s
   return `{${colocated}${end.slice(0, letterAt)}:${spelled}${end.slice(letterAt)}`;
 }
 
+const formOf = new Map(Object.entries(storedAs).map(([stored, letter]) => [letter, stored as Stored]));
+
+/** The stored form of a counter, by its key. */
+export function storedIn(key: string): Stored {
+  return formOf.get(key.slice(-1).toLowerCase() as (typeof storedAs)[Stored])!;
+}
+
 /** Which rule a key in Redis counts for, and whether for its candidate; undefined for what is no counter of this layout. */
 export function ruleOfKey(key: string): { rule: string; candidate: boolean } | undefined {
   if (!key.startsWith(`${KEY_PREFIX}{`)) return undefined;

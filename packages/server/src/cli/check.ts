@@ -26,6 +26,12 @@ export function checkCommand(): Command {
     });
 }
 
+export function chargeCommand(): Command {
+  return askCommand("charge")
+    .description("charge a cost that has been incurred: never refused, counters may pass their limits")
+    .action(async (given: string[], options: AskOptions) => show(await ask("/v1/charge", given, options), options));
+}
+
 export function peekCommand(): Command {
   return askCommand("peek")
     .description("the decision that a check would get, without charging")
@@ -63,7 +69,7 @@ export function showDecision(decision: ToldDecision): void {
         check.variant === undefined ? check.rule : `${check.rule} (${check.variant})`,
         check.mode,
         check.allowed ? "allowed" : `refused: ${check.reason}`,
-        String(check.remaining),
+        String(check.debt === undefined ? check.remaining : -check.debt),
         String(check.limit),
         check.allowed || check.reason === "cost-exceeds-limit" ? "-" : spellMs(check.retryAfterMs),
         spellMs(check.resetAfterMs),

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { SluiceError } from "sluice";
 import { printableLines } from "../printable.js";
-import { checkCommand, peekCommand } from "./check.js";
+import { chargeCommand, checkCommand, peekCommand } from "./check.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { explainCommand } from "./explain.js";
 import { releaseCommand } from "./release.js";
@@ -30,6 +30,7 @@ export function program(): Command {
   const commands = [
     serveCommand,
     checkCommand,
+    chargeCommand,
     peekCommand,
     explainCommand,
     releaseCommand,

@@ -13,7 +13,7 @@ end
 
 local function look(state, policy, cost)
   local limit, count = policy[1], state.live + state.added
-  local remaining = max(0, limit - count)
+  local remaining = limit - count
   local reset = count > 0 and state.latest - now or 0
   if cost == 0 then return true, remaining, 0, reset, NONE end
   if cost > limit then return false, remaining, NEVER, reset, COST end
@@ -35,7 +35,7 @@ local function charge(state, policy, cost, member)
   end
   state.added = state.added + cost
   state.latest = max(state.latest, ends)
-  return max(0, policy[1] - state.live - state.added), state.latest - now
+  return policy[1] - state.live - state.added, state.latest - now
 end
 
 local function refund(state, _, cost, _, member)

@@ -56,12 +56,12 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   release(state: ConcurrencyState, leaseId: string, nowMs: number): boolean;
   renew(state: ConcurrencyState, term: LeaseTerm, leaseId: string, nowMs: number): boolean;
 } = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, leases: new Map() }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, leases: new Map() }),
 
   look(state: ConcurrencyState, policy: ConcurrencyPolicy, cost: number, nowMs: number): Verdict {
     const { limit } = policy;
     const count = countLive(state, nowMs);
-    const remaining = Math.max(0, limit - count);
+    const remaining = limit - count;
     const resetAfterMs = count > 0 ? state.endsAtMs - nowMs : 0;
     if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
     if (cost > limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
@@ -73,7 +73,7 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
     for (const [id, lease] of state.leases) if (lease.endsAtMs <= nowMs) state.leases.delete(id);
     state.leases.set(requestId, { endsAtMs: nowMs + policy.ttlMs, places: cost });
     state.endsAtMs = Math.max(latestEnd(state), nowMs + policy.ttlMs);
-    found.remaining = Math.max(0, policy.limit - countLive(state, nowMs));
+    found.remaining = policy.limit - countLive(state, nowMs);
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 

@@ -1,5 +1,5 @@
 --[[ fixed-window: one check of one key (paper, Algorithm 2)
-  stored   string of three doubles: count, last_ms (the last admission), first_ms (the first that the count holds)
+  stored   string of three doubles: count, last_ms (the last charge), born_ms (the first charge that the count holds)
            The window is derived from last_ms instead of stored, so that a changed window keeps the count it can.
   policy   limit, window_ms, then the five calendar boundaries (all 0 for windows aligned to the epoch) ]]
 local pack, unpack_string = struct.pack, struct.unpack
@@ -7,9 +7,9 @@ local arity, named = 7, false
 
 local function load(key)
   local raw = call('GET', key)
-  if not raw then return { count = 0, last = 0, first = 0 } end
-  local count, last, first = unpack_string('<ddd', raw)
-  return { count = count, last = last, first = first }
+  if not raw then return { count = 0, last = 0, born = 0 } end
+  local count, last, born = unpack_string('<ddd', raw)
+  return { count = count, last = last, born = born }
 end
 
 -- The window that holds an instant: start and end. Calendar boundaries come from the caller, because Redis knows no
@@ -25,17 +25,28 @@ local function window_at(policy, at)
   end
 end
 
+-- The key's own clock. Ahead by more than a window is beyond the window after the present one; in the last of the calendar
+-- windows that the caller sent, the next one is not known.
+local function clock_of(state, policy)
+  if state.last <= now then return now end
+  local _, finish = window_at(policy, now)
+  local _, next_finish = window_at(policy, finish)
+  if state.last < next_finish then return state.last end
+  state.last, state.born, state.ends, state.moved = now, min(state.born, now), finish, true
+  return now
+end
+
 local function settle(state, policy)
-  local at = max(now, state.last)
+  local at = clock_of(state, policy)
   local start, finish = window_at(policy, at)
   return state.last >= start and state.count or 0, at, finish
 end
 
-local function look(state, policy, cost)
+local function look(state, policy, cost, strict)
   local count, _, finish = settle(state, policy)
-  local remaining = max(0, policy[1] - count)
+  local remaining = policy[1] - count
   local reset = count > 0 and finish - now or 0
-  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost == 0 and not strict then return true, remaining, 0, reset, NONE end
   if cost > policy[1] then return false, remaining, NEVER, reset, COST end
   if count + cost > policy[1] then return false, remaining, finish - now, reset, LIMIT end
   return true, remaining, 0, reset, NONE
@@ -43,16 +54,16 @@ end
 
 local function charge(state, policy, cost)
   local count, at, finish = settle(state, policy)
-  if count == 0 then state.first = at end
-  state.count = count + cost
+  if count == 0 then state.born = at end
+  state.count = min(count + cost, MOST)
   state.last = at
   state.ends = finish
-  return max(0, policy[1] - state.count), finish - now
+  return policy[1] - state.count, finish - now
 end
 
 -- What was charged in a window that has ended was given back by its end.
 local function refund(state, _, cost, charged_at)
-  if charged_at >= state.first then state.count = max(0, state.count - cost) end
+  if charged_at >= state.born then state.count = max(0, state.count - cost) end
 end
 
 local function give_back(state, policy, cost)
@@ -62,7 +73,7 @@ local function give_back(state, policy, cost)
 end
 
 local function save(key, state)
-  local value = pack('<ddd', state.count, state.last, state.first)
+  local value = pack('<ddd', state.count, state.last, state.born)
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1))) else call('SET', key, value, 'KEEPTTL') end
 end
 

@@ -4,14 +4,21 @@
  */
 import { NEVER_MS } from "../decision.js";
 import { type Boundaries, boundariesAround, type Calendar } from "./calendar.js";
-import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import {
+  type Charge,
+  type GivenBack,
+  MOST_UNITS,
+  type Model,
+  type Refund,
+  type State,
+  type Verdict,
+  verdict,
+} from "./model.js";
 import type { FixedWindowPolicy } from "./policy.js";
 
 export interface FixedWindowState extends State {
   count: number;
   lastMs: number;
-  /** The first admission that `count` holds. */
-  firstMs: number;
 }
 
 /** Time zone arithmetic is slow and its results last for days: the last ones are kept per policy. */
@@ -40,19 +47,30 @@ function endOf(policy: FixedWindowPolicy, atMs: number): number {
     : calendarWindow(policy.calendar, atMs).endMs;
 }
 
+/** The key's own clock. Ahead by more than a window is beyond the window after the present one. */
+function clockOf(state: FixedWindowState, policy: FixedWindowPolicy, nowMs: number): number {
+  if (state.lastMs <= nowMs) return nowMs;
+  const endMs = endOf(policy, nowMs);
+  if (state.lastMs < endOf(policy, endMs)) return state.lastMs;
+  state.lastMs = nowMs;
+  state.bornMs = Math.min(state.bornMs, nowMs);
+  state.endsAtMs = endMs;
+  return nowMs;
+}
+
 function countAt(state: FixedWindowState, policy: FixedWindowPolicy, atMs: number): number {
   return state.count > 0 && state.lastMs >= startOf(policy, atMs) ? state.count : 0;
 }
 
 export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, count: 0, lastMs: 0, firstMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, count: 0, lastMs: 0 }),
 
-  look(state: FixedWindowState, policy: FixedWindowPolicy, cost: number, nowMs: number): Verdict {
-    const atMs = Math.max(nowMs, state.lastMs);
+  look(state: FixedWindowState, policy: FixedWindowPolicy, cost: number, nowMs: number, strict?: boolean): Verdict {
+    const atMs = clockOf(state, policy, nowMs);
     const count = countAt(state, policy, atMs);
-    const remaining = Math.max(0, policy.limit - count);
+    const remaining = policy.limit - count;
     const resetAfterMs = count > 0 ? endOf(policy, atMs) - nowMs : 0;
-    if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    if (cost === 0 && !strict) return verdict(true, remaining, 0, resetAfterMs, undefined);
     if (cost > policy.limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
     if (count + cost > policy.limit)
       return verdict(false, remaining, endOf(policy, atMs) - nowMs, resetAfterMs, "limit");
@@ -60,23 +78,23 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
   },
 
   charge(state: FixedWindowState, policy: FixedWindowPolicy, { cost, nowMs }: Charge, found: Verdict): void {
-    const atMs = Math.max(nowMs, state.lastMs);
+    const atMs = clockOf(state, policy, nowMs);
     const count = countAt(state, policy, atMs);
-    if (count === 0) state.firstMs = atMs;
-    state.count = count + cost;
+    if (count === 0) state.bornMs = Math.max(state.bornMs, atMs);
+    state.count = Math.min(count + cost, MOST_UNITS);
     state.lastMs = atMs;
     state.endsAtMs = endOf(policy, atMs);
-    found.remaining = Math.max(0, policy.limit - state.count);
+    found.remaining = policy.limit - state.count;
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
   /** What was charged in a window that has ended was given back by its end. */
   refund(state: FixedWindowState, _policy: FixedWindowPolicy, { cost, chargedAtMs }: Refund): void {
-    if (chargedAtMs >= state.firstMs) state.count = Math.max(0, state.count - cost);
+    if (chargedAtMs >= state.bornMs) state.count = Math.max(0, state.count - cost);
   },
 
   giveBack(state: FixedWindowState, policy: FixedWindowPolicy, { cost, nowMs }: GivenBack): boolean {
-    const counted = countAt(state, policy, Math.max(nowMs, state.lastMs)) > 0;
+    const counted = countAt(state, policy, clockOf(state, policy, nowMs)) > 0;
     state.count = Math.max(0, state.count - cost);
     return counted;
   },

@@ -12,8 +12,7 @@ const TABLE_ENTRY = 24;
 /** Up to this length a string lies in one piece with its header. */
 const LONGEST_EMBEDDED = 44;
 
-const DOUBLE = 8;
-const doubles = { "token-bucket": 3, gcra: 3, "fixed-window": 3, "sliding-counter": 4 } as const;
+const storedBytes = { "token-bucket": 28, gcra: 28, "fixed-window": 24, "sliding-counter": 36 } as const;
 
 /** `zset-max-listpack-entries`: beyond it a sorted set becomes a skip list. */
 const LONGEST_LISTPACK = 128;
@@ -32,7 +31,7 @@ function fullValueBytes(policy: Policy): number {
     case "concurrency":
       return sortedSetBytes(policy.limit, memberLength[policy.stored]);
     default:
-      return stringBytes(doubles[policy.stored] * DOUBLE);
+      return stringBytes(storedBytes[policy.stored]);
   }
 }
 

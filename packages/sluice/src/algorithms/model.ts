@@ -2,15 +2,23 @@
  * What every algorithm's TypeScript model offers. The memory store runs the models in production; the Lua body of the same
  * stem is their twin. Time is an argument; a model never reads a clock.
  *
- * A key's own clock never goes back: each model takes the later of `nowMs` and the last admission, so that time which
- * a stepping clock lives twice frees quota once.
+ * A key's own clock never goes back: each model takes the later of `nowMs` and the last charge, so that time which a stepping
+ * clock lives twice frees quota once. A charge that lies ahead of now by more than a window was stamped by a clock that was wrong:
+ * the counter is moved to now (`docs/decisions/0011`), by the first look that finds it so.
  */
 import type { Reason } from "../decision.js";
 import type { Policy } from "./policy.js";
 
+/** The most units that a counter holds: beyond it, numbers would no longer be exact. */
+export const MOST_UNITS = Number.MAX_SAFE_INTEGER;
+
+/** A hundred years: the longest wait reported, and the longest that a counter is kept. */
+export const LONGEST_WAIT_MS = 3_155_760_000_000;
+
 /** What a look found, and what a charge then changes: numbers after the charge. */
 export interface Verdict {
   allowed: boolean;
+  /** Below 0 where the counter is past its limit: by so many units. */
   remaining: number;
   retryAfterMs: number;
   resetAfterMs: number;
@@ -24,6 +32,8 @@ export interface State {
   endsAtMs: number;
   /** What the store that keeps it counts it as; models leave it alone. */
   bytes: number;
+  /** What was charged before it is not in the counter, and cannot be refunded: the counter was empty since, or was reset. */
+  bornMs: number;
 }
 
 export interface Charge {
@@ -47,9 +57,9 @@ export interface GivenBack {
 
 export interface Model<P extends Policy, S extends State> {
   fresh(): S;
-  /** Judges a request without changing the state. Cost 0 is always allowed. */
-  look(state: S, policy: P, cost: number, nowMs: number): Verdict;
-  /** Charges what a look at the same instant allowed, and brings the verdict up to date. */
+  /** Judges a request without charging. Cost 0 is always allowed, unless `strict`: then it is refused past the limit. */
+  look(state: S, policy: P, cost: number, nowMs: number, strict?: boolean): Verdict;
+  /** Charges, whether or not a look would allow it, and brings the verdict up to date. */
   charge(state: S, policy: P, charge: Charge, verdict: Verdict): void;
   /** Gives back a charge, never beyond an empty counter. */
   refund(state: S, policy: P, refund: Refund): void;

@@ -1,7 +1,7 @@
 --[[ rolling-window-packed, plain: rolling-window-packed.lua as decide-plain.lua asks for it; the meaning is the same
   stored   as in rolling-window-packed.lua
   policy   limit, window_ms, min_interval_ms
-  A log whose slots have another width is left to the script that can do anything. ]]
+  A log that is out of the ordinary (slots of another width, debt, far ahead) is left to the script that can do anything. ]]
 local limit, window, interval = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local width = window <= 2 ^ 16 and 2 or window <= 2 ^ 24 and 3 or window <= 2 ^ 32 and 4 or 5
 local slot, range, format = '>I' .. width, 2 ^ (8 * width), string.format
@@ -23,12 +23,13 @@ if log ~= '' then
   local shape, last, age
   shape, head, stored, last = struct.unpack('>I3I3I3I5', log)
   capacity = shape % 2 ^ 22
-  if (shape - capacity) / 2 ^ 22 + 2 ~= width then return redis.error_reply('LONG slots of another width') end
+  if (shape - capacity) / 2 ^ 22 + 2 ~= width or stored >= 2 ^ 23 then return redis.error_reply('LONG other slots, or debt') end
   -- The newest arrival is the instant nearest to now that has these 40 bits (it may lie ahead, if the clock stepped back).
   age = (now - last) % 2 ^ 40
   if age >= 2 ^ 39 then age = age - 2 ^ 40 end
   newest = now - age
   at = max(now, newest)
+  if at - now > window then return redis.error_reply('LONG a counter far ahead') end
   -- The first entry that is in the window: the oldest, nearly always; else found in leaps that grow.
   local high, leap = stored - 1, 0
   if newest <= at - window then dead, high = stored, stored end
@@ -48,7 +49,7 @@ if live >= limit then
   retry, reason = max(retry or 0, arrived + window - now), LIMIT
 end
 if reason then
-  remaining, reset = max(0, limit - live), newest + window - now
+  remaining, reset = limit - live, newest + window - now
 else
   ends_at = at + window
   remaining, reset = limit - live - 1, ends_at - now

@@ -1,7 +1,9 @@
 --[[ rolling-window, storage packed: one check of one key, exact; the meaning is that of rolling-window.lua
   stored   string: a header of 14 bytes, then a ring of `capacity` slots, oldest entry at `head`
              bytes 1-3   slot width minus 2 (two bits), capacity (22 bits)
-             bytes 4-6   head;  7-9  count;  10-14  newest arrival in ms, modulo 2^40
+             bytes 4-6   head;  7-9  debt flag (highest bit), count;  10-14  newest arrival in ms, modulo 2^40
+           and, if the flag is set, 18 bytes behind the ring: the debt (rolling-window.ts) as units, at_ms and from_ms, the latter
+           two modulo 2^40. An older version takes the flag for eight million entries: it refuses, as the debt would.
            A slot holds an arrival in ms modulo 2^(8*width). All entries lie less than a window before the newest (each
            write evicts first), so a width with 2^(8*width) >= window_ms tells them apart: 2 bytes up to 65 s, 3 up to
            4.6 h, 4 up to 49 d, else 5.
@@ -11,7 +13,8 @@
 local pack, unpack_string, substring = struct.pack, struct.unpack, string.sub
 local arity, named = 3, false
 local HEADER, HEADER_BYTES, EPOCH = '>I3I3I3I5', 14, 2 ^ 40
-local CAPACITY_RANGE = 2 ^ 22
+local CAPACITY_RANGE, DEBT_FLAG = 2 ^ 22, 2 ^ 23
+local DEBT, DEBT_BYTES = '<dI5I5', 18
 local CHUNK = 8
 -- Up to this many bytes a log is short. Measured: at 512 one GETRANGE and one SET beat the ring's five calls.
 local SHORT, SHORT_END = 512, '511'
@@ -25,21 +28,33 @@ local function width_for(window)
   return 5
 end
 
+-- The instant nearest to now that has these 40 bits (it may lie ahead, if the clock stepped back).
+local function nearest(stamp)
+  local age = (now - stamp) % EPOCH
+  if age >= EPOCH / 2 then age = age - EPOCH end
+  return now - age
+end
+
 local function load(key)
   local opening = call('GETRANGE', key, '0', SHORT_END)
   if #opening < HEADER_BYTES then
-    return { key = key, width = 0, capacity = 0, head = 0, count = 0, newest = 0, pending = 0, whole = '' }
+    return { key = key, width = 0, capacity = 0, head = 0, count = 0, newest = 0, pending = 0, first = 0, debt = 0, whole = '' }
   end
   local shape, head, count, newest = unpack_string(HEADER, opening)
-  -- The newest arrival is the instant nearest to now that has these 40 bits (it may lie ahead, if the clock stepped back).
-  local age = (now - newest) % EPOCH
-  if age >= EPOCH / 2 then age = age - EPOCH end
   local capacity = shape % CAPACITY_RANGE
-  return {
+  local state = {
     key = key, width = (shape - capacity) / CAPACITY_RANGE + 2, capacity = capacity,
-    head = head, count = count, newest = now - age, pending = 0,
+    head = head, count = count, newest = nearest(newest), pending = 0, first = 0, debt = 0,
     whole = #opening < SHORT and opening,
   }
+  if count >= DEBT_FLAG then
+    state.count = count - DEBT_FLAG
+    local offset = HEADER_BYTES + capacity * state.width
+    local raw = state.whole and substring(opening, offset + 1) or call('GETRANGE', key, spell(offset), spell(offset + DEBT_BYTES - 1))
+    local units, at, from = unpack_string(DEBT, raw)
+    state.debt, state.debt_at, state.debt_from = units, nearest(at), nearest(from)
+  end
+  return state
 end
 
 local function bytes(state, first, last)
@@ -93,46 +108,90 @@ local function count_dead(state, cutoff)
   return low
 end
 
--- Live entries at the key's own clock, which never goes back.
-local function settle(state, policy)
-  if state.window ~= policy[2] then
-    state.at = max(now, state.newest)
-    state.window = policy[2]
-    state.dead = count_dead(state, state.at - policy[2])
-  end
-  return state.count - state.dead + state.pending, state.at
+local function live_debt(state, cutoff)
+  return state.debt > 0 and state.debt_at > cutoff and state.debt or 0
 end
 
-local function look(state, policy, cost)
-  local count, at = settle(state, policy)
-  local limit, window = policy[1], policy[2]
-  local last = state.pending > 0 and at or state.newest
-  local remaining = max(0, limit - count)
+-- Live entries and debt at the key's own clock, which never goes back.
+local function settle(state, policy)
+  local window = policy[2]
+  if state.window ~= window then
+    state.window = window
+    state.at = max(now, state.newest)
+    if state.at > now and state.at - now > window then
+      -- All entries lie within a window of the newest, so all of them lie ahead: they count as now.
+      local cutoff = state.at - window
+      state.debt = state.count - max(count_dead(state, cutoff), state.first) + state.pending + live_debt(state, cutoff)
+      state.debt_at, state.debt_from, state.newest, state.at = now, now, now, now
+      state.moved, state.kept, state.gone, state.limit, state.whole = true, window, 0, 0, ''
+      state.capacity, state.head, state.count, state.first, state.pending = 0, 0, 0, 0, 0
+    end
+    -- What a charge of this call made debt is no entry any more.
+    state.dead = max(state.first, count_dead(state, state.at - window))
+  end
+  return state.count - state.dead + state.pending, live_debt(state, state.at - window), state.at
+end
+
+-- The arrival of the n-th oldest of the live entries.
+local function live_arrival(state, n)
+  local i = state.dead + n - 1
+  return i < state.count and arrival(state, i) or state.at
+end
+
+local function look(state, policy, cost, strict)
+  local entries, debt, at = settle(state, policy)
+  local limit, window, count = policy[1], policy[2], entries + debt
+  local last = state.charged and at or state.newest
+  local remaining = limit - count
   local reset = count > 0 and last + window - now or 0
-  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost == 0 and not strict then return true, remaining, 0, reset, NONE end
   if cost > limit then return false, remaining, NEVER, reset, COST end
   local wait, reason = 0, NONE
-  if count > 0 and at - last < policy[3] then
+  if cost > 0 and count > 0 and at - last < policy[3] then
     wait, reason = last + policy[3] - now, INTERVAL
   end
   if count + cost > limit then
-    local i = state.dead + count + cost - limit - 1
-    local arrived = i < state.count and arrival(state, i) or at
+    local excess = count + cost - limit
+    local arrived = excess > debt and live_arrival(state, excess - debt) or state.debt_at
     wait, reason = max(wait, arrived + window - now), LIMIT
   end
   return reason == NONE, remaining, wait, reset, reason
 end
 
+-- Makes the oldest n units debt, so that `room` are left: those stored first, then those that arrive now. Returns how many of the latter.
+local function into_debt(state, n, room)
+  local of_stored = min(n, state.count - state.dead)
+  if state.debt == 0 then state.debt_from = of_stored > 0 and live_arrival(state, 1) or state.at end
+  state.debt = min(state.debt + n, MOST - room)
+  state.debt_at = of_stored < n and state.at or live_arrival(state, of_stored)
+  state.first = state.dead + of_stored
+  state.dead = state.first
+  return n - of_stored
+end
+
 local function charge(state, policy, cost)
-  local count, at = settle(state, policy)
-  state.pending = state.pending + cost
+  local entries, debt, at = settle(state, policy)
+  local limit = policy[1]
+  state.debt = debt
+  local overflow = entries + cost - limit
+  state.pending = state.pending + cost - (overflow > 0 and into_debt(state, overflow, limit) or 0)
+  state.charged = true
   -- A look under other numbers may follow in the same call: entries leave by the window that was charged, the longest if several.
-  if policy[2] >= (state.kept or 0) then state.kept, state.gone, state.limit = policy[2], state.dead, policy[1] end
-  return max(0, policy[1] - count - cost), at + policy[2] - now
+  if policy[2] >= (state.kept or 0) then state.kept, state.gone, state.limit = policy[2], state.dead, limit end
+  return limit - (state.count - state.dead + state.pending) - state.debt, at + policy[2] - now
 end
 
 local function header(state, newest)
-  return pack(HEADER, (state.width - 2) * CAPACITY_RANGE + state.capacity, state.head, state.count, newest % EPOCH)
+  local count = state.debt > 0 and state.count + DEBT_FLAG or state.count
+  return pack(HEADER, (state.width - 2) * CAPACITY_RANGE + state.capacity, state.head, count, newest % EPOCH)
+end
+
+local function packed_debt(state)
+  return pack(DEBT, state.debt, state.debt_at % EPOCH, state.debt_from % EPOCH)
+end
+
+local function write_debt(state)
+  call('SETRANGE', state.key, spell(HEADER_BYTES + state.capacity * state.width), packed_debt(state))
 end
 
 local function stamps(width, at, n)
@@ -160,22 +219,25 @@ local function rewrite(key, state, width)
   state.width, state.capacity, state.head, state.count = width, capacity, 0, total
   local value = header(state, state.at) .. raw .. stamps(width, state.at, state.pending)
   if capacity > total then value = value .. string.rep('\0', (capacity - total) * width) end
+  if state.debt > 0 then value = value .. packed_debt(state) end
   call('SET', key, value, 'PXAT', spell(state.at + state.kept))
 end
 
 local function save(key, state)
   if state.refunded then return end
+  state.gone = max(state.gone, state.first)
   local width, live = width_for(state.kept), state.count - state.gone
   if state.whole or width ~= state.width or live + state.pending > state.capacity then
     return rewrite(key, state, width)
   end
   local tail = (state.head + state.count) % state.capacity
   local first = min(state.pending, state.capacity - tail)
-  call('SETRANGE', key, spell(HEADER_BYTES + tail * width), stamps(width, state.at, first))
+  if first > 0 then call('SETRANGE', key, spell(HEADER_BYTES + tail * width), stamps(width, state.at, first)) end
   if first < state.pending then call('SETRANGE', key, spell(HEADER_BYTES), stamps(width, state.at, state.pending - first)) end
   state.head = (state.head + state.gone) % state.capacity
   state.count = live + state.pending
   call('SETRANGE', key, '0', header(state, state.at))
+  if state.debt > 0 then write_debt(state) end
   call('PEXPIREAT', key, spell(state.at + state.kept))
 end
 
@@ -189,37 +251,49 @@ local function first_after(state, instant)
   return low
 end
 
--- Takes back up to `cost` entries that arrived at charged_at. What came later moves up, in one piece.
+-- Brings header and debt up to date where entries were taken out in place; a counter with nothing left goes.
+local function write_rest(state)
+  if state.count + state.debt == 0 then return call('DEL', state.key) end
+  state.chunk, state.whole = nil, nil
+  if state.debt > 0 then write_debt(state) end
+  call('SETRANGE', state.key, 0, header(state, state.count > 0 and arrival(state, state.count - 1) or state.debt_at))
+end
+
+-- Takes back up to `cost` entries that arrived at charged_at, the rest from the debt. What came later moves up, in one piece.
 local function refund(state, _, cost, charged_at)
   state.refunded = true
   local after = first_after(state, charged_at)
   local taken = min(cost, after - first_after(state, charged_at - 1))
-  if taken == 0 then return end
-  if taken == state.count then return call('DEL', state.key) end
+  local of_debt = 0
+  if state.debt > 0 and charged_at >= state.debt_from and charged_at <= state.debt_at then
+    of_debt = min(cost - taken, state.debt)
+  end
+  if taken + of_debt == 0 then return end
   local width, moved = state.width, state.count - after
-  if moved > 0 then
+  if taken > 0 and moved > 0 then
     local raw = slots(state, after, moved)
     local position = (state.head + after - taken) % state.capacity
     local first = min(moved, state.capacity - position)
     call('SETRANGE', state.key, HEADER_BYTES + position * width, substring(raw, 1, first * width))
     if first < moved then call('SETRANGE', state.key, HEADER_BYTES, substring(raw, first * width + 1)) end
   end
-  state.chunk, state.whole = nil, nil
-  state.count = state.count - taken
-  local newest = arrival(state, state.count - 1)
-  call('SETRANGE', state.key, 0, header(state, newest))
+  state.count, state.debt = state.count - taken, state.debt - of_debt
+  write_rest(state)
 end
 
 -- The newest go: nothing moves but the ring's end.
 local function give_back(state, policy, cost)
+  local entries, debt = settle(state, policy)
+  local taken = min(cost, entries)
+  local of_debt = min(cost - taken, debt)
+  if state.moved then
+    state.debt = state.debt - of_debt
+    return of_debt > 0
+  end
   state.refunded = true
-  local taken = min(cost, (settle(state, policy)))
-  if taken == 0 then return false end
-  local kept = state.count - taken
-  if kept == 0 then return call('DEL', state.key) > 0 end
-  local newest = arrival(state, kept - 1)
-  state.count = kept
-  call('SETRANGE', state.key, 0, header(state, newest))
+  if taken + of_debt == 0 then return false end
+  state.count, state.debt = state.count - taken, state.debt - of_debt
+  write_rest(state)
   return true
 end
 

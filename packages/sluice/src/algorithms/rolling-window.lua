@@ -1,78 +1,161 @@
 --[[ rolling-window, storage sorted-set: one check of one key, exact (paper, Algorithm 4)
   stored   sorted set: score = arrival in ms, member = request id, so that two arrivals in one millisecond count twice;
-           a request of cost n has n members
+           a request of cost n has n members. Past the limit, one more member, ~units:at:from, holds the debt (rolling-window.ts);
+           its score is that of the newest entry when it was written, so that it is the last.
   policy   limit, window_ms, min_interval_ms
   Clean-up happens with the insert: a refused request writes nothing, and so costs the replicas nothing. ]]
 local arity, named = 3, true
+local MOST_ENTRIES = 5000
 
 local function load(key)
   local newest = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')
-  return { key = key, newest = tonumber(newest[2]) or 0, stored = newest[2] ~= nil, added = 0, members = {} }
-end
-
--- Live entries at the key's own clock, which never goes back. Counted once per call and window.
-local function settle(state, policy)
-  local at = max(now, state.newest)
-  if state.window ~= policy[2] then
-    state.window = policy[2]
-    state.live = state.stored and call('ZCOUNT', state.key, '(' .. (at - policy[2]), '+inf') or 0
+  local state = { key = key, newest = tonumber(newest[2]) or 0, stored = newest[2] ~= nil, added = 0, members = {}, debt = 0, gone = 0 }
+  if newest[1] and string.byte(newest[1]) == 126 then
+    local units, at, from = string.match(newest[1], '^~(%d+):(%d+):(%d+)$')
+    state.marker, state.marked_at = newest[1], state.newest
+    state.debt, state.debt_at, state.debt_from = tonumber(units), tonumber(at), tonumber(from)
+    local entry = call('ZREVRANGE', key, '1', '1', 'WITHSCORES')
+    state.newest, state.stored = tonumber(entry[2]) or state.debt_at, entry[2] ~= nil
   end
-  return state.live + state.added, at
+  return state
 end
 
--- When the n-th oldest live entry leaves the window.
-local function leaves_at(state, policy, n, at)
-  if n > state.live then return at + policy[2] end
-  local entry = call('ZRANGEBYSCORE', state.key, '(' .. (at - policy[2]), '+inf', 'WITHSCORES', 'LIMIT', spell(n - 1), '1')
-  return entry[2] + policy[2]
+local function count_live(state, cutoff)
+  if not state.stored then return 0 end
+  local live = call('ZCOUNT', state.key, '(' .. spell(cutoff), '+inf')
+  return state.marker and state.marked_at > cutoff and live - 1 or live
 end
 
-local function look(state, policy, cost)
-  local count, at = settle(state, policy)
-  local limit = policy[1]
-  local remaining = max(0, limit - count)
+local function live_debt(state, cutoff)
+  return state.debt > 0 and state.debt_at > cutoff and state.debt or 0
+end
+
+-- Live entries and debt at the key's own clock, which never goes back. Entries are counted once per call and window.
+local function settle(state, policy)
+  local window = policy[2]
+  local at = max(now, state.newest)
+  if at > now and at - now > window then
+    -- All entries lie within a window of the newest, so all of them lie ahead: they count as now.
+    state.debt = count_live(state, at - window) - state.gone + state.added + live_debt(state, at - window)
+    state.debt_at, state.debt_from, state.newest, at = now, now, now, now
+    state.moved, state.kept, state.stored, state.gone, state.added, state.members, state.window = true, window, false, 0, 0, {}, nil
+  end
+  if state.window ~= window then
+    state.window = window
+    state.live = count_live(state, at - window)
+  end
+  return max(0, state.live - state.gone) + state.added, live_debt(state, at - window), at
+end
+
+-- The arrival of the n-th oldest live entry.
+local function arrival(state, window, n, at)
+  if n > state.live then return at end
+  local entry = call('ZRANGEBYSCORE', state.key, '(' .. spell(at - window), '+inf', 'WITHSCORES', 'LIMIT', spell(n - 1), '1')
+  return tonumber(entry[2])
+end
+
+local function look(state, policy, cost, strict)
+  local entries, debt, at = settle(state, policy)
+  local limit, count = policy[1], entries + debt
+  local remaining = limit - count
   local reset = count > 0 and state.newest + policy[2] - now or 0
-  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost == 0 and not strict then return true, remaining, 0, reset, NONE end
   if cost > limit then return false, remaining, NEVER, reset, COST end
   local wait, reason = 0, NONE
-  if count > 0 and at - state.newest < policy[3] then
+  if cost > 0 and count > 0 and at - state.newest < policy[3] then
     wait, reason = state.newest + policy[3] - now, INTERVAL
   end
   if count + cost > limit then
-    wait, reason = max(wait, leaves_at(state, policy, count + cost - limit, at) - now), LIMIT
+    local excess = count + cost - limit
+    local arrived = excess > debt and arrival(state, policy[2], state.gone + excess - debt, at) or state.debt_at
+    wait, reason = max(wait, arrived + policy[2] - now), LIMIT
   end
   return reason == NONE, remaining, wait, reset, reason
 end
 
+-- Makes the oldest n units debt, so that `room` are left: those stored first, then those that arrive now. Returns how many of the latter.
+local function into_debt(state, window, n, room, at)
+  local of_stored = min(n, max(0, state.live - state.gone))
+  if state.debt == 0 then state.debt_from = of_stored > 0 and arrival(state, window, state.gone + 1, at) or at end
+  state.gone = state.gone + of_stored
+  state.debt = min(state.debt + n, MOST - room)
+  state.debt_at = of_stored < n and at or arrival(state, window, state.gone, at)
+  return n - of_stored
+end
+
 local function charge(state, policy, cost, member)
-  local count, at = settle(state, policy)
-  local members = state.members
-  for i = 1, cost do
+  local entries, debt, at = settle(state, policy)
+  state.debt = debt
+  local room, members = policy[1], state.members
+  if cost > MOST_ENTRIES then room = 0 end
+  local adding = cost
+  if entries + cost > room then
+    local arriving = into_debt(state, policy[2], entries + cost - room, room, at)
+    -- Entries of one call arrive together: which of them becomes debt makes no difference.
+    local of_added = min(arriving, state.added)
+    for _ = 1, 2 * of_added do members[#members] = nil end
+    state.added = state.added - of_added
+    adding = cost - (arriving - of_added)
+  end
+  for i = 1, adding do
     members[#members + 1] = spell(at)
     members[#members + 1] = i == 1 and member or member .. ':' .. i
   end
-  state.added = state.added + cost
+  state.added = state.added + adding
   state.newest = at
   -- A look under other numbers may follow in the same call: entries leave by the window that was charged, the longest if several.
   state.kept = max(state.kept or 0, policy[2])
-  return max(0, policy[1] - count - cost), at + policy[2] - now
+  return policy[1] - (state.live - state.gone + state.added) - state.debt, at + policy[2] - now
 end
 
-local function refund(state, _, cost, _, member)
-  for i = 1, cost do call('ZREM', state.key, i == 1 and member or member .. ':' .. i) end
+local function write_marker(key, state, score)
+  local marker = state.debt > 0 and '~' .. spell(state.debt) .. ':' .. spell(state.debt_at) .. ':' .. spell(state.debt_from)
+  -- Added first: a key that is empty for a moment would lose its expiry.
+  if marker then call('ZADD', key, spell(score), marker) end
+  if state.marker and state.marker ~= marker then call('ZREM', key, state.marker) end
+end
+
+local function take_from_debt(state, n)
+  local taken = min(n, state.debt)
+  state.debt = state.debt - taken
+  if taken > 0 then write_marker(state.key, state, max(state.newest, state.debt_at)) end
+  return taken
+end
+
+local function refund(state, _, cost, charged_at, member)
   state.refunded = true
+  local taken = 0
+  for i = 1, min(cost, MOST_ENTRIES) do
+    taken = taken + call('ZREM', state.key, i == 1 and member or member .. ':' .. i)
+  end
+  if state.debt > 0 and charged_at >= state.debt_from and charged_at <= state.debt_at then take_from_debt(state, cost - taken) end
 end
 
 local function give_back(state, policy, cost)
+  local entries, debt = settle(state, policy)
+  if state.moved then
+    state.debt = max(0, state.debt - cost)
+    return debt > 0
+  end
   state.refunded = true
-  local taken = min(cost, (settle(state, policy)))
-  return taken > 0 and call('ZREMRANGEBYRANK', state.key, -taken, -1) > 0
+  local taken = min(cost, entries)
+  -- The marker is the last.
+  local last = state.marker and 2 or 1
+  if taken > 0 then call('ZREMRANGEBYRANK', state.key, -last - taken + 1, -last) end
+  local of_debt = debt > 0 and taken < cost and take_from_debt(state, cost - taken) or 0
+  return taken + of_debt > 0
 end
 
 local function save(key, state)
   if state.refunded then return end
   local members = state.members
-  call('ZREMRANGEBYSCORE', key, '-inf', spell(state.newest - state.kept))
+  if state.moved then
+    call('DEL', key)
+    state.marker = nil
+  else
+    call('ZREMRANGEBYSCORE', key, '-inf', spell(state.newest - state.kept))
+    if state.gone > 0 then call('ZREMRANGEBYRANK', key, '0', spell(state.gone - 1)) end
+  end
   -- Lua's stack bounds how many arguments one call can take.
   for first = 1, #members, 2000 do
     local last = min(first + 1999, #members)
@@ -80,6 +163,7 @@ local function save(key, state)
     -- Two processes drew the same request id: the entry must count all the same.
     for i = 1, missing do call('ZADD', key, state.newest, members[first + 1] .. '~' .. i) end
   end
+  if state.marker or state.debt > 0 then write_marker(key, state, state.newest) end
   call('PEXPIREAT', key, spell(state.newest + state.kept))
 end
 

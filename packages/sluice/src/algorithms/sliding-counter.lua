@@ -1,25 +1,18 @@
 --[[ sliding-counter: one check of one key, APPROXIMATE: assumes that the previous cell's requests came evenly
   stored   string of four doubles: previous, current, last_ms (the last admission, from which the cells are derived), window_ms (of
-           the last charge)
+           the last charge); and four bytes: how long before last_ms both cells were last empty
   policy   limit, window_ms ]]
 local pack, unpack_string = struct.pack, struct.unpack
 local arity, named = 2, false
+local OLDEST = 2 ^ 32 - 1
 
 local function load(key)
   local raw = call('GET', key)
-  if not raw then return { previous = 0, current = 0, last = 0, window = 0 } end
+  if not raw then return { previous = 0, current = 0, last = 0, window = 0, born = 0 } end
   local previous, current, last, window = unpack_string('<dddd', raw)
-  return { previous = previous, current = current, last = last, window = window }
-end
-
--- The two cells at the key's own clock, that clock, and where in the current cell it stands.
-local function settle(state, policy)
-  local window = policy[2]
-  local at = max(now, state.last)
-  local start, last_start = at - at % window, state.last - state.last % window
-  if start == last_start then return state.previous, state.current, at, at - start end
-  if start - last_start == window then return state.current, 0, at, at - start end
-  return 0, 0, at, at - start
+  -- Written without the age by an older version: taken for an old counter.
+  local age = #raw < 36 and OLDEST or unpack_string('<I4', raw, 33)
+  return { previous = previous, current = current, last = last, window = window, born = last - age }
 end
 
 -- Counts are compared multiplied by the window: whole numbers, no rounding.
@@ -33,14 +26,35 @@ local function until_empty(previous, current, elapsed, window)
   return 0
 end
 
-local function look(state, policy, cost)
+-- The key's own clock.
+local function clock_of(state, window)
+  if state.last <= now then return now end
+  if state.last - now <= window then return state.last end
+  -- Where the previous cell's requests came within it is not known: what counts of them now counts from now on.
+  state.current = ceil(weighed(state.previous, state.current, state.last % window, window) / window)
+  state.previous, state.last, state.window, state.born, state.moved = 0, now, window, min(state.born, now), true
+  state.ends = now + until_empty(0, state.current, now % window, window)
+  return now
+end
+
+-- The two cells at the key's own clock, that clock, and where in the current cell it stands.
+local function settle(state, policy)
+  local window = policy[2]
+  local at = clock_of(state, window)
+  local start, last_start = at - at % window, state.last - state.last % window
+  if start == last_start then return state.previous, state.current, at, at - start end
+  if start - last_start == window then return state.current, 0, at, at - start end
+  return 0, 0, at, at - start
+end
+
+local function look(state, policy, cost, strict)
   local limit, window = policy[1], policy[2]
   local previous, current, at, elapsed = settle(state, policy)
   local ahead = at - now
-  local remaining = max(0, floor((limit * window - weighed(previous, current, elapsed, window)) / window))
+  local remaining = min(limit, floor((limit * window - weighed(previous, current, elapsed, window)) / window))
   local reset = until_empty(previous, current, elapsed, window)
   if reset > 0 then reset = reset + ahead end
-  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost == 0 and not strict then return true, remaining, 0, reset, NONE end
   if cost > limit then return false, remaining, NEVER, reset, COST end
   if weighed(previous, current, elapsed, window) + cost * window <= limit * window then
     return true, remaining, 0, reset, NONE
@@ -58,16 +72,17 @@ end
 local function charge(state, policy, cost)
   local limit, window = policy[1], policy[2]
   local previous, current, at, elapsed = settle(state, policy)
-  current = current + cost
+  if previous + current == 0 then state.born = at end
+  current = min(current + cost, MOST)
   state.previous, state.current, state.last, state.window = previous, current, at, window
   state.ends = at + until_empty(previous, current, elapsed, window)
-  return max(0, floor((limit * window - weighed(previous, current, elapsed, window)) / window)), state.ends - now
+  return min(limit, floor((limit * window - weighed(previous, current, elapsed, window)) / window)), state.ends - now
 end
 
 local function refund(state, policy, cost, charged_at)
   local window = policy[2]
   -- The window was edited since: which cell the charge is in now cannot be told, so nothing is given back.
-  if window ~= state.window then return end
+  if window ~= state.window or charged_at < state.born then return end
   local previous, current, at, elapsed = settle(state, policy)
   local start = at - elapsed
   if charged_at >= start then
@@ -90,7 +105,7 @@ local function give_back(state, policy, cost)
 end
 
 local function save(key, state)
-  local value = pack('<dddd', state.previous, state.current, state.last, state.window)
+  local value = pack('<ddddI4', state.previous, state.current, state.last, state.window, min(OLDEST, state.last - state.born))
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1))) else call('SET', key, value, 'KEEPTTL') end
 end
 

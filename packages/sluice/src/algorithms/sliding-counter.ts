@@ -3,8 +3,18 @@
  * APPROXIMATE: it assumes that the previous cell's requests came evenly. Where that matters, use a rolling window.
  */
 import { NEVER_MS } from "../decision.js";
-import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import {
+  type Charge,
+  type GivenBack,
+  MOST_UNITS,
+  type Model,
+  type Refund,
+  type State,
+  type Verdict,
+  verdict,
+} from "./model.js";
 import type { SlidingCounterPolicy } from "./policy.js";
+import { OLDEST_BIRTH_MS } from "./token-bucket.js";
 
 export interface SlidingCounterState extends State {
   previous: number;
@@ -13,6 +23,20 @@ export interface SlidingCounterState extends State {
   lastMs: number;
   /** Of the last charge. */
   windowMs: number;
+}
+
+/** The key's own clock. */
+function clockOf(state: SlidingCounterState, windowMs: number, nowMs: number): number {
+  if (state.lastMs <= nowMs) return nowMs;
+  if (state.lastMs - nowMs <= windowMs) return state.lastMs;
+  // Where the previous cell's requests came within it is not known: what counts of them now counts from now on.
+  state.current = Math.ceil(weighed(state, state.lastMs % windowMs, windowMs) / windowMs);
+  state.previous = 0;
+  state.lastMs = nowMs;
+  state.windowMs = windowMs;
+  state.bornMs = Math.min(state.bornMs, nowMs);
+  state.endsAtMs = nowMs + untilEmptyMs(state, nowMs % windowMs, windowMs);
+  return nowMs;
 }
 
 /** The two cells at an instant. */
@@ -28,7 +52,7 @@ function weighed(cells: { previous: number; current: number }, elapsedMs: number
 }
 
 function remainingOf(policy: SlidingCounterPolicy, weight: number): number {
-  return Math.max(0, Math.floor((policy.limit * policy.windowMs - weight) / policy.windowMs));
+  return Math.min(policy.limit, Math.floor((policy.limit * policy.windowMs - weight) / policy.windowMs));
 }
 
 function untilEmptyMs(cells: { previous: number; current: number }, elapsedMs: number, windowMs: number): number {
@@ -37,11 +61,17 @@ function untilEmptyMs(cells: { previous: number; current: number }, elapsedMs: n
 }
 
 export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, previous: 0, current: 0, lastMs: 0, windowMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, previous: 0, current: 0, lastMs: 0, windowMs: 0 }),
 
-  look(state: SlidingCounterState, policy: SlidingCounterPolicy, cost: number, nowMs: number): Verdict {
+  look(
+    state: SlidingCounterState,
+    policy: SlidingCounterPolicy,
+    cost: number,
+    nowMs: number,
+    strict?: boolean,
+  ): Verdict {
     const { limit, windowMs } = policy;
-    const atMs = Math.max(nowMs, state.lastMs);
+    const atMs = clockOf(state, windowMs, nowMs);
     const aheadMs = atMs - nowMs;
     const elapsedMs = atMs % windowMs;
     const cells = cellsAt(state, windowMs, atMs);
@@ -49,7 +79,7 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     const remaining = remainingOf(policy, weight);
     const emptyMs = untilEmptyMs(cells, elapsedMs, windowMs);
     const resetAfterMs = emptyMs > 0 ? emptyMs + aheadMs : 0;
-    if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    if (cost === 0 && !strict) return verdict(true, remaining, 0, resetAfterMs, undefined);
     if (cost > limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
     if (weight + cost * windowMs <= limit * windowMs) return verdict(true, remaining, 0, resetAfterMs, undefined);
     if (cells.current + cost <= limit) {
@@ -64,11 +94,12 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
 
   charge(state: SlidingCounterState, policy: SlidingCounterPolicy, { cost, nowMs }: Charge, found: Verdict): void {
     const { windowMs } = policy;
-    const atMs = Math.max(nowMs, state.lastMs);
+    const atMs = clockOf(state, windowMs, nowMs);
     const elapsedMs = atMs % windowMs;
     const { previous, current } = cellsAt(state, windowMs, atMs);
+    state.bornMs = Math.max(state.bornMs, previous + current === 0 ? atMs : atMs - OLDEST_BIRTH_MS);
     state.previous = previous;
-    state.current = current + cost;
+    state.current = Math.min(current + cost, MOST_UNITS);
     state.lastMs = atMs;
     state.windowMs = windowMs;
     state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
@@ -79,8 +110,8 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
   refund(state: SlidingCounterState, policy: SlidingCounterPolicy, { cost, nowMs, chargedAtMs }: Refund): void {
     const { windowMs } = policy;
     // The window was edited since: which cell the charge is in now cannot be told, so nothing is given back.
-    if (windowMs !== state.windowMs) return;
-    const atMs = Math.max(nowMs, state.lastMs);
+    if (windowMs !== state.windowMs || chargedAtMs < state.bornMs) return;
+    const atMs = clockOf(state, windowMs, nowMs);
     const elapsedMs = atMs % windowMs;
     const startMs = atMs - elapsedMs;
     let { previous, current } = cellsAt(state, windowMs, atMs);
@@ -93,7 +124,7 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
   },
 
   giveBack(state: SlidingCounterState, { windowMs }: SlidingCounterPolicy, { cost, nowMs }: GivenBack): boolean {
-    const atMs = Math.max(nowMs, state.lastMs);
+    const atMs = clockOf(state, windowMs, nowMs);
     const elapsedMs = atMs % windowMs;
     const { previous, current } = cellsAt(state, windowMs, atMs);
     const ofCurrent = Math.min(cost, current);

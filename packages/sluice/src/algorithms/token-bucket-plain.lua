@@ -2,25 +2,30 @@
   stored   as in token-bucket.lua
   policy   capacity, amount, scale_ms ]]
 local amount, scale = tonumber(ARGV[3]), tonumber(ARGV[4])
-local full = ARGV[2] * scale
+local capacity = tonumber(ARGV[2])
+local full, OLDEST, MOST, LONGEST = capacity * scale, 2 ^ 32 - 1, 9007199254740991, 3155760000000
 
 -- for each counter
-local deficit, at = 0, now
+local deficit, at, age = 0, now, 0
 local raw = call('GET', KEYS[k])
 if raw then
   local missing, last, unit = struct.unpack('<ddd', raw)
-  at = max(now, last)
+  if last > now then
+    if last - now > min(LONGEST, ceil(full / amount)) then return redis.error_reply('LONG a counter far ahead') end
+    at = last
+  end
   if unit ~= scale and missing > 0 then missing = ceil(missing / unit * scale) end
   deficit = max(0, missing - (at - last) * amount)
+  if deficit > 0 then age = min(OLDEST, at - last + (#raw < 28 and OLDEST or struct.unpack('<I4', raw, 25))) end
 end
 local over = deficit + scale - full
 if over > 0 then
-  remaining, reset = max(0, floor((full - deficit) / scale)), ceil(deficit / amount) + at - now
-  retry, reason = ceil(over / amount) + at - now, LIMIT
+  remaining, reset = min(capacity, floor((full - deficit) / scale)), min(LONGEST, ceil(deficit / amount)) + at - now
+  retry, reason = min(LONGEST, ceil(over / amount)) + at - now, LIMIT
 else
-  deficit = deficit + scale
-  ends_at = at + ceil(deficit / amount)
-  remaining, reset = floor((full - deficit) / scale), ends_at - now
-  value = struct.pack('<ddd', deficit, at, scale)
+  deficit = min(deficit + scale, MOST * scale)
+  ends_at = at + min(LONGEST, ceil(deficit / amount))
+  remaining, reset = min(capacity, floor((full - deficit) / scale)), ends_at - now
+  value = struct.pack('<dddI4', deficit, at, scale, age)
   ends_at = max(ends_at, now + 1)
 end

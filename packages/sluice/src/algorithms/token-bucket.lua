@@ -1,52 +1,69 @@
 --[[ token-bucket: one check of one key (paper, Algorithm 1); gcra is the same body with other numbers, see gcra.ts
-  stored   string of three doubles: deficit, last_ms, scale_ms
+  stored   string of three doubles: deficit, last_ms, scale_ms; and four bytes: how long before last_ms the bucket was last full
            deficit counts the missing tokens in units of 1/scale_ms token, so that refill (amount units a ms) stays in
            whole numbers: no drift, however many operations
   policy   capacity, amount, scale_ms (amount/scale_ms is the rate, a reduced fraction) ]]
 local pack, unpack_string = struct.pack, struct.unpack
 local arity, named = 3, false
+local OLDEST = 2 ^ 32 - 1
 
 local function load(key)
   local raw = call('GET', key)
-  if not raw then return { deficit = 0, last = 0, scale = 0 } end
+  if not raw then return { deficit = 0, last = 0, scale = 0, born = 0 } end
   local deficit, last, scale = unpack_string('<ddd', raw)
-  return { deficit = deficit, last = last, scale = scale }
+  -- Written without the age by an older version: taken for a bucket that has not been full for long.
+  local age = #raw < 28 and OLDEST or unpack_string('<I4', raw, 25)
+  return { deficit = deficit, last = last, scale = scale, born = last - age }
+end
+
+local function wait_for(units, policy)
+  return min(LONGEST, ceil(units / policy[2]))
+end
+
+local function deficit_at(state, policy, at)
+  local deficit = state.deficit
+  -- The rule's numbers changed: the missing tokens are the same, counted in another unit.
+  if state.scale ~= policy[3] and deficit > 0 then deficit = ceil(deficit / state.scale * policy[3]) end
+  return max(0, deficit - (at - state.last) * policy[2])
 end
 
 -- The deficit at the key's own clock, which never goes back: time that is lived twice refills once.
 local function settle(state, policy)
   local at = max(now, state.last)
-  local deficit = state.deficit
-  -- The rule's numbers changed: the missing tokens are the same, counted in another unit.
-  if state.scale ~= policy[3] and deficit > 0 then deficit = ceil(deficit / state.scale * policy[3]) end
-  return max(0, deficit - (at - state.last) * policy[2]), at
+  if at > now and at - now > wait_for(policy[1] * policy[3], policy) then
+    at, state.last, state.born, state.moved = now, now, min(state.born, now), true
+    state.ends = now + wait_for(deficit_at(state, policy, now), policy)
+  end
+  return deficit_at(state, policy, at), at
 end
 
-local function look(state, policy, cost)
+local function look(state, policy, cost, strict)
   local deficit, at = settle(state, policy)
-  local capacity, amount, scale = policy[1] * policy[3], policy[2], policy[3]
-  local remaining = max(0, floor((capacity - deficit) / scale))
-  local reset = ceil(deficit / amount) + (at - now)
+  local capacity, scale = policy[1] * policy[3], policy[3]
+  local remaining = min(policy[1], floor((capacity - deficit) / scale))
+  local reset = wait_for(deficit, policy) + (at - now)
   if deficit == 0 then reset = 0 end
-  if cost == 0 then return true, remaining, 0, reset, NONE end
+  if cost == 0 and not strict then return true, remaining, 0, reset, NONE end
   if cost > policy[1] then return false, remaining, NEVER, reset, COST end
   local over = deficit + cost * scale - capacity
-  if over > 0 then return false, remaining, ceil(over / amount) + (at - now), reset, LIMIT end
+  if over > 0 then return false, remaining, wait_for(over, policy) + (at - now), reset, LIMIT end
   return true, remaining, 0, reset, NONE
 end
 
 local function charge(state, policy, cost)
   local deficit, at = settle(state, policy)
-  state.deficit = deficit + cost * policy[3]
+  if deficit == 0 then state.born = at end
+  state.deficit = min(deficit + cost * policy[3], MOST * policy[3])
   state.last = at
   state.scale = policy[3]
-  state.ends = at + ceil(state.deficit / policy[2])
-  return max(0, floor((policy[1] * policy[3] - state.deficit) / policy[3])), state.ends - now
+  state.ends = at + wait_for(state.deficit, policy)
+  return min(policy[1], floor((policy[1] * policy[3] - state.deficit) / policy[3])), state.ends - now
 end
 
--- In the unit of the counter itself: the rule's numbers may have changed since the charge.
-local function refund(state, _, cost)
-  state.deficit = max(0, state.deficit - cost * state.scale)
+-- In the unit of the counter itself: the rule's numbers may have changed since the charge. What was charged before the bucket was
+-- full, or reset, is not in it any more.
+local function refund(state, _, cost, charged_at)
+  if charged_at >= state.born then state.deficit = max(0, state.deficit - cost * state.scale) end
 end
 
 local function give_back(state, policy, cost)
@@ -56,7 +73,7 @@ local function give_back(state, policy, cost)
 end
 
 local function save(key, state)
-  local value = pack('<ddd', state.deficit, state.last, state.scale)
+  local value = pack('<dddI4', state.deficit, state.last, state.scale, min(OLDEST, state.last - state.born))
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1))) else call('SET', key, value, 'KEEPTTL') end
 end
 

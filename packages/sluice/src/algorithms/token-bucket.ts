@@ -4,7 +4,17 @@
  * nothing drifts however many operations there are.
  */
 import { NEVER_MS } from "../decision.js";
-import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
+import {
+  type Charge,
+  type GivenBack,
+  LONGEST_WAIT_MS,
+  MOST_UNITS,
+  type Model,
+  type Refund,
+  type State,
+  type Verdict,
+  verdict,
+} from "./model.js";
 import type { BucketPolicy } from "./policy.js";
 
 export interface BucketState extends State {
@@ -12,6 +22,23 @@ export interface BucketState extends State {
   lastMs: number;
   /** The unit of `deficit`; differs from the policy's after the rule's numbers changed. */
   scaleMs: number;
+}
+
+/** As far back as the stored form can say (four bytes). */
+export const OLDEST_BIRTH_MS = 2 ** 32 - 1;
+
+function waitFor(units: number, policy: BucketPolicy): number {
+  return Math.min(LONGEST_WAIT_MS, Math.ceil(units / policy.amount));
+}
+
+/** The key's own clock. */
+function clockOf(state: BucketState, policy: BucketPolicy, nowMs: number): number {
+  if (state.lastMs <= nowMs) return nowMs;
+  if (state.lastMs - nowMs <= waitFor(policy.capacity * policy.scaleMs, policy)) return state.lastMs;
+  state.lastMs = nowMs;
+  state.bornMs = Math.min(state.bornMs, nowMs);
+  state.endsAtMs = nowMs + waitFor(deficitAt(state, policy, nowMs), policy);
+  return nowMs;
 }
 
 function deficitAt(state: BucketState, policy: BucketPolicy, atMs: number): number {
@@ -22,46 +49,44 @@ function deficitAt(state: BucketState, policy: BucketPolicy, atMs: number): numb
 }
 
 function remainingOf(policy: BucketPolicy, deficit: number): number {
-  return Math.max(0, Math.floor((policy.capacity * policy.scaleMs - deficit) / policy.scaleMs));
-}
-
-function set(state: BucketState, policy: BucketPolicy, deficit: number, atMs: number): void {
-  state.deficit = deficit;
-  state.lastMs = atMs;
-  state.scaleMs = policy.scaleMs;
-  state.endsAtMs = atMs + Math.ceil(deficit / policy.amount);
+  return Math.min(policy.capacity, Math.floor((policy.capacity * policy.scaleMs - deficit) / policy.scaleMs));
 }
 
 export const tokenBucket: Model<BucketPolicy, BucketState> = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, deficit: 0, lastMs: 0, scaleMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, deficit: 0, lastMs: 0, scaleMs: 0 }),
 
-  look(state: BucketState, policy: BucketPolicy, cost: number, nowMs: number): Verdict {
-    const atMs = Math.max(nowMs, state.lastMs);
+  look(state: BucketState, policy: BucketPolicy, cost: number, nowMs: number, strict?: boolean): Verdict {
+    const atMs = clockOf(state, policy, nowMs);
     const deficit = deficitAt(state, policy, atMs);
     const remaining = remainingOf(policy, deficit);
     const aheadMs = atMs - nowMs;
-    const resetAfterMs = deficit === 0 ? 0 : Math.ceil(deficit / policy.amount) + aheadMs;
-    if (cost === 0) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    const resetAfterMs = deficit === 0 ? 0 : waitFor(deficit, policy) + aheadMs;
+    if (cost === 0 && !strict) return verdict(true, remaining, 0, resetAfterMs, undefined);
     if (cost > policy.capacity) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
     const over = deficit + cost * policy.scaleMs - policy.capacity * policy.scaleMs;
-    if (over > 0) return verdict(false, remaining, Math.ceil(over / policy.amount) + aheadMs, resetAfterMs, "limit");
+    if (over > 0) return verdict(false, remaining, waitFor(over, policy) + aheadMs, resetAfterMs, "limit");
     return verdict(true, remaining, 0, resetAfterMs, undefined);
   },
 
   charge(state: BucketState, policy: BucketPolicy, { cost, nowMs }: Charge, found: Verdict): void {
-    const atMs = Math.max(nowMs, state.lastMs);
-    set(state, policy, deficitAt(state, policy, atMs) + cost * policy.scaleMs, atMs);
+    const atMs = clockOf(state, policy, nowMs);
+    const deficit = deficitAt(state, policy, atMs);
+    state.bornMs = Math.max(state.bornMs, deficit === 0 ? atMs : atMs - OLDEST_BIRTH_MS);
+    state.deficit = Math.min(deficit + cost * policy.scaleMs, MOST_UNITS * policy.scaleMs);
+    state.lastMs = atMs;
+    state.scaleMs = policy.scaleMs;
+    state.endsAtMs = atMs + waitFor(state.deficit, policy);
     found.remaining = remainingOf(policy, state.deficit);
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
   /** In the unit of the counter itself: the rule's numbers may have changed since the charge. */
-  refund(state: BucketState, _policy: BucketPolicy, { cost }: Refund): void {
-    state.deficit = Math.max(0, state.deficit - cost * state.scaleMs);
+  refund(state: BucketState, _policy: BucketPolicy, { cost, chargedAtMs }: Refund): void {
+    if (chargedAtMs >= state.bornMs) state.deficit = Math.max(0, state.deficit - cost * state.scaleMs);
   },
 
   giveBack(state: BucketState, policy: BucketPolicy, { cost, nowMs }: GivenBack): boolean {
-    const owed = deficitAt(state, policy, Math.max(nowMs, state.lastMs)) > 0;
+    const owed = deficitAt(state, policy, clockOf(state, policy, nowMs)) > 0;
     state.deficit = Math.max(0, state.deficit - cost * state.scaleMs);
     return owed;
   },

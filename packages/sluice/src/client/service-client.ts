@@ -100,6 +100,11 @@ export class ServiceClient {
     return this.#decision(await this.#post<RemoteDecision>("check", { attributes, ...options }));
   }
 
+  /** Charges a cost that has been incurred: never refused, counters may pass their limits. */
+  charge(attributes: Attributes, options: RemoteCheckOptions = {}): Promise<RemoteDecision> {
+    return this.#post("charge", { attributes, ...options });
+  }
+
   /** Decisions in the order of the requests. More than the service takes at once are sent in several calls, one after the other. */
   async checkBatch(requests: readonly RemoteRequest[]): Promise<RemoteDecision[]> {
     const decisions: RemoteDecision[] = [];

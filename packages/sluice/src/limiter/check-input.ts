@@ -1,13 +1,12 @@
 /**
  * What a caller hands to a check, beside attributes and cost (the rule book judges those).
  */
+import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import { MOST_PLACES } from "./lease.js";
 
 const LONGEST_REQUEST_ID = 1_024;
-/** A sorted set has an entry for each unit, and Redis writes them while everybody waits: some milliseconds for this many. */
-const MOST_ENTRIES = 5_000;
 
 /** A cost above the limit is refused in any case, by the decision. */
 export function placesFit({ cost, plan }: Check): true {
@@ -18,9 +17,9 @@ export function placesFit({ cost, plan }: Check): true {
   );
 }
 
-/** The same for a rolling window that is kept as a sorted set. */
-export function entriesFit({ cost, plan }: Check): true {
-  if (cost <= MOST_ENTRIES || cost > plan.policy.limit) return true;
+/** The same for a rolling window that is kept as a sorted set. A charge of more is kept as one number. */
+export function entriesFit({ cost, plan, charge }: Check): true {
+  if (cost <= MOST_ENTRIES || cost > plan.policy.limit || charge === true) return true;
   throw new SluiceError(
     "invalid-request",
     `cost: expected at most ${MOST_ENTRIES} under a rolling window with storage: sorted-set, got ${cost}; storage: packed takes any`,

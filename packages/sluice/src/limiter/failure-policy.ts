@@ -39,12 +39,16 @@ export class FailurePolicy {
     const isLocal = (check: Check): boolean => check.plan.onStoreFailure === "local";
     const verdicts = checks.map((check) => (isLocal(check) ? undefined : uncounted(check)));
     const refused = checks.some(({ plan }, i) => plan.mode === "enforce" && verdicts[i]?.allowed === false);
-    const locals = checks.filter(isLocal).map((check) => this.#scaled(check));
+    const hasCharges = checks.some(({ charge }) => charge === true);
+    const locals = checks
+      .filter(isLocal)
+      .map((check) => this.#scaled(refused && check.charge !== true && hasCharges ? { ...check, cost: 0 } : check));
     const counted = await this.#local.decide({
       ...request,
       // What an id was answered is remembered in the store alone: here it would be an answer to other checks.
       id: undefined,
-      charge: request.charge && !refused,
+      // Charges count even where another rule denies.
+      charge: request.charge && (hasCharges || !refused),
       checks: locals.map((check) => ({ ...check, live: this.#liveOf(check, checks, locals) })),
     });
     let next = 0;
@@ -88,10 +92,11 @@ export function sharePolicy(policy: Policy, share: number): Policy {
   return { ...policy, limit, capacity, scaleMs: Math.ceil(policy.scaleMs / share) };
 }
 
-function uncounted({ plan, cost }: Check): Verdict {
+function uncounted({ plan, cost, charge }: Check): Verdict {
   const { limit } = plan.policy;
   // A cost that no counter could hold is refused whatever the counter says.
-  if (cost > capacityOf(plan.policy)) return verdict(false, limit, NEVER_MS, 0, "cost-exceeds-limit");
+  if (charge !== true && cost > capacityOf(plan.policy))
+    return verdict(false, limit, NEVER_MS, 0, "cost-exceeds-limit");
   if (plan.onStoreFailure === "deny" && plan.mode === "enforce") {
     return verdict(false, 0, RETRY_AFTER_OUTAGE_MS, 0, "store-unavailable");
   }

@@ -12,9 +12,11 @@ export function joinChecks(parts: readonly (readonly Check[])[]): { checks: Chec
   const places = parts.map((part) => {
     const placed: number[] = [];
     for (const check of part) {
-      const at = byKey.get(check.key);
+      // A charge beside a check stays apart: it counts even where the check is refused.
+      const name = check.charge === true ? `+${check.key}` : check.key;
+      const at = byKey.get(name);
       if (at === undefined) {
-        byKey.set(check.key, checks.length);
+        byKey.set(name, checks.length);
         // A candidate stands behind its live check, so that one's place is known already.
         placed.push(checks.push(check.live < 0 ? check : { ...check, live: placed[check.live]! }) - 1);
       } else {

@@ -20,6 +20,7 @@ import type { MemoryUse } from "../store/memory-limit.js";
 import { MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
 import type { StoreStats } from "../store/store-stats.js";
+import { asCharges, refusingNothing } from "./charges.js";
 import { checkedId, entriesFit, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { FailurePolicy } from "./failure-policy.js";
@@ -40,6 +41,11 @@ export interface CheckOptions {
 export interface CheckPart {
   readonly attributes: Attributes;
   readonly cost?: number | undefined;
+  /**
+   * Counted in full, even if the request is refused, by this part itself or by another. Its checks are refused where their counters
+   * then are past their limits; at cost 0 they only say whether that is so.
+   */
+  readonly charge?: boolean | undefined;
   /** Rules for this part alone, instead of those in force (`ruleBook`). */
   readonly book?: RuleBook | undefined;
 }
@@ -82,7 +88,16 @@ const NOTHING_TO_DECIDE: StoreReply = { nowMs: 0, verdicts: [], guarantee: "atom
 interface Asked extends StoreRequest {
   readonly attributes: Attributes;
   readonly options: CheckOptions;
+  readonly neverRefused: boolean;
   readonly sinceMs: number;
+}
+
+interface AskOptions {
+  readonly attributes: Attributes;
+  readonly options: CheckOptions;
+  /** False only looks. */
+  readonly charge: boolean;
+  readonly neverRefused?: boolean;
 }
 
 export class Limiter {
@@ -139,7 +154,17 @@ export class Limiter {
   }
 
   /**
-   * Decides several attribute sets, each at its own cost, as one request: all pass and are charged, or none is.
+   * Charges a cost that has been incurred already: never refused, counters may pass their limits, and refuse checks until the
+   * debt is paid. The decision is always allowed; `remaining` and `debt` tell how the counters stand. Takes no place.
+   */
+  async charge(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
+    this.#mustBeOpen();
+    const checks = asCharges(this.#book.checks(attributes, options.cost));
+    return await this.#askFor(checks, this.#book.version, { attributes, options, charge: true, neverRefused: true });
+  }
+
+  /**
+   * Decides several attribute sets, each at its own cost, as one request: all pass and are charged, or none is, but for charges.
    * `parts` of the answer holds the results of each set's checks, in order.
    */
   async checkAll(
@@ -298,7 +323,12 @@ export class Limiter {
   }
 
   #checksOf(parts: readonly CheckPart[]): ReturnType<typeof joinChecks> {
-    return joinChecks(parts.map(({ attributes, cost, book = this.#book }) => book.checks(attributes, cost)));
+    return joinChecks(
+      parts.map(({ attributes, cost, charge, book = this.#book }) => {
+        const checks = book.checks(attributes, cost);
+        return charge === true ? asCharges(checks) : checks;
+      }),
+    );
   }
 
   #ask(attributes: Attributes, options: CheckOptions, charge: boolean): MaybePromise<Decision> {
@@ -310,7 +340,7 @@ export class Limiter {
   #askFor(
     checks: readonly Check[],
     rulesVersion: number,
-    { attributes, options, charge }: { attributes: Attributes; options: CheckOptions; charge: boolean },
+    { attributes, options, charge, neverRefused = false }: AskOptions,
   ): MaybePromise<Decision> {
     let leases = false;
     let named = false;
@@ -328,6 +358,7 @@ export class Limiter {
       rulesVersion,
       attributes,
       options,
+      neverRefused,
       sinceMs: leases ? performance.now() : 0,
     };
     if (checks.length === 0) return this.#decided(asked, NOTHING_TO_DECIDE);
@@ -339,7 +370,8 @@ export class Limiter {
     );
   }
 
-  #decided(asked: Asked, reply: StoreReply): Decision {
+  #decided(asked: Asked, found: StoreReply): Decision {
+    const reply = asked.neverRefused ? refusingNothing(found) : found;
     const lease = asked.sinceMs === 0 ? undefined : this.#leaseOf(asked, reply, "store");
     return this.#told(asked, new Decision({ request: asked, reply, charger: "store", lease, degraded: undefined }));
   }
@@ -361,7 +393,8 @@ export class Limiter {
     }
     const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked);
     const request: Asked = { ...asked, checks };
-    const reply: StoreReply = { nowMs, verdicts, guarantee: "atomic" };
+    const found: StoreReply = { nowMs, verdicts, guarantee: "atomic" };
+    const reply = asked.neverRefused ? refusingNothing(found) : found;
     const charger = degraded === "local" ? "local" : "nobody";
     const lease = asked.sinceMs === 0 ? undefined : this.#leaseOf(request, reply, charger);
     return this.#told(asked, new Decision({ request, reply, charger, lease, degraded }));

@@ -42,6 +42,7 @@ export class Decision implements DecisionSummary {
   declare readonly rule?: string;
   declare readonly limit?: number;
   declare readonly remaining?: number;
+  declare readonly debt?: number;
   declare readonly retryAfterMs: number;
   declare readonly resetAfterMs: number;
   declare readonly reason?: Reason;
@@ -84,6 +85,7 @@ export class Decision implements DecisionSummary {
       this.rule = result.rule;
       this.limit = result.limit;
       this.remaining = result.remaining;
+      if (result.debt !== undefined) this.debt = result.debt;
       this.retryAfterMs = result.retryAfterMs;
       this.resetAfterMs = result.resetAfterMs;
       if (result.reason !== undefined) this.reason = result.reason;
@@ -116,10 +118,11 @@ function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {
     mode: plan.mode,
     allowed: verdict.allowed,
     limit: plan.policy.limit,
-    remaining: verdict.remaining,
+    remaining: Math.max(0, verdict.remaining),
     retryAfterMs: verdict.retryAfterMs,
     resetAfterMs: verdict.resetAfterMs,
   };
+  if (verdict.remaining < 0) result.debt = -verdict.remaining;
   if (verdict.reason !== undefined) result.reason = verdict.reason;
   if (plan.variant !== undefined) result.variant = plan.variant;
   return result;

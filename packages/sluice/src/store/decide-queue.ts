@@ -158,7 +158,15 @@ function entriesOf({ checks }: StoreRequest): number {
 /** A single check without an id, to be charged, is decided by its algorithm's own script. */
 function scriptFor({ checks, charge, id }: StoreRequest): ScriptName {
   const [first] = checks;
-  if (checks.length !== 1 || first === undefined || !charge || id !== undefined || first.cost === 0) return "decide";
+  if (
+    checks.length !== 1 ||
+    first === undefined ||
+    !charge ||
+    id !== undefined ||
+    first.cost === 0 ||
+    first.charge === true
+  )
+    return "decide";
   return `single-${storedAs[first.plan.policy.stored]}`;
 }
 

@@ -37,7 +37,13 @@ for g = 1, #KEYS do
     local n = #reply
     if not allowed then
       reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = remaining, retry, reset, reason
-      if alone and passed == 0 then outlive(key, reset) elseif not alone then refused[key] = reset end
+      if state.moved then
+        if alone and passed == 0 then save(key, state) elseif not alone then touched[key] = state end
+      elseif alone and passed == 0 then
+        outlive(key, reset)
+      elseif not alone then
+        refused[key] = reset
+      end
       break
     end
     remaining, reset = charge(state, policy, cost, named and ARGV[at + i - 1])

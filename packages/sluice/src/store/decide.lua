@@ -4,7 +4,8 @@
            requests: how many; each:
              shape: checks * 8 + (4 if entries are named) + (2 if it has an id record) + (1 to charge, 0 only looks)
              the entry id, if named; position of the record in KEYS and the receipt, if there is a record
-             checks, each ((position in KEYS * 65536 + position of the policy) * 65536 + mode), negative if a cost other than 1 follows
+             checks, each ((position in KEYS * 65536 + position of the policy) * 65536 + mode), negative if a cost other than 1 follows;
+             a cost below 0 is a charge of -cost - 1 units: counted in full, then refused in name where the counter is past its limit
              mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request
   returns  now_ms, then for each request either
              for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
@@ -14,7 +15,7 @@
   and lists that are used again for every request: arguments and tables are what a script call costs. ]]
 local REMEMBER_MS = '60000'
 local states, owners, touched, refused, records = {}, {}, {}, {}, {}
-local keys, policy_of, modes, costs = {}, {}, {}, {}
+local keys, policy_of, modes, costs, charges = {}, {}, {}, {}, {}
 local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}
 
 local policies, at = {}, 2
@@ -25,21 +26,51 @@ for p = 1, tonumber(ARGV[1]) do
   policies[p] = policy
 end
 
--- Looks at every check, then charges all or none; leaves its numbers in `out`.
-local function decide(count, charging, entry_id, out)
+local function state_of(key, body)
+  local state = states[key]
+  if not state then
+    state = body.load(key)
+    states[key], owners[key] = state, body
+  end
+  return state
+end
+
+-- The verdict of a charge is that of a look after it: refused where the counter is past its limit.
+local function charge_in_full(i, charging, entry_id)
+  local key, policy = keys[i], policy_of[i]
+  local body = policy.algorithm
+  local state = state_of(key, body)
+  if charging and costs[i] > 0 then
+    body.charge(state, policy, costs[i], entry_id)
+    touched[key] = true
+  end
+  allowed[i], remaining[i], retry[i], reset[i], reason[i] = body.look(state, policy, 0, true)
+  if not allowed[i] then refused[key] = reset[i] end
+  if state.moved then touched[key] = true end
+end
+
+-- Makes the charges, looks at every other check, then charges all of these or none; leaves its numbers in `out`.
+local function decide(count, any_charge, charging, entry_id, out)
   local refusals, refuser = 0, 0
-  for i = 1, count do
-    local key, policy = keys[i], policy_of[i]
-    local body = policy.algorithm
-    local state = states[key]
-    if not state then
-      state = body.load(key)
-      states[key], owners[key] = state, body
+  if any_charge then
+    for i = 1, count do
+      if charges[i] then
+        charge_in_full(i, charging, entry_id)
+        if not allowed[i] and modes[i] == 0 then refusals, refuser = refusals + 1, i end
+      end
     end
-    allowed[i], remaining[i], retry[i], reset[i], reason[i] = body.look(state, policy, costs[i])
-    if not allowed[i] then
-      refused[key] = reset[i]
-      if modes[i] == 0 then refusals, refuser = refusals + 1, i end
+  end
+  for i = 1, count do
+    if not charges[i] then
+      local key, policy = keys[i], policy_of[i]
+      local body = policy.algorithm
+      local state = state_of(key, body)
+      allowed[i], remaining[i], retry[i], reset[i], reason[i] = body.look(state, policy, costs[i])
+      if state.moved then touched[key] = true end
+      if not allowed[i] then
+        refused[key] = reset[i]
+        if modes[i] == 0 then refusals, refuser = refusals + 1, i end
+      end
     end
   end
   local n = #out
@@ -48,8 +79,8 @@ local function decide(count, charging, entry_id, out)
     -- A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it. Places
     -- are the exception: a request that was refused does not run, so nobody would give them back.
     local passes = refusals == 0 or (modes[i] > 1 and refusals == 1 and refuser == modes[i] - 1 and not body.leased)
-    local charged = charging and passes and allowed[i] and costs[i] > 0
-    if charged then
+    local charged = charging and costs[i] > 0 and (charges[i] or passes and allowed[i])
+    if charged and not charges[i] then
       remaining[i], reset[i] = body.charge(states[keys[i]], policy_of[i], costs[i], entry_id)
       touched[keys[i]] = true
     end
@@ -57,21 +88,23 @@ local function decide(count, charging, entry_id, out)
       out[n + 1], out[n + 2], out[n + 3] = charged and 3 or 1, remaining[i], reset[i]
       n = n + 3
     else
-      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = reason[i] * 4, remaining[i], reset[i], retry[i]
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = reason[i] * 4 + (charged and 2 or 0), remaining[i], reset[i], retry[i]
       n = n + 4
     end
   end
 end
 
--- Reads one request's checks into the lists.
+-- Reads one request's checks into the lists; whether any is a charge.
 local function read_checks(count)
+  local any_charge = false
   for i = 1, count do
     local packed = tonumber(ARGV[at])
-    costs[i] = 1
+    costs[i], charges[i] = 1, false
     if packed < 0 then
       packed = -packed
       at = at + 1
       costs[i] = tonumber(ARGV[at])
+      if costs[i] < 0 then costs[i], charges[i], any_charge = -1 - costs[i], true, true end
     end
     at = at + 1
     modes[i] = packed % 65536
@@ -79,6 +112,7 @@ local function read_checks(count)
     policy_of[i] = policies[packed % 65536]
     keys[i] = KEYS[floor(packed / 65536)]
   end
+  return any_charge
 end
 
 local reply = { now }
@@ -98,20 +132,20 @@ for _ = 1, requests do
     at = at + 2
   end
   local count = floor(shape / 8)
-  read_checks(count)
+  local any_charge = read_checks(count)
   local seen = recorded and (records[record] or call('GET', KEYS[record]))
   if seen then
     reply[#reply + 1] = seen
   elseif recorded and charging then
     local out = {}
-    decide(count, charging, entry_id, out)
+    decide(count, any_charge, charging, entry_id, out)
     for i = 1, #out do
       reply[#reply + 1] = out[i]
       out[i] = string.format('%.0f', out[i])
     end
     records[record] = table.concat({ now, ' ', table.concat(out, ' '), '\n', receipt })
   else
-    decide(count, charging, entry_id, reply)
+    decide(count, any_charge, charging, entry_id, reply)
   end
 end
 

@@ -10,8 +10,8 @@ local describe = {
   g = bucket,
   f = function(state) return { count = state.count, lastMs = state.last } end,
   s = function(state) return { previous = state.previous, current = state.current, lastMs = state.last } end,
-  z = function(state, key) return { count = call('ZCARD', key), lastMs = state.newest } end,
-  p = function(state) return { count = state.count, lastMs = state.newest } end,
+  z = function(state, key) return { count = call('ZCARD', key) - (state.marker and 1 or 0) + state.debt, lastMs = state.newest } end,
+  p = function(state) return { count = state.count + state.debt, lastMs = state.newest } end,
   c = function(state, key) return { count = call('ZCARD', key), latestEndMs = state.latest } end,
 }
 local described = {}

@@ -8,7 +8,7 @@ import { models } from "../algorithms/models.js";
 import type { RollingWindowState } from "../algorithms/rolling-window.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
-import type { Stored } from "../keys.js";
+import { type Stored, storedIn } from "../keys.js";
 import { CounterMap } from "./counter-map.js";
 import { ExpiringMap } from "./expiring-map.js";
 import { recordBytes } from "./memory-bytes.js";
@@ -53,6 +53,7 @@ const DEFAULT_BYTES = 256 * 2 ** 20;
 const LEAST_BYTES = 2 ** 20;
 /** Of the bytes; the rest is for counters. */
 const SHARE_OF_IDS = 1 / 4;
+const RESET_STEP_MS = 2 ** -10;
 
 export class MemoryStore implements Store {
   readonly #states: CounterMap;
@@ -64,6 +65,11 @@ export class MemoryStore implements Store {
   /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
   readonly #looked: State[] = [];
   #sweeper: NodeJS.Timeout | undefined;
+  /**
+   * The last reset, in steps of a fraction of its millisecond. What is charged after it, in the same millisecond, is said to be charged
+   * then: a charge from before it must not be refunded out of one from after it.
+   */
+  #resetAtMs = 0;
 
   constructor(options: MemoryStoreOptions = {}) {
     const { maxBytes = DEFAULT_BYTES } = options;
@@ -98,10 +104,10 @@ export class MemoryStore implements Store {
 
   decide(request: StoreRequest): StoreReply {
     const nowMs = this.#clock.now();
-    if (request.id === undefined) return { nowMs, verdicts: this.#decide(request, nowMs), guarantee: "atomic" };
+    if (request.id === undefined) return this.#reply(request, nowMs);
     const record = this.#record(request.id, nowMs);
     if (record !== undefined) return { ...record.reply, repeated: { ...record.receipt, atMs: nowMs } };
-    const reply: StoreReply = { nowMs, verdicts: this.#decide(request, nowMs), guarantee: "atomic" };
+    const reply = this.#reply(request, nowMs);
     if (request.charge) {
       const { entryId, rulesVersion, checks } = request;
       const receipt = { entryId, rulesVersion, checks };
@@ -119,14 +125,29 @@ export class MemoryStore implements Store {
     this.#sweepLater();
   }
 
-  /** Looks at every check, then charges all or none: the same steps as decide.lua. */
+  #reply(request: StoreRequest, nowMs: number): StoreReply {
+    const verdicts = this.#decide(request, nowMs);
+    if (nowMs >= this.#resetAtMs) return { nowMs, verdicts, guarantee: "atomic" };
+    return { nowMs, verdicts, guarantee: "atomic", timesMs: verdicts.map(() => this.#resetAtMs) };
+  }
+
+  /** Makes the charges, looks at every other check, then charges all of these or none: the same steps as decide.lua. */
   #decide({ checks, charge, entryId }: StoreRequest, nowMs: number): Verdict[] {
     const verdicts = new Array<Verdict>(checks.length);
     const states = this.#looked;
     let refusals = 0;
     let refuser = -1;
     for (let i = 0; i < checks.length; i++) {
-      const { plan, key, cost } = checks[i]!;
+      if (checks[i]!.charge !== true) continue;
+      verdicts[i] = this.#chargeInFull(checks[i]!, { cost: charge ? checks[i]!.cost : 0, nowMs, requestId: entryId });
+      if (verdicts[i]!.allowed || checks[i]!.plan.mode !== "enforce") continue;
+      refusals++;
+      refuser = i;
+    }
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i]!;
+      if (check.charge === true) continue;
+      const { plan, key, cost } = check;
       const model = models[plan.policy.stored];
       const state = this.#state(key, nowMs) ?? model.fresh();
       const verdict = model.look(state, plan.policy, cost, nowMs);
@@ -144,6 +165,7 @@ export class MemoryStore implements Store {
     if (!charge) return verdicts;
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
+      if (check.charge === true) continue;
       const verdict = verdicts[i]!;
       // A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it. Places
       // are the exception: a request that was refused does not run, so nobody would give them back.
@@ -153,6 +175,24 @@ export class MemoryStore implements Store {
         this.#charge(check, { cost: check.cost, nowMs, requestId: entryId }, verdict, states[i]!);
     }
     return verdicts;
+  }
+
+  /** The verdict is that of a look after the charge: refused where the counter is past its limit. */
+  #chargeInFull(check: Check, charge: Charge): Verdict {
+    const { plan, key } = check;
+    const model = models[plan.policy.stored];
+    const state = this.#state(key, charge.nowMs) ?? model.fresh();
+    let found = model.look(state, plan.policy, 0, charge.nowMs, true);
+    if (charge.cost > 0) {
+      this.#charge(check, charge, found, state);
+      found = model.look(state, plan.policy, 0, charge.nowMs, true);
+      found.charged = true;
+    }
+    if (!found.allowed) {
+      state.endsAtMs = Math.max(state.endsAtMs, charge.nowMs + found.resetAfterMs);
+      if (plan.mode === "enforce") this.#states.markUsedUp(key, charge.nowMs);
+    }
+    return found;
   }
 
   #charge({ plan, key }: Check, charge: Charge, verdict: Verdict, state: State): void {
@@ -172,7 +212,7 @@ export class MemoryStore implements Store {
       this.#states.measure(key, state, charge.nowMs);
     }
     if (plan.mode !== "enforce") return;
-    if (verdict.remaining === 0) this.#states.markUsedUp(key, charge.nowMs);
+    if (verdict.remaining <= 0) this.#states.markUsedUp(key, charge.nowMs);
     else if (!isNew) this.#states.markIdle(key, charge.nowMs);
   }
 
@@ -253,7 +293,18 @@ export class MemoryStore implements Store {
   }
 
   reset(keys: readonly string[]): void {
-    for (const key of keys) this.#states.delete(key);
+    const nowMs = this.#clock.now();
+    const lastMs = Math.floor(this.#resetAtMs) === nowMs ? this.#resetAtMs : nowMs;
+    this.#resetAtMs = Math.min(lastMs + RESET_STEP_MS, nowMs + 1 - RESET_STEP_MS);
+    for (const key of keys) {
+      const isKnown = this.#state(key, nowMs) !== undefined;
+      this.#states.delete(key);
+      if (!isKnown) continue;
+      const state = models[storedIn(key)].fresh();
+      state.bornMs = this.#resetAtMs;
+      state.endsAtMs = nowMs + 1;
+      this.#states.set(key, state, nowMs);
+    }
   }
 
   ready(): boolean {

@@ -3,6 +3,8 @@
 local call, max, min, floor, ceil = redis.call, math.max, math.min, math.floor, math.ceil
 local NONE, LIMIT, INTERVAL, CONCURRENCY, COST = 0, 1, 2, 3, 4
 local NEVER = 2147483647
+-- As in model.ts: the most units that a counter holds; the longest wait reported and the longest that a counter is kept.
+local MOST, LONGEST = 9007199254740991, 3155760000000
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 

@@ -5,7 +5,7 @@
  * refunds or resets is seen within a second, for no refusal is remembered longer).
  *
  * In: requests and their replies. Out: a reply, or nothing. Not remembered: requests with an id (their record lives in Redis),
- * looks, concurrency (a place may be released at any time), rules with a candidate (it counts the refused traffic too).
+ * looks, charges (they count, refused or not), concurrency (a place may be released at any time), rules with a candidate (it counts the refused traffic too).
  */
 import { type Verdict, verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
@@ -67,8 +67,10 @@ export class RefusalMemory {
   }
 }
 
-function mayBeRemembered({ charge, id }: StoreRequest): boolean {
-  return charge && id === undefined;
+function mayBeRemembered({ charge, id, checks }: StoreRequest): boolean {
+  if (!charge || id !== undefined) return false;
+  for (let i = 0; i < checks.length; i++) if (checks[i]!.charge === true) return false;
+  return true;
 }
 
 /** The same rules, as they stand, for the same keys at the same costs: another cost would have another wait. */

@@ -59,7 +59,9 @@ export function joinReplies(
     const judged = found.repeated?.checks ?? part.request.checks;
     const elsewhere = refusing.some((refused, other) => refused && other !== p);
     // A request id seen before was settled then; its charges are not given back a second time.
-    const charged = judged.filter((_, i) => elsewhere && found.repeated === undefined && found.verdicts[i]!.charged);
+    const charged = judged.filter(
+      ({ charge }, i) => elsewhere && !charge && found.repeated === undefined && found.verdicts[i]!.charged,
+    );
     if (charged.length > 0) {
       const { entryId, id } = part.request;
       refunds.push({ entryId, charges: charged.map((check) => ({ check, atMs: found.nowMs })), id });
@@ -85,7 +87,7 @@ function refuses(check: Check, found: Verdict): boolean {
 
 /** What the verdict is once its charge is given back. */
 function givenBack(check: Check, found: Verdict): Verdict {
-  if (!found.charged) return found;
+  if (!found.charged || check.charge) return found;
   const remaining = Math.min(capacityOf(check.plan.policy), found.remaining + check.cost);
   return verdict(found.allowed, remaining, found.retryAfterMs, found.resetAfterMs, found.reason);
 }

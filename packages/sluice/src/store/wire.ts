@@ -101,7 +101,8 @@ export function encodeDecide(batch: readonly Addressed[], serverNowMs: number): 
         policies.push(...policyArguments(policy, serverNowMs));
       }
       const packed = (keyPosition(check.key) * MOST_POLICIES + position) * MOST_MODES + modeArgument(check);
-      if (check.cost === 1) requests.push(packed);
+      if (check.charge === true) requests.push(-packed, -1 - check.cost);
+      else if (check.cost === 1) requests.push(packed);
       else requests.push(-packed, check.cost);
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The routes that ask for a decision: check, check/batch, peek, explain. A refusal is answered 200 like any decision.
+ * The routes that ask for a decision: check, check/batch, charge, peek, explain. A refusal is answered 200 like any decision.
  */
 import type { FastifyInstance } from "fastify";
 import type { Attributes, CheckOptions, Limiter } from "sluice";
@@ -74,6 +74,25 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
       const allowed = decisions.every((decision) => decision.allowed);
       metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent });
       return { decisions };
+    },
+  );
+
+  app.post<{ Body: CheckBody }>(
+    "/v1/charge",
+    {
+      schema: {
+        summary: "Charge a cost that has been incurred: never refused, counters may pass their limits",
+        tags: ["checks"],
+        body: checkBody,
+        response: { 200: decision, ...problems },
+      },
+    },
+    async ({ body, headers: { traceparent } }) => {
+      const sinceMs = performance.now();
+      const made = await limiter.charge(attributesOf(body), optionsOf(body));
+      metrics.answered("http", true, sinceMs);
+      metrics.traced?.({ transport: "http", allowed: true, sinceMs, traceparent, decision: made });
+      return made;
     },
   );
 

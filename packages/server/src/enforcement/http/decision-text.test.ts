@@ -17,6 +17,7 @@ const check = fc.record(
     mode: fc.constantFrom("enforce", "shadow", "candidate"),
     allowed: fc.boolean(),
     ...numbers,
+    debt: whole,
     reason,
     variant: name,
   },
@@ -33,7 +34,7 @@ const shared = {
   checks: fc.array(check, { maxLength: 4 }),
 };
 const required = Object.keys(shared) as (keyof typeof shared)[];
-const optional = { reason, lease, degraded: fc.constantFrom("deny", "local", "allow") };
+const optional = { reason, debt: whole, lease, degraded: fc.constantFrom("deny", "local", "allow") };
 const made = fc.oneof(
   fc.record({ ...shared, ...optional }, { requiredKeys: required }),
   fc.record(

@@ -10,6 +10,7 @@ export function decisionText(made: Decision): string {
   const { rule, reason, violated, checks, lease, degraded } = made;
   let text = made.allowed ? '{"allowed":true' : '{"allowed":false';
   if (rule !== undefined) text += `,"rule":"${rule}","limit":${made.limit},"remaining":${made.remaining}`;
+  if (made.debt !== undefined) text += `,"debt":${made.debt}`;
   text += `,"retryAfterMs":${made.retryAfterMs},"resetAfterMs":${made.resetAfterMs}`;
   if (reason !== undefined) text += `,"reason":"${reason}"`;
   if (violated.length > 0) text += `,"violated":["${violated.join('","')}"]`;
@@ -43,12 +44,13 @@ const openings = new Map<string, Opening>();
 const MOST_OPENINGS = 10_000;
 
 function checkText(check: CheckResult): string {
-  const { remaining, retryAfterMs, resetAfterMs, reason, variant } = check;
-  if (check.allowed && variant === undefined && retryAfterMs === 0 && reason === undefined) {
+  const { remaining, debt, retryAfterMs, resetAfterMs, reason, variant } = check;
+  if (check.allowed && variant === undefined && retryAfterMs === 0 && reason === undefined && debt === undefined) {
     return `${openingOf(check)}${remaining},"retryAfterMs":0,"resetAfterMs":${resetAfterMs}}`;
   }
   const numbers = `"remaining":${remaining},"retryAfterMs":${retryAfterMs},"resetAfterMs":${resetAfterMs}`;
   let text = `{"rule":"${check.rule}","mode":"${check.mode}","allowed":${check.allowed},"limit":${check.limit},${numbers}`;
+  if (debt !== undefined) text += `,"debt":${debt}`;
   if (reason !== undefined) text += `,"reason":"${reason}"`;
   if (variant !== undefined) text += `,"variant":"${variant}"`;
   return `${text}}`;

@@ -50,6 +50,7 @@ const reason = Type.Enum(["limit", "min-interval", "concurrency", "load", "cost-
 const numbers = {
   limit: Type.Integer(),
   remaining: Type.Integer(),
+  debt: Type.Optional(Type.Integer({ description: "By how many units the counter is past its limit, if it is" })),
   retryAfterMs: Type.Integer(),
   resetAfterMs: Type.Integer(),
 };
@@ -70,6 +71,7 @@ export const decision = Type.Object(
     rule: Type.Optional(Type.String()),
     limit: Type.Optional(Type.Integer()),
     remaining: Type.Optional(Type.Integer()),
+    debt: numbers.debt,
     retryAfterMs: Type.Integer(),
     resetAfterMs: Type.Integer(),
     reason: Type.Optional(reason),

@@ -1,0 +1,20 @@
+/**
+ * Charges: checks that are counted in full, whatever their counters say, for a cost that has been incurred already.
+ * In: a request's checks, and the store's reply. Out: the same as charges, and a reply that refuses nothing. Pure.
+ */
+import type { Verdict } from "../algorithms/model.js";
+import type { Check } from "../check.js";
+import type { StoreReply } from "../store/store.js";
+
+/** Places are held by requests that run, and a charge does not run: it takes none, and only looks. */
+export function asCharges(checks: readonly Check[]): Check[] {
+  return checks.map((check) =>
+    check.plan.policy.stored === "concurrency" ? { ...check, cost: 0 } : { ...check, charge: true },
+  );
+}
+
+/** A charge is never refused: what its checks then say of their counters is left to `remaining` and `debt`. */
+export function refusingNothing(reply: StoreReply): StoreReply {
+  const passed = (found: Verdict): Verdict => ({ ...found, allowed: true, retryAfterMs: 0, reason: undefined });
+  return { ...reply, verdicts: reply.verdicts.map((found) => (found.allowed ? found : passed(found))) };
+}
