@@ -6,6 +6,7 @@ import { models } from "./models.js";
 import type { Policy } from "./policy.js";
 
 const START_MS = 1_795_000_000_000;
+const utc = (text: string): number => Date.parse(text);
 
 /** A key under one policy; `at` charges if it may and tells whether it did. */
 function key(policy: Policy): { at(nowMs: number, cost?: number): boolean; remainingAt(nowMs: number): number } {
@@ -100,16 +101,41 @@ test("after a step back, waits are told by the key's own clock", () => {
     const charged = model.look(state, policy, 2, START_MS);
     model.charge(state, policy, { cost: 2, nowMs: START_MS, requestId: "e" }, charged);
     const before = model.look(state, policy, 2, START_MS);
-    const back = model.look(state, policy, 2, START_MS - 90_000);
+    const back = model.look(state, policy, 2, START_MS - 50_000);
     expect([algorithm, back.retryAfterMs, back.resetAfterMs]).toEqual([
       algorithm,
-      before.retryAfterMs + 90_000,
-      before.resetAfterMs + 90_000,
+      before.retryAfterMs + 50_000,
+      before.resetAfterMs + 50_000,
     ]);
   }
 });
 
-const utc = (text: string): number => Date.parse(text);
+test.each(["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-window"] as const)(
+  "%s: after a step back by more than a window, what was charged counts from now, and no longer than anything else does",
+  (algorithm) => {
+    const policy = compilePolicy({ algorithm, limit: 2, window: "1m" });
+    const model = models[policy.stored];
+    const ann = key(policy);
+    const backMs = START_MS - 3_600_000 + 7;
+    expect(ann.at(START_MS, 2)).toBe(true);
+    // A new counter that is used up now: what was charged ahead is freed no sooner, and at the latest when this one is empty.
+    const state = model.fresh();
+    const charged = model.look(state, policy, 2, backMs);
+    model.charge(state, policy, { cost: 2, nowMs: backMs, requestId: "e" }, charged);
+    const { retryAfterMs, resetAfterMs } = model.look(state, policy, 2, backMs);
+    expect(ann.at(backMs)).toBe(false);
+    for (let ms = 1; ms < retryAfterMs; ms += 977) expect([ms, ann.at(backMs + ms, 2)]).toEqual([ms, false]);
+    expect(ann.at(backMs + resetAfterMs, 2)).toBe(true);
+  },
+);
+
+test("a calendar window that was counted a month ahead is counted in the present one", () => {
+  const ann = key(compilePolicy({ algorithm: "fixed-window", limit: 1, window: "day", align: "calendar" }));
+  expect(ann.at(utc("2026-12-15T12:00:00Z"))).toBe(true);
+  expect(ann.at(utc("2026-11-15T13:00:00Z"))).toBe(false);
+  expect(ann.at(utc("2026-11-15T23:59:59Z"))).toBe(false);
+  expect(ann.at(utc("2026-11-16T00:00:00Z"))).toBe(true);
+});
 
 test.each([
   {
