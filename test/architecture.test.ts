@@ -44,7 +44,7 @@ const rooms: readonly Room[] = [
   { name: "client", files: /^client\//, sees: [], seesTypesOf: ["ground", "rules"] },
   {
     name: "entry points",
-    files: /^(index|redis|testing|client)\.ts$/,
+    files: /^(index|redis|internal|testing|client)\.ts$/,
     sees: ["ground", "algorithms", "rules", "store", "telemetry", "limiter", "http", "middleware", "client"],
   },
 ];

@@ -140,4 +140,26 @@ describe.skipIf(whyMissing("redis"))("a store that was configured wrongly", () =
     expect(service.output()).not.toContain("wrong@");
     await service.end();
   });
+
+  test("a service whose database does not exist writes nothing to another one", async () => {
+    await plain.cli("FLUSHALL");
+    const service = await startServiceProcess({
+      rules,
+      settings: { store: `redis://127.0.0.1:${plain.port}/99`, "store-deadline": "1s" },
+    });
+    const body = JSON.stringify({ attributes: { user: "u" } });
+    const check = () =>
+      fetch(`${service.http}/v1/check`, { method: "POST", headers: { "content-type": "application/json" }, body });
+    // Longer than the rule cache, the history and the count of instances take for their first writes.
+    for (let i = 0; i < 30; i++) {
+      expect(((await (await check()).json()) as { degraded?: string }).degraded).toBeDefined();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    expect(service.output()).toContain("no database of that number");
+    await service.end();
+    expect(await plain.cli("DBSIZE")).toBe("0");
+    // Not even a look: whoever reads database 0 would take somebody else's rules.
+    const stats = await plain.cli("INFO", "commandstats");
+    expect(stats).not.toMatch(/cmdstat_(evalsha|eval|get|set|hmget|hset|subscribe|publish):/);
+  });
 });

@@ -23,6 +23,13 @@ export interface TcpFaultProxy extends AsyncDisposable {
    */
   blackhole(on: boolean, from?: (address: string) => boolean): void;
   /**
+   * From now on the open connections swallow every byte, both ways, and stay open: what a client sees of a peer that rebooted, or of a
+   * firewall that forgot the flow. New connections work. Resolves with how many there are.
+   */
+  halfOpen(): number;
+  /** How many connections were accepted so far. */
+  readonly accepted: number;
+  /**
    * The next request that contains `text` (any request, if absent) reaches the server; its reply does not reach the client, whose
    * connection is cut instead. Resolves when that has happened.
    */
@@ -45,6 +52,8 @@ interface Link {
   /** Set from the request whose reply is to be dropped until that reply comes. */
   onReply: (() => void) | undefined;
   lostBytes: boolean;
+  /** Half-open: its bytes go nowhere, for good. */
+  isMute: boolean;
 }
 
 interface Armed {
@@ -55,16 +64,27 @@ interface Armed {
 export async function startTcpFaultProxy(options: {
   upstreamPort: number;
   latencyMs?: number;
+  /** By default a free one. */
+  port?: number;
 }): Promise<TcpFaultProxy> {
   const links = new Set<Link>();
   let armed: Armed | undefined;
   let repeating: Armed | undefined;
+  let accepted = 0;
   let swallows: ((address: string) => boolean) | undefined;
 
   function accept(client: Socket): void {
     const server = connect({ port: options.upstreamPort, host: "127.0.0.1", noDelay: true });
-    const link: Link = { client, address: client.remoteAddress ?? "", server, onReply: undefined, lostBytes: false };
+    const link: Link = {
+      client,
+      address: client.remoteAddress ?? "",
+      server,
+      onReply: undefined,
+      lostBytes: false,
+      isMute: false,
+    };
     links.add(link);
+    accepted++;
     client.setNoDelay(true);
     // An error is always followed by "close", which ends the other side too; there is nobody to report it to.
     client.on("error", () => undefined);
@@ -109,7 +129,7 @@ export async function startTcpFaultProxy(options: {
   }
 
   function swallow(link: Link): boolean {
-    const isLost = swallows?.(link.address) === true;
+    const isLost = link.isMute || swallows?.(link.address) === true;
     if (isLost) link.lostBytes = true;
     return isLost;
   }
@@ -121,7 +141,7 @@ export async function startTcpFaultProxy(options: {
     if (!link.client.destroyed) link.client.resetAndDestroy();
   }
 
-  const port = await freePort();
+  const port = options.port ?? (await freePort());
   let listener: Server | undefined = await listen(port, accept);
 
   const proxy: TcpFaultProxy = {
@@ -138,7 +158,18 @@ export async function startTcpFaultProxy(options: {
       swallows = on ? from : undefined;
       if (on) return;
       // A stream with a hole in it is something that no network delivers.
-      for (const link of links) if (link.lostBytes) cutLink(link);
+      for (const link of links) if (link.lostBytes && !link.isMute) cutLink(link);
+    },
+    halfOpen() {
+      for (const link of links) {
+        link.isMute = true;
+        // The server's side lives on at a peer that is gone; here it is only in the way.
+        link.server.destroy();
+      }
+      return links.size;
+    },
+    get accepted() {
+      return accepted;
     },
     dropNextReply(text = "") {
       return new Promise((resolve) => {

@@ -27,6 +27,7 @@ test.each([
   ["sluice/express-rate-limit", []],
   ["sluice/nest", ["@nestjs/common"]],
   ["sluice/redis", ["ioredis"]],
+  ["sluice/internal", ["ioredis"]],
 ])("%s loads %j of the packages it works with", (entryPoint, expected) => {
   expect(loadedBy(entryPoint)).toEqual(expected);
 });

@@ -1,44 +1,37 @@
-/** How a store's URL becomes an ioredis client: one server, Sentinel, or a cluster. The rule cache and monitoring use it. */
-import { Cluster, Redis } from "ioredis";
+/**
+ * The service's own clients of the store's Redis, for the rule cache and monitoring. The library makes them, so that they are
+ * connected exactly as the counters' client is; here is only what the service asks of them beside.
+ */
+import { type Cluster, connectRedis as connect, type Redis, startHeartbeat } from "sluice/internal";
 import { parseRedisUrl } from "sluice/redis";
 
 /** No command waits for ever: whoever asks has a database to fall back on. */
-const PATIENCE = {
-  maxRetriesPerRequest: 0,
-  connectTimeout: 1_000,
-  commandTimeout: 500,
-  keepAlive: 5_000,
-};
-const retryStrategy = (attempt: number) => Math.min(50 * 2 ** attempt, 500);
-/** Nothing is queued while Redis is away. */
-const ALONE = { ...PATIENCE, enableOfflineQueue: false, retryStrategy };
+const commandTimeoutMs = 500;
 
 export type RedisTarget = Redis | Cluster;
 
 export function connectRedis(url: string): RedisTarget {
-  const target = parseRedisUrl(url);
-  const { username, password } = target;
-  const login = { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
-  const tls = target.tls ? { tls: {} } : {};
-  const nodes = [...target.nodes];
-  if (target.kind === "cluster") {
-    return new Cluster(nodes, {
-      enableOfflineQueue: false,
-      redisOptions: { ...PATIENCE, ...login, ...tls },
-      clusterRetryStrategy: retryStrategy,
-    });
-  }
-  if (target.kind === "single") return new Redis({ ...ALONE, ...login, ...tls, ...nodes[0]!, db: target.db });
-  return new Redis({
-    ...ALONE,
-    ...login,
-    ...tls,
-    db: target.db,
-    sentinels: nodes,
-    name: target.master!,
-    ...(username !== undefined && { sentinelUsername: username }),
-    ...(password !== undefined && { sentinelPassword: password }),
-    ...(target.tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
+  return connect(parseRedisUrl(url), { commandTimeoutMs });
+}
+
+const HEARTBEAT_MS = 1_000;
+
+/**
+ * Gives up a subscription that no longer answers, so that the client connects and subscribes anew. The client's own heartbeat does not
+ * reach it: on a cluster a subscription has a connection of its own. To subscribe again changes nothing, and is answered.
+ */
+export function keepSubscription(client: RedisTarget, channel: string): { stop(): void } {
+  let heard = 0;
+  return startHeartbeat({
+    everyMs: HEARTBEAT_MS,
+    heard: () => (client.status === "ready" ? { connection: client, count: heard } : undefined),
+    ask() {
+      client.subscribe(channel).then(
+        () => heard++,
+        () => {},
+      );
+    },
+    giveUp: () => client.disconnect(true),
   });
 }
 
@@ -57,19 +50,8 @@ export function redisSeeds(url: string): RedisSeeds {
 }
 
 /** A client for one node of a target, with the target's login, for what is asked of each node apart. It connects when first asked. */
-export function connectNode(url: string, address: string): Redis {
+export function connectNode(url: string, address: string): RedisTarget {
   const colon = address.lastIndexOf(":");
   const node = { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
-  const { username, password, db, tls } = parseRedisUrl(url);
-  return new Redis({
-    ...PATIENCE,
-    retryStrategy,
-    lazyConnect: true,
-    enableReadyCheck: false,
-    ...node,
-    ...(username !== undefined && { username }),
-    ...(password !== undefined && { password }),
-    ...(tls && { tls: {} }),
-    db,
-  });
+  return connect({ ...parseRedisUrl(url), kind: "single", nodes: [node] }, { commandTimeoutMs, lazy: true });
 }

@@ -4,7 +4,7 @@
  * The cache is a convenience: what it returns is checked by its reader, and when it is away the database serves.
  */
 import { RULES_CHANNEL, RULES_KEY } from "./cache-keys.js";
-import { connectRedis, type RedisTarget } from "./redis-target.js";
+import { connectRedis, keepSubscription, type RedisTarget } from "./redis-target.js";
 import type { VersionMark } from "./repository/rule-repository.js";
 
 export interface CachedDocument extends VersionMark {
@@ -35,6 +35,7 @@ return 1`;
 export class RuleCache {
   readonly #commands: RedisTarget;
   readonly #subscriber: RedisTarget;
+  readonly #subscription: { stop(): void };
   readonly #ttlMs: number;
 
   constructor({ url, ttlMs, onAnnounced, onReady }: RuleCacheOptions) {
@@ -48,6 +49,7 @@ export class RuleCache {
     this.#subscriber.on("ready", () => {
       this.#subscriber.subscribe(RULES_CHANNEL).then(onReady, () => undefined);
     });
+    this.#subscription = keepSubscription(this.#subscriber, RULES_CHANNEL);
     this.#subscriber.on("message", (_channel: string, message: string) => {
       const version = Number(message);
       if (Number.isSafeInteger(version)) onAnnounced(version);
@@ -100,6 +102,7 @@ export class RuleCache {
   }
 
   close(): void {
+    this.#subscription.stop();
     this.#commands.disconnect();
     this.#subscriber.disconnect();
   }

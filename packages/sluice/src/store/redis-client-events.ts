@@ -25,18 +25,32 @@ export function changesOf(client: Emitter): () => Promise<void> {
   };
 }
 
-/** Remembers a client's last error. Without a listener, an error of a client would end the process. */
+/** Errors that only follow from another one, which was told before: they must not hide it. */
+const FOLLOWS = /^(Connection is closed|Stream isn't writeable|None of startup nodes is available|Command aborted)/;
+
+/**
+ * Remembers a client's last error, until it is connected again: it is why the client is not. Without a listener, an error of a client
+ * would end the process.
+ */
 export function watchErrors(client: Emitter): { lastError(): Error | undefined; stop(): void } {
   let lastError: Error | undefined;
-  const listener = (error?: Error): void => {
-    lastError = error;
+  const failed = (error?: Error): void => {
+    if (lastError === undefined || !FOLLOWS.test(error?.message ?? "")) lastError = error;
+  };
+  const connected = (): void => {
+    lastError = undefined;
   };
   // A cluster tells the errors of single nodes apart.
-  for (const event of ["error", "node error"]) client.on(event, listener);
+  const listeners = [
+    ["error", failed],
+    ["node error", failed],
+    ["ready", connected],
+  ] as const;
+  for (const [event, listener] of listeners) client.on(event, listener);
   return {
     lastError: () => lastError,
     stop() {
-      for (const event of ["error", "node error"]) client.off(event, listener);
+      for (const [event, listener] of listeners) client.off(event, listener);
     },
   };
 }

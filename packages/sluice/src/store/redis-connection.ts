@@ -3,7 +3,8 @@
  * Nothing behind it waits or retries: the store has a deadline, and a command that a client keeps in a queue is late already.
  */
 import { SluiceError } from "../errors.js";
-import { connectTo, type IoredisLike, ioredisConnection, type OwnOptions } from "./redis-ioredis.js";
+import type { ClientOptions } from "./redis-client.js";
+import { connectTo, type IoredisLike, ioredisConnection } from "./redis-ioredis.js";
 import { type NodeRedisLike, nodeRedisConnection } from "./redis-node-redis.js";
 import { parseRedisUrl } from "./redis-url.js";
 
@@ -33,7 +34,7 @@ export interface RedisConnection {
 export type RedisClient = IoredisLike | NodeRedisLike;
 
 /** Takes a URL, or a client of ioredis or node-redis, single or cluster. A client that was handed in stays its owner's to close. */
-export function redisConnection(target: string | RedisClient, own: OwnOptions = {}): RedisConnection {
+export function redisConnection(target: string | RedisClient, own: ClientOptions = {}): RedisConnection {
   if (typeof target === "string") return connectTo(parseRedisUrl(target), own);
   if (typeof target === "object" && target !== null) {
     if ("call" in target && "status" in target) return ioredisConnection(target);

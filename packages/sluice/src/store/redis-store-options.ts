@@ -2,7 +2,7 @@
  * What a Redis store may be told, with defaults, and what is refused before a connection is opened.
  */
 import { SluiceError } from "../errors.js";
-import type { TlsOptions } from "./redis-ioredis.js";
+import type { TlsOptions } from "./redis-client.js";
 
 export interface RedisStoreOptions {
   /** How long a call may take before the rule's failure policy answers. Default 50. */

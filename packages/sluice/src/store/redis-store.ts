@@ -28,6 +28,7 @@ import { decodeRecord, encodeRecord, policyArguments, recordText } from "./wire.
 
 /** On a single Redis all keys are within one script's reach, whatever their tags. */
 const SHARED_TAG = "*";
+const HEARTBEAT_MS = 1_000;
 const MOVING_MS = 250;
 const MOST_MOVING_TAGS = 1_024;
 
@@ -325,6 +326,11 @@ function recordKey(id: string | undefined, tag: string): string | undefined {
 /** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client, single or cluster. */
 export function redisStore(target: string | RedisClient, options: RedisStoreOptions = {}): RedisStore {
   // Before a connection is opened that nobody would close.
-  const { breakerIntervalMs } = checkedStoreOptions(options);
-  return new RedisStore(redisConnection(target, { tls: options.tls, retryMs: breakerIntervalMs }), options);
+  const { breakerIntervalMs, deadlineMs } = checkedStoreOptions(options);
+  // A connection is not given up while a call on it may still be answered in time.
+  const heartbeatMs = Math.max(HEARTBEAT_MS, deadlineMs);
+  return new RedisStore(
+    redisConnection(target, { tls: options.tls, retryMs: breakerIntervalMs, heartbeatMs }),
+    options,
+  );
 }

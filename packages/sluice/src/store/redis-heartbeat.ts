@@ -1,0 +1,58 @@
+/**
+ * Gives up a connection that has gone silent. A half-open connection (the peer rebooted, a firewall forgot the flow) accepts every byte
+ * and answers none; TCP itself notices after minutes, and ioredis never does.
+ *
+ * Each beat asks a question. A beat that finds nothing heard since the last one gives the connection up, so that the client connects
+ * anew: one to two beats after the silence began. Any byte counts as an answer, also an error: a user without the right to PING
+ * has a living connection.
+ */
+import type { Redis } from "ioredis";
+
+export interface HeartbeatOptions {
+  readonly everyMs: number;
+  /** What was heard so far, as a number that grows; undefined while there is no connection. */
+  readonly heard: () => Heard | undefined;
+  readonly ask: () => void;
+  readonly giveUp: () => void;
+}
+
+export interface Heard {
+  /** A connection that was replaced begins anew. */
+  readonly connection: object;
+  readonly count: number;
+}
+
+export function startHeartbeat({ everyMs, heard, ask, giveUp }: HeartbeatOptions): { stop(): void } {
+  let asked: Heard | undefined;
+  const beat = (): void => {
+    const now = heard();
+    const isSilent = asked !== undefined && asked.connection === now?.connection && asked.count === now.count;
+    asked = isSilent ? undefined : now;
+    if (isSilent) giveUp();
+    else if (now !== undefined) ask();
+  };
+  // Timers come first in a turn of the event loop: after a turn that took long, answers that have arrived are still to be read.
+  const timer = setInterval(() => setImmediate(beat), everyMs);
+  timer.unref();
+  return { stop: () => clearInterval(timer) };
+}
+
+/** For a connection to one server. It ends with the client. */
+export function giveUpWhenSilent(client: Redis, everyMs: number): void {
+  const { stop } = startHeartbeat({
+    everyMs,
+    heard() {
+      // While the handshake is under way ("connect") its commands are the question.
+      const isOpen = client.status === "ready" || client.status === "connect";
+      return isOpen && client.stream ? { connection: client.stream, count: client.stream.bytesRead } : undefined;
+    },
+    ask() {
+      if (client.status === "ready") client.ping().catch(() => {});
+    },
+    giveUp() {
+      // Said to the listeners that name an outage's cause; what a silent peer would still say is not waited for.
+      client.stream.destroy(new Error(`the connection was silent for ${everyMs} ms, and is made anew`));
+    },
+  });
+  client.once("end", stop);
+}
