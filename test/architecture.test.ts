@@ -51,7 +51,7 @@ const rooms: readonly Room[] = [
 
 /** Packages from npm, and the files of packages/sluice/src that may import them. */
 const packagesFromNpm: Readonly<Record<string, RegExp>> = {
-  ioredis: /^store\/redis/,
+  ioredis: /^(store\/redis|internal)/,
   redis: /^store\/redis/,
   express: /^middleware\/express/,
   "express-rate-limit": /^middleware\/express-rate-limit/,
