@@ -82,7 +82,7 @@ describe.skipIf(whyMissing("redis"))("a Redis Cluster of 3 + 3 under steady load
     const killedAtMs = performance.now();
     await leader.kill();
     const { atMs } = await promoted(replicas);
-    await sleep(2_500);
+    await until("the end of the outage is told", async () => events.includes("recovered"));
     await stop();
     expectAnswered("leader killed -9", history, lateTurns);
     const exactMs = exactAfterMs(history, atMs);

@@ -53,7 +53,7 @@ test.skipIf(whyMissing("redis"))(
     expect(await check(service, "ann")).not.toHaveProperty("degraded");
     expect((await readAlerts(service)).alerts).toEqual([]);
     await redis.cli("DEBUG", "POPULATE", "100000", "filler", "200");
-    expect(await check(service, "bob")).toMatchObject({ degraded: "allow" });
+    expect(await check(service, "bob")).toMatchObject({ degraded: "local" });
     await eventually(
       "both alerts fire",
       async () => {

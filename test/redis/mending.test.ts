@@ -36,6 +36,7 @@ beforeEach(async () => {
   limiter = createLimiter({
     store: redisStore(proxy.url, { deadlineMs: 2_000, breakerIntervalMs: 50 }),
     rules: [rule],
+    instances: 1,
   });
   expect(await limiter.ready()).toBe(true);
 });

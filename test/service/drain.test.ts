@@ -66,6 +66,7 @@ describe.skipIf(whyMissing("redis"))("a Redis that is stopped (SIGSTOP) under lo
       rules: [
         {
           id: "open",
+          onStoreFailure: "allow",
           key: ["user"],
           match: { plan: "open" },
           algorithm: "fixed-window",

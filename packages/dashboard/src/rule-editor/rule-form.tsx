@@ -23,9 +23,9 @@ const modes = [
 ];
 
 const failures = [
-  { value: "", label: "Allow" },
+  { value: "", label: "Count here alone" },
+  { value: "allow", label: "Allow" },
   { value: "deny", label: "Refuse" },
-  { value: "local", label: "Count here alone" },
 ];
 
 export function RuleForm() {

@@ -1,8 +1,8 @@
 /**
  * Answers a request whose store did not: by the failure policy of each of its rules.
- *   allow  passes, uncounted (the default: losing a few counts beats refusing legitimate traffic)
+ *   local  counts in this process, at this instance's share of the limit (the default: protection goes on, within a bound)
+ *   allow  passes, uncounted
  *   deny   refuses with `store-unavailable`
- *   local  counts in this process, at this instance's share of the limit
  * All-or-nothing still holds: if one rule denies, nothing is charged locally.
  */
 import { type Verdict, verdict } from "../algorithms/model.js";

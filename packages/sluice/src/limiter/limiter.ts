@@ -12,7 +12,7 @@ import type { Check } from "../check.js";
 import type { CheckResult } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import { type Pausable, runAtOnce, runInSlices } from "../rules/pausable.js";
-import type { Attributes, Rule } from "../rules/rule.js";
+import { type Attributes, DEFAULT_FAILURE_POLICY, type Rule } from "../rules/rule.js";
 import { type CompiledRules, type Considered, compilingRules, RuleBook } from "../rules/rule-book.js";
 import { parsingRules } from "../rules/validate-rules.js";
 import type { InstanceCount } from "../store/instance-count.js";
@@ -28,6 +28,7 @@ import { joinChecks } from "./join-checks.js";
 import { Lease, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
 import { checkOptions, type LimiterOptions } from "./limiter-options.js";
 import { type Charger, Decision } from "./make-decision.js";
+import { Outage } from "./outage.js";
 import { Refunds } from "./refunds.js";
 
 export interface CheckOptions {
@@ -69,10 +70,11 @@ export interface DecidedRequest {
   readonly checks: readonly Pick<Check, "key">[];
 }
 
-/** `cause`: why the store did not answer. */
 export interface LimiterEvents {
   decision: [decision: Decision, request: DecidedRequest];
+  /** An outage of the store began; once each. `cause`: why it did not answer. */
   degraded: [cause: unknown];
+  /** It is over: checks were decided, and none failed for 5 s. */
   recovered: [];
   /** A lease was given back, or held for another term, through this limiter. */
   released: [leaseId: string];
@@ -115,7 +117,7 @@ export class Limiter {
   #bookCall = 0;
   /** Whether anybody listens to decisions: asked for every one of them. */
   #hasAudience = false;
-  #degraded = false;
+  readonly #outage: Outage;
   #closed = false;
 
   constructor(options: LimiterOptions) {
@@ -126,6 +128,11 @@ export class Limiter {
     this.#refunds = new Refunds(this.#store, this.#local);
     this.#instances = options.instances;
     this.#failurePolicy = new FailurePolicy(this.#local, () => this.#instances ?? this.#count?.known ?? 1);
+    this.#outage = new Outage({
+      store: this.#store,
+      degraded: (cause) => this.#emit("degraded", cause),
+      recovered: () => this.#emit("recovered"),
+    });
     this.#countIfShared();
   }
 
@@ -262,7 +269,7 @@ export class Limiter {
 
   #countIfShared(): void {
     if (this.#instances !== undefined || this.#count !== undefined) return;
-    if (this.#book.rules.some(({ onStoreFailure }) => onStoreFailure === "local")) {
+    if (this.#book.rules.some(({ onStoreFailure = DEFAULT_FAILURE_POLICY }) => onStoreFailure === "local")) {
       this.#count = this.#store.countInstances?.();
     }
   }
@@ -295,7 +302,7 @@ export class Limiter {
     return this;
   }
 
-  /** Whether the store answers now. Waits no longer than the store's deadline, and never throws: checks work either way. */
+  /** Whether the store answers now. Waits a second, or the store's deadline if that is longer, and never throws: checks work either way. */
   async ready(): Promise<boolean> {
     return !this.#closed && (await this.#store.ready());
   }
@@ -317,6 +324,7 @@ export class Limiter {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#outage.close();
     this.#local.close();
     await this.#count?.stop();
     await this.#store.close();
@@ -377,20 +385,13 @@ export class Limiter {
   }
 
   #recovered(asked: Asked, reply: StoreReply): Decision {
-    // Of a cluster with a node missing, some checks are decided and others are not: that is one outage, not many.
-    if (this.#degraded && this.#store.failing !== true) {
-      this.#degraded = false;
-      this.#emit("recovered");
-    }
+    if (this.#outage.isOn) this.#outage.decided();
     return this.#decided(asked, reply);
   }
 
   async #answeredByPolicy(asked: Asked, cause: unknown): Promise<Decision> {
     if (cause instanceof SluiceError && cause.code === "closed") throw cause;
-    if (!this.#degraded) {
-      this.#degraded = true;
-      this.#emit("degraded", cause);
-    }
+    this.#outage.failed(cause);
     const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked);
     const request: Asked = { ...asked, checks };
     const found: StoreReply = { nowMs, verdicts, guarantee: "atomic" };

@@ -12,7 +12,7 @@ import { SluiceError } from "../errors.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import { Decision } from "../limiter/make-decision.js";
 import { formatDuration } from "../rules/duration.js";
-import type { FailurePolicy } from "../rules/rule.js";
+import { DEFAULT_FAILURE_POLICY, type FailurePolicy } from "../rules/rule.js";
 import type { Store as CounterStore } from "../store/store.js";
 
 export interface RollingStoreOptions {
@@ -21,7 +21,7 @@ export interface RollingStoreOptions {
   /** Sets the counters of this limiter apart in a shared store. Default `express-rate-limit`. */
   prefix?: string;
   /**
-   * What happens while the store is away. `allow` (default) lets requests pass, `local` counts in this process, `deny` rejects:
+   * What happens while the store is away. `local` (default) counts in this process, `allow` lets requests pass, `deny` rejects:
    * express-rate-limit then answers by its own `passOnStoreError`.
    */
   onStoreFailure?: FailurePolicy;
@@ -65,7 +65,7 @@ export class RollingStore implements Store {
   /** express-rate-limit calls this once, with its own options. Hits that came before are decided now. */
   init({ windowMs, limit }: Options): void {
     const bounded = typeof limit === "number" && limit >= 1 ? Math.floor(limit) : UNBOUNDED_LIMIT;
-    const { store, onStoreFailure = "allow" } = this.#options;
+    const { store, onStoreFailure = DEFAULT_FAILURE_POLICY } = this.#options;
     const limiter = createLimiter({
       rules: [
         {

@@ -12,7 +12,7 @@ import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import type { RuleKeys } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
 import type { Pausable, Stride } from "./pausable.js";
-import type { Match, Override, Rule } from "./rule.js";
+import { DEFAULT_FAILURE_POLICY, type Match, type Override, type Rule } from "./rule.js";
 import { VariantChoice } from "./variant-choice.js";
 
 export interface CompiledRule {
@@ -150,6 +150,13 @@ function plannerOf(rule: Rule, over: { layer: NumberLayer; mode: CheckMode; vari
       keyedBy = policy.stored;
       keyEnd = counterKeyEnd({ rule: rule.id, stored: keyedBy, candidate: mode === "candidate" });
     }
-    return { rule: rule.id, mode, variant, policy, keyEnd, onStoreFailure: rule.onStoreFailure ?? "allow" };
+    return {
+      rule: rule.id,
+      mode,
+      variant,
+      policy,
+      keyEnd,
+      onStoreFailure: rule.onStoreFailure ?? DEFAULT_FAILURE_POLICY,
+    };
   };
 }

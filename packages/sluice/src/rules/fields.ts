@@ -151,7 +151,7 @@ export const rule = object("a rule {id, key, algorithm, limit, ...}", {
   limit: { ...numbers.limit, required: true },
   cost: { shape: cost },
   mode: { shape: oneOf(["enforce", "shadow", "off"]) },
-  onStoreFailure: { shape: oneOf(["allow", "deny", "local"]) },
+  onStoreFailure: { shape: oneOf(["local", "allow", "deny"]) },
   overrides: { shape: list("a list of overrides", override, bounds.overrides) },
   candidate: { shape: candidate },
   variants: { shape: list("a list of variants", variant, bounds.variants) },

@@ -29,7 +29,7 @@ test("a request by a user leads to one check of the user's counter", () => {
         variant: undefined,
         policy: { stored: "rolling-window-packed", limit: 100, windowMs: 60_000, minIntervalMs: 0 },
         keyEnd: "}:per-user:p",
-        onStoreFailure: "allow",
+        onStoreFailure: "local",
       },
       key: "{user=42}:per-user:p",
       cost: 1,

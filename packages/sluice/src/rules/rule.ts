@@ -13,6 +13,8 @@ export type AlgorithmName =
 
 export type RuleMode = "enforce" | "shadow" | "off";
 export type FailurePolicy = "allow" | "deny" | "local";
+/** Bounded, unlike `allow`, and no outage of its own, unlike `deny`. */
+export const DEFAULT_FAILURE_POLICY: FailurePolicy = "local";
 export type RollingStorage = "sorted-set" | "packed";
 
 /** A span of time: "250ms", "90s", "5m", "1h", "30d". */
@@ -120,6 +122,7 @@ export interface RuleBase {
   /** What a request that names no cost of its own costs; or the attribute that holds it. Default 1. */
   cost?: number | { attribute: string };
   mode?: RuleMode;
+  /** What answers while the store does not. Default `local`. */
   onStoreFailure?: FailurePolicy;
   overrides?: readonly Override[];
   candidate?: Candidate;

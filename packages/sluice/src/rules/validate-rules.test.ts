@@ -271,7 +271,7 @@ const badRules: [string, unknown, string][] = [
   [
     "an unknown failure policy",
     { ...good, onStoreFailure: "open" },
-    'rules[0].onStoreFailure: expected one of "allow", "deny", "local", got "open"',
+    'rules[0].onStoreFailure: expected one of "local", "allow", "deny", got "open"',
   ],
   ["a bad colocation attribute", { ...good, colocate: "" }, `rules[0].colocate: expected ${NAME}, got ""`],
   [

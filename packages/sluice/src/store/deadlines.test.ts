@@ -31,3 +31,31 @@ test("a call that begins later ends later", async () => {
   expect(await ended).toBeGreaterThanOrEqual(59);
   expect(late).toEqual(["first", "second"]);
 });
+
+const blockFor = (ms: number): void => {
+  const untilMs = performance.now() + ms;
+  while (performance.now() < untilMs);
+};
+
+test("time in which the process was held up does not count, up to the most that a call may take", async () => {
+  const order: string[] = [];
+  const deadlines = new Deadlines(100, 1_000);
+  const ended = new Promise<void>((resolve) =>
+    deadlines.watch(() => {
+      order.push("late");
+      resolve();
+    }),
+  );
+  blockFor(150);
+  setTimeout(() => order.push("50 ms later"), 50);
+  // Both in one turn, if the machine is busy: the timer's turn comes first.
+  await ended;
+  expect(order).toEqual(["50 ms later", "late"]);
+  const bounded = new Promise<void>((resolve) => new Deadlines(20, 100).watch(resolve));
+  blockFor(150);
+  let turns = 0;
+  const counting = setInterval(() => turns++, 50);
+  await bounded;
+  clearInterval(counting);
+  expect(turns).toBe(0);
+});

@@ -2,7 +2,7 @@
  * Calls to Redis that end in time: each is answered by its deadline, or rejected with `store-unavailable`.
  *
  * The exits of a call: breaker open (at once) · not connected (at once, or at the deadline while connecting) · no answer by the
- * deadline · an error from Redis (READONLY, OOM, LOADING ...). NOSCRIPT is mended by sending the script's source, once.
+ * deadline · an error from Redis (READONLY, OOM, LOADING ...). Where this process is late and not Redis, the deadline moves, up to a second. NOSCRIPT is mended by sending the script's source, once.
  * A reply that comes after the deadline is dropped: its charge stands in Redis, and a retry with the same request id finds it.
  *
  * Each node of a cluster has a breaker of its own: the loss of one must not stop the counting on the others.
@@ -36,6 +36,11 @@ const NOT_CONNECTED = Symbol("not connected");
 const CLOSED = /^Connection is closed/;
 /** Not of a node: what goes to every node, and all there is on a single Redis. */
 const WHOLE = "";
+/**
+ * How long a call may wait in all where not Redis is late but this process: held up itself, or still connecting for the first time.
+ * Longer than that, a caller is better served by a policy.
+ */
+const MOST_WAIT_MS = 1_000;
 /** Nodes come and go; what is remembered of them stays bounded. */
 const MOST_NODES = 1_024;
 
@@ -43,6 +48,7 @@ export class RedisCalls {
   readonly #connection: RedisConnection;
   readonly #options: CallOptions;
   readonly #deadlines: Deadlines;
+  readonly #mostMs: number;
   readonly #breakers = new Map<string, Breaker>();
   readonly counts = new CallCounts();
   #closed = false;
@@ -50,7 +56,8 @@ export class RedisCalls {
   constructor(connection: RedisConnection, options: CallOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#deadlines = new Deadlines(options.deadlineMs);
+    this.#mostMs = Math.max(MOST_WAIT_MS, options.deadlineMs);
+    this.#deadlines = new Deadlines(options.deadlineMs, this.#mostMs);
   }
 
   /** When a call that begins now must have ended. What follows from one call is given the same end, so that a check has one deadline. */
@@ -58,27 +65,15 @@ export class RedisCalls {
     return startMs + this.#options.deadlineMs;
   }
 
-  /** Whether some node does not answer: called in vain lately, and not answering since. */
-  get failing(): boolean {
-    const sinceMs = this.#latelyMs();
-    for (const breaker of this.#breakers.values()) if (breaker.failedSince(sinceMs)) return true;
-    return false;
-  }
-
-  #latelyMs(): number {
-    return performance.now() - 2 * this.#options.breakerIntervalMs;
-  }
-
-  /** Loads every script, so that no check has to. */
+  /** Loads every script, so that no check has to. Nobody's request waits for it: it may take longer than a check's call. */
   async loadScripts(): Promise<void> {
+    const endsAtMs = performance.now() + this.#mostMs;
+    const load = (source: string): Promise<unknown> =>
+      this.#inTime(WHOLE, () => this.#connection.sendToAll("SCRIPT", ["LOAD", source]), endsAtMs);
     const [first, ...rest] = Object.values(scriptSources);
     // One goes ahead: it is the probe of a breaker that is open, and one failure is enough to know.
-    await this.#loadOn(first!);
-    await Promise.all(rest.map((source) => this.#loadOn(source)));
-  }
-
-  #loadOn(source: string): Promise<unknown> {
-    return this.#inTime(WHOLE, () => this.#connection.sendToAll("SCRIPT", ["LOAD", source]));
+    await load(first!);
+    await Promise.all(rest.map(load));
   }
 
   /** `endsAtMs`: of a call that follows another one's failure; by default the call has a whole deadline. */
@@ -86,11 +81,13 @@ export class RedisCalls {
     const call: Argument[] = [scriptShas[name], keys.length, ...keys, ...args];
     const startMs = performance.now();
     const node = this.#connection.nodeOf(keys[0]!);
+    const isCold = this.#connection.isCold(node);
     return this.#inTime(node, () => this.#connection.send("EVALSHA", call), endsAtMs).catch((error: unknown) => {
       // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
       if (!redisSays(error, /^NOSCRIPT /)) throw error;
       const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...call.slice(1)]);
-      return this.#inTime(node, again, endsAtMs ?? this.endOf(startMs));
+      // A cold process has used its time on the connection.
+      return this.#inTime(node, again, endsAtMs ?? (isCold ? this.endOf() : this.endOf(startMs)));
     });
   }
 
@@ -122,9 +119,11 @@ export class RedisCalls {
         return reject(unavailable("it did not answer lately", breaker.cause ?? this.#connection.lastError()));
       }
       const sinceMs = performance.now();
+      const lastMs = sinceMs + this.#mostMs;
       // An answer after the deadline is nobody's any more; that it came does not show that the next would come in time.
       let over = false;
       let sent = false;
+      let isCold = this.#connection.isCold(node);
       const fail = (error: unknown): void => {
         if (over) return;
         over = true;
@@ -143,11 +142,18 @@ export class RedisCalls {
         } else reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sent));
       };
       const late = (): void => {
-        const waited = `${this.#options.deadlineMs} ms`;
+        const nowMs = performance.now();
+        if (isCold && nowMs < lastMs) {
+          // Once more after the connection stands: only then was it sent.
+          isCold = this.#connection.isCold(node);
+          deadline = this.#deadlines.watchUntil(Math.min(nowMs + this.#options.deadlineMs, lastMs), late);
+          return;
+        }
+        const waited = `${Math.round(nowMs - sinceMs)} ms`;
         if (sent) fail(unavailable(`no answer within ${waited}`, undefined, true));
         else fail(unavailable(`not connected within ${waited}`, this.#connection.lastError()));
       };
-      const deadline = endsAtMs === undefined ? this.#deadlines.watch(late) : watchUntil(endsAtMs, late);
+      let deadline = endsAtMs === undefined ? this.#deadlines.watch(late) : this.#deadlines.watchUntil(endsAtMs, late);
       const sending = (): Promise<unknown> => {
         sent = true;
         return send();
@@ -177,7 +183,7 @@ export class RedisCalls {
 
   /** The breaker's state is that of the node that fares worst, among those that are still called. */
   stats(): StoreStats {
-    const sinceMs = this.#latelyMs();
+    const sinceMs = performance.now() - 2 * this.#options.breakerIntervalMs;
     const states = [...this.#breakers]
       .filter(([node, breaker]) => node === WHOLE || breaker.failedSince(sinceMs))
       .map(([, { state }]) => state);
@@ -189,11 +195,4 @@ export class RedisCalls {
     this.#closed = true;
     await this.#connection.close();
   }
-}
-
-/** For the few calls whose end is not a whole deadline away. */
-function watchUntil(endsAtMs: number, late: () => void): { end(): void } {
-  const timer = setTimeout(late, Math.max(0, endsAtMs - performance.now()));
-  timer.unref();
-  return { end: () => clearTimeout(timer) };
 }

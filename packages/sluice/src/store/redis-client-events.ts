@@ -3,6 +3,8 @@
  */
 
 interface Emitter {
+  readonly status?: string;
+  readonly isReady?: boolean;
   on(event: string, listener: (error?: Error) => void): unknown;
   off(event: string, listener: (error?: Error) => void): unknown;
 }
@@ -53,4 +55,35 @@ export function watchErrors(client: Emitter): { lastError(): Error | undefined; 
       for (const [event, listener] of listeners) client.off(event, listener);
     },
   };
+}
+
+/** A node of an ioredis cluster. */
+interface ClusterNode extends Emitter {
+  readonly options: { readonly host?: string; readonly port?: number };
+}
+
+/** Nodes come and go; what is remembered of them stays bounded. */
+const MOST_NODES = 1_024;
+
+/**
+ * Whether a client, or a node of its cluster, is connecting for the first time. The first attempt that ends, either way, ends that; a node
+ * that comes back is not cold, or an outage would hold up checks as a cold start may.
+ */
+export function coldStartOf(client: Emitter): (node: string) => boolean {
+  let isCold = client.status !== "ready" && client.isReady !== true;
+  const warm = (): void => {
+    isCold = false;
+  };
+  for (const event of ["ready", "close", "end", "error"]) client.on(event, warm);
+  const known = new Set<string>();
+  const cold = new Set<string>();
+  client.on("+node", (added?: unknown) => {
+    const node = added as ClusterNode;
+    const name = `${node.options.host}:${node.options.port}`;
+    if (known.has(name) || known.size === MOST_NODES) return;
+    known.add(name);
+    cold.add(name);
+    for (const event of ["ready", "close", "end"]) node.on(event, () => cold.delete(name));
+  });
+  return (node) => isCold || (cold.size > 0 && cold.has(node));
 }

@@ -19,6 +19,8 @@ export interface RedisConnection {
   readonly sharded: boolean;
   /** Which server a command with this key would go to now; "" where there is one. Nodes fail one by one. */
   nodeOf(key: string): string;
+  /** Whether the node is being connected to for the first time: what is sent to it waits for this process, not for Redis. */
+  isCold(node: string): boolean;
   /** A node failed: its part may have a new leader by now. Looks, in the background. `isHung`: it is connected, and does not answer. */
   lookAgain(isHung: boolean): void;
   /** Sends one command at once; on a cluster, to the node of its key. */

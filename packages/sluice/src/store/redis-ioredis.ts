@@ -5,7 +5,7 @@
 import type { Redis } from "ioredis";
 import { clusterSlot } from "./cluster-slot.js";
 import { type ClientOptions, connectRedis } from "./redis-client.js";
-import { changesOf, watchErrors } from "./redis-client-events.js";
+import { changesOf, coldStartOf, watchErrors } from "./redis-client-events.js";
 import type { RedisConnection } from "./redis-connection.js";
 import type { RedisTarget } from "./redis-url.js";
 
@@ -46,6 +46,7 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
     changed: changesOf(client),
     sharded,
     nodeOf: (key) => (sharded ? (view.slots?.[clusterSlot(key)]?.[0] ?? "") : ""),
+    isCold: coldStartOf(client),
     lookAgain() {
       // ioredis looks when a node redirects or its connection breaks; a node that hangs does neither.
       if (!sharded || client.status !== "ready" || performance.now() - lookedAtMs < LOOK_EVERY_MS) return;

@@ -2,7 +2,7 @@
  * How a node-redis client, single or cluster, gives what the store needs. It is never ours: its owner connects and closes it.
  */
 import { clusterSlot } from "./cluster-slot.js";
-import { changesOf, watchErrors } from "./redis-client-events.js";
+import { changesOf, coldStartOf, watchErrors } from "./redis-client-events.js";
 import type { Argument, RedisConnection } from "./redis-connection.js";
 
 /** The part of a node-redis client that is used. */
@@ -36,6 +36,8 @@ export function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
     changed: changesOf(client),
     sharded,
     nodeOf: (key) => (sharded ? (client.slots?.[clusterSlot(key)]?.master?.address ?? "") : ""),
+    // A cluster of it tells nothing about its nodes.
+    isCold: sharded ? () => false : coldStartOf(client),
     // It looks by itself, when a node redirects or its connection breaks.
     lookAgain() {},
     send(command, args) {

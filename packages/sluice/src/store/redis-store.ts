@@ -278,10 +278,6 @@ export class RedisStore implements Store {
     });
   }
 
-  get failing(): boolean {
-    return this.#calls.failing;
-  }
-
   async ready(): Promise<boolean> {
     this.whyNotReady = await this.#calls.loadScripts().then(
       () => undefined,

@@ -85,9 +85,7 @@ export interface Store {
   reset(keys: readonly string[]): MaybePromise<void>;
   /** Joins those that are counted, where several instances can share the store. The count is that of all who joined. */
   countInstances?(): InstanceCount;
-  /** Whether a part of the store was asked in vain lately: some requests are decided, and others are not. Absent: never. */
-  readonly failing?: boolean;
-  /** Whether the store answers now; never rejects, never takes longer than its deadline. */
+  /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */
   ready(): MaybePromise<boolean>;
   /** What `ready` met last, if it was no. */
   readonly whyNotReady?: unknown;

@@ -1,0 +1,85 @@
+/**
+ * Whether the store fails, as the limiter's listeners hear of it: `degraded` once an outage, with its cause, and `recovered` once.
+ *
+ * Hysteresis: a store that answers some calls and fails others is one outage, not many. It is over when checks were decided and none
+ * failed for a while. A failure without a cause (a connection that just broke, a call without an answer) is held back for a moment:
+ * the next failure, or a probe, usually knows why.
+ */
+import { SluiceError } from "../errors.js";
+import type { Store } from "../store/store.js";
+
+/** How long no check may fail before an outage is over. */
+export const QUIET_MS = 5_000;
+/** How long a cause is waited for. */
+const NAMING_MS = 500;
+
+export interface OutageOptions {
+  readonly store: Pick<Store, "ready" | "whyNotReady">;
+  readonly degraded: (cause: unknown) => void;
+  readonly recovered: () => void;
+}
+
+export class Outage {
+  readonly #options: OutageOptions;
+  #state: "none" | "unnamed" | "told" = "none";
+  #lastFailureMs = 0;
+  #naming: NodeJS.Timeout | undefined;
+  #ending: NodeJS.Timeout | undefined;
+
+  constructor(options: OutageOptions) {
+    this.#options = options;
+  }
+
+  get isOn(): boolean {
+    return this.#state !== "none";
+  }
+
+  /** A check was answered by policy. */
+  failed(cause: unknown): void {
+    this.#lastFailureMs = performance.now();
+    clearTimeout(this.#ending);
+    this.#ending = undefined;
+    if (this.#state === "told") return;
+    if (isNamed(cause)) {
+      this.#tell(cause);
+      return;
+    }
+    this.#state = "unnamed";
+    this.#naming ??= setTimeout(() => void this.#name(cause), NAMING_MS).unref();
+  }
+
+  /** The store decided a check while the outage is on. */
+  decided(): void {
+    if (this.#ending !== undefined || this.#state !== "told") return;
+    const waitMs = Math.max(0, this.#lastFailureMs + QUIET_MS - performance.now());
+    this.#ending = setTimeout(() => this.#end(), waitMs).unref();
+  }
+
+  close(): void {
+    clearTimeout(this.#naming);
+    clearTimeout(this.#ending);
+  }
+
+  async #name(cause: unknown): Promise<void> {
+    const { store } = this.#options;
+    await store.ready();
+    if (this.#state === "unnamed") this.#tell(isNamed(store.whyNotReady) ? store.whyNotReady : cause);
+  }
+
+  #tell(cause: unknown): void {
+    clearTimeout(this.#naming);
+    this.#naming = undefined;
+    this.#state = "told";
+    this.#options.degraded(cause);
+  }
+
+  #end(): void {
+    this.#ending = undefined;
+    this.#state = "none";
+    this.#options.recovered();
+  }
+}
+
+function isNamed(error: unknown): boolean {
+  return !(error instanceof SluiceError) || error.cause !== undefined;
+}
