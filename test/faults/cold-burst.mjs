@@ -2,8 +2,10 @@
 import { createLimiter } from "sluice";
 import { redisStore } from "sluice/redis";
 
-const [url, count] = process.argv.slice(2);
-const rules = ["a", "b", "c"].map((id) => ({
+const [url = "", count] = process.argv.slice(2);
+const ids = ["a", "b", "c"];
+/** @type {import("sluice").Rule[]} */
+const rules = ids.map((id) => ({
   id,
   key: ["user"],
   match: { rule: id },
@@ -13,7 +15,7 @@ const rules = ["a", "b", "c"].map((id) => ({
 }));
 const limiter = createLimiter({ store: redisStore(url), rules });
 const decisions = await Promise.all(
-  Array.from({ length: Number(count) }, (_, i) => limiter.check({ user: `u${i}`, rule: rules[i % 3].id })),
+  Array.from({ length: Number(count) }, (_, i) => limiter.check({ user: `u${i}`, rule: ids[i % 3] ?? "a" })),
 );
 console.log(JSON.stringify({ byPolicy: decisions.filter(({ degraded }) => degraded !== undefined).length }));
 await limiter.close();
