@@ -101,6 +101,7 @@ describe("addresses", () => {
       target: "/",
       host: "h",
       headers: { "x-forwarded-for": forwarded },
+      rawHeaders: [],
       peer: "127.0.0.1",
     });
     const { attributesOf } = requestAttributes({});

@@ -16,7 +16,7 @@ import {
 } from "./administration/administration.js";
 import { type Configuration, startConfiguration } from "./configuration/configuration.js";
 import { drain } from "./drain.js";
-import { type RequestAttributes, requestAttributes } from "./enforcement/attributes/request-attributes.js";
+import { requestAttributes } from "./enforcement/attributes/request-attributes.js";
 import { type FolderOptions, readConfigFolder } from "./enforcement/envoy/config-folder.js";
 import { startEnvoy } from "./enforcement/envoy/envoy.js";
 import { createGrpcServer } from "./enforcement/envoy/grpc-server.js";
@@ -175,7 +175,7 @@ async function putTogether(
     configurationStatus: () => configuration.status(),
     metricsText: allMetrics ?? (() => metrics.registry.metrics()),
     dataPlane: (dataPlane) => {
-      registerForwardAuth(dataPlane, { limiter, metrics, headers, attributesOf: attributes.attributesOf });
+      registerForwardAuth(dataPlane, { limiter, metrics, headers, attributes });
       registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, metrics });
     },
   });
@@ -321,15 +321,10 @@ function tlsOf(settings: Settings): Tls | undefined {
 }
 
 function proxyOf(
-  options: { settings: Settings; attributes: RequestAttributes } & Omit<
-    Parameters<typeof createProxy>[0],
-    "upstream" | "attributesOf" | "trusts"
-  >,
+  options: { settings: Settings } & Omit<Parameters<typeof createProxy>[0], "upstream">,
 ): Server | undefined {
-  const { settings, attributes, ...rest } = options;
-  return settings.upstream === undefined
-    ? undefined
-    : createProxy({ upstream: settings.upstream, ...attributes, ...rest });
+  const { settings, ...rest } = options;
+  return settings.upstream === undefined ? undefined : createProxy({ upstream: settings.upstream, ...rest });
 }
 
 /** Resolves with the port. */

@@ -1,21 +1,63 @@
 /**
- * The path of a request as rules see it: complete (mounted routers do not shorten it), without query and fragment, and with
- * the escapes undone that mean the same as the plain character (`/%6cogin` is `/login`, as most routers have it).
- * `%2F` and the other reserved characters stay escaped: they are not the same as the plain ones. Letters keep their case. Pure.
+ * The normal form of a request's path: every spelling that a server may route to one place becomes one path, so that no spelling escapes
+ * a rule. RFC 3986, sections 5.2.4 (dot segments) and 6.2.2 (escapes, upper-case hex), and doubled slashes merged as nginx does.
+ * In: a request target as it came. Out: the path that rules see, and the target that a proxy may pass on. Pure.
+ *
+ *   normalTarget  a URI: every escape that RFC 3986 distinguishes from its character is kept
+ *   requestPath   the same for readers: escapes become characters (`/caf%C3%A9` is `/café`), except those that would change
+ *                 the path's structure (`%2F`, `%5C`, `%3B`, `%3F`, `%23`, `%25`), control characters, and bytes that are no UTF-8
  */
 
-/** `target`: the request target as it came, also in absolute form (`GET http://host/path`), which routers accept. */
-export function requestPath(target: string): string {
-  let path = target;
-  if (!path.startsWith("/")) path = pathOfAbsolute(path);
-  path = before("#", before("?", path));
-  if (!path.includes("%")) return path;
-  try {
-    return decodeURI(path);
-  } catch {
-    // Bytes that are no UTF-8. Routers refuse or pass them on as they are.
-    return path;
-  }
+export interface PathOptions {
+  /** What `%2F` and `%5C` mean. Default `keep`: characters of a segment. `decode`: slashes, as nginx and most servlet containers read them. */
+  encodedSlashes?: "keep" | "decode";
+  /** Paths in lower case, for servers that route so (Express by default). Write rules in lower case then. */
+  ignoreCase?: boolean;
+  /** `/login/` is `/login`. */
+  ignoreTrailingSlash?: boolean;
+  /** `/login;v=1` is `/login`, as in servlet containers. */
+  ignoreParams?: boolean;
+}
+
+/** A path in normal form already: pchars without escapes, no empty segment, none that begins with a dot. By far the most. */
+const PLAIN = /^(?:\/(?![./])[\w\-.~!$&'()*+,;=:@]*)+$/;
+
+/** The whole path that was asked for, as rules see it: no query, no fragment. `*` of OPTIONS stays. */
+export function requestPath(target: string, options: PathOptions = {}): string {
+  return readable(normalPath(pathPart(target), options), options);
+}
+
+/**
+ * The path of the same request as a server reads it that leaves `..` where it is; absent if the target has no such segment.
+ * Routers such as Express's compare by prefix without resolving: to them `/admin/../x` is below `/admin`. Where Sluice does not
+ * write the target that the application sees, both readings have to pass.
+ */
+export function unresolvedPath(target: string, options: PathOptions = {}): string | undefined {
+  if (!MAYBE_CLIMBS.test(target)) return undefined;
+  const segments = mergedSegments(pathPart(target), options);
+  return segments.includes("..") ? readable(`/${segments.join("/")}`, options) : undefined;
+}
+
+const MAYBE_CLIMBS = /(?:\.|%2e){2}/i;
+
+/** The target in normal form, with its query, in origin form: what a proxy passes on, so that the upstream sees what was judged. */
+export function normalTarget(target: string, options: Pick<PathOptions, "encodedSlashes"> = {}): string {
+  const whole = before("#", target);
+  const query = whole.slice(before("?", whole).length);
+  return normalPath(pathPart(target), options) + query.replaceAll(NOT_IN_QUERY, escapeBytes);
+}
+
+/** Whether a slash or backslash stands in the path that not every server takes for one. */
+export function hasEncodedSlash(target: string): boolean {
+  return /%2f|%5c|\\/i.test(pathPart(target));
+}
+
+function pathPart(target: string): string {
+  const path = before("#", before("?", target));
+  if (path.startsWith("/") || path === "*") return path;
+  // Absolute form (RFC 9112, section 3.2.2). Whatever else it is, it is read as a path.
+  const afterAuthority = /^[a-z][a-z0-9+.-]*:\/\/[^/\\]*(.*)$/is.exec(path)?.[1] ?? path;
+  return afterAuthority.startsWith("/") ? afterAuthority : `/${afterAuthority}`;
 }
 
 function before(mark: string, text: string): string {
@@ -23,10 +65,67 @@ function before(mark: string, text: string): string {
   return at === -1 ? text : text.slice(0, at);
 }
 
-function pathOfAbsolute(target: string): string {
-  const authority = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i.exec(target);
-  // "*" of OPTIONS stays as it is.
-  if (authority === null) return target;
-  const path = target.slice(authority[0].length);
-  return path.startsWith("/") ? path : `/${path}`;
+function normalPath(path: string, options: PathOptions): string {
+  if (path === "*" || (PLAIN.test(path) && options.ignoreParams !== true)) return path;
+  const kept: string[] = [];
+  const segments = mergedSegments(path, options);
+  segments.forEach((segment, i) => {
+    if (segment === "..") kept.pop();
+    if (segment !== "." && segment !== "..") kept.push(segment);
+    // A dot segment at the end names a folder: RFC 3986, section 5.2.4, keeps its slash.
+    else if (i === segments.length - 1) kept.push("");
+  });
+  return `/${kept.join("/")}`;
+}
+
+/** Escapes in normal form, then split at slashes. Empty segments are gone, but for one at the end, which is the trailing slash. */
+function mergedSegments(path: string, { encodedSlashes, ignoreParams }: PathOptions): string[] {
+  let text = path.replaceAll(ESCAPE, normalEscape).replaceAll(NOT_IN_PATH, escapeBytes);
+  if (encodedSlashes === "decode") text = text.replaceAll(/%2F|%5C/g, "/");
+  // Before dot segments: servlet containers resolve `/x/..;/login`.
+  if (ignoreParams === true) text = text.replaceAll(/;[^/]*/g, "");
+  const segments = text.split("/");
+  return segments.filter((segment, i) => segment !== "" || i === segments.length - 1);
+}
+
+const ESCAPE = /%(?:[0-9a-f]{2})?/gi;
+const UNRESERVED = /^[\w\-.~]$/;
+
+function normalEscape(triplet: string): string {
+  // A percent sign that begins no escape stands for itself.
+  if (triplet === "%") return "%25";
+  const character = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
+  return UNRESERVED.test(character) ? character : triplet.toUpperCase();
+}
+
+/** What RFC 3986, sections 3.3 and 3.4, does not allow unescaped. */
+const NOT_IN_PATH = /[^\w\-.~!$&'()*+,;=:@/%]/gu;
+// Brackets and the like stand raw in many queries, and no rule sees them: only what ends a line or a target is escaped.
+const NOT_IN_QUERY = /[^\x21-\x7e]/gu;
+
+/** A target is bytes, which Node reads as Latin-1; characters beyond that were decoded by the caller and are spelled in UTF-8. */
+function escapeBytes(character: string): string {
+  return Array.from(Buffer.from(character, character <= "\xff" ? "latin1" : "utf8"), escapeByte).join("");
+}
+
+const escapeByte = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+
+function readable(path: string, { ignoreCase, ignoreTrailingSlash }: PathOptions): string {
+  let text = path.includes("%") ? path.replaceAll(ASCII_ESCAPE, decode).replaceAll(UTF8_ESCAPES, decode) : path;
+  if (ignoreCase === true) text = text.toLowerCase();
+  if (ignoreTrailingSlash === true && text.length > 1 && text.endsWith("/")) text = text.slice(0, -1);
+  return text;
+}
+
+/** Printable ASCII but for `#`, `%`, `/`, `;`, `?` and the backslash. Globs give none of these a meaning, so reading them alike frees nobody. */
+const ASCII_ESCAPE = /%(?:2[0-246-9A-C]|3[AC-E]|[46]0|5[BDE]|7[B-D])/g;
+const UTF8_ESCAPES = /%[CD][\dA-F]%[89AB][\dA-F]|%E[\dA-F](?:%[89AB][\dA-F]){2}|%F[0-4](?:%[89AB][\dA-F]){3}/g;
+
+function decode(escapes: string): string {
+  try {
+    return decodeURIComponent(escapes);
+  } catch {
+    // An overlong form or a surrogate: bytes that are no UTF-8.
+    return escapes;
+  }
 }

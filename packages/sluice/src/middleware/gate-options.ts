@@ -5,6 +5,7 @@
 import { SluiceError } from "../errors.js";
 import type { ClientAddressOptions } from "../http/client-address.js";
 import type { HeadersOption } from "../http/rate-limit-fields.js";
+import type { PathOptions } from "../http/request-path.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import type { AlgorithmName, Attributes, FailurePolicy, NumberFields, Rule } from "../rules/rule.js";
 import type { Store } from "../store/store.js";
@@ -38,6 +39,8 @@ export interface GateOptions<Request> extends InlineRule, ClientAddressOptions {
   skipSuccessful?: boolean;
   /** Gives back what a request was charged if its response had a status of 400 or above, or was cut off. */
   skipFailed?: boolean;
+  /** Which spellings of a path are one, beyond those that RFC 3986 makes equal. */
+  paths?: PathOptions;
   /** The peer's address, where the framework cannot tell it. */
   address?: (request: Request) => string | undefined;
 }
@@ -66,6 +69,7 @@ export const GATE_FIELDS = [
   "headers",
   "skipSuccessful",
   "skipFailed",
+  "paths",
   "address",
   "trustProxy",
   "ipv6Prefix",

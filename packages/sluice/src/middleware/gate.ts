@@ -9,7 +9,7 @@
 import type { ServerResponse } from "node:http";
 import { addressNormaliser, clientAddresses, type Hops } from "../http/client-address.js";
 import { type Field, type LegacyReset, rateLimitFields } from "../http/rate-limit-fields.js";
-import { requestPath } from "../http/request-path.js";
+import { requestPath, unresolvedPath } from "../http/request-path.js";
 import type { CheckOptions, Limiter } from "../limiter/limiter.js";
 import type { Decision } from "../limiter/make-decision.js";
 import type { Attributes } from "../rules/rule.js";
@@ -63,6 +63,7 @@ export class Gate<Request> {
   /** Whether a request needs nothing of the user's functions. */
   readonly #plain: boolean;
   readonly #fixedCost: CheckOptions;
+  readonly #secondReading = new WeakMap<Decision, Decision>();
 
   constructor(options: GateOptions<Request>, reader: RequestReader<Request>) {
     checkNames(options, reader.extraOptions);
@@ -89,7 +90,7 @@ export class Gate<Request> {
     const met = meetings.get(raw);
     if (met?.some(({ gate }) => gate === this)) return Promise.resolve(UNCOUNTED);
     if (!this.#plain) return this.#prepare(request, raw);
-    return this.#ask(raw, this.#attributesOf(request), this.#fixedCost);
+    return this.#ask(request, raw, { attributes: this.#attributesOf(request), options: this.#fixedCost });
   }
 
   async #prepare(request: Request, raw: object): Promise<Passage> {
@@ -97,7 +98,8 @@ export class Gate<Request> {
     if (skip !== undefined && (await skip(request))) return UNCOUNTED;
     const known = this.#attributesOf(request);
     const asked = attributes === undefined ? known : { ...known, ...(await attributes(request)) };
-    return await this.#ask(raw, asked, typeof cost === "function" ? { cost: await cost(request) } : this.#fixedCost);
+    const options = typeof cost === "function" ? { cost: await cost(request) } : this.#fixedCost;
+    return await this.#ask(request, raw, { attributes: asked, options });
   }
 
   #attributesOf(request: Request): Attributes {
@@ -105,31 +107,63 @@ export class Gate<Request> {
     return {
       ip: this.#addressOf(request),
       method: reader.method(request),
-      path: requestPath(reader.target(request)),
+      path: requestPath(reader.target(request), this.#options.paths),
     };
   }
 
-  #ask(raw: object, attributes: Attributes, options: CheckOptions): Promise<Passage> {
+  #ask(
+    request: Request,
+    raw: object,
+    { attributes, options }: { attributes: Attributes; options: CheckOptions },
+  ): Promise<Passage> {
     const { limiter } = this;
     const meeting: Meeting = { gate: this, limiter, attributes, cost: options.cost, decision: undefined };
     const met = meetings.get(raw);
     if (met === undefined) meetings.set(raw, [meeting]);
     else if (met.some((earlier) => asksTheSame(earlier, meeting))) return Promise.resolve(UNCOUNTED);
     else met.push(meeting);
-    return limiter.check(attributes, options).then((decision) => {
+    const path = unresolvedPath(this.#reader.target(request), this.#options.paths);
+    const decided =
+      path === undefined
+        ? limiter.check(attributes, options)
+        : this.#checkBoth([attributes, { ...attributes, path }], options);
+    return decided.then((decision) => {
       meeting.decision = decision;
       return { decision, fields: this.#fieldsOf(met === undefined ? [decision] : decisionsOf(met)) };
     });
   }
 
+  /** For a target with `..`, which routers read in two ways: both readings must pass, and both are held. */
+  async #checkBoth(
+    [resolved, unresolved]: readonly [Attributes, Attributes],
+    options: CheckOptions,
+  ): Promise<Decision> {
+    const first = await this.limiter.check(resolved, options);
+    if (!first.allowed) return first;
+    const second = await this.limiter.check(unresolved, options);
+    if (second.allowed) {
+      this.#secondReading.set(first, second);
+      return first;
+    }
+    await Promise.all([this.limiter.refund(first), first.lease?.release()]);
+    return second;
+  }
+
   /** What to call when the response has ended; undefined if nothing is left to do then. */
   hold(decision: Decision): End | undefined {
-    return holdUntilEnd(decision, this.#aftermath);
+    const end = holdUntilEnd(decision, this.#aftermath);
+    const second = this.#secondReading.get(decision);
+    const secondEnd = second === undefined ? undefined : holdUntilEnd(second, this.#aftermath);
+    if (secondEnd === undefined) return end;
+    return (failed) => {
+      end?.(failed);
+      secondEnd(failed);
+    };
   }
 
   /** The same, where Node tells the end. */
   holdUntilClose(decision: Decision, response: ServerResponse): void {
-    const end = holdUntilEnd(decision, this.#aftermath);
+    const end = this.hold(decision);
     if (end !== undefined) endWithResponse(end, response);
   }
 

@@ -32,6 +32,21 @@ const mappingFile = Type.Object(
   {
     trustedProxies: Type.Optional(Type.Union([Type.Array(name), Type.Integer({ minimum: 0, maximum: 32 })])),
     ipv6Prefix: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
+    /** What the servers behind the gateway or the proxy make of a path. */
+    paths: Type.Optional(
+      Type.Object(
+        {
+          /** `%2F`, `%5C` and the backslash. Default `refuse`: no reading of them fits every server. */
+          encodedSlashes: Type.Optional(
+            Type.Union([Type.Literal("refuse"), Type.Literal("keep"), Type.Literal("decode")]),
+          ),
+          ignoreCase: Type.Optional(Type.Boolean()),
+          ignoreTrailingSlash: Type.Optional(Type.Boolean()),
+          ignoreParams: Type.Optional(Type.Boolean()),
+        },
+        exact,
+      ),
+    ),
     attributes: Type.Optional(
       Type.Unsafe<Record<string, Source | Source[]>>({
         type: "object",

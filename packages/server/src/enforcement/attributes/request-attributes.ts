@@ -5,8 +5,9 @@
  */
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Attributes } from "sluice";
-import { clientAddresses, requestPath } from "sluice/http";
+import { type Attributes, SluiceError } from "sluice";
+import { clientAddresses } from "sluice/http";
+import { judgedTargets, normalHost } from "./judged-target.js";
 import { type Mapping, readMapping, type Source } from "./mapping-file.js";
 import { compileTemplate, matchTemplate } from "./path-template.js";
 import { type Claims, type ClaimsOf, verifiedClaims } from "./verified-claims.js";
@@ -17,6 +18,8 @@ export interface HttpRequestFacts {
   readonly target: string;
   readonly host: string | undefined;
   readonly headers: IncomingHttpHeaders;
+  /** The same as they came: name, value, name, value. */
+  readonly rawHeaders: readonly string[];
   /** The other end of the connection. */
   readonly peer: string | undefined;
 }
@@ -24,9 +27,16 @@ export interface HttpRequestFacts {
 export type AttributesOf = (facts: HttpRequestFacts) => Promise<Attributes>;
 
 export interface RequestAttributes {
+  /** Rejects with `invalid-request` for a request of which two servers could make different things. */
   readonly attributesOf: AttributesOf;
   /** Whom a failed authentication is counted against: the client's address, of IPv6 the network that one site has (/64). */
   readonly networkOf: (facts: Pick<HttpRequestFacts, "peer" | "headers">) => string;
+  /** The path of a server that leaves `..` where it is; absent if the target has none. */
+  readonly unresolvedPathOf: (target: string) => string | undefined;
+  /** The target that the proxy passes on: what was judged. Throws `invalid-request` where no such target is. */
+  readonly normalTarget: (target: string) => string;
+  /** The headers that attributes are read from, in lower case. */
+  readonly headerNames: ReadonlySet<string>;
   /** Whether a peer may name the client in X-Forwarded-For. */
   readonly trusts: (peer: string) => boolean;
 }
@@ -45,6 +55,7 @@ interface Known {
 
 type Read = (known: Known) => Value | undefined;
 
+/** Longer values are counted by their digest: cut, two of them would be one; left out, their rules would not apply. */
 const MOST_VALUE_LENGTH = 1_024;
 
 export function requestAttributes(options: {
@@ -68,26 +79,64 @@ export function requestAttributes(options: {
   const claimsOf =
     mapping.jwt === undefined ? undefined : claimsReader(mapping.jwt, verifiedClaims(mapping.jwt, besideFile));
   const apiKeyOf = mapping.apiKeys === undefined ? undefined : apiKeyReader(mapping.apiKeys);
+  const targets = judgedTargets(mapping.paths ?? {});
+  const headerNames = headerNamesOf(mapping);
 
   const attributesOf: AttributesOf = async (facts) => {
-    const path = requestPath(facts.target);
+    refuseRepeated(facts.rawHeaders, headerNames);
+    const path = targets.pathOf(facts.target);
     const ip = addressOf({ peer: facts.peer, forwarded: facts.headers["x-forwarded-for"] });
-    const attributes: Record<string, Value | undefined> = { method: facts.method, path, host: facts.host, ip };
+    const attributes: Record<string, Value | undefined> = {
+      method: facts.method,
+      path,
+      host: normalHost(facts.host),
+      ip,
+    };
     if (options.region !== undefined) attributes.region = options.region;
     const claims = claimsOf === undefined ? undefined : await claimsOf(facts.headers);
     const known: Known = { facts, path, ip, claims, apiKey: apiKeyOf?.(facts.headers) };
     for (const { name, read } of reads) {
       const value = read(known);
-      // Absent rather than cut: two long values must not become one.
-      if (value !== undefined && String(value).length <= MOST_VALUE_LENGTH) attributes[name] = value;
+      if (value !== undefined) attributes[name] = bounded(value);
     }
     return attributes;
   };
   return {
     attributesOf,
     networkOf: ({ peer, headers }) => networkOf({ peer, forwarded: headers["x-forwarded-for"] }),
+    unresolvedPathOf: targets.unresolvedPathOf,
+    normalTarget: targets.normalise,
+    headerNames,
     trusts: trustOf(mapping.trustedProxies),
   };
+}
+
+function headerNamesOf({ attributes = {}, jwt, apiKeys }: Mapping): Set<string> {
+  const sources = Object.values(attributes).flat();
+  const names = sources.flatMap((source) => ("header" in source ? [source.header] : []));
+  if (jwt !== undefined && jwt.cookie === undefined) names.push(jwt.header ?? DEFAULT_JWT_HEADER);
+  if (apiKeys !== undefined) names.push(apiKeys.header ?? DEFAULT_KEY_HEADER);
+  return new Set(names.map((name) => name.toLowerCase()));
+}
+
+const DEFAULT_JWT_HEADER = "authorization";
+const DEFAULT_KEY_HEADER = "x-api-key";
+
+/** One server reads the first of two fields, another the last, a third both as a list: none of them can be counted for all. */
+function refuseRepeated(rawHeaders: readonly string[], names: ReadonlySet<string>): void {
+  if (names.size === 0) return;
+  const seen = new Set<string>();
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase();
+    if (!names.has(name)) continue;
+    if (seen.has(name)) throw new SluiceError("invalid-request", `${name}: expected one such header, got several`);
+    seen.add(name);
+  }
+}
+
+function bounded(value: Value): Value {
+  if (typeof value !== "string" || value.length <= MOST_VALUE_LENGTH) return value;
+  return `sha256:${createHash("sha256").update(value).digest("hex")}`;
 }
 
 /** Asks the library's own reader of addresses: a peer is trusted if what it forwards is believed. */
@@ -162,7 +211,7 @@ export function cookieValue(header: string | undefined, name: string): string | 
 }
 
 function claimsReader(
-  { header = "authorization", cookie }: NonNullable<Mapping["jwt"]>,
+  { header = DEFAULT_JWT_HEADER, cookie }: NonNullable<Mapping["jwt"]>,
   claimsOf: ClaimsOf,
 ): (headers: IncomingHttpHeaders) => Promise<Claims | undefined> {
   const name = header.toLowerCase();
@@ -176,7 +225,7 @@ function claimsReader(
 
 /** Found by digest, so that neither the file nor the time of a look-up tells a key. */
 function apiKeyReader({
-  header = "x-api-key",
+  header = DEFAULT_KEY_HEADER,
   keys,
 }: NonNullable<Mapping["apiKeys"]>): (headers: IncomingHttpHeaders) => ApiKey | undefined {
   const name = header.toLowerCase();

@@ -6,16 +6,17 @@
  * One set of names is read, never two: a client could fill in the one that its gateway does not overwrite.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { type Limiter, SluiceError } from "sluice";
+import { type Attributes, type Decision, type Limiter, SluiceError } from "sluice";
 import { answerOf, type HeadersOption } from "sluice/http";
 import Type, { type Static } from "typebox";
 import type { Metrics } from "../../monitoring/metrics.js";
-import type { AttributesOf, HttpRequestFacts } from "../attributes/request-attributes.js";
+import type { HttpRequestFacts, RequestAttributes } from "../attributes/request-attributes.js";
+import { problemOf, sendProblem } from "../http/problem.js";
 
 export interface ForwardAuthOptions {
   readonly limiter: Limiter;
   readonly metrics: Metrics;
-  readonly attributesOf: AttributesOf;
+  readonly attributes: Pick<RequestAttributes, "attributesOf" | "unresolvedPathOf">;
   readonly headers: HeadersOption;
 }
 
@@ -29,11 +30,18 @@ function refusalStatus(deny: unknown, status: number): number {
 }
 
 export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOptions): void {
-  const { limiter, metrics, attributesOf, headers } = options;
+  const { metrics, headers } = options;
   app.register(async (scope) => {
     // A gateway may send the client's body along (Traefik's forwardBody); what is in it is not our business.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
+    // A request that cannot be judged is refused in the same way: nginx would take 400 for a failure of ours.
+    scope.setErrorHandler((error, request, reply) => {
+      const problem = problemOf(error);
+      if (problem === undefined) throw error;
+      const { deny } = request.query as Static<typeof query>;
+      return sendProblem(reply, { ...problem, status: refusalStatus(deny, problem.status) });
+    });
     scope.all<{ Querystring: Static<typeof query> }>(
       "/v1/forward-auth",
       {
@@ -42,14 +50,12 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
       },
       async (request, reply) => {
         const sinceMs = performance.now();
-        const decision = await limiter.check(await attributesOf(factsOf(request)));
+        const decision = await decide(options, request);
         const { allowed } = decision;
         const { traceparent } = request.headers;
         metrics.answered("forward-auth", allowed, sinceMs);
         metrics.traced?.({ transport: "forward-auth", allowed, sinceMs, traceparent, decision });
         const answer = answerOf(decision, { headers });
-        // A lease would have to be released when the response ends, which a gateway that only asks cannot tell.
-        if (decision.lease !== undefined) await decision.lease.release();
         reply.headers(answer.headers);
         if (answer.body === undefined) return reply.code(200).send();
         const status = refusalStatus(request.query.deny, answer.status);
@@ -62,13 +68,34 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
   });
 }
 
+/** A gateway may pass the target on as it came or resolved, and we cannot see which: where they differ, both must pass. */
+async function decide({ limiter, attributes }: ForwardAuthOptions, request: FastifyRequest): Promise<Decision> {
+  const facts = factsOf(request);
+  const known = await attributes.attributesOf(facts);
+  const decision = await checkWithoutLease(limiter, known);
+  const path = attributes.unresolvedPathOf(facts.target);
+  if (!decision.allowed || path === undefined) return decision;
+  const second = await checkWithoutLease(limiter, { ...known, path });
+  if (second.allowed) return decision;
+  await limiter.refund(decision);
+  return second;
+}
+
+/** A lease would have to be released when the response ends, which a gateway that only asks cannot tell. */
+async function checkWithoutLease(limiter: Limiter, attributes: Attributes): Promise<Decision> {
+  const decision = await limiter.check(attributes);
+  await decision.lease?.release();
+  return decision;
+}
+
 /** What the gateway leaves out is taken from its own question, so that a rule by address works with the barest set-up. */
-function factsOf({ headers, socket, method, url }: FastifyRequest): HttpRequestFacts {
+function factsOf({ headers, raw, socket, method, url }: FastifyRequest): HttpRequestFacts {
   return {
     method: single(headers["x-forwarded-method"]) ?? method,
     target: single(headers["x-forwarded-uri"]) ?? url,
     host: single(headers["x-forwarded-host"]) ?? headers.host,
     headers,
+    rawHeaders: raw.rawHeaders,
     peer: socket.remoteAddress,
   };
 }

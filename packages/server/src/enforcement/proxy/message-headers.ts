@@ -19,13 +19,21 @@ const hopByHop = new Set([
   "http2-settings",
 ]);
 
-/** The fields that may travel on, as a new list. `drop`: more lower-case names to leave out. */
-export function endToEnd(raw: RawHeaders, drop: ReadonlySet<string> = new Set()): string[] {
+export interface Dropping {
+  /** More names to leave out; asked in lower case. */
+  readonly drop?: (name: string) => boolean;
+  /** Names that `Connection` cannot remove, in lower case: a decision was made by them. */
+  readonly keep?: ReadonlySet<string>;
+}
+
+/** The fields that may travel on, as a new list. */
+export function endToEnd(raw: RawHeaders, { drop = () => false, keep }: Dropping = {}): string[] {
   const named = namedByConnection(raw);
   const kept: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i]!.toLowerCase();
-    if (!hopByHop.has(name) && !drop.has(name) && !named.has(name)) kept.push(raw[i]!, raw[i + 1]!);
+    if (hopByHop.has(name) || drop(name) || (named.has(name) && keep?.has(name) !== true)) continue;
+    kept.push(raw[i]!, raw[i + 1]!);
   }
   return kept;
 }

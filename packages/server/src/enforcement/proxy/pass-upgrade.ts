@@ -36,7 +36,12 @@ export function passUpgrade({ client, socket, head, upstream, rateLimitFields, o
   });
   request.on("response", (answer) => {
     // The upstream declined. Its answer is passed on whole, and ends with the connection.
-    const fields = [...endToEnd(answer.rawHeaders, new Set(["content-length"])), ...added, "Connection", "close"];
+    const fields = [
+      ...endToEnd(answer.rawHeaders, { drop: (name) => name === "content-length" }),
+      ...added,
+      "Connection",
+      "close",
+    ];
     socket.write(responseHead(answer.statusCode!, answer.statusMessage ?? "", fields));
     answer.pipe(socket);
   });

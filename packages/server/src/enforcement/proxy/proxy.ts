@@ -6,7 +6,7 @@
  * hop-by-hop fields and h2c upgrades as they come, and the lease has to follow every way in which a response can end.
  *
  * Against smuggling: Node's strict parser refuses both Content-Length and Transfer-Encoding, two lengths, and bare line ends; bodies are
- * framed anew towards the upstream; only `chunked` is accepted as a transfer coding. Against slow peers: `proxyBounds`.
+ * framed anew towards the upstream; `judgeable.ts` refuses what is left. Against slow peers: `proxyBounds`.
  */
 import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -15,12 +15,13 @@ import type { Decision, Limiter } from "sluice";
 import { type Answer, answerOf, type HeadersOption } from "sluice/http";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
-import type { AttributesOf } from "../attributes/request-attributes.js";
+import type { RequestAttributes } from "../attributes/request-attributes.js";
 import { boundedServer, type Tls } from "../http/bounded-server.js";
 import { answerClientError } from "../http/client-error.js";
 import { lingerAfter } from "../http/lingering-close.js";
-import { internalProblem, type Problem, problemOf } from "../http/problem.js";
+import { internalProblem, problemOf } from "../http/problem.js";
 import { holdLease } from "./held-lease.js";
+import { makeJudgeable } from "./judgeable.js";
 import { hasNoBody, passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
 import { sendProblem } from "./send-problem.js";
@@ -30,9 +31,7 @@ export interface ProxyOptions {
   readonly upstream: string;
   readonly limiter: Limiter;
   readonly metrics: Metrics;
-  readonly attributesOf: AttributesOf;
-  /** Whether a peer's X-Forwarded-For is kept for the upstream. */
-  readonly trusts: (peer: string) => boolean;
+  readonly attributes: RequestAttributes;
   readonly headers: HeadersOption;
   readonly tls: Tls | undefined;
   readonly isDraining: () => boolean;
@@ -43,13 +42,14 @@ export interface ProxyOptions {
 const proxyBounds = { requestTimeout: 300_000, headersTimeout: 10_000, idleTimeoutMs: 120_000 } as const;
 
 export function createProxy(options: ProxyOptions): Server {
-  const upstream = createUpstream({ url: options.upstream, trusts: options.trusts });
+  const upstream = createUpstream({ url: options.upstream, attributes: options.attributes });
   const ended = new WeakSet<Socket>();
+  const problemOfClient = (client: IncomingMessage) => makeJudgeable(client, options.attributes.normalTarget);
 
   async function serve(client: IncomingMessage, response: ServerResponse): Promise<void> {
     // What was sent behind a request that ended its connection is not looked at: its sender and we may disagree where it begins.
     if (ended.has(client.socket)) return;
-    const ambiguity = findAmbiguity(client);
+    const ambiguity = problemOfClient(client);
     if (ambiguity !== undefined) {
       ended.add(client.socket);
       sendProblem(response, ambiguity);
@@ -69,7 +69,7 @@ export function createProxy(options: ProxyOptions): Server {
   const server = boundedServer(options.tls, (client, response) => {
     serve(client, response).catch((error) => fail(options.log, response, error));
   });
-  // Ours to judge, in `findAmbiguity`: Node's own refusal would still hand us the next request of the connection.
+  // Ours to judge, in `makeJudgeable`: Node's own refusal would still hand us the next request of the connection.
   (server as Server & { requireHostHeader: boolean }).requireHostHeader = false;
   server.on("clientError", answerClientError);
   server.requestTimeout = proxyBounds.requestTimeout;
@@ -78,7 +78,7 @@ export function createProxy(options: ProxyOptions): Server {
   server.on("upgrade", (client: IncomingMessage, socket: Socket, head: Buffer) => {
     // Without a listener, an error on a connection that Node has handed over would end the process.
     socket.on("error", () => undefined);
-    if (isWebSocket(client) && findAmbiguity(client) === undefined) void upgrade(client, socket, head);
+    if (isWebSocket(client) && problemOfClient(client) === undefined) void upgrade(client, socket, head);
     else serveWithoutUpgrade(client, socket);
   });
 
@@ -116,32 +116,20 @@ export function createProxy(options: ProxyOptions): Server {
   return server;
 }
 
-/** Requests of which two servers could make different things (RFC 9112, sections 3.2 and 6.1). Node's parser has refused the worst. */
-function findAmbiguity({ headers, rawHeaders, httpVersion }: IncomingMessage): Problem | undefined {
-  const coding = headers["transfer-encoding"];
-  if (coding !== undefined && coding.toLowerCase() !== "chunked") {
-    return { status: 501, code: "unsupported-coding", detail: "transfer-encoding: expected chunked" };
-  }
-  const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "host").length;
-  if (hosts > 1 || (hosts === 0 && httpVersion !== "1.0")) {
-    return { status: 400, code: "invalid-request", detail: `host: expected one, got ${hosts}` };
-  }
-  return undefined;
-}
-
 async function decide(
-  { limiter, metrics, attributesOf, headers }: ProxyOptions,
+  { limiter, metrics, attributes, headers }: ProxyOptions,
   client: IncomingMessage,
 ): Promise<{ decision: Decision; answer: Answer }> {
   const sinceMs = performance.now();
-  const attributes = await attributesOf({
+  const known = await attributes.attributesOf({
     method: client.method ?? "GET",
     target: client.url ?? "/",
     host: client.headers.host,
     headers: client.headers,
+    rawHeaders: client.rawHeaders,
     peer: client.socket.remoteAddress,
   });
-  const decision = await limiter.check(attributes);
+  const decision = await limiter.check(known);
   const { allowed } = decision;
   metrics.answered("proxy", allowed, sinceMs);
   const traceparent = client.headers.traceparent as string | undefined;

@@ -9,7 +9,8 @@ import {
   type RequestOptions,
 } from "node:http";
 import { request as httpsRequest, Agent as TlsAgent } from "node:https";
-import { endToEnd } from "./message-headers.js";
+import type { RequestAttributes } from "../attributes/request-attributes.js";
+import { clientFields } from "./client-fields.js";
 
 export interface Upstream {
   readonly url: string;
@@ -22,10 +23,8 @@ export interface Upstream {
 const SILENCE_MS = 120_000;
 const MOST_FREE_SOCKETS = 256;
 
-/** Rewritten below, never passed on as they came. */
-const rewritten = new Set(["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "via", "expect"]);
-
-export function createUpstream({ url, trusts }: { url: string; trusts: (peer: string) => boolean }): Upstream {
+export function createUpstream({ url, attributes }: { url: string; attributes: RequestAttributes }): Upstream {
+  const fieldsOf = clientFields(attributes);
   const { protocol, hostname, port, pathname } = new URL(url);
   const tls = protocol === "https:";
   const pool = { keepAlive: true, maxFreeSockets: MOST_FREE_SOCKETS, scheduling: "lifo" } as const;
@@ -40,8 +39,9 @@ export function createUpstream({ url, trusts }: { url: string; trusts: (peer: st
         hostname: hostname.replace(/^\[|\]$/g, ""),
         port: port === "" ? (tls ? 443 : 80) : Number(port),
         method: client.method,
-        path: base + originForm(client.url ?? "/"),
-        headers: [...endToEnd(client.rawHeaders, rewritten), ...forwardedFields(client, trusts), ...extra],
+        // In the normal form that was judged.
+        path: client.url === "*" ? "*" : base + client.url,
+        headers: [...fieldsOf(client), ...extra],
         agent,
         setDefaultHeaders: false,
         timeout: SILENCE_MS,
@@ -51,24 +51,4 @@ export function createUpstream({ url, trusts }: { url: string; trusts: (peer: st
     },
     close: () => agent.destroy(),
   };
-}
-
-/** `GET http://host/path` (RFC 9112, section 3.2.2) asks for the same as `GET /path`; an upstream might route by the former. */
-function originForm(target: string): string {
-  if (target.startsWith("/") || target === "*") return target;
-  const path = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*(.*)$/i.exec(target)?.[1] ?? "";
-  return path.startsWith("/") ? path : `/${path}`;
-}
-
-function forwardedFields(client: IncomingMessage, trusts: (peer: string) => boolean): string[] {
-  const peer = client.socket.remoteAddress ?? "unknown";
-  const came = client.headers["x-forwarded-for"];
-  const before = came !== undefined && trusts(peer) ? `${came}, ` : "";
-  const proto = "encrypted" in client.socket ? "https" : "http";
-  const via = client.headers.via === undefined ? "" : `${client.headers.via}, `;
-  const fields = ["X-Forwarded-For", before + peer, "X-Forwarded-Proto", proto, "Via", `${via}1.1 sluice`];
-  if (client.headers.host !== undefined) fields.push("X-Forwarded-Host", client.headers.host);
-  // Node frames the body by these; without either there is none.
-  if (client.headers["transfer-encoding"] !== undefined) fields.push("Transfer-Encoding", "chunked");
-  return fields;
 }

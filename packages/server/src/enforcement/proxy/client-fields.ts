@@ -1,0 +1,70 @@
+/**
+ * The header fields that an upstream gets for a client's request: the client's own, and what this proxy says about it.
+ * A stranger speaks for itself only: fields in which proxies name another client, host or path are passed on from trusted peers alone.
+ */
+import type { IncomingMessage } from "node:http";
+import type { RequestAttributes } from "../attributes/request-attributes.js";
+import { endToEnd } from "./message-headers.js";
+
+/** Written here, never passed on as they came. */
+const rewritten = new Set(["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "via", "expect"]);
+
+/** Beside X-Forwarded-*. Some frameworks take the address, the host or even the path of a request from them. */
+const spokenByProxies = new Set([
+  "forwarded",
+  "x-real-ip",
+  "x-client-ip",
+  "x-cluster-client-ip",
+  "x-remote-ip",
+  "x-remote-addr",
+  "client-ip",
+  "true-client-ip",
+  "cf-connecting-ip",
+  "cf-connecting-ipv6",
+  "fastly-client-ip",
+  "x-envoy-external-address",
+  "x-envoy-original-path",
+  "x-original-url",
+  "x-original-uri",
+  "x-original-host",
+  "x-original-method",
+  "x-original-forwarded-for",
+  "x-rewrite-url",
+  "x-host",
+]);
+
+export function clientFields({ trusts, headerNames }: RequestAttributes): (client: IncomingMessage) => string[] {
+  return (client) => {
+    const trusted = trusts(client.socket.remoteAddress ?? "");
+    const drop = (name: string): boolean => {
+      if (rewritten.has(name)) return true;
+      if (!trusted && isSpokenByProxies(name)) return true;
+      return name.includes("_") && !headerNames.has(name) && isAlias(name.replaceAll("_", "-"));
+    };
+    return [...endToEnd(client.rawHeaders, { drop, keep: headerNames }), ...forwardedFields(client, trusted)];
+  };
+
+  /** CGI and its heirs (WSGI, PHP, Rack) read `X_User` and `X-User` as one name. */
+  function isAlias(name: string): boolean {
+    return rewritten.has(name) || isSpokenByProxies(name) || headerNames.has(name) || framing.has(name);
+  }
+}
+
+const framing = new Set(["host", "content-length", "transfer-encoding", "connection", "upgrade"]);
+
+function isSpokenByProxies(name: string): boolean {
+  return name.startsWith("x-forwarded") || spokenByProxies.has(name);
+}
+
+function forwardedFields(client: IncomingMessage, trusted: boolean): string[] {
+  const peer = client.socket.remoteAddress ?? "unknown";
+  const came = client.headers["x-forwarded-for"];
+  const before = came !== undefined && trusted ? `${came}, ` : "";
+  const proto = "encrypted" in client.socket ? "https" : "http";
+  const via = client.headers.via === undefined ? "" : `${client.headers.via}, `;
+  const fields = ["X-Forwarded-For", before + peer, "X-Forwarded-Proto", proto, "Via", `${via}1.1 sluice`];
+  if (client.headers.host !== undefined) fields.push("X-Forwarded-Host", client.headers.host);
+  // Node frames the body by these; without either there is none.
+  if (client.headers["transfer-encoding"] !== undefined) fields.push("Transfer-Encoding", "chunked");
+  return fields;
+}

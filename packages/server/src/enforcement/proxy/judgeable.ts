@@ -1,0 +1,41 @@
+/**
+ * Whether a client's request means the same to us and to every upstream, and its target in the form that is judged and passed on.
+ * Node's parser has refused the worst before: two lengths, Content-Length beside Transfer-Encoding, bare line ends.
+ */
+import type { IncomingMessage } from "node:http";
+import { type Problem, problemOf } from "../http/problem.js";
+
+/** Rewrites the request's `url` to its normal form, or says why it is refused (RFC 9112, sections 3.2 and 6.1). */
+export function makeJudgeable(client: IncomingMessage, normalTarget: (target: string) => string): Problem | undefined {
+  const problem = codingProblem(client) ?? hostProblem(client) ?? targetProblem(client);
+  if (problem !== undefined) return problem;
+  try {
+    client.url = normalTarget(client.url ?? "/");
+    return undefined;
+  } catch (error) {
+    const refused = problemOf(error);
+    if (refused === undefined) throw error;
+    return refused;
+  }
+}
+
+function codingProblem({ headers }: IncomingMessage): Problem | undefined {
+  const coding = headers["transfer-encoding"];
+  if (coding === undefined || coding.toLowerCase() === "chunked") return undefined;
+  return { status: 501, code: "unsupported-coding", detail: "transfer-encoding: expected chunked" };
+}
+
+function hostProblem({ rawHeaders, httpVersion }: IncomingMessage): Problem | undefined {
+  const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "host").length;
+  if (hosts === 1 || (hosts === 0 && httpVersion === "1.0")) return undefined;
+  return { status: 400, code: "invalid-request", detail: `host: expected one, got ${hosts}` };
+}
+
+/** A target in absolute form names a host, which wins over the header; the upstream only gets the header. */
+function targetProblem({ url = "/", method, headers }: IncomingMessage): Problem | undefined {
+  if (url.startsWith("/") || (url === "*" && method === "OPTIONS")) return undefined;
+  const authority = /^https?:\/\/([^/?#\\]*)/i.exec(url)?.[1];
+  if (authority !== undefined && authority.toLowerCase() === headers.host?.toLowerCase()) return undefined;
+  const detail = "target: expected a path, or a URL whose host is that of the Host header";
+  return { status: 400, code: "invalid-request", detail };
+}

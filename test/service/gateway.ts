@@ -1,0 +1,67 @@
+/** The gateways of examples/, started with the very files that the examples hold, on ports of the test's own. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { components } from "../../scripts/system-components.mjs";
+import { makeTempFolder } from "../harness/leash.js";
+import { type ServerProcess, startServerProcess } from "../harness/server-process.js";
+
+export const examples = fileURLToPath(new URL("../../examples/", import.meta.url));
+
+export const gateways = ["nginx", "caddy", "traefik", "haproxy"] as const;
+export type Gateway = (typeof gateways)[number];
+
+interface Start {
+  readonly args: (folder: string, port: number) => string[];
+  readonly readyLine: RegExp;
+}
+
+const starts: Readonly<Record<Gateway, Start>> = {
+  nginx: {
+    args: (folder) => ["-p", folder, "-c", join(folder, "nginx.conf"), "-e", "stderr"],
+    readyLine: /start worker process/,
+  },
+  caddy: {
+    args: (folder) => ["run", "--config", join(folder, "Caddyfile"), "--adapter", "caddyfile"],
+    readyLine: /serving initial configuration/,
+  },
+  traefik: {
+    args: (folder, port) => [
+      `--providers.file.filename=${join(folder, "dynamic.yaml")}`,
+      `--entrypoints.web.address=127.0.0.1:${port}`,
+      "--log.level=DEBUG",
+    ],
+    readyLine: /Adding route for[\s\S]*app@file|Creating middleware[\s\S]*sluice@file[\s\S]*ForwardAuth/i,
+  },
+  haproxy: {
+    args: (folder) => ["-C", folder, "-f", join(folder, "haproxy.cfg"), "-db", "-V"],
+    readyLine: /Using epoll|Using \w+\(\) as the polling mechanism/,
+  },
+};
+
+export function startGateway(
+  gateway: Gateway,
+  ports: { port: number; app: number; sluice: number },
+): Promise<ServerProcess> {
+  const folder = makeTempFolder(gateway);
+  mkdirSync(join(folder, "tmp"));
+  for (const name of readdirSync(join(examples, gateway))) {
+    const adapted = readFileSync(join(examples, gateway, name), "utf8")
+      .replaceAll("127.0.0.1:8090", `127.0.0.1:${ports.port}`)
+      .replaceAll("127.0.0.1:3000", `127.0.0.1:${ports.app}`)
+      .replaceAll("127.0.0.1:8080", `127.0.0.1:${ports.sluice}`)
+      .replace("error_log stderr warn", "error_log stderr notice")
+      // The examples let requests pass where Sluice does not answer in a second; on a machine that runs other tests it might not.
+      .replaceAll("_timeout 1s", "_timeout 20s")
+      .replace("TIMEOUT_MS = 1000", "TIMEOUT_MS = 20000");
+    writeFileSync(join(folder, name), adapted);
+  }
+  const { args, readyLine } = starts[gateway];
+  return startServerProcess({
+    command: components[gateway].find()!,
+    args: args(folder, ports.port),
+    env: { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+    cwd: folder,
+    readyLine,
+  });
+}
