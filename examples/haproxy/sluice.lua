@@ -2,7 +2,7 @@
 -- HAProxy's own HTTP client keeps the event loop free while it waits.
 local SLUICE = "http://127.0.0.1:8080/v1/forward-auth"
 local TIMEOUT_MS = 1000
--- While Sluice is away: true lets requests pass, false refuses them with 503.
+-- While Sluice is away, until HAProxy has noticed: true lets requests pass, false refuses them with 503.
 local PASS_WITHOUT_SLUICE = true
 -- Only what Sluice needs to know: those that attributes.yaml reads.
 local READ_BY_RULES = { "x-user", "x-tenant", "cookie" }
@@ -10,7 +10,6 @@ local READ_BY_RULES = { "x-user", "x-tenant", "cookie" }
 local function question(txn)
   local headers = {
     ["x-forwarded-method"] = { txn.sf:method() },
-    -- The target as it came, without the fragment that some clients send.
     ["x-forwarded-uri"] = { txn.sf:url() },
     ["x-forwarded-host"] = { txn.sf:req_hdr("host") },
     ["x-forwarded-for"] = { txn.sf:src() },

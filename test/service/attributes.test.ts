@@ -115,6 +115,67 @@ describe("addresses", () => {
   });
 });
 
+test("a host is counted by its name: without case, port and the dot at the end; requests without one count together", async () => {
+  await start("{}\n", ["host"]);
+  for (const host of ["shop.example", "SHOP.example", "shop.example.", "shop.example:8443", "Shop.Example.:80"]) {
+    await ask({ "x-forwarded-host": host });
+  }
+  await ask({ "x-forwarded-host": "[2001:DB8::1]:80" });
+  expect(await countOf("host", "shop.example")).toBe(5);
+  expect(await countOf("host", "[2001:db8::1]")).toBe(1);
+  const { attributesOf } = requestAttributes({});
+  const facts = { method: "GET", target: "/", headers: {}, rawHeaders: [], peer: "192.0.2.7" };
+  expect((await attributesOf({ ...facts, host: undefined })).host).toBe("unknown");
+  expect((await attributesOf({ ...facts, host: "" })).host).toBe("unknown");
+});
+
+test("a value over the bound is counted by its digest: each has its own counter, and none escapes", async () => {
+  await start("attributes: { user: { header: x-user } }\n", ["user"]);
+  const [long, other] = ["a".repeat(2_000), `${"a".repeat(1_999)}b`];
+  for (const user of [long, long, other]) await ask({ "x-user": user });
+  const digest = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
+  expect([await countOf("user", digest(long)), await countOf("user", digest(other))]).toEqual([2, 1]);
+});
+
+test("forward-auth refuses what cannot be judged, with the status that the gateway asked for", async () => {
+  await start("attributes: { user: { header: x-user } }\n", ["user"]);
+  for (const uri of ["/a%2fb", "/a\\b", "/a%5Cb", "/a%00"]) {
+    const question = (query: string) =>
+      fetch(`${service!.http}/v1/forward-auth${query}`, { headers: { "x-forwarded-uri": uri } });
+    expect((await question("")).status).toBe(400);
+    const denied = await question("?deny=403");
+    expect([denied.status, ((await denied.json()) as { code: string }).code]).toEqual([403, "invalid-request"]);
+  }
+});
+
+test("a target with .. must pass as it came and resolved, whichever the gateway passes on", async () => {
+  const rules: Rule[] = ["/inside/**", "/outside"].map((path, i) => ({
+    ...countBy("method"),
+    id: `r${i}`,
+    match: { path },
+    limit: 1,
+  }));
+  service = await startTestService({ rules });
+  const ask = async (uri: string) =>
+    (await fetch(`${service!.http}/v1/forward-auth`, { headers: { "x-forwarded-uri": uri } })).status;
+  expect(await ask("/inside/../outside")).toBe(200);
+  expect([await ask("/outside"), await ask("/inside/x")]).toEqual([429, 429]);
+  expect([await ask("/x/%2e%2e/outside"), await ask("/inside/../free")]).toEqual([429, 429]);
+});
+
+test("what one reading was charged is given back if the other is refused", async () => {
+  const rules: Rule[] = ["/inside/**", "/outside"].map((path, i) => ({
+    ...countBy("method"),
+    id: `r${i}`,
+    match: { path },
+    limit: 1,
+  }));
+  service = await startTestService({ rules });
+  const ask = async (uri: string) =>
+    (await fetch(`${service!.http}/v1/forward-auth`, { headers: { "x-forwarded-uri": uri } })).status;
+  expect([await ask("/inside/x"), await ask("/inside/../outside"), await ask("/outside")]).toEqual([200, 429, 200]);
+});
+
 test("an API key's fields become attributes, and an unknown key none", async () => {
   const sha256 = createHash("sha256").update("the-key").digest("hex");
   await start(

@@ -1,6 +1,7 @@
 /** The gateways of examples/, started with the very files that the examples hold, on ports of the test's own. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { components } from "../../scripts/system-components.mjs";
 import { makeTempFolder } from "../harness/leash.js";
@@ -31,7 +32,7 @@ const starts: Readonly<Record<Gateway, Start>> = {
       `--entrypoints.web.address=127.0.0.1:${port}`,
       "--log.level=DEBUG",
     ],
-    readyLine: /Adding route for[\s\S]*app@file|Creating middleware[\s\S]*sluice@file[\s\S]*ForwardAuth/i,
+    readyLine: /Starting TCP Server/,
   },
   haproxy: {
     args: (folder) => ["-C", folder, "-f", join(folder, "haproxy.cfg"), "-db", "-V"],
@@ -39,7 +40,7 @@ const starts: Readonly<Record<Gateway, Start>> = {
   },
 };
 
-export function startGateway(
+export async function startGateway(
   gateway: Gateway,
   ports: { port: number; app: number; sluice: number },
 ): Promise<ServerProcess> {
@@ -57,11 +58,23 @@ export function startGateway(
     writeFileSync(join(folder, name), adapted);
   }
   const { args, readyLine } = starts[gateway];
-  return startServerProcess({
+  const server = await startServerProcess({
     command: components[gateway].find()!,
     args: args(folder, ports.port),
     env: { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
     cwd: folder,
     readyLine,
   });
+  await untilRouted(`http://127.0.0.1:${ports.port}/`);
+  return server;
+}
+
+/** HAProxy says that it is ready before it listens; Traefik listens before it has read its routes. */
+async function untilRouted(url: string): Promise<void> {
+  const statusOf = () =>
+    fetch(url).then(
+      ({ status }) => status,
+      () => 404,
+    );
+  while ((await statusOf()) === 404) await sleep(50);
 }

@@ -274,12 +274,61 @@ describe("smuggling", () => {
     expect(seen.slice(before).map(({ url }) => url)).not.toContain("/smuggled");
   });
 
-  test("an absolute target reaches the upstream as a path", async () => {
+  test("an absolute target reaches the upstream as a path, and its host as the Host", async () => {
     const { ended } = await openSocket(
       "GET http://other.example/abs?x=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     );
     await ended;
-    expect(seen.at(-1)!.url).toBe("/abs?x=1");
+    const { url, headers } = seen.at(-1)!;
+    expect([url, headers.host, headers["x-forwarded-host"]]).toEqual(["/abs?x=1", "other.example", "other.example"]);
+  });
+
+  test.each(["http://user@other.example/", "ftp://other.example/", "http:///x", "*"])(
+    "the target %s is refused",
+    async (target) => {
+      const before = seen.length;
+      const { received, ended } = await openSocket(`GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      await ended;
+      expect([received().slice(9, 12), seen.length]).toEqual(["400", before]);
+    },
+  );
+
+  test("the upstream gets the target that was judged", async () => {
+    const { ended } = await openSocket(
+      "GET /a/.././/b%2d%c3%a9?q=/../x#f HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    );
+    await ended;
+    expect(seen.at(-1)!.url).toBe("/b-%C3%A9?q=/../x");
+  });
+
+  test("a stranger speaks neither for another client nor for another path, in any spelling", async () => {
+    const spoken = [
+      "X-Real-IP",
+      "Forwarded",
+      "X-Original-URL",
+      "X-Rewrite-URL",
+      "True-Client-IP",
+      "X-Forwarded-Prefix",
+    ];
+    const aliases = ["X_Forwarded_For", "X_Real_IP", "X_User", "Content_Length"];
+    const kept = ["X-Custom: 1", "under_score: 2", "X-User: carl"];
+    const lines = [...[...spoken, ...aliases].map((name) => `${name}: 203.0.113.7`), ...kept];
+    const { ended } = await openSocket(
+      `GET / HTTP/1.1\r\nHost: x\r\nConnection: close, X-User\r\n${lines.join("\r\n")}\r\n\r\n`,
+    );
+    await ended;
+    const { headers } = seen.at(-1)!;
+    for (const name of [...spoken, ...aliases]) expect(headers).not.toHaveProperty(name.toLowerCase());
+    // A header by which the request was judged cannot be taken out by naming it in Connection.
+    expect(headers).toMatchObject({ "x-custom": "1", under_score: "2", "x-user": "carl" });
+  });
+
+  test("a header that an attribute is read from is refused if it comes twice", async () => {
+    const before = seen.length;
+    const { received, ended } = await openSocket("GET / HTTP/1.1\r\nHost: x\r\nX-User: bob\r\nX-User: a\r\n\r\n");
+    await ended;
+    expect(received()).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-user: expected one such header, got several/);
+    expect(seen.length).toBe(before);
   });
 });
 

@@ -7,12 +7,12 @@ export interface RawAnswer {
   readonly text: string;
 }
 
-/** Resolves when the peer has closed, or after it was silent for a second. `bytes`: Latin-1. */
-export function rawRequest(port: number, bytes: string): Promise<RawAnswer> {
+/** Resolves when the peer has closed, or has been silent for so long. `bytes`: Latin-1. */
+export function rawRequest(port: number, bytes: string, silenceMs = 1_000): Promise<RawAnswer> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     let text = "";
-    socket.setTimeout(1_000, () => socket.destroy());
+    socket.setTimeout(silenceMs, () => socket.destroy());
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1");
     });

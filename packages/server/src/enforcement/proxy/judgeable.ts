@@ -31,11 +31,21 @@ function hostProblem({ rawHeaders, httpVersion }: IncomingMessage): Problem | un
   return { status: 400, code: "invalid-request", detail: `host: expected one, got ${hosts}` };
 }
 
-/** A target in absolute form names a host, which wins over the header; the upstream only gets the header. */
-function targetProblem({ url = "/", method, headers }: IncomingMessage): Problem | undefined {
+function targetProblem(client: IncomingMessage): Problem | undefined {
+  const { url = "/", method } = client;
   if (url.startsWith("/") || (url === "*" && method === "OPTIONS")) return undefined;
-  const authority = /^https?:\/\/([^/?#\\]*)/i.exec(url)?.[1];
-  if (authority !== undefined && authority.toLowerCase() === headers.host?.toLowerCase()) return undefined;
-  const detail = "target: expected a path, or a URL whose host is that of the Host header";
-  return { status: 400, code: "invalid-request", detail };
+  const authority = /^https?:\/\/([^/?#\\@]+)(?:[/?#]|$)/i.exec(url)?.[1];
+  if (authority === undefined) {
+    return { status: 400, code: "invalid-request", detail: "target: expected a path, or a URL with a host" };
+  }
+  replaceHost(client, authority);
+  return undefined;
+}
+
+/** The host of a target in absolute form wins over the header, which is replaced (RFC 9112, section 3.2.2). */
+function replaceHost({ headers, rawHeaders }: IncomingMessage, host: string): void {
+  headers.host = host;
+  const at = rawHeaders.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === "host");
+  if (at === -1) rawHeaders.push("Host", host);
+  else rawHeaders[at + 1] = host;
 }
