@@ -143,6 +143,23 @@ describe.each(Object.entries(places))("a history %s", (where, makePlace) => {
     }),
   );
 
+  test.skipIf(missing)("counts the time that was counted once, however many instances report it", () =>
+    withHistory(async (history) => {
+      const atMs = Math.floor(Date.now() / 1_000) * 1_000 - 40_000;
+      await history.add(atMs, [{ series: "total", counts: { allowed: 3 } }], 1);
+      await history.add(atMs + 400, [{ series: "total", counts: { allowed: 4 } }], 1);
+      await history.add(atMs + 1_000, [], 1);
+      // Two seconds as one, of an instance that was late.
+      await history.add(atMs + 3_000, [{ series: "total", counts: { allowed: 8 } }], 2);
+      for (const step of ["minute", "quarter"] as const) {
+        const points = (await history.read(step, everything)).get("total") ?? [];
+        expect(points.reduce((sum, { counts: { seconds = 0 } }) => sum + seconds, 0)).toBe(4);
+      }
+      const seconds = await history.read("second", { fromMs: atMs, toMs: atMs + 1 });
+      expect(seconds.get("total")?.[0]?.counts).toEqual({ seconds: 1, allowed: 7 });
+    }),
+  );
+
   test.skipIf(missing)("swaps a text only from what it is, and finds texts by the beginning of their names", () =>
     withHistory(async (history) => {
       const keepMs = 60_000;

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { createLog } from "../../packages/server/src/log.js";
 import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
 import { readStats } from "../../packages/server/src/monitoring/read-stats.js";
+import { sourcesOf } from "./stats-sources.js";
 
 test("reading a day of a thousand rules leaves turns of the event loop to the checks", async () => {
   const history = await MemoryHistory.open({ dataFolder: undefined, log: createLog("silent") });
@@ -17,8 +18,7 @@ test("reading a day of a thousand rules leaves turns of the event loop to the ch
     if (reading) setImmediate(count);
   };
   setImmediate(count);
-  const sources = { history, storeKind: "memory", rulesVersion: () => 1, alertsFiring: () => 0 };
-  const view = await readStats(sources, { window: "day" });
+  const view = await readStats(sourcesOf(history), { window: "day" });
   reading = false;
   expect(view.rules).toHaveLength(999);
   expect(view.rules[0]).toMatchObject({

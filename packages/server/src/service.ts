@@ -28,9 +28,10 @@ import type { Tls } from "./enforcement/http/bounded-server.js";
 import { createProxy } from "./enforcement/proxy/proxy.js";
 import { RulesInForce } from "./enforcement/rules-in-force.js";
 import type { Log } from "./log.js";
-import { openHistory } from "./monitoring/history/open-history.js";
+import { openHistory, openOwnHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
 import { startMonitoring } from "./monitoring/monitoring.js";
+import { StoreOutage } from "./monitoring/store-outage.js";
 import { observeTraffic } from "./monitoring/traffic.js";
 import { factsOf, noteFailures } from "./note-failures.js";
 import { isLoopback, ownHosts } from "./own-hosts.js";
@@ -103,6 +104,9 @@ async function putTogether(
       ? undefined
       : await openHistory({ store: settings.store, dataFolder: settings["data-folder"], log });
   opened.push(() => history?.close());
+  const own = history && (await openOwnHistory({ store: settings.store, log }));
+  const outage = new StoreOutage(limiter);
+  opened.push(() => outage.close());
   const traffic = observeTraffic(limiter, { isCounted: history !== undefined });
   const metrics = createMetrics({
     limiter,
@@ -119,6 +123,7 @@ async function putTogether(
     limiter,
     store,
     storeKind: kind,
+    outage,
     configuration: () => configuration.status(),
     history,
     monitoring: () => monitoring,
@@ -126,7 +131,16 @@ async function putTogether(
   });
   const monitoring =
     history &&
-    startMonitoring({ limiter, traffic, history, log, storeKind: kind, alertsFiring: watchers.alertsFiring });
+    startMonitoring({
+      limiter,
+      traffic,
+      history,
+      own,
+      outage,
+      log,
+      storeKind: kind,
+      alertsFiring: watchers.alertsFiring,
+    });
   opened.push(
     () => watchers.close(),
     () => monitoring?.close(),
@@ -215,6 +229,7 @@ async function putTogether(
     await app.close();
     envoy.close();
     await failures.close();
+    outage.close();
     await watchers.close();
     await monitoring?.close();
     await otlp?.close();

@@ -10,6 +10,7 @@ import type { Log } from "./log.js";
 import { Alerts } from "./monitoring/alerts/alerts.js";
 import type { History } from "./monitoring/history/history.js";
 import type { Monitoring } from "./monitoring/monitoring.js";
+import type { StoreOutage } from "./monitoring/store-outage.js";
 import { callSummary } from "./monitoring/store-view/call-summary.js";
 import { redisNodesOf } from "./monitoring/store-view/redis-nodes.js";
 import { createStoreView, type StoreWatch } from "./monitoring/store-view/store-view.js";
@@ -21,6 +22,7 @@ export interface WatchersOptions {
   readonly limiter: Limiter;
   readonly store: Store;
   readonly storeKind: string;
+  readonly outage: StoreOutage;
   readonly configuration: () => ConfigurationStatus;
   /** Both absent where monitoring is off: then nothing is detected. */
   readonly history: History | undefined;
@@ -37,70 +39,31 @@ export interface Watchers {
   close(): Promise<void>;
 }
 
-/** Since when the store does not answer, and what it said. */
-interface Outage {
-  sinceMs: number | undefined;
-  error: string | undefined;
-}
-
-const PROBE_EVERY_MS = 5_000;
-
-/**
- * Without traffic nobody would notice that the store is gone. What checks have found, only checks take back: a store that answers a
- * probe may still refuse to write.
- */
-function probeWhenIdle(limiter: Limiter, outage: Outage): NodeJS.Timeout {
-  let foundAtMs: number | undefined;
-  const probe = setInterval(async () => {
-    const answers = await limiter.ready();
-    if (answers && foundAtMs !== undefined && outage.sinceMs === foundAtMs) outage.sinceMs = undefined;
-    if (answers || outage.sinceMs !== undefined) return;
-    foundAtMs = Date.now();
-    outage.sinceMs = foundAtMs;
-    outage.error = describe(limiter.whyNotReady);
-  }, PROBE_EVERY_MS);
-  return probe.unref();
-}
-
-function describe(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
-}
-
 export function startWatchers(options: WatchersOptions): Watchers {
-  const { limiter, store, storeKind, settings } = options;
-  const outage: Outage = { sinceMs: undefined, error: undefined };
-  limiter.on("degraded", (cause) => {
-    outage.sinceMs ??= Date.now();
-    outage.error = describe(cause);
-  });
-  limiter.on("recovered", () => {
-    outage.sinceMs = undefined;
-  });
-  const probe = probeWhenIdle(limiter, outage);
+  const { limiter, store, storeKind, settings, outage } = options;
   const storeView = createStoreView({
     kind: storeKind,
     nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store),
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
     rules: () => limiter.rules,
-    state: () => (outage.sinceMs === undefined ? "up" : "degraded"),
+    outage: () => outage.view(),
     calls: () => callSummary(limiter.storeStats()),
   });
-  const alerts = alertsOf(options, storeView, outage);
+  const alerts = alertsOf(options, storeView);
   alerts?.start();
   return {
     readStore: storeView.read,
     readAlerts: alerts && (() => alerts.read()),
     alertsFiring: () => alerts?.firing() ?? 0,
     async close() {
-      clearInterval(probe);
       await alerts?.close();
       storeView.close();
     },
   };
 }
 
-function alertsOf(options: WatchersOptions, storeView: StoreWatch, outage: Outage): Alerts | undefined {
-  const { settings, limiter, history, monitoring, configuration, log } = options;
+function alertsOf(options: WatchersOptions, storeView: StoreWatch): Alerts | undefined {
+  const { settings, limiter, history, monitoring, configuration, outage, log } = options;
   if (history === undefined) return undefined;
   return new Alerts({
     history,

@@ -45,7 +45,7 @@ function Summary({ view }: { view: StoreView }) {
       </Figure>
       <Figure label="Counters">
         {memory.measuredBytes === undefined ? "unknown" : bytes(memory.measuredBytes)}{" "}
-        <small>at full use {bytes(memory.predictedFullBytes)}</small>
+        <small>at full use {known(memory.predictedFullBytes, bytes)}</small>
       </Figure>
     </Figures>
   );

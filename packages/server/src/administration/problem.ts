@@ -22,7 +22,6 @@ export const administrationErrorKinds = {
   "unsupported-media-type": { status: 415, remedy: "Send JSON with `Content-Type: application/json`." },
   "too-many-attempts": { status: 429, remedy: "Wait as long as `Retry-After` says." },
   "monitoring-off": { status: 404, remedy: "Start the service with --monitoring on." },
-  "history-unavailable": { status: 503, remedy: "Look at the store: the history lies there. Checks go on." },
   "too-many-streams": { status: 503, remedy: "Close other dashboards, or ask another instance." },
   internal: { status: 500, remedy: "Sluice failed; its log says why." },
 } as const;

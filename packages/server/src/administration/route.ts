@@ -1,6 +1,6 @@
 /** What the routes of the admin API share: their options, the guard of a change, pages, and the answer to a change. */
 import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from "fastify";
-import { type Limiter, SluiceError } from "sluice";
+import { type Limiter, type Mistake, SluiceError } from "sluice";
 import type { TSchema } from "typebox";
 import type { Applied, Configuration, ConfigurationLog } from "../configuration/configuration.js";
 import { ConfigurationError } from "../configuration/configuration-error.js";
@@ -78,8 +78,13 @@ export function changeOptionsOf(request: FastifyRequest): { dryRun: boolean; mes
   return { dryRun: dryRun === "true", message };
 }
 
-export function sendApplied(reply: FastifyReply, { version, changed, diff }: Applied): FastifyReply {
-  return tagged(reply, version).send({ version, changed, diff, text: diffText(diff) });
+export function sendApplied(
+  reply: FastifyReply,
+  { version, changed, diff }: Applied,
+  warnings: readonly Mistake[] = [],
+): FastifyReply {
+  const text = diffText(diff);
+  return tagged(reply, version).send({ version, changed, diff, text, ...(warnings.length > 0 && { warnings }) });
 }
 
 export function tagged(reply: FastifyReply, version: number): FastifyReply {

@@ -11,6 +11,7 @@ import { callerOf } from "./access.js";
 import { promoteCandidate, unknownRule } from "./promote-candidate.js";
 import { type AdministrationOptions, changeOptionsOf, describeRoute, ifMatchOf, sendApplied, tagged } from "./route.js";
 import { applied, changeQuery, document, documentBody, guardHeaders, rule, ruleId } from "./schemas.js";
+import { unseenAttributes } from "./unseen-attributes.js";
 
 interface ById {
   Params: { id: string };
@@ -18,7 +19,10 @@ interface ById {
 
 const change = { querystring: changeQuery, headers: guardHeaders, reply: applied };
 
-export function registerRuleRoutes(app: FastifyInstance, { configuration }: AdministrationOptions): void {
+export function registerRuleRoutes(
+  app: FastifyInstance,
+  { configuration, monitoring, region }: AdministrationOptions,
+): void {
   app.get(
     "/rules",
     describeRoute({ role: "viewer", summary: "The rules in force", reply: document }),
@@ -88,7 +92,8 @@ export function registerRuleRoutes(app: FastifyInstance, { configuration }: Admi
             ? rules.map((one) => (one.id === id ? written : one))
             : [...rules, written],
       });
-      return sendApplied(reply, result);
+      const seen = await monitoring?.readAttributes();
+      return sendApplied(reply, result, seen && unseenAttributes(written, seen, region));
     },
   );
 

@@ -106,6 +106,11 @@ export const applied = Type.Object({
   changed: Type.Boolean({ description: "False for a dry run, and where nothing differs." }),
   diff,
   text: Type.String({ description: "The difference for people to read." }),
+  warnings: Type.Optional(
+    Type.Array(Type.Object({ path: text, message: text }), {
+      description: "Of one rule: what is allowed and most likely not meant, such as an attribute that no request had.",
+    }),
+  ),
 });
 const author = { author: text, message: text, createdAt: Type.String({ format: "date-time" }), kind: text };
 export const versionList = Type.Object({

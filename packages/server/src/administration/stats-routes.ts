@@ -5,18 +5,18 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import type { Monitoring } from "../monitoring/monitoring.js";
-import type { LiveView } from "../monitoring/views.js";
+import type { LiveView, StatsSpan, StatsWindow } from "../monitoring/views.js";
 import { callerOf, isStillKnown } from "./access.js";
 import { AdministrationError } from "./problem.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
 
 interface StatsRequest {
-  Querystring: { window?: "hour" | "day"; rule?: string };
+  Querystring: { window?: StatsSpan; rule?: string };
 }
 
 interface TopKeysRequest {
-  Querystring: StatsRequest["Querystring"] & { by?: "traffic" | "refusals"; search?: string; limit?: string };
+  Querystring: { window?: StatsWindow; rule?: string; by?: "traffic" | "refusals"; search?: string; limit?: string };
 }
 
 const DEFAULT_KEYS = 20;
@@ -48,13 +48,13 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
     "/stats",
     describeRoute({
       role: "viewer",
-      summary: "The traffic of the last hour or day",
+      summary: "The traffic of the last two minutes, hour or day",
       querystring: statsQuery,
       reply: statsView,
     }),
     async ({ query }, reply) => {
       const { window = "hour", rule } = query;
-      const view = await read(() => present(monitoring).readStats({ window, rule }));
+      const view = await present(monitoring).readStats({ window, rule });
       return reply.send(view);
     },
   );
@@ -70,7 +70,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
     async ({ query }, reply) => {
       const { window = "hour", by = "traffic", rule, search } = query;
       const limit = query.limit === undefined ? DEFAULT_KEYS : Math.min(MOST_KEYS, Number(query.limit));
-      const view = await read(() => present(monitoring).readTopKeys({ window, by, rule, search, limit }));
+      const view = await present(monitoring).readTopKeys({ window, by, rule, search, limit });
       return reply.send(view);
     },
   );
@@ -124,17 +124,4 @@ function tell(response: ServerResponse, view: LiveView | undefined): void {
 function present(monitoring: Monitoring | undefined): Monitoring {
   if (monitoring !== undefined) return monitoring;
   throw new AdministrationError("monitoring-off", "this service does not count its traffic");
-}
-
-async function read<T>(reading: () => Promise<T>): Promise<T> {
-  try {
-    return await reading();
-  } catch (error) {
-    if (error instanceof AdministrationError) throw error;
-    // Why is in the service's log, in the words of its client; here it would be told to whoever looks at figures.
-    throw new AdministrationError(
-      "history-unavailable",
-      "the history of the traffic cannot be read: Redis does not answer",
-    );
-  }
 }

@@ -8,15 +8,19 @@ const text = Type.String();
 const atMs = Type.Integer({ description: "Milliseconds since the epoch." });
 
 const window = Type.Union([Type.Literal("hour"), Type.Literal("day")]);
-const asked = {
-  window: Type.Optional(window),
-  rule: Type.Optional(Type.String({ maxLength: 64, description: "Only this rule." })),
-};
+const span = Type.Union([Type.Literal("live"), Type.Literal("hour"), Type.Literal("day")], {
+  description: "`live`: the last two minutes, by the second.",
+});
+const rule = Type.Optional(Type.String({ maxLength: 64, description: "Only this rule." }));
+const scope = Type.Union([Type.Literal("fleet"), Type.Literal("instance")], {
+  description: "`instance`: the history cannot be read; what the instance that answers has counted itself.",
+});
 
-export const statsQuery = Type.Object(asked, exact);
+export const statsQuery = Type.Object({ window: Type.Optional(span), rule }, exact);
 export const topKeysQuery = Type.Object(
   {
-    ...asked,
+    window: Type.Optional(window),
+    rule,
     by: Type.Optional(Type.Union([Type.Literal("traffic"), Type.Literal("refusals")])),
     search: Type.Optional(
       Type.String({ minLength: 1, maxLength: 100, description: "A part of a key attribute's value, in any case." }),
@@ -29,11 +33,26 @@ export const topKeysQuery = Type.Object(
 const latency = { p50Ms: Type.Number(), p99Ms: Type.Number() };
 const counts = { allowed: count, refused: count, shadowRefused: count };
 const candidateCounts = { candidateAllowed: count, candidateRefused: count };
-const point = { atMs, ...counts, ...candidateCounts, degraded: count };
+const coveredMs = Type.Integer({
+  minimum: 0,
+  description: "How much of the step was counted. 0: its counts are unknown.",
+});
+const point = { atMs, coveredMs, scope, ...counts, ...candidateCounts, degraded: count };
+const comparison = Type.Object(
+  {
+    sinceMs: Type.Optional(atMs),
+    bothAllowed: count,
+    bothRefused: count,
+    onlyLiveRefused: count,
+    onlyCandidateRefused: count,
+  },
+  { description: "The candidate beside the live rule on the same requests, since both have their form of now." },
+);
 
 export const statsView = Type.Object({
   atMs,
-  window,
+  window: span,
+  scope,
   stepMs: count,
   instances: Type.Integer({ description: "Instances that reported in the last ten seconds." }),
   rulesVersion: count,
@@ -51,6 +70,7 @@ export const statsView = Type.Object({
       violationRate: share,
       utilisation: Type.Array(count, { description: "Checks by the tenth of the limit that was used after them." }),
       points: Type.Optional(Type.Array(Type.Object(point))),
+      comparison: Type.Optional(comparison),
     }),
   ),
 });
@@ -59,6 +79,7 @@ export const topKeysView = Type.Object({
   atMs,
   window,
   by: text,
+  scope,
   maxError: Type.Integer({ description: "No count is more than this above the truth, and none is below it." }),
   keys: Type.Array(
     Type.Object({ rule: text, attributes: Type.Record(text, text), count, refused: count, peakUtilisation: share }),

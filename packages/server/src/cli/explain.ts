@@ -31,11 +31,11 @@ function show({ decision, rules }: Explanation): void {
   const passing = new Set(decision.checks.filter(({ allowed }) => allowed).map(({ rule }) => rule));
   printTable(
     ["rule", "applies", "why", "stored", "next allowed"],
-    rules.map(({ rule, matched, why, state, nextAllowedAt = "-" }) => [
+    rules.map(({ rule, matched, why, state, degraded, nextAllowedAt = "-" }) => [
       rule,
       matched ? "yes" : "no",
       why,
-      state === undefined ? "-" : storedText(state),
+      degraded !== undefined ? `unknown: answered by "${degraded}"` : state === undefined ? "-" : storedText(state),
       passing.has(rule) ? "now" : nextAllowedAt,
     ]),
   );

@@ -7,6 +7,7 @@ const same = (text: string): string => text;
 const paint = { bold: same, dim: same, red: same, green: same, yellow: same };
 const view: LiveView = {
   atMs: Date.UTC(2026, 0, 2, 3, 4, 5),
+  scope: "fleet",
   instances: 2,
   rulesVersion: 7,
   allowedPerSecond: 12_345,
@@ -15,7 +16,12 @@ const view: LiveView = {
   degradedPerSecond: 0,
   latency: { p50Ms: 0.2, p99Ms: 1.5 },
   eventLoopUtilisation: 0.42,
-  store: { kind: "redis", state: "degraded" },
+  store: {
+    kind: "redis",
+    state: "degraded",
+    degradedInstances: 1,
+    outage: { sinceMs: 0, cause: "Redis does not answer in time" },
+  },
   rules: [
     { rule: "per-user", allowed: 900, refused: 100 },
     { rule: `long-${"x".repeat(60)}`, allowed: 10, refused: 0 },
@@ -26,6 +32,7 @@ const topKeys: TopKeysView = {
   atMs: view.atMs,
   window: "hour",
   by: "traffic",
+  scope: "fleet",
   maxError: 4,
   keys: [
     { rule: "per-user", attributes: { user: "\u001b[2J\u202Eevil\n" }, count: 99, refused: 1, peakUtilisation: 1 },
@@ -44,7 +51,9 @@ test("the screen tells rates, store, alerts, rules and keys, and when its figure
     drawTop({ server: "http://s", views: [view], topKeys, stale, columns: 100, rows: 30 }, paint).join("\n");
   expect(draw()).toContain("12 345/s");
   expect(draw()).toContain("(0.4 %)");
-  expect(draw()).toContain("store redis degraded · alerts 1 firing · event loop 42 % · instances 2 · rules version 7");
+  expect(draw()).toContain(
+    "store redis degraded (Redis does not answer in time) · alerts 1 firing · event loop 42 % · instances 2 · rules version 7",
+  );
   expect(draw()).toContain("at most 4 too high");
   expect(draw()).toMatch(/per-user +900 +100 {2}█+/);
   expect(draw()).not.toContain("STALE");

@@ -60,13 +60,17 @@ function summaryLines(views: readonly LiveView[], last: LiveView, paint: Paint):
     `${label("shadow")}${figure(last.shadowRefusedPerSecond)}/s  would be refused; by a failure policy ${last.degradedPerSecond}/s`,
     "",
     [
-      `store ${printable(store.kind)} ${mode(store.state === "degraded", store.state)}`,
+      `store ${printable(store.kind)} ${mode(store.state === "degraded", storeWords(store))}`,
       `alerts ${mode(last.alertsFiring > 0, `${last.alertsFiring} firing`)}`,
       `event loop ${Math.round(100 * last.eventLoopUtilisation)} %`,
-      `instances ${last.instances}`,
+      last.scope === "instance" ? paint.yellow("this instance alone") : `instances ${last.instances}`,
       `rules version ${last.rulesVersion}`,
     ].join(" · "),
   ];
+}
+
+function storeWords({ state, outage }: LiveView["store"]): string {
+  return outage === undefined ? state : `${state} (${printable(outage.cause)})`;
 }
 
 function ruleLines(

@@ -4,6 +4,7 @@
  * Counts only ever grow: who wants those of a second reads twice and subtracts.
  */
 import type { CheckMode, CheckResult, Decision, Degraded, Reason } from "sluice";
+import type { Comparisons } from "./candidate-comparison.js";
 
 const modes: readonly CheckMode[] = ["enforce", "shadow", "candidate"];
 /** The first stands for "allowed". */
@@ -82,6 +83,11 @@ export class DecisionCounts {
   #allowed = 0;
   #refused = 0;
   #shadowRefused = 0;
+  readonly comparisons: Comparisons;
+
+  constructor(comparisons: Comparisons) {
+    this.comparisons = comparisons;
+  }
 
   add({ allowed, degraded, checks }: Decision): void {
     if (allowed) this.#allowed++;
@@ -91,7 +97,9 @@ export class DecisionCounts {
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
       this.#addCheck(check);
-      if (check.mode === "shadow" && !check.allowed) shadowRefused = true;
+      if (check.mode === "enforce") continue;
+      if (check.mode === "candidate") this.comparisons.add(check, checks);
+      else if (!check.allowed) shadowRefused = true;
     }
     if (shadowRefused) this.#shadowRefused++;
   }

@@ -6,16 +6,20 @@ import type { Log } from "../log.js";
 import type { History } from "./history/history.js";
 import { keptFor } from "./kept-for.js";
 import { LiveFeed } from "./live-feed.js";
+import { readAttributes, type SeenNames } from "./read-attributes.js";
 import { readLive, readStats, type StatsSources } from "./read-stats.js";
 import { startRecorder } from "./recorder.js";
+import type { StoreOutage } from "./store-outage.js";
 import { type TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
 import type { Traffic } from "./traffic.js";
-import type { StatsView, StatsWindow, TopKeysView } from "./views.js";
+import type { StatsSpan, StatsView, TopKeysView } from "./views.js";
 
 export interface Monitoring {
-  /** Reads reject where the history cannot be reached. */
-  readStats(asked: { window: StatsWindow; rule?: string | undefined }): Promise<StatsView>;
+  /** Where the history cannot be reached, the instance tells what it counted itself. */
+  readStats(asked: { window: StatsSpan; rule?: string | undefined }): Promise<StatsView>;
   readTopKeys(query: TopKeysQuery): Promise<TopKeysView>;
+  /** The names of attributes that requests had. */
+  readAttributes(): Promise<SeenNames>;
   readonly live: LiveFeed;
   endStreams(): void;
   /** Writes what was not written yet. */
@@ -26,6 +30,9 @@ export interface MonitoringOptions {
   readonly limiter: Limiter;
   readonly traffic: Traffic;
   readonly history: History;
+  /** In memory, for when the other cannot be reached; absent where it is in memory itself. */
+  readonly own?: History | undefined;
+  readonly outage: StoreOutage;
   readonly log: Log;
   readonly storeKind: string;
   alertsFiring(): number;
@@ -33,25 +40,32 @@ export interface MonitoringOptions {
 
 /** A day of a thousand rules is a hundred thousand texts to read, from the Redis that decides. */
 const STATS_FOR_MS = 1_000;
+const ATTRIBUTES_FOR_MS = 2_000;
 
 export function startMonitoring(options: MonitoringOptions): Monitoring {
-  const { limiter, history, storeKind } = options;
+  const { limiter, history, own, outage, storeKind, traffic } = options;
+  const recorder = startRecorder({ ...options, own });
   const sources: StatsSources = {
     history,
+    own,
+    outage: () => outage.view(),
     storeKind,
+    presence: () => recorder.presence(),
+    rules: () => limiter.rules,
     rulesVersion: () => limiter.rulesVersion,
     alertsFiring: options.alertsFiring,
   };
-  const recorder = startRecorder(options);
-  const topKeys = new TopKeysReader(history);
+  const topKeys = new TopKeysReader(history, traffic.topKeys);
   const live = new LiveFeed(() => readLive(sources));
   const statsOfAll = {
+    live: keptFor(STATS_FOR_MS, () => readStats(sources, { window: "live" })),
     hour: keptFor(STATS_FOR_MS, () => readStats(sources, { window: "hour" })),
     day: keptFor(STATS_FOR_MS, () => readStats(sources, { window: "day" })),
   };
   return {
     readStats: (asked) => (asked.rule === undefined ? statsOfAll[asked.window]() : readStats(sources, asked)),
     readTopKeys: (query) => topKeys.read(query),
+    readAttributes: keptFor(ATTRIBUTES_FOR_MS, () => readAttributes(history, traffic.attributes)),
     live,
     endStreams: () => live.close(),
     async close() {

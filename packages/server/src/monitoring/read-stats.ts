@@ -1,7 +1,10 @@
 /**
- * What the admin API tells of the traffic, read from the history: the last hour or day, and the second that has just ended everywhere.
+ * What the admin API tells of the traffic: the last two minutes, hour or day, and the second that has just ended everywhere.
+ * Read from the history that all instances share. Where that cannot be read, or has nothing of a step, this instance tells what it counted itself.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Rule } from "sluice";
+import { comparisonNames, comparisonSeries, isComparison } from "./candidate-comparison.js";
 import {
   type Counted,
   type History,
@@ -15,17 +18,36 @@ import {
 import { addCounts, type Counts } from "./history/packed-counts.js";
 import { latencyNames, latencyOf } from "./latency-buckets.js";
 import { PRESENCE_PREFIX, type Presence } from "./recorder.js";
-import type { Latency, LiveView, RuleStats, StatsPoint, StatsView, StatsWindow } from "./views.js";
+import type {
+  ComparisonView,
+  Latency,
+  LiveView,
+  OutageView,
+  RuleStats,
+  Scope,
+  StatsPoint,
+  StatsSpan,
+  StatsView,
+} from "./views.js";
 
 /** What a view needs beside the history. */
 export interface StatsSources {
   readonly history: History;
+  /** What this instance counted, in its memory; absent where `history` is that. */
+  readonly own: History | undefined;
   readonly storeKind: string;
+  rules(): readonly Rule[];
   rulesVersion(): number;
+  presence(): Presence;
+  /** Of this instance's store; undefined while it answers. */
+  outage(): OutageView | undefined;
   alertsFiring(): number;
 }
 
-const windows: Readonly<Record<StatsWindow, { step: Step; lengthMs: number }>> = {
+type Series = ReadonlyMap<string, readonly Point[]>;
+
+const windows: Readonly<Record<StatsSpan, { step: Step; lengthMs: number }>> = {
+  live: { step: "second", lengthMs: 110_000 },
   hour: { step: "minute", lengthMs: 3_600_000 },
   day: { step: "quarter", lengthMs: 24 * 3_600_000 },
 };
@@ -35,41 +57,52 @@ const MOST_LIVE_RULES = 20;
 /** By then every instance has reported the second. */
 const LIVE_DELAY_MS = 2_000;
 
+interface Steps {
+  readonly step: Step;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly nowMs: number;
+}
+
 export async function readStats(
   sources: StatsSources,
-  asked: { window: StatsWindow; rule?: string | undefined },
+  asked: { window: StatsSpan; rule?: string | undefined },
 ): Promise<StatsView> {
   const { step, lengthMs } = windows[asked.window];
   const stepMs = steps[step].lengthMs;
   const atMs = Date.now();
-  const toMs = stepAt(step, atMs) + stepMs;
-  const fromMs = toMs - lengthMs;
-  const [series, present] = await Promise.all([
-    sources.history.read(step, { fromMs, toMs }),
-    readPresence(sources.history),
-  ]);
-  const pointsOf = (points: readonly Point[]): { atMs: number; counts: Counts }[] => {
+  const toMs = stepAt(step, asked.window === "live" ? atMs - LIVE_DELAY_MS : atMs) + stepMs;
+  const range: Steps = { step, fromMs: toMs - lengthMs, toMs, nowMs: atMs };
+  const { series, scope, present, ownSteps } = await readFleetOrOwn(sources, range);
+  const total = series.get(TOTAL_SERIES) ?? [];
+  const sum = sumOf(total);
+  const covered = coverage(total, range);
+  const pointsOf = (points: readonly Point[]): (StatsPoint & { counts: Counts })[] => {
     const byStart = new Map(points.map((point) => [point.atMs, point.counts]));
-    return Array.from({ length: lengthMs / stepMs }, (_, i) => {
-      const startMs = fromMs + i * stepMs;
-      return { atMs: startMs, counts: byStart.get(startMs) ?? {} };
+    return covered.map(({ startMs, coveredMs }) => {
+      const counts = byStart.get(startMs) ?? {};
+      const own: Scope = ownSteps.has(startMs) ? "instance" : "fleet";
+      return { ...pointOf(startMs, counts), coveredMs, scope: own, counts };
     });
   };
-  const total = pointsOf(series.get(TOTAL_SERIES) ?? []);
-  const sum = sumOf(total);
+  const candidates = new Map(sources.rules().map((rule) => [rule.id, comparisonSeries(rule)]));
   const rules: RuleStats[] = [];
   for (const [name, points] of series) {
-    const rule = ruleOfSeries(name);
+    const rule = isComparison(name) ? undefined : ruleOfSeries(name);
     if (rule === undefined || (asked.rule !== undefined && rule !== asked.rule)) continue;
-    const stats = ruleStats(rule, sumOf(points));
-    const series = asked.rule === rule && pointsOf(points).map(({ atMs: startMs, counts }) => pointOf(startMs, counts));
-    rules.push(series === false ? stats : { ...stats, points: series });
+    const compared = candidates.get(rule);
+    rules.push({
+      ...ruleStats(rule, sumOf(points)),
+      ...(asked.rule === rule && { points: pointsOf(points).map(({ counts: _, ...point }) => point) }),
+      ...(compared !== undefined && { comparison: comparisonOf(series.get(compared) ?? []) }),
+    });
     // Checks are answered meanwhile.
     if (rules.length % RULES_AT_ONCE === 0) await nextTurn();
   }
   return {
     atMs,
     window: asked.window,
+    scope,
     stepMs,
     instances: present.length,
     rulesVersion: sources.rulesVersion(),
@@ -79,7 +112,7 @@ export async function readStats(
       shadowRefused: sum.shadowRefused ?? 0,
       degraded: sum.degraded ?? 0,
       latency: latencyIn(sum),
-      points: total.map((point) => ({ ...pointOf(point.atMs, point.counts), ...latencyIn(point.counts) })),
+      points: pointsOf(total).map(({ counts, ...point }) => ({ ...point, ...latencyIn(counts) })),
     },
     rules: rules.sort((a, b) => b.allowed + b.refused - a.allowed - a.refused).slice(0, MOST_RULES),
   };
@@ -87,31 +120,104 @@ export async function readStats(
 
 export async function readLive(sources: StatsSources): Promise<LiveView> {
   const atMs = stepAt("second", Date.now() - LIVE_DELAY_MS);
-  const [series, present] = await Promise.all([
-    sources.history.read("second", { fromMs: atMs, toMs: atMs + 1 }),
-    readPresence(sources.history),
-  ]);
+  const range: Steps = { step: "second", fromMs: atMs, toMs: atMs + 1, nowMs: Date.now() };
+  const { series, scope, present, ownSteps } = await readFleetOrOwn(sources, range);
   const total = series.get(TOTAL_SERIES)?.[0]?.counts ?? {};
+  // Of an instance that was late, several seconds come as one.
+  const seconds = Math.max(1, total.seconds ?? 1);
+  const perSecond = (count = 0): number => Math.round(count / seconds);
   const rules = [...series].flatMap(([name, [point]]) => {
-    const rule = ruleOfSeries(name);
-    return rule === undefined
-      ? []
-      : [{ rule, allowed: point?.counts.allowed ?? 0, refused: point?.counts.refused ?? 0 }];
+    const rule = isComparison(name) ? undefined : ruleOfSeries(name);
+    if (rule === undefined) return [];
+    return [{ rule, allowed: perSecond(point?.counts.allowed), refused: perSecond(point?.counts.refused) }];
   });
+  const outage = sources.outage();
+  const away = present.filter(({ store }) => store === "degraded").length;
+  const degradedInstances = Math.max(away, outage === undefined ? 0 : 1);
   return {
     atMs,
+    scope: ownSteps.has(atMs) ? "instance" : scope,
     instances: present.length,
     rulesVersion: sources.rulesVersion(),
-    allowedPerSecond: total.allowed ?? 0,
-    refusedPerSecond: total.refused ?? 0,
-    shadowRefusedPerSecond: total.shadowRefused ?? 0,
-    degradedPerSecond: total.degraded ?? 0,
+    allowedPerSecond: perSecond(total.allowed),
+    refusedPerSecond: perSecond(total.refused),
+    shadowRefusedPerSecond: perSecond(total.shadowRefused),
+    degradedPerSecond: perSecond(total.degraded),
     latency: latencyIn(total),
     eventLoopUtilisation: Math.max(0, ...present.map(({ eventLoopUtilisation }) => eventLoopUtilisation)),
-    store: { kind: sources.storeKind, state: present.some(({ store }) => store === "degraded") ? "degraded" : "up" },
+    store: {
+      kind: sources.storeKind,
+      state: degradedInstances > 0 ? "degraded" : "up",
+      degradedInstances,
+      ...(outage !== undefined && { outage }),
+    },
     rules: rules.sort((a, b) => b.allowed + b.refused - a.allowed - a.refused).slice(0, MOST_LIVE_RULES),
     alertsFiring: sources.alertsFiring(),
   };
+}
+
+interface Found {
+  readonly series: Series;
+  readonly scope: Scope;
+  readonly present: readonly Presence[];
+  /** Steps that this instance alone told. */
+  readonly ownSteps: ReadonlySet<number>;
+}
+
+async function readFleetOrOwn({ history, own, presence }: StatsSources, { step, ...range }: Steps): Promise<Found> {
+  const [fleet, mine] = await Promise.all([
+    Promise.all([history.read(step, range), readPresence(history)]).catch((error: unknown) => {
+      if (own === undefined) throw error;
+      return undefined;
+    }),
+    own === undefined ? new Map<string, Point[]>() : own.read(step, range),
+  ]);
+  if (fleet === undefined) {
+    const ownSteps = new Set((mine.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
+    return { series: mine, scope: "instance", present: [presence()], ownSteps };
+  }
+  const [series, heard] = fleet;
+  // A Redis that is full answers reads and refuses writes: then not even this instance is heard of.
+  const present = heard.length === 0 ? [presence()] : heard;
+  // The newest step may not be written yet: that is no hole.
+  const newestMs = stepAt(step, range.nowMs - LIVE_DELAY_MS);
+  const known = new Set((series.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
+  const ownSteps = new Set(
+    (mine.get(TOTAL_SERIES) ?? []).flatMap(({ atMs }) => (known.has(atMs) || atMs > newestMs ? [] : [atMs])),
+  );
+  return { series: ownSteps.size === 0 ? series : filled(series, mine, ownSteps), scope: "fleet", present, ownSteps };
+}
+
+/** The history's steps, and this instance's where the history has nothing. */
+function filled(series: Series, own: Series, ownSteps: ReadonlySet<number>): Series {
+  const both = new Map(series);
+  for (const [name, points] of own) {
+    const missing = points.filter(({ atMs }) => ownSteps.has(atMs));
+    if (missing.length === 0) continue;
+    both.set(
+      name,
+      [...(series.get(name) ?? []), ...missing].sort((a, b) => a.atMs - b.atMs),
+    );
+  }
+  return both;
+}
+
+/** For each step, how much of it was counted. Steps that an older version wrote say nothing of it: they count as whole. */
+function coverage(
+  total: readonly Point[],
+  { step, fromMs, toMs, nowMs }: Steps,
+): { startMs: number; coveredMs: number }[] {
+  const { lengthMs } = steps[step];
+  const byStart = new Map(total.map(({ atMs, counts }) => [atMs, counts]));
+  return Array.from({ length: Math.round((toMs - fromMs) / lengthMs) }, (_, i) => {
+    const startMs = fromMs + i * lengthMs;
+    const counts = byStart.get(startMs);
+    const elapsedMs = Math.min(lengthMs, Math.max(0, nowMs - startMs));
+    if (counts === undefined) return { startMs, coveredMs: 0 };
+    const countedMs = counts.seconds === undefined ? elapsedMs : counts.seconds * 1_000;
+    // A second of an instance that was late holds several; a minute never holds more than a minute.
+    return { startMs, coveredMs: step === "second" ? countedMs : Math.min(countedMs, lengthMs) };
+  });
 }
 
 /** Of every instance that was heard of lately. */
@@ -134,7 +240,21 @@ function ruleStats(rule: string, sum: Counts): RuleStats {
   };
 }
 
-function pointOf(atMs: number, counts: Counts): StatsPoint {
+function comparisonOf(points: readonly Point[]): ComparisonView {
+  const sum = sumOf(points);
+  const [bothAllowed, bothRefused, onlyLiveRefused, onlyCandidateRefused] = comparisonNames.map(
+    (name) => sum[name] ?? 0,
+  );
+  return {
+    ...(points[0] !== undefined && { sinceMs: points[0].atMs }),
+    bothAllowed: bothAllowed!,
+    bothRefused: bothRefused!,
+    onlyLiveRefused: onlyLiveRefused!,
+    onlyCandidateRefused: onlyCandidateRefused!,
+  };
+}
+
+function pointOf(atMs: number, counts: Counts): Omit<StatsPoint, "coveredMs" | "scope"> {
   const {
     allowed = 0,
     refused = 0,

@@ -1,25 +1,17 @@
 /**
  * Brings what this instance counted into the history, once a second: the difference between two readings of `traffic.ts`.
- * Nothing on the path of a request waits for it. What cannot be written is lost, and counted by the history.
- * Beside the counts it writes a sign of life, and every few seconds the top keys.
+ * Nothing on the path of a request waits for it. What cannot be written is lost, and counted by the history; this instance's own history,
+ * which lies in its memory, has it.
+ * Beside the counts it writes a sign of life, and every few seconds the top keys and the names of attributes.
  */
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Limiter } from "sluice";
 import type { Log } from "../log.js";
-import type { RuleTotals } from "./decision-counts.js";
-import {
-  type Counted,
-  type History,
-  OTHER_SERIES,
-  type SeriesCounts,
-  seriesOfRule,
-  stepAt,
-  TOTAL_SERIES,
-} from "./history/history.js";
+import { CountedSince } from "./counted-since.js";
+import { type History, stepAt } from "./history/history.js";
 import { OwnText } from "./history/own-text.js";
-import { latencyNames } from "./latency-buckets.js";
+import type { StoreOutage } from "./store-outage.js";
 import { spellSummary } from "./top-keys/key-summary.js";
 import { periods } from "./top-keys/read-top-keys.js";
 import type { TopKeys } from "./top-keys/top-keys.js";
@@ -34,35 +26,23 @@ export interface Presence {
 }
 
 export const PRESENCE_PREFIX = "instance:";
+/** Names of attributes, as JSON: see `read-attributes.ts`. */
+export const ATTRIBUTES_PREFIX = "attributes:";
 /** An instance that was not heard of for this long is gone. */
 const PRESENCE_MS = 10_000;
 const QUARTER_KEYS_EVERY = 5;
 const HOUR_KEYS_EVERY = 60;
+const ATTRIBUTES_EVERY = 5;
+const ATTRIBUTES_KEEP_MS = 24 * 3_600_000;
+/** As often as they are written though nothing is new: so they outlive the instance by most of a day. */
+const ATTRIBUTES_AGAIN = 3_600;
 
 /** A timer may come a moment early: what it brings is of the second that is about to end, not of the one before. */
 const EARLY_MS = 50;
 
-const RULES_AT_ONCE = 50;
-
-/** In the order in which they are read below. */
-const totalNames: readonly Counted[] = [
-  "allowed",
-  "refused",
-  "shadowRefused",
-  "degraded",
-  "storeErrors",
-  ...latencyNames,
-];
-const ruleNames: readonly Counted[] = [
-  "allowed",
-  "refused",
-  "shadowRefused",
-  "candidateAllowed",
-  "candidateRefused",
-  ...Array.from({ length: 10 }, (_, i): Counted => `use0${i}` as Counted),
-];
-
 export interface Recorder {
+  /** Of this instance, as of the last second. */
+  presence(): Presence;
   /** Writes what was not written yet. */
   close(): Promise<void>;
 }
@@ -70,7 +50,11 @@ export interface Recorder {
 export interface RecorderOptions {
   readonly limiter: Limiter;
   readonly traffic: Traffic;
+  /** Of all instances. */
   readonly history: History;
+  /** Of this one alone, in its memory; absent where the other is that already. */
+  readonly own: History | undefined;
+  readonly outage: StoreOutage;
   readonly log: Log;
 }
 
@@ -83,6 +67,7 @@ export function startRecorder(options: RecorderOptions): Recorder {
     timer = setTimeout(
       () => {
         next();
+        void recording.note();
         // A history that answers late is not asked by ever more writes at once; what was counted meanwhile comes with the next one.
         underWay ??= recording.tick().finally(() => {
           underWay = undefined;
@@ -94,6 +79,7 @@ export function startRecorder(options: RecorderOptions): Recorder {
   };
   next();
   return {
+    presence: () => recording.presence,
     async close() {
       clearTimeout(timer);
       await underWay;
@@ -106,9 +92,12 @@ class Recording {
   readonly #options: RecorderOptions;
   readonly #instance = randomBytes(9).toString("base64url");
   readonly #presence: OwnText;
-  readonly #before = new Map<string, readonly number[]>();
+  readonly #forAll: CountedSince;
+  readonly #forOwn: CountedSince;
+  readonly #attributes: OwnText;
+  #attributesText = "";
   #loopBefore = performance.eventLoopUtilization();
-  #store: Presence["store"] = "up";
+  #last: Presence;
   #ticks = 0;
   #periodMs = Date.now();
   #quarterText: OwnText;
@@ -120,26 +109,42 @@ class Recording {
     this.#presence = new OwnText(options.history, `${PRESENCE_PREFIX}${this.#instance}`);
     this.#quarterText = this.#keysText("hour");
     this.#hourText = this.#keysText("day");
-    options.limiter.on("degraded", () => {
-      this.#store = "degraded";
-    });
-    options.limiter.on("recovered", () => {
-      this.#store = "up";
-    });
+    this.#attributes = new OwnText(options.history, `${ATTRIBUTES_PREFIX}${this.#instance}`);
+    this.#forAll = new CountedSince(options.traffic, options.limiter, this.#periodMs);
+    this.#forOwn = new CountedSince(options.traffic, options.limiter, this.#periodMs);
+    this.#last = this.#present(this.#periodMs);
+  }
+
+  get presence(): Presence {
+    return { ...this.#last, store: this.#state() };
+  }
+
+  /** What this instance keeps for itself: each second, however long the history of all takes. */
+  async note(): Promise<void> {
+    const nowMs = Date.now();
+    this.#options.traffic.attributes.nextSecond();
+    this.#last = this.#present(nowMs);
+    const { own } = this.#options;
+    if (own === undefined) return;
+    const { counts, seconds } = await this.#forOwn.next(nowMs);
+    await own.add(nowMs + EARLY_MS - 1_000, counts, seconds);
   }
 
   async tick(): Promise<void> {
     const nowMs = Date.now();
     this.#ticks++;
-    await this.#options.history.add(nowMs + EARLY_MS - 1_000, await this.#counted());
+    const { counts, seconds } = await this.#forAll.next(nowMs);
+    await this.#options.history.add(nowMs + EARLY_MS - 1_000, counts, seconds);
     await this.#told(async () => {
-      await this.#presence.write(JSON.stringify(this.#present(nowMs)), PRESENCE_MS);
+      await this.#presence.write(JSON.stringify(this.presence), PRESENCE_MS);
       await this.#writeKeys(nowMs);
+      await this.#writeAttributes();
     });
   }
 
   async end(): Promise<void> {
-    await this.#options.history.add(Date.now(), await this.#counted());
+    const { counts } = await this.#forAll.next(Date.now());
+    await this.#options.history.add(Date.now(), counts);
     await this.#told(() => this.#writeBoth(this.#options.traffic.topKeys));
   }
 
@@ -162,43 +167,21 @@ class Recording {
       atMs,
       rulesVersion: this.#options.limiter.rulesVersion,
       eventLoopUtilisation: Math.round(utilization * 1_000) / 1_000,
-      store: this.#store,
+      store: this.#state(),
     };
   }
 
-  /** What came since the call before. In slices, between which checks are answered: there may be a thousand rules. */
-  async #counted(): Promise<SeriesCounts[]> {
-    const { decisions, requests } = this.#options.traffic;
-    const { allowed, refused, shadowRefused, degraded } = decisions.requests;
-    const byPolicy = degraded.allow + degraded.deny + degraded.local;
-    const storeErrors = this.#options.limiter.storeStats()?.errors ?? 0;
-    const total = [allowed, refused, shadowRefused, byPolicy, storeErrors, ...requests.latencies()];
-    const counted: SeriesCounts[] = [];
-    this.#addSince(counted, { series: TOTAL_SERIES, names: totalNames, now: total });
-    let rules = 0;
-    for (const totals of decisions.totals()) {
-      this.#addSince(counted, { series: seriesOf(totals.rule), names: ruleNames, now: valuesOf(totals) });
-      if (++rules % RULES_AT_ONCE === 0) await nextTurn();
-    }
-    return counted;
+  #state(): Presence["store"] {
+    return this.#options.outage.sinceMs === undefined ? "up" : "degraded";
   }
 
-  #addSince(
-    counted: SeriesCounts[],
-    read: { series: string; names: readonly Counted[]; now: readonly number[] },
-  ): void {
-    const { series, names, now } = read;
-    const before = this.#before.get(series);
-    this.#before.set(series, now);
-    const counts: Partial<Record<Counted, number>> = {};
-    let came = false;
-    for (let i = 0; i < names.length; i++) {
-      const difference = now[i]! - (before?.[i] ?? 0);
-      if (difference <= 0) continue;
-      counts[names[i]!] = difference;
-      came = true;
-    }
-    if (came) counted.push({ series, counts });
+  async #writeAttributes(): Promise<void> {
+    if (this.#ticks % ATTRIBUTES_EVERY !== 0) return;
+    const { names, isComplete } = this.#options.traffic.attributes;
+    const text = JSON.stringify({ names, isComplete });
+    if (names.length === 0 || (text === this.#attributesText && this.#ticks % ATTRIBUTES_AGAIN !== 0)) return;
+    await this.#attributes.write(text, ATTRIBUTES_KEEP_MS);
+    this.#attributesText = text;
   }
 
   async #writeKeys(nowMs: number): Promise<void> {
@@ -236,13 +219,4 @@ function startOf(window: keyof typeof periods, atMs: number): number {
 async function writeSummary(text: OwnText, summary: string, window: keyof typeof periods): Promise<void> {
   const { lengthMs, reachMs } = periods[window];
   await text.write(summary, reachMs + 2 * lengthMs);
-}
-
-function seriesOf(rule: string): string {
-  return rule === OTHER_SERIES ? OTHER_SERIES : seriesOfRule(rule);
-}
-
-function valuesOf(totals: RuleTotals): number[] {
-  const { allowed, refused, shadowRefused, candidateAllowed, candidateRefused, use } = totals;
-  return [allowed, refused, shadowRefused, candidateAllowed, candidateRefused, ...use];
 }

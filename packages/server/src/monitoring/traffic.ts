@@ -3,9 +3,11 @@
  * With monitoring off nothing listens, and all counts stay empty.
  */
 import type { Limiter } from "sluice";
+import { Comparisons } from "./candidate-comparison.js";
 import { DecisionCounts } from "./decision-counts.js";
 import { LeaseCounts } from "./lease-counts.js";
 import { RequestCounts } from "./request-counts.js";
+import { SeenAttributes } from "./seen-attributes.js";
 import { TopKeys } from "./top-keys/top-keys.js";
 
 export interface Traffic {
@@ -13,19 +15,22 @@ export interface Traffic {
   readonly requests: RequestCounts;
   readonly leases: LeaseCounts;
   readonly topKeys: TopKeys;
+  readonly attributes: SeenAttributes;
   readonly isCounted: boolean;
 }
 
 export function observeTraffic(limiter: Limiter, { isCounted }: { isCounted: boolean }): Traffic {
-  const decisions = new DecisionCounts();
+  const decisions = new DecisionCounts(new Comparisons(limiter));
+  const attributes = new SeenAttributes();
   const leases = new LeaseCounts();
   const topKeys = new TopKeys(keyAttributesIn(limiter));
-  const traffic: Traffic = { decisions, requests: new RequestCounts(), leases, topKeys, isCounted };
+  const traffic: Traffic = { decisions, requests: new RequestCounts(), leases, topKeys, attributes, isCounted };
   if (!isCounted) return traffic;
   leases.watch(limiter);
   limiter.on("decision", (decision, request) => {
     decisions.add(decision);
     topKeys.add(decision, request);
+    attributes.add(request.attributes);
     if (decision.lease !== undefined) leases.granted(decision, request);
   });
   return traffic;

@@ -4,10 +4,26 @@
  */
 
 export type StatsWindow = "hour" | "day";
+/** `live`: the last two minutes, by the second. */
+export type StatsSpan = StatsWindow | "live";
+
+/** `fleet`: of all instances that share the history. `instance`: the history cannot be read; what the instance that answers has counted itself. */
+export type Scope = "fleet" | "instance";
+
+/** The store does not answer this instance. */
+export interface OutageView {
+  readonly sinceMs: number;
+  /** A few words for people: "Redis does not accept the password". */
+  readonly cause: string;
+}
 
 /** One step of a series. Checks for a rule, requests in total. */
 export interface StatsPoint {
   readonly atMs: number;
+  /** How much of the step was counted: less than its length while it lasts, or where the history was away for a part. 0: nothing is known of it, and its counts mean nothing. */
+  readonly coveredMs: number;
+  /** `instance`: the history has nothing of this step, and this instance tells what it counted alone. */
+  readonly scope: Scope;
   readonly allowed: number;
   readonly refused: number;
   readonly shadowRefused: number;
@@ -36,12 +52,25 @@ export interface RuleStats {
   readonly utilisation: readonly number[];
   /** Absent unless one rule was asked for (`?rule=`). */
   readonly points?: readonly StatsPoint[];
+  /** Absent unless the rule has a candidate. */
+  readonly comparison?: ComparisonView;
 }
 
-/** `GET /admin/v1/stats?window=hour|day&rule=ID` */
+/** The candidate beside the live rule, on the same requests: those since both have the form that they have now. */
+export interface ComparisonView {
+  /** The first step with requests; absent where there were none. */
+  readonly sinceMs?: number;
+  readonly bothAllowed: number;
+  readonly bothRefused: number;
+  readonly onlyLiveRefused: number;
+  readonly onlyCandidateRefused: number;
+}
+
+/** `GET /admin/v1/stats?window=live|hour|day&rule=ID` */
 export interface StatsView {
   readonly atMs: number;
-  readonly window: StatsWindow;
+  readonly window: StatsSpan;
+  readonly scope: Scope;
   readonly stepMs: number;
   /** Instances that reported in the last ten seconds. */
   readonly instances: number;
@@ -62,6 +91,8 @@ export interface StatsView {
 /** One event `live` of `GET /admin/v1/stats/stream` each second: the second that ended two seconds before, when all have reported. */
 export interface LiveView {
   readonly atMs: number;
+  readonly scope: Scope;
+  /** With the scope `instance`: this one. */
   readonly instances: number;
   readonly rulesVersion: number;
   readonly allowedPerSecond: number;
@@ -71,7 +102,15 @@ export interface LiveView {
   readonly latency: Latency;
   /** Share of time in which the busiest event loop of the instances worked. */
   readonly eventLoopUtilisation: number;
-  readonly store: { readonly kind: string; readonly state: "up" | "degraded" };
+  readonly store: {
+    readonly kind: string;
+    /** Whether it answers all instances. */
+    readonly state: "up" | "degraded";
+    /** How many it does not answer. */
+    readonly degradedInstances: number;
+    /** Present where it does not answer the instance that tells this. */
+    readonly outage?: OutageView;
+  };
   /** The busiest rules of that second, at most 20. */
   readonly rules: readonly { readonly rule: string; readonly allowed: number; readonly refused: number }[];
   readonly alertsFiring: number;
@@ -82,6 +121,8 @@ export interface TopKeysView {
   readonly atMs: number;
   readonly window: StatsWindow;
   readonly by: "traffic" | "refusals";
+  /** `instance`: of the quarter hour (window `hour`) or the hour (window `day`) that lasts. */
+  readonly scope: Scope;
   /** No count is more than this above the truth, and none is below it. */
   readonly maxError: number;
   readonly keys: readonly TopKey[];
@@ -102,6 +143,8 @@ export interface StoreView {
   readonly atMs: number;
   readonly kind: string;
   readonly state: "up" | "degraded";
+  /** Present while it is degraded. */
+  readonly outage?: OutageView;
   /** Breaker, calls, errors and latency as this instance sees them. */
   readonly calls: {
     readonly total: number;
@@ -116,8 +159,8 @@ export interface StoreView {
   readonly memory: {
     /** Bytes that the counters use, sampled; absent where it cannot be known. */
     readonly measuredBytes?: number;
-    /** If every key that is there were at its limit, from the memory model. */
-    readonly predictedFullBytes: number;
+    /** If every key that is there were at its limit, from the memory model; absent where the keys cannot be known. */
+    readonly predictedFullBytes?: number;
     /** Keys that were looked at, and keys there are: equal if all were looked at. */
     readonly sample?: { readonly keys: number; readonly ofKeys: number };
     readonly byRule: readonly {
@@ -184,6 +227,8 @@ export interface AlertView {
 /** `GET /admin/v1/alerts`: firing ones first, then newest first; resolved ones are kept for eight days, at most 500. */
 export interface AlertsView {
   readonly atMs: number;
+  /** `instance`: only what this instance has seen itself; those that are kept in the history cannot be read. */
+  readonly scope: Scope;
   readonly alerts: readonly AlertView[];
   /** Where alerts are sent to, without secrets, and how that went. */
   readonly webhooks: readonly {

@@ -9,7 +9,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { Check } from "../check.js";
-import type { CheckResult } from "../decision.js";
+import type { CheckResult, Degraded } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import { type Pausable, runAtOnce, runInSlices } from "../rules/pausable.js";
 import { type Attributes, DEFAULT_FAILURE_POLICY, type Rule } from "../rules/rule.js";
@@ -56,6 +56,8 @@ export interface ExplainedRule extends Considered {
   readonly state?: Readonly<Record<string, number>>;
   /** When the same request could pass this rule, if nothing else arrives. */
   readonly nextAllowedAt?: string;
+  /** The failure policy that answers for this rule, where the store does not: what the store holds is unknown then. */
+  readonly degraded?: Degraded;
 }
 
 export interface Explanation {
@@ -196,13 +198,15 @@ export class Limiter {
     const decision = await this.peek(attributes, options);
     const { checks, verdicts, nowMs } = Decision.originOf(decision);
     const live = checks.filter(({ plan }) => plan.mode !== "candidate");
-    const states = await Promise.resolve(this.#store.inspect(live)).catch(() => []);
+    const isDegraded = decision.degraded !== undefined;
+    const states = isDegraded ? [] : await Promise.resolve(this.#store.inspect(live)).catch(() => []);
     const rules = book.explain(attributes).map((considered): ExplainedRule => {
       const at = live.findIndex(({ plan }) => plan.rule === considered.rule);
       if (at < 0) return considered;
       const { retryAfterMs } = verdicts[checks.indexOf(live[at]!)]!;
       const nextAllowedAt = new Date(nowMs + retryAfterMs).toISOString();
-      return { ...considered, ...(states[at] && { state: states[at] }), nextAllowedAt };
+      const policy = isDegraded && { degraded: live[at]!.plan.onStoreFailure };
+      return { ...considered, ...(states[at] && { state: states[at] }), nextAllowedAt, ...policy };
     });
     return { decision, rules };
   }

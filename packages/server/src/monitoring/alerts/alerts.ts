@@ -196,6 +196,7 @@ export class Alerts {
     const alerts = [...byId.values()].map(shownAlert).sort(firingThenNewest);
     return {
       atMs: nowMs,
+      scope: stored.isRead ? "fleet" : "instance",
       alerts,
       webhooks: this.#webhooks.states.map((state, i) => latest(state, stored.webhooks[i])),
     };
@@ -209,9 +210,9 @@ export class Alerts {
         this.#kept.readKept(),
         this.#options.history.readText(WEBHOOK_STATES),
       ]);
-      return { open, kept, webhooks: parsedText<WebhookState[]>(states) ?? [] };
+      return { isRead: true, open, kept, webhooks: parsedText<WebhookState[]>(states) ?? [] };
     } catch {
-      return { open: [], kept: [], webhooks: [] };
+      return { isRead: false, open: [], kept: [], webhooks: [] };
     }
   }
 
@@ -225,6 +226,7 @@ export class Alerts {
 }
 
 interface Stored {
+  readonly isRead: boolean;
   readonly open: readonly KeptAlert[];
   readonly kept: readonly KeptAlert[];
   readonly webhooks: readonly WebhookState[];

@@ -2,6 +2,7 @@
  * Reads from the history what the detectors look at: every series' last hour by the minute, and the same hours of earlier days by the
  * quarter. Each step is read once, one at a time, and kept while it is looked at: a thousand rules must not hold up the checks.
  */
+import { isComparison } from "../candidate-comparison.js";
 import { type History, type Step, steps, TOTAL_SERIES } from "../history/history.js";
 import {
   DAY_MS,
@@ -102,6 +103,8 @@ export class SeriesReader {
     const counted = new Map<string, StepCounts>();
     for (const [series, points] of found) {
       const { allowed = 0, refused = 0, degraded = 0 } = points[0]?.counts ?? {};
+      // A step that was counted though nothing came is no sign of use, and a candidate beside its rule is no traffic of its own.
+      if (allowed + refused + degraded === 0 || isComparison(series)) continue;
       counted.set(series, { checks: allowed + refused, refused, degraded });
     }
     return counted;

@@ -14,6 +14,8 @@ export interface SeriesCounts {
 /**
  * Requests for the series `total`, checks for a rule's. `latencyNN`: requests by latency bucket; `useNN`: enforced checks by the share
  * of the limit that was used after them, in tenths (use00 = below 10 %, use09 = 90 % and more).
+ * `seconds`, of `total`: seconds of the step that were counted, however many instances counted them. A step without them is unknown, not quiet.
+ * The last four are of comparisons (`candidate-comparison.ts`).
  */
 export type Counted =
   | "allowed"
@@ -23,6 +25,11 @@ export type Counted =
   | "candidateRefused"
   | "degraded"
   | "storeErrors"
+  | "seconds"
+  | "bothAllowed"
+  | "bothRefused"
+  | "onlyLiveRefused"
+  | "onlyCandidateRefused"
   | `latency${number}`
   | `use${number}`;
 
@@ -64,8 +71,11 @@ export interface Point {
 export interface History {
   /** Writes that were lost since the start: an unreachable history is never felt by whoever adds to it. */
   readonly lost: number;
-  /** Adds to the second that `atMs` lies in, and to its minute and quarter hour. Never rejects. */
-  add(atMs: number, counts: readonly SeriesCounts[]): Promise<void>;
+  /**
+   * Adds to the second that `atMs` lies in, and to its minute and quarter hour. Never rejects.
+   * `seconds`: how long was counted. Only the first to report a second has it added, so that it does not grow with the fleet.
+   */
+  add(atMs: number, counts: readonly SeriesCounts[], seconds?: number): Promise<void>;
   /** Rejects, as the calls below, where the history cannot be reached. Steps with counts, oldest first, from `fromMs` (inclusive) to `toMs` (exclusive), by series. */
   read(step: Step, range: { fromMs: number; toMs: number }): Promise<ReadonlyMap<string, readonly Point[]>>;
   /** A small text under a name; undefined if it was never written or has expired. */

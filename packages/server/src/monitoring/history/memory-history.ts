@@ -32,6 +32,8 @@ export interface MemoryHistoryOptions {
   readonly dataFolder: string | undefined;
   readonly log: Log;
   readonly now?: () => number;
+  /** Series a step. Default 1000. */
+  readonly mostSeries?: number;
 }
 
 export class MemoryHistory implements History {
@@ -45,6 +47,7 @@ export class MemoryHistory implements History {
   readonly #snapshot: HistorySnapshot | undefined;
   readonly #log: Log;
   readonly #now: () => number;
+  readonly #mostSeries: number;
   #timer: NodeJS.Timeout | undefined;
   #changed = false;
 
@@ -55,25 +58,31 @@ export class MemoryHistory implements History {
     return history;
   }
 
-  private constructor({ dataFolder, log, now = Date.now }: MemoryHistoryOptions) {
+  private constructor({ dataFolder, log, now = Date.now, mostSeries = MOST_SERIES }: MemoryHistoryOptions) {
     this.#snapshot = dataFolder === undefined ? undefined : new HistorySnapshot(dataFolder);
     this.#log = log;
     this.#now = now;
+    this.#mostSeries = mostSeries;
   }
 
-  async add(atMs: number, counts: readonly SeriesCounts[]): Promise<void> {
+  async add(atMs: number, counts: readonly SeriesCounts[], seconds = 0): Promise<void> {
+    const marks = seconds > 0 && !this.#isMarked(stepAt("second", atMs));
     for (const step of stepNames) {
       const series = this.#stepOf(step, stepAt(step, atMs));
+      if (marks) addTo(series, TOTAL_SERIES, { seconds });
       for (const [i, one] of counts.entries()) {
         // Checks are answered meanwhile: there may be a thousand series.
         if (i % SERIES_AT_ONCE === SERIES_AT_ONCE - 1) await nextTurn();
-        const mayBegin = series.size < MOST_SERIES || one.series === TOTAL_SERIES;
-        const name = mayBegin || series.has(one.series) ? one.series : OTHER_SERIES;
-        const before = series.get(name);
-        series.set(name, packCounts(before === undefined ? one.counts : sumOf(before, one.counts)));
+        const mayBegin = series.size < this.#mostSeries || one.series === TOTAL_SERIES;
+        addTo(series, mayBegin || series.has(one.series) ? one.series : OTHER_SERIES, one.counts);
       }
     }
     this.#changed = true;
+  }
+
+  #isMarked(secondMs: number): boolean {
+    const total = this.#kept.second.get(secondMs)?.get(TOTAL_SERIES);
+    return total !== undefined && unpackCounts(total).seconds !== undefined;
   }
 
   #stepOf(step: Step, startMs: number): Map<string, string> {
@@ -185,6 +194,11 @@ export class MemoryHistory implements History {
     }
     for (const [name, { text, endsAtMs }] of [...this.#texts]) yield { name, text, endsAtMs };
   }
+}
+
+function addTo(series: Map<string, string>, name: string, counts: Counts): void {
+  const before = series.get(name);
+  series.set(name, packCounts(before === undefined ? counts : sumOf(before, counts)));
 }
 
 function sumOf(packed: string, counts: Counts): Counts {

@@ -14,6 +14,11 @@ const plainNames: readonly (readonly [Counted, string])[] = [
   ["candidateRefused", "cr"],
   ["degraded", "d"],
   ["storeErrors", "e"],
+  ["seconds", "t"],
+  ["bothAllowed", "ba"],
+  ["bothRefused", "br"],
+  ["onlyLiveRefused", "lr"],
+  ["onlyCandidateRefused", "kr"],
 ];
 /** latency04 <-> l04, use09 <-> u09. */
 const numberedNames = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, "0")).flatMap((number) => [

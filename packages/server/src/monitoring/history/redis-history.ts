@@ -21,7 +21,7 @@ import {
 } from "./history.js";
 import { packCounts, unpackCounts } from "./packed-counts.js";
 
-/** KEYS: one hash for each step. ARGV: how long each is kept (ms), the most series, the names of others and total, then series, counts … */
+/** KEYS: one hash for each step. ARGV: how long each is kept (ms), the most series, the names of others and total, seconds, then series, counts … */
 const ADD = `
 local function merge(one, other)
   local sums, order = {}, {}
@@ -34,10 +34,12 @@ local function merge(one, other)
   for i, name in ipairs(order) do order[i] = name .. '=' .. string.format('%.0f', sums[name]) end
   return table.concat(order, ' ')
 end
-local most, other, total = tonumber(ARGV[#KEYS + 1]), ARGV[#KEYS + 2], ARGV[#KEYS + 3]
+local most, other, total, seconds = tonumber(ARGV[#KEYS + 1]), ARGV[#KEYS + 2], ARGV[#KEYS + 3], ARGV[#KEYS + 4]
+local marks = seconds ~= '0' and not string.find(' ' .. (redis.call('HGET', KEYS[1], total) or ''), ' t=', 1, true)
 for k, key in ipairs(KEYS) do
+  if marks then redis.call('HSET', key, total, merge(redis.call('HGET', key, total) or '', 't=' .. seconds)) end
   local held = redis.call('HLEN', key)
-  for i = #KEYS + 4, #ARGV, 2 do
+  for i = #KEYS + 5, #ARGV, 2 do
     local series = ARGV[i]
     local before = redis.call('HGET', key, series)
     if not before and held >= most and series ~= total then
@@ -90,19 +92,20 @@ export class RedisHistory implements History {
     return this.#lost;
   }
 
-  async add(atMs: number, counts: readonly SeriesCounts[]): Promise<void> {
+  async add(atMs: number, counts: readonly SeriesCounts[], seconds = 0): Promise<void> {
     const keys = stepNames.map((step) => historyStepKey(step, stepAt(step, atMs)));
     const kept = stepNames.map((step) => steps[step].keepMs);
-    for (let i = 0; i < counts.length; i += SERIES_PER_CALL) {
+    for (let i = 0; i < counts.length || (i === 0 && seconds > 0); i += SERIES_PER_CALL) {
       const packed = counts
         .slice(i, i + SERIES_PER_CALL)
         .flatMap(({ series, counts: counted }) => [series, packCounts(counted)]);
-      const args = [...keys, ...kept, MOST_SERIES, OTHER_SERIES, TOTAL_SERIES, ...packed];
+      const marked = i === 0 ? seconds : 0;
+      const args = [...keys, ...kept, MOST_SERIES, OTHER_SERIES, TOTAL_SERIES, marked, ...packed];
       try {
         await this.#redis.eval(ADD, keys.length, ...args);
       } catch {
         // The calls after it would wait for as long: with a thousand rules, whoever ends the service would wait for eight seconds.
-        this.#lost += Math.ceil((counts.length - i) / SERIES_PER_CALL);
+        this.#lost += Math.max(1, Math.ceil((counts.length - i) / SERIES_PER_CALL));
         return;
       }
     }

@@ -15,7 +15,7 @@ export interface StoreViewOptions {
   /** Counters held by the memory store. */
   readonly keysInMemory?: (() => number) | undefined;
   readonly rules: () => readonly Rule[];
-  readonly state: () => StoreView["state"];
+  readonly outage: () => StoreView["outage"];
   readonly calls: () => StoreView["calls"];
 }
 
@@ -31,11 +31,12 @@ const SAMPLE_FOR_MS = 30_000;
 const MOST_RULES = 1_000;
 
 export function createStoreView(options: StoreViewOptions): StoreWatch {
-  const { kind, nodes, rules, state, calls, keysInMemory } = options;
+  const { kind, nodes, rules, outage, calls, keysInMemory } = options;
   const readNodes = keptFor(NODES_FOR_MS, async () => (nodes === undefined ? [] : await nodes.read()));
   const readSample = keptFor(SAMPLE_FOR_MS, async () => {
     if (nodes === undefined) return undefined;
     const leaders = (await readNodes()).filter((node) => node.role === "leader" && node.state === "up");
+    if (leaders.length === 0) throw new Error("no node answers");
     return await sampleMemory(
       nodes,
       leaders.map(({ address }) => address),
@@ -44,12 +45,14 @@ export function createStoreView(options: StoreViewOptions): StoreWatch {
   return {
     nodes: readNodes,
     async read() {
-      const [all, sample] = await Promise.all([readNodes(), readSample()]);
+      const [all, sample] = await Promise.all([readNodes(), readSample().catch(() => undefined)]);
       const held = keysInMemory?.();
+      const away = outage();
       return {
         atMs: Date.now(),
         kind,
-        state: state(),
+        state: away === undefined ? "up" : "degraded",
+        ...(away !== undefined && { outage: away }),
         calls: calls(),
         nodes: all,
         memory: memoryOf(sample, rules()),
@@ -61,7 +64,7 @@ export function createStoreView(options: StoreViewOptions): StoreWatch {
 }
 
 function memoryOf(sample: MemorySample | undefined, rules: readonly Rule[]): StoreView["memory"] {
-  if (sample === undefined) return { predictedFullBytes: 0, byRule: [] };
+  if (sample === undefined) return { byRule: [] };
   const byId = new Map(rules.map((rule) => [rule.id, rule]));
   const byRule = Array.from(sample.byRule, ([id, { keys, bytes, keyLength }]) => {
     const rule = byId.get(id);

@@ -1,12 +1,14 @@
 /**
  * The top keys of the last hour or day, of all instances: their texts in the history, merged.
  * A merge is kept for a few seconds: a dashboard on many screens must not have it done again for each.
+ * Where the history cannot be read, this instance tells its own, of the period that lasts.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { readCounterKey } from "sluice";
 import type { History } from "../history/history.js";
-import type { StatsWindow, TopKey, TopKeysView } from "../views.js";
+import type { Scope, StatsWindow, TopKey, TopKeysView } from "../views.js";
 import { type KeySummary, mergeSummaries, mostOf, parseSummary, type SummaryItem } from "./key-summary.js";
+import type { TopKeys } from "./top-keys.js";
 
 export interface TopKeysQuery {
   readonly window: StatsWindow;
@@ -29,14 +31,20 @@ const PARTS_AT_ONCE = 16;
 
 export class TopKeysReader {
   readonly #history: History;
+  readonly #own: TopKeys;
   readonly #merged = new Map<StatsWindow, { atMs: number; summary: Promise<KeySummary> }>();
 
-  constructor(history: History) {
+  constructor(history: History, own: TopKeys) {
     this.#history = history;
+    this.#own = own;
   }
 
   async read({ window, by, rule, search, limit }: TopKeysQuery): Promise<TopKeysView> {
-    const { traffic, refusals } = await this.#summaryOf(window);
+    let scope: Scope = "fleet";
+    const { traffic, refusals } = await this.#summaryOf(window).catch(() => {
+      scope = "instance";
+      return window === "hour" ? this.#own.quarter() : this.#own.hour();
+    });
     const other = new Map((by === "traffic" ? refusals : traffic).items.map((item) => [item.key, item]));
     const wanted = search?.toLowerCase();
     const keys: TopKey[] = [];
@@ -50,7 +58,7 @@ export class TopKeysReader {
       keys.push({ rule: itsRule, attributes, ...numbersOf(item, other.get(item.key), by) });
       maxError = Math.max(maxError, item.error);
     }
-    return { atMs: Date.now(), window, by, maxError, keys };
+    return { atMs: Date.now(), window, by, scope, maxError, keys };
   }
 
   #summaryOf(window: StatsWindow): Promise<KeySummary> {

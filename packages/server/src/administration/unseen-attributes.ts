@@ -1,0 +1,37 @@
+/**
+ * Warns of a rule that asks for attributes which no request had: it is valid, and would limit nobody. Pure.
+ * Says nothing where that cannot be known: no traffic yet, or more names than are kept.
+ */
+import type { Mistake, Rule } from "sluice";
+import type { SeenNames } from "../monitoring/read-attributes.js";
+
+const MOST_WARNINGS = 10;
+const MOST_TOLD = 12;
+
+export function unseenAttributes(rule: Rule, { names, isComplete }: SeenNames, region?: string): Mistake[] {
+  if (!isComplete || names.size === 0) return [];
+  const isSeen = (name: string): boolean => names.has(name) || (name === "region" && region !== undefined);
+  const told = [...names].sort().slice(0, MOST_TOLD).join(", ");
+  const had = `requests had ${told}${names.size > MOST_TOLD ? " and others" : ""}`;
+  return namesIn(rule)
+    .filter(({ name }) => !isSeen(name))
+    .slice(0, MOST_WARNINGS)
+    .map(({ path, name }) => ({
+      path,
+      message: `no request lately had the attribute ${JSON.stringify(name)}, so the rule applies to none: ${had}${hint(name, path)}`,
+    }));
+}
+
+/** Every key attribute must be there for a rule to apply, and every one of its match. */
+function namesIn({ key, match = {} }: Rule): { path: string; name: string }[] {
+  return [
+    ...key.map((name, i) => ({ path: `key[${i}]`, name })),
+    ...Object.keys(match).map((name) => ({ path: `match.${name}`, name })),
+  ];
+}
+
+function hint(name: string, path: string): string {
+  return path.startsWith("key") && /[/*]/.test(name)
+    ? `. To limit that path, put it under match: path: ${JSON.stringify(name)}`
+    : "";
+}

@@ -1,0 +1,50 @@
+/**
+ * Which attributes requests had lately: names only, never values. A rule that asks for an attribute which no request has is most often
+ * a misspelling, and would limit nobody.
+ * On the path of a request, so not every request is looked at: the first ones of each second, then one in sixteen.
+ * Bounded: 256 names of this day and of the one before, counted from the start. Where more come, the set is known to be incomplete.
+ */
+const MOST_NAMES = 256;
+const LONGEST_NAME = 128;
+const LOOKS_A_SECOND = 64;
+const THEN_ONE_IN = 16;
+const SECONDS_A_DAY = 86_400;
+
+export class SeenAttributes {
+  #names = new Set<string>();
+  #before = new Set<string>();
+  #overflowed = false;
+  #overflowedBefore = false;
+  #seconds = 0;
+  #looks = LOOKS_A_SECOND;
+  #passed = 0;
+
+  add(attributes: Readonly<Record<string, unknown>>): void {
+    if (this.#looks > 0) this.#looks--;
+    else if (++this.#passed % THEN_ONE_IN !== 0) return;
+    for (const name in attributes) {
+      if (this.#names.has(name)) continue;
+      if (this.#names.size < MOST_NAMES && name.length <= LONGEST_NAME) this.#names.add(name);
+      else this.#overflowed = true;
+    }
+  }
+
+  /** Called once a second. */
+  nextSecond(): void {
+    this.#looks = LOOKS_A_SECOND;
+    if (++this.#seconds % SECONDS_A_DAY !== 0) return;
+    this.#before = this.#names;
+    this.#overflowedBefore = this.#overflowed;
+    this.#names = new Set();
+    this.#overflowed = false;
+  }
+
+  get names(): readonly string[] {
+    return [...new Set([...this.#before, ...this.#names])].sort();
+  }
+
+  /** False where there were names that are not kept. */
+  get isComplete(): boolean {
+    return !this.#overflowed && !this.#overflowedBefore;
+  }
+}
