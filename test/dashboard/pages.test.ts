@@ -2,14 +2,13 @@
  * Every page with real figures, light and dark: what axe finds, and that it looks the same in the docs.
  * `npm run screenshots` also writes the images of docs/images; a test run writes nothing.
  */
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisCluster, startCluster } from "../harness/redis-cluster.js";
 import { type RunningService, startTestService } from "../service/running-service.js";
+import { seriousFindings } from "./axe.js";
 import { ADMIN, admin, check, makeToken, open, type Person, startBrowser } from "./console.js";
 import { exampleAttributes, exampleRules } from "./example-shop.js";
 
@@ -31,26 +30,6 @@ const pages = [
   { name: "audit", path: "/audit", ready: /changed rules/ },
   { name: "tokens", path: "/tokens", ready: /grafana/ },
 ] as const;
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-interface Finding {
-  readonly id: string;
-  readonly impact: string;
-  readonly nodes: readonly { readonly target: readonly string[]; readonly failureSummary: string }[];
-}
-
-async function seriousFindings(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
-    violations: Finding[];
-  };
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) =>
-      nodes.map(({ target, failureSummary }) => `${id} ${target.join(" ")}: ${failureSummary}`),
-    );
-}
 
 function sendTraffic(at: string): { stop(): Promise<void> } {
   let isOn = true;

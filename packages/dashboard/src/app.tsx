@@ -1,7 +1,7 @@
 /** The frame and its pages. Without a session there is one page, signing in; the address stays, so that one comes back to where one was. */
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
-import { Route, Switch } from "wouter";
+import { Route, Router, Switch } from "wouter";
 import { queryClient, sessionQuery } from "./api/queries.js";
 import { contact } from "./live/contact.js";
 import { AlertsPage } from "./pages/alerts.js";
@@ -20,7 +20,10 @@ const RulePage = lazy(async () => ({ default: (await rulePage()).RulePage }));
 const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
 
 import { Empty, Page } from "./parts/panel.js";
+import { Toasts } from "./parts/toast.js";
+import { guardedNavigation } from "./shell/leave-guard.js";
 import { Navigation } from "./shell/navigation.js";
+import { OutageBanner } from "./shell/outage.js";
 import { SessionProvider } from "./shell/session.js";
 import { SignIn } from "./shell/sign-in.js";
 import { StaleBanner } from "./shell/stale-banner.js";
@@ -48,22 +51,26 @@ export function App() {
   }
   if (session.data === null) return <SignIn hasEnded={signOuts > endedBefore} />;
   return (
-    <SessionProvider value={session.data}>
-      <a className="skip" href="#content">
-        Skip to the content
-      </a>
-      <div className="frame">
-        <Navigation />
-        <div>
-          <StaleBanner />
-          <main className="content" id="content" tabIndex={-1}>
-            <Suspense fallback={<Empty title="Opening …" />}>
-              <Pages />
-            </Suspense>
-          </main>
+    <Router aroundNav={guardedNavigation}>
+      <SessionProvider value={session.data}>
+        <a className="skip" href="#content">
+          Skip to the content
+        </a>
+        <div className="frame">
+          <Navigation />
+          <div>
+            <StaleBanner />
+            <OutageBanner />
+            <main className="content" id="content" tabIndex={-1}>
+              <Suspense fallback={<Empty title="Opening …" />}>
+                <Pages />
+              </Suspense>
+            </main>
+          </div>
         </div>
-      </div>
-    </SessionProvider>
+        <Toasts />
+      </SessionProvider>
+    </Router>
   );
 }
 

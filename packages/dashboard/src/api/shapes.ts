@@ -5,7 +5,7 @@ import type { Rule } from "sluice";
 import type { Role } from "sluice-server/configuration/repository/rule-repository.js";
 import type { RuleDiff } from "sluice-server/configuration/rule-diff.js";
 
-export type { ExplainedRule, Explanation, Rule } from "sluice";
+export type { Degraded, ExplainedRule, Explanation, Rule } from "sluice";
 export type { Role } from "sluice-server/configuration/repository/rule-repository.js";
 export type { FieldChange, RuleChange, RuleDiff } from "sluice-server/configuration/rule-diff.js";
 export type * from "sluice-server/monitoring/views.js";
@@ -20,6 +20,8 @@ export interface AppliedView {
   readonly changed: boolean;
   readonly diff: RuleDiff;
   readonly text: string;
+  /** Of one rule: what is valid and most likely not meant. */
+  readonly warnings?: readonly Mistake[];
 }
 
 export interface VersionView {

@@ -1,19 +1,32 @@
 /**
- * The live stream: one event a second, the last five minutes of which are kept for the charts.
+ * The live stream: one event a second, the last five minutes of which are kept for the charts. Before the first event, and after a pause,
+ * come the seconds that the service has kept, so that a chart is never empty where figures exist.
  * It is open while somebody is signed in and the tab is seen (a browser has few connections for each host, and hidden tabs would hold
  * them), and opens again by itself after a loss. EventSource's own reconnecting gives up on an error status, which a service that is just
  * starting may answer.
  */
 import { queryClient, sessionQuery } from "../api/queries.js";
-import type { LiveView } from "../api/shapes.js";
+import { request } from "../api/request.js";
+import type { Latency, LiveView, StatsView } from "../api/shapes.js";
 import { contact } from "./contact.js";
 
 export type FeedState = "connecting" | "live" | "lost" | "unavailable";
 
+/** One second for the charts. */
+export interface FeedPoint {
+  readonly atMs: number;
+  readonly allowed: number;
+  readonly refused: number;
+  readonly shadowRefused: number;
+  /** Null where nothing came: no request, no latency. */
+  readonly latency: Latency | null;
+}
+
 export interface Feed {
   readonly state: FeedState;
+  readonly latest: LiveView | undefined;
   /** Oldest first. A new array with each event. */
-  readonly points: readonly LiveView[];
+  readonly points: readonly FeedPoint[];
   readonly lastEventAtMs: number | undefined;
 }
 
@@ -23,7 +36,7 @@ const RETRY_MS = 2_000;
 const SILENCE_MS = 6_000;
 const PROBE_MS = 5_000;
 
-let feed: Feed = { state: "connecting", points: [], lastEventAtMs: undefined };
+let feed: Feed = { state: "connecting", latest: undefined, points: [], lastEventAtMs: undefined };
 const listeners = new Set<() => void>();
 let source: EventSource | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -45,13 +58,44 @@ function connect(): void {
     if (view === undefined) return;
     hasTold = true;
     contact.heard();
-    const isNewer = view.atMs > (feed.points.at(-1)?.atMs ?? 0);
-    const points = isNewer ? [...feed.points.slice(1 - KEPT), view] : feed.points;
-    become({ state: "live", points, lastEventAtMs: Date.now() });
+    become({ state: "live", latest: view, points: joined([pointOf(view)]), lastEventAtMs: Date.now() });
     waitForNext();
   });
   source.addEventListener("error", () => void lose());
   waitForNext();
+  void readKept();
+}
+
+/** The seconds from before the first event. Without them the chart begins now. */
+async function readKept(): Promise<void> {
+  try {
+    const { total } = await request<StatsView>("/stats", { query: { window: "live" } });
+    const kept = total.points.filter(({ coveredMs }) => coveredMs > 0);
+    become({
+      points: joined(
+        kept.map(({ atMs, coveredMs, allowed, refused, shadowRefused, p50Ms, p99Ms }) => ({
+          atMs,
+          allowed: (allowed * 1_000) / coveredMs,
+          refused: (refused * 1_000) / coveredMs,
+          shadowRefused: (shadowRefused * 1_000) / coveredMs,
+          latency: allowed + refused === 0 ? null : { p50Ms, p99Ms },
+        })),
+      ),
+    });
+  } catch {
+    // The stream itself tells whether the service is away.
+  }
+}
+
+function pointOf(view: LiveView): FeedPoint {
+  const { atMs, allowedPerSecond: allowed, refusedPerSecond: refused, shadowRefusedPerSecond: shadowRefused } = view;
+  return { atMs, allowed, refused, shadowRefused, latency: allowed + refused === 0 ? null : view.latency };
+}
+
+/** With what is there already, one for each second, in order; the newest are kept. */
+function joined(points: readonly FeedPoint[]): readonly FeedPoint[] {
+  const bySecond = new Map([...points, ...feed.points].map((point) => [point.atMs, point]));
+  return [...bySecond.values()].sort((a, b) => a.atMs - b.atMs).slice(-KEPT);
 }
 
 function readEvent(text: string): LiveView | undefined {

@@ -6,7 +6,7 @@ import { alertsQuery } from "../api/queries.js";
 import type { AlertKind, AlertsView, AlertView } from "../api/shapes.js";
 import { Choice } from "../parts/controls.js";
 import { dayTime, span } from "../parts/format.js";
-import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { Empty, Notice, Page, Panel, Read } from "../parts/panel.js";
 
 const kinds: Readonly<Record<AlertKind, string>> = {
   "unusual-rate": "Unusual rate",
@@ -46,6 +46,11 @@ export function AlertsPage() {
       <Read of={alerts} what="alerts">
         {(view) => (
           <>
+            {view.scope === "instance" && (
+              <Notice tone="warn" title="Alerts of before cannot be read.">
+                They are kept in the store, which does not answer. You see those that this instance found itself.
+              </Notice>
+            )}
             <Panel flush>
               <AlertTable view={view} shown={shown} />
             </Panel>
@@ -59,6 +64,9 @@ export function AlertsPage() {
 
 function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertView["state"] }) {
   const alerts = view.alerts.filter(({ state }) => shown === "all" || state === shown);
+  if (alerts.length === 0 && view.scope === "instance") {
+    return <Empty title="This instance has found nothing.">What others found is unknown.</Empty>;
+  }
   if (alerts.length === 0) {
     return <Empty title={shown === "firing" ? "Nothing is firing." : "No alerts."}>All is as usual.</Empty>;
   }

@@ -2,7 +2,7 @@
 import type { UseMutationResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import type { ExplainedRule, Explanation } from "../api/shapes.js";
+import type { Degraded, ExplainedRule, Explanation } from "../api/shapes.js";
 import { Dialog } from "../parts/dialog.js";
 import { clockTime, count, wait } from "../parts/format.js";
 import { Empty, Notice, Panel, ProblemNotice } from "../parts/panel.js";
@@ -19,7 +19,6 @@ export function ExplanationView({ explanation, reset }: { explanation: Explanati
     <>
       <Verdict decision={decision} />
       {reset.error !== null && <ProblemNotice error={reset.error} title="Not reset" />}
-      {reset.isSuccess && <Notice tone="good">The rule {reset.variables} has forgotten this key.</Notice>}
       <Panel title={`Rules that apply (${count(matched.length)})`} flush>
         {matched.length === 0 ? (
           <Empty title="No rule applies to this request.">It passes.</Empty>
@@ -51,7 +50,25 @@ export function ExplanationView({ explanation, reset }: { explanation: Explanati
   );
 }
 
+/** What each failure policy does with a request. */
+const policies: Readonly<Record<Degraded, string>> = {
+  allow: "passes, and is not counted",
+  deny: "is refused until the store answers",
+  local: "is counted by this instance alone, at its share of the limit",
+};
+
 function Verdict({ decision }: { decision: Explanation["decision"] }) {
+  if (decision.degraded !== undefined) {
+    return (
+      <Notice
+        tone={decision.allowed ? "warn" : "bad"}
+        title={`The store does not answer. By failure policy it would ${decision.allowed ? "pass" : "be refused"}.`}
+      >
+        What is stored for this key is unknown: whether it would pass with the store cannot be told.
+        {!decision.allowed && ` Refused by ${decision.violated.join(", ")} (${decision.reason}).`}
+      </Notice>
+    );
+  }
   if (decision.allowed) {
     const left =
       decision.rule === undefined
@@ -95,8 +112,11 @@ function MatchedRule({
           {rule.rule}
         </Link>{" "}
         {live !== undefined && (
-          <span className={`tag ${live.allowed ? "good" : "bad"}`}>
+          <span
+            className={`tag ${rule.degraded !== undefined && live.allowed ? "warn" : live.allowed ? "good" : "bad"}`}
+          >
             {live.allowed ? "allows" : `refuses: ${live.reason}`}
+            {rule.degraded !== undefined && `, by its failure policy (${rule.degraded})`}
             {live.mode === "shadow" && ", in shadow"}
           </span>
         )}{" "}
@@ -105,8 +125,9 @@ function MatchedRule({
         )}{" "}
         {rule.variant !== undefined && <span className="tag accent">variant {rule.variant}</span>}
         <p className="soft break">{rule.why}</p>
+        {rule.degraded !== undefined && <p>Without the store the request {policies[rule.degraded]}.</p>}
       </div>
-      {live !== undefined && (
+      {live !== undefined && (rule.degraded === undefined || rule.degraded === "local") && (
         <div className="use">
           <span className="meter">
             <i
@@ -119,7 +140,7 @@ function MatchedRule({
             />
           </span>
           <span className="small">
-            {count(used)} of {count(live.limit)} in use
+            {count(used)} of {count(live.limit)} in use{rule.degraded === "local" && ", counted here alone"}
           </span>
         </div>
       )}
@@ -130,10 +151,16 @@ function MatchedRule({
             <dd className="mono">{rule.key === "" ? "one for all" : rule.key}</dd>
           </>
         )}
-        {rule.nextAllowedAt !== undefined && (
+        {rule.nextAllowedAt !== undefined && rule.degraded === undefined && (
           <>
             <dt>Passes next</dt>
             <dd>{live?.allowed === false ? `at ${clockTime(rule.nextAllowedAt)}` : "now"}</dd>
+          </>
+        )}
+        {rule.degraded !== undefined && (
+          <>
+            <dt>Stored</dt>
+            <dd>unknown</dd>
           </>
         )}
         {rule.state !== undefined && Object.keys(rule.state).length > 0 && (

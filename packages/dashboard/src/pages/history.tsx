@@ -5,7 +5,8 @@ import { rulesQuery, versionQuery, versionsQuery } from "../api/queries.js";
 import type { VersionView } from "../api/shapes.js";
 import { dayTime } from "../parts/format.js";
 import { Older, usePages } from "../parts/older.js";
-import { Empty, Notice, Page, Panel, Read } from "../parts/panel.js";
+import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { toast } from "../parts/toast.js";
 import { ChangeDialog } from "../rule-editor/change-dialog.js";
 import { DiffView } from "../rule-editor/diff-view.js";
 import { useMay } from "../shell/session.js";
@@ -14,13 +15,11 @@ export function HistoryPage() {
   const pages = usePages();
   const versions = useQuery(versionsQuery({ before: pages.before }));
   const current = useQuery(rulesQuery).data?.version;
-  const [rolledBack, setRolledBack] = useState<string>();
   return (
     <Page
       title="History"
       about="Every version of the rules is kept. Going back makes an old version's rules the newest version."
     >
-      {rolledBack !== undefined && <Notice tone="good">{rolledBack}</Notice>}
       <Panel flush>
         <Read of={versions} what="history">
           {(view) => (
@@ -35,7 +34,7 @@ export function HistoryPage() {
                       version={version}
                       current={current}
                       onDone={(made) =>
-                        setRolledBack(`The rules are those of version ${version.version} again, as version ${made}.`)
+                        toast(`The rules are those of version ${version.version} again, as version ${made}.`)
                       }
                     />
                   ))}

@@ -9,6 +9,8 @@ import { rulesQuery, topKeysQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { Explanation } from "../api/shapes.js";
 import { Page, Panel, Read } from "../parts/panel.js";
+import { useRowFocus } from "../parts/row-focus.js";
+import { toast } from "../parts/toast.js";
 import { ExplanationView } from "./explanation.js";
 import { type AttributeRow, attributesOf, keyAddress, rowsOf } from "./key-address.js";
 import { KeyTable } from "./top-keys.js";
@@ -36,6 +38,7 @@ function AttributeForm({ rows: given }: { rows: readonly AttributeRow[] }) {
     [data],
   );
   const listId = useId();
+  const { list, focusNext } = useRowFocus();
   const change = (at: number, part: Partial<AttributeRow>): void =>
     setRows(rows.map((row, i) => (i === at ? { ...row, ...part } : row)));
   const submit = (event: FormEvent): void => {
@@ -44,7 +47,7 @@ function AttributeForm({ rows: given }: { rows: readonly AttributeRow[] }) {
   };
   return (
     <Panel title="The request">
-      <form onSubmit={submit} className="attribute-form">
+      <form onSubmit={submit} className="attribute-form" ref={list}>
         <datalist id={listId}>
           {names.map((name) => (
             <option key={name} value={name} />
@@ -75,7 +78,10 @@ function AttributeForm({ rows: given }: { rows: readonly AttributeRow[] }) {
               className="button small"
               aria-label={`Remove attribute ${at + 1}`}
               disabled={rows.length === 1}
-              onClick={() => setRows(rows.filter((_, i) => i !== at))}
+              onClick={() => {
+                setRows(rows.filter((_, i) => i !== at));
+                focusNext(at === 0 ? 0 : at - 1);
+              }}
             >
               Remove
             </button>
@@ -85,7 +91,14 @@ function AttributeForm({ rows: given }: { rows: readonly AttributeRow[] }) {
           <button type="submit" className="button main">
             Explain
           </button>
-          <button type="button" className="button" onClick={() => setRows([...rows, { name: "", value: "" }])}>
+          <button
+            type="button"
+            className="button"
+            onClick={() => {
+              setRows([...rows, { name: "", value: "" }]);
+              focusNext(rows.length);
+            }}
+          >
             Add attribute
           </button>
         </div>
@@ -105,7 +118,10 @@ function Explained({ attributes }: { attributes: Readonly<Record<string, string>
   });
   const reset = useMutation({
     mutationFn: (rule: string) => request("/keys/reset", { method: "POST", body: { rule, attributes } }),
-    onSuccess: () => client.invalidateQueries({ queryKey: ["explain"] }),
+    onSuccess: async (_, rule) => {
+      toast(`The rule ${rule} has forgotten this key.`);
+      await client.invalidateQueries({ queryKey: ["explain"] });
+    },
   });
   if (!hasAny) return <SeenKeys />;
   return (

@@ -15,9 +15,15 @@ export function FiringAlerts() {
   return (
     <Panel title="Alerts" flush actions={<Link href="/alerts">All alerts</Link>}>
       <Read of={alerts} what="alerts">
-        {({ alerts: all, atMs }) => {
+        {({ alerts: all, atMs, scope }) => {
           const firing = all.filter(({ state }) => state === "firing");
-          if (firing.length === 0) return <Empty title="Nothing is firing." />;
+          if (firing.length === 0) {
+            return scope === "fleet" ? (
+              <Empty title="Nothing is firing." />
+            ) : (
+              <Empty title="Unknown.">The alerts that the instances keep cannot be read.</Empty>
+            );
+          }
           return (
             <ul className="list">
               {firing.slice(0, MOST).map((alert) => (
@@ -46,10 +52,11 @@ export function BusyRules({
   isLive: boolean;
 }) {
   const rules = isLive ? (latest?.rules ?? []) : (stats?.rules ?? []);
+  const isUnknown = (isLive ? latest : stats) === undefined;
   return (
     <Panel title="Busiest rules" flush actions={<Link href="/rules">All rules</Link>}>
       {rules.length === 0 ? (
-        <Empty title={isLive ? "No checks in this second." : "No checks in this time."} />
+        <Empty title={isUnknown ? "Unknown." : isLive ? "No checks in this second." : "No checks in this time."} />
       ) : (
         <ul className="list busy">
           {rules.slice(0, MOST).map(({ rule, allowed, refused }) => (
@@ -72,7 +79,9 @@ export function BusyRules({
 
 export function StoreHealth({ latest }: { latest: LiveView | undefined }) {
   const store = useQuery(storeQuery);
-  const state = store.data?.state ?? latest?.store.state;
+  // The stream is newer; the store's view is read every few seconds.
+  const state = latest?.store.state ?? store.data?.state;
+  const outage = latest?.store.outage ?? store.data?.outage;
   return (
     <Panel title="Store" actions={<Link href="/store">Details</Link>}>
       <dl className="pairs">
@@ -89,6 +98,12 @@ export function StoreHealth({ latest }: { latest: LiveView | undefined }) {
             </span>
           )}
         </dd>
+        {outage !== undefined && (
+          <>
+            <dt>Why</dt>
+            <dd>{outage.cause}</dd>
+          </>
+        )}
         {store.data !== undefined && (
           <>
             <dt>Calls</dt>

@@ -10,7 +10,8 @@ import { Figure, Figures, Utilisation } from "../parts/figures.js";
 import { clockTime, count, milliseconds, rate, share } from "../parts/format.js";
 import { Empty, Notice, Page, Panel } from "../parts/panel.js";
 import { BusyRules, FiringAlerts, StoreHealth } from "./overview-panels.js";
-import { LatencyChart, pointsOf, TrafficChart } from "./traffic-charts.js";
+import { LatencyChart, TrafficChart } from "./traffic-charts.js";
+import { coverageWords, pointsOf } from "./traffic-points.js";
 
 const spans = [
   { value: "live", label: "Live" },
@@ -22,7 +23,9 @@ export function OverviewPage() {
   const [span, setSpan] = useState<(typeof spans)[number]["value"]>("live");
   const feed = useLiveFeed();
   const stats = useQuery(statsQuery({ window: span === "day" ? "day" : "hour" }));
-  const latest = feed.points.at(-1);
+  const latest = feed.latest;
+  // A stream that is lost tells nothing of now.
+  const now = feed.state === "live" ? latest : undefined;
   return (
     <Page
       title="Overview"
@@ -30,10 +33,13 @@ export function OverviewPage() {
       actions={<Choice label="Time" value={span} options={spans} onChange={setSpan} />}
     >
       <FeedNotice feed={feed} />
-      {span === "live" ? <LiveFigures latest={latest} /> : <PastFigures stats={stats.data} />}
+      {span === "live" ? <LiveFigures latest={now} /> : <PastFigures stats={stats.data} />}
       <div className="columns">
         <div className="stack">
-          <Panel title="Decisions" about={span === "live" ? "Each second, of the last five minutes" : undefined}>
+          <Panel
+            title="Decisions"
+            about={span === "live" ? "Each second, of the last minutes" : coverageWords(stats.data)}
+          >
             <TrafficChart points={pointsOf(span, feed, stats.data)} />
           </Panel>
           <Panel title="Latency of decisions">
@@ -43,13 +49,13 @@ export function OverviewPage() {
             title="How close keys run to their limits"
             about={`Checks of the last ${span === "day" ? "day" : "hour"} by the share of the limit in use after them`}
           >
-            <UtilisationOf stats={stats.data} />
+            <UtilisationOf stats={stats.data} isFailing={stats.isError} />
           </Panel>
         </div>
         <div className="stack">
           <FiringAlerts />
-          <BusyRules latest={latest} stats={stats.data} isLive={span === "live"} />
-          <StoreHealth latest={latest} />
+          <BusyRules latest={now} stats={stats.data} isLive={span === "live"} />
+          <StoreHealth latest={now} />
         </div>
       </div>
     </Page>
@@ -58,7 +64,10 @@ export function OverviewPage() {
 
 function about(latest: LiveView | undefined): string | undefined {
   if (latest === undefined) return undefined;
-  const instances = `${latest.instances} ${latest.instances === 1 ? "instance" : "instances"}`;
+  const instances =
+    latest.scope === "instance"
+      ? "this instance alone"
+      : `${latest.instances} ${latest.instances === 1 ? "instance" : "instances"}`;
   return `${instances} · rules version ${latest.rulesVersion} · figures of ${clockTime(latest.atMs)}`;
 }
 
@@ -71,7 +80,7 @@ function FeedNotice({ feed }: { feed: Feed }) {
     );
   }
   if (feed.state !== "lost") return null;
-  const since = feed.lastEventAtMs === undefined ? "" : ` The figures are those of ${clockTime(feed.lastEventAtMs)}.`;
+  const since = feed.lastEventAtMs === undefined ? "" : ` The chart ends at ${clockTime(feed.lastEventAtMs)}.`;
   return (
     <Notice tone="warn" title="The live stream is lost.">
       It is opened again by itself.{since}
@@ -96,10 +105,10 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
         {shown(latest?.shadowRefusedPerSecond, rate)} <small>/s</small>
       </Figure>
       <Figure label="Median latency" mark="latency">
-        {shown(latest?.latency.p50Ms, milliseconds)}{" "}
-        <small>{latest !== undefined && `99 %: ${milliseconds(latest.latency.p99Ms)}`}</small>
+        {total === 0 ? "–" : shown(latest?.latency.p50Ms, milliseconds)}{" "}
+        <small>{total > 0 && `99 %: ${milliseconds(latest!.latency.p99Ms)}`}</small>
       </Figure>
-      <Figure label="Degraded">
+      <Figure label="By failure policy" {...((latest?.degradedPerSecond ?? 0) > 0 && { mark: "refused" as const })}>
         {shown(latest?.degradedPerSecond, rate)} <small>/s</small>
       </Figure>
       <Figure label="Event loop">{shown(latest?.eventLoopUtilisation, share)}</Figure>
@@ -122,17 +131,23 @@ function PastFigures({ stats }: { stats: StatsView | undefined }) {
         {total === undefined ? "–" : count(total.shadowRefused)}
       </Figure>
       <Figure label="Median latency" mark="latency">
-        {total === undefined ? "–" : milliseconds(total.latency.p50Ms)}{" "}
-        <small>{total !== undefined && `99 %: ${milliseconds(total.latency.p99Ms)}`}</small>
+        {all === 0 ? "–" : milliseconds(total!.latency.p50Ms)}{" "}
+        <small>{all > 0 && `99 %: ${milliseconds(total!.latency.p99Ms)}`}</small>
       </Figure>
-      <Figure label="Degraded">{total === undefined ? "–" : count(total.degraded)}</Figure>
+      <Figure label="By failure policy" {...((total?.degraded ?? 0) > 0 && { mark: "refused" as const })}>
+        {total === undefined ? "–" : count(total.degraded)}
+      </Figure>
     </Figures>
   );
 }
 
-function UtilisationOf({ stats }: { stats: StatsView | undefined }) {
+function UtilisationOf({ stats, isFailing }: { stats: StatsView | undefined; isFailing: boolean }) {
   const steps = Array.from({ length: 10 }, (_, step) =>
     (stats?.rules ?? []).reduce((sum, { utilisation }) => sum + (utilisation[step] ?? 0), 0),
   );
-  return steps.some((value) => value > 0) ? <Utilisation steps={steps} /> : <Empty title="No checks yet." />;
+  return steps.some((value) => value > 0) ? (
+    <Utilisation steps={steps} />
+  ) : (
+    <Empty title={stats === undefined ? (isFailing ? "Unknown." : "Reading …") : "No checks yet."} />
+  );
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useMemo, useState } from "react";
 import { Link } from "wouter";
 import { rulesQuery, statsQuery } from "../api/queries.js";
-import type { Rule, RuleStats } from "../api/shapes.js";
+import type { Rule, RuleStats, StatsView } from "../api/shapes.js";
 import { Search } from "../parts/controls.js";
 import { AttributeList, GateBar } from "../parts/figures.js";
 import { count, share } from "../parts/format.js";
@@ -44,16 +44,18 @@ export function RulesPage() {
         onChange={setSearch}
       />
       <Read of={rules} what="rules">
-        {(data) => <RuleTable key={words} rules={data.rules} search={words} stats={stats.data?.rules ?? []} />}
+        {(data) => <RuleTable key={words} rules={data.rules} search={words} stats={stats.data} />}
       </Read>
     </Page>
   );
 }
 
-function RuleTable({ rules, search, stats }: { rules: readonly Rule[]; search: string; stats: readonly RuleStats[] }) {
+function RuleTable({ rules, search, stats }: { rules: readonly Rule[]; search: string; stats: StatsView | undefined }) {
   const [from, setFrom] = useState(0);
   const found = useMemo(() => rules.filter(matcher(search)), [rules, search]);
-  const byRule = useMemo(() => new Map(stats.map((one) => [one.rule, one])), [stats]);
+  const byRule = useMemo(() => new Map((stats?.rules ?? []).map((one) => [one.rule, one])), [stats]);
+  const isCounted = stats?.total.points.some(({ coveredMs }) => coveredMs > 0) ?? false;
+  const time = stats?.scope === "instance" ? "Last hour, this instance" : "Last hour";
   if (found.length === 0) {
     return (
       <Panel>
@@ -74,7 +76,7 @@ function RuleTable({ rules, search, stats }: { rules: readonly Rule[]; search: s
             <th scope="col">Rule</th>
             <th scope="col">Applies to</th>
             <th scope="col">Limit</th>
-            <th scope="col">Last hour</th>
+            <th scope="col">{time}</th>
             <th scope="col" className="number">
               Refused
             </th>
@@ -82,7 +84,7 @@ function RuleTable({ rules, search, stats }: { rules: readonly Rule[]; search: s
         </thead>
         <tbody>
           {shown.map((rule) => (
-            <RuleRow key={rule.id} rule={rule} stats={byRule.get(rule.id)} />
+            <RuleRow key={rule.id} rule={rule} stats={byRule.get(rule.id)} isCounted={isCounted} time={time} />
           ))}
         </tbody>
       </table>
@@ -115,7 +117,18 @@ function RuleTable({ rules, search, stats }: { rules: readonly Rule[]; search: s
   );
 }
 
-function RuleRow({ rule, stats }: { rule: Rule; stats: RuleStats | undefined }) {
+function RuleRow({
+  rule,
+  stats,
+  isCounted,
+  time,
+}: {
+  rule: Rule;
+  stats: RuleStats | undefined;
+  /** Whether anything of this time is known. */
+  isCounted: boolean;
+  time: string;
+}) {
   const refused = (stats?.refused ?? 0) + (stats?.shadowRefused ?? 0);
   const total = (stats?.allowed ?? 0) + refused;
   const isShadow = (stats?.shadowRefused ?? 0) > 0 && stats?.refused === 0;
@@ -139,10 +152,14 @@ function RuleRow({ rule, stats }: { rule: Rule; stats: RuleStats | undefined }) 
           <span className="soft small numbers-kind">{rule.algorithm}</span>
         </span>
       </td>
-      <td data-label="Last hour">
+      <td data-label={time}>
         <span className="traffic">
-          <GateBar allowed={stats?.allowed ?? 0} refused={refused} isShadow={isShadow} />
-          <span className="soft small">{stats === undefined ? "no traffic" : `${count(stats.allowed)} allowed`}</span>
+          {(stats !== undefined || isCounted) && (
+            <GateBar allowed={stats?.allowed ?? 0} refused={refused} isShadow={isShadow} />
+          )}
+          <span className="soft small">
+            {stats === undefined ? (isCounted ? "no traffic" : "unknown") : `${count(stats.allowed)} allowed`}
+          </span>
         </span>
       </td>
       <td data-label="Refused" className="number">

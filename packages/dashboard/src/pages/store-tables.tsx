@@ -17,7 +17,9 @@ export function Memory({ view }: { view: StoreView }) {
       flush
     >
       {rules.length === 0 ? (
-        <Empty title="No keys were seen yet." />
+        <Empty title={view.memory.predictedFullBytes === undefined ? "Unknown." : "No keys were seen yet."}>
+          {view.memory.predictedFullBytes === undefined && whyUnknown(view)}
+        </Empty>
       ) : (
         <table className="cards">
           <thead>
@@ -70,15 +72,22 @@ export function Memory({ view }: { view: StoreView }) {
   );
 }
 
+function whyUnknown({ kind }: StoreView): string {
+  return kind === "memory" ? "The memory store does not measure its counters." : "No node answers.";
+}
+
 export function SlowCalls({ view }: { view: StoreView }) {
   const slow = view.nodes
     .flatMap(({ address, slow: calls = [] }) => calls.map((call) => ({ address, ...call })))
     .sort((a, b) => b.atMs - a.atMs);
+  const hasAnswered = view.nodes.some(({ state }) => state === "up");
   if (view.nodes.length === 0) return null;
   return (
     <Panel title="Slow calls" flush>
       {slow.length === 0 ? (
-        <Empty title="None.">No node has kept a slow call.</Empty>
+        <Empty title={hasAnswered ? "None." : "Unknown."}>
+          {hasAnswered ? "No node has kept a slow call." : "No node answers."}
+        </Empty>
       ) : (
         <table className="cards">
           <thead>

@@ -3,8 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import { storeQuery } from "../api/queries.js";
 import type { StoreNode, StoreView } from "../api/shapes.js";
 import { Figure, Figures } from "../parts/figures.js";
-import { bytes, count, known, milliseconds } from "../parts/format.js";
-import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { bytes, clockTime, count, known, milliseconds } from "../parts/format.js";
+import { Empty, Notice, Page, Panel, Read } from "../parts/panel.js";
 import { SlotMap } from "./slot-map.js";
 import { Memory, SlowCalls } from "./store-tables.js";
 
@@ -15,6 +15,12 @@ export function StorePage() {
       <Read of={store} what="figures of the store">
         {(view) => (
           <>
+            {view.outage !== undefined && (
+              <Notice tone="bad" title="It does not answer.">
+                Since {clockTime(view.outage.sinceMs)}: {view.outage.cause}. Until it does, each rule's failure policy
+                answers, and what its counters hold is unknown.
+              </Notice>
+            )}
             <Summary view={view} />
             {view.nodes.some(({ slots }) => slots !== undefined) && <SlotMap nodes={view.nodes} />}
             <Nodes view={view} />
@@ -44,14 +50,29 @@ function Summary({ view }: { view: StoreView }) {
         {calls.breaker}
       </Figure>
       <Figure label="Counters">
-        {memory.measuredBytes === undefined ? "unknown" : bytes(memory.measuredBytes)}{" "}
-        <small>at full use {known(memory.predictedFullBytes, bytes)}</small>
+        {view.keysInMemory !== undefined
+          ? count(view.keysInMemory)
+          : memory.measuredBytes === undefined
+            ? "unknown"
+            : bytes(memory.measuredBytes)}{" "}
+        <small>
+          {view.keysInMemory !== undefined
+            ? "in this process"
+            : memory.predictedFullBytes !== undefined && `at full use ${bytes(memory.predictedFullBytes)}`}
+        </small>
       </Figure>
     </Figures>
   );
 }
 
 function Nodes({ view }: { view: StoreView }) {
+  if (view.nodes.length === 0 && view.kind !== "memory") {
+    return (
+      <Panel title="Nodes">
+        <Empty title="Unknown.">No node could be asked.</Empty>
+      </Panel>
+    );
+  }
   if (view.nodes.length === 0) {
     return (
       <Panel title="Nodes">

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
 import { Link } from "wouter";
 import { topKeysQuery } from "../api/queries.js";
-import type { StatsWindow, TopKey } from "../api/shapes.js";
+import type { StatsWindow, TopKey, TopKeysView } from "../api/shapes.js";
 import { Choice, Search, windows } from "../parts/controls.js";
 import { AttributeList, GateBar } from "../parts/figures.js";
 import { count, share } from "../parts/format.js";
@@ -27,7 +27,7 @@ export function TopKeysPage() {
       about={
         keys.data === undefined
           ? "Which keys ask most, and which are refused most."
-          : `Of all instances. No count is more than ${count(keys.data.maxError)} too high, and none is too low.`
+          : `${ofWhom(keys.data)} No count is more than ${count(keys.data.maxError)} too high, and none is too low.`
       }
       actions={
         <>
@@ -52,6 +52,11 @@ export function TopKeysPage() {
       </Panel>
     </Page>
   );
+}
+
+function ofWhom({ scope, window }: TopKeysView): string {
+  if (scope === "fleet") return "Of all instances.";
+  return `Of this instance alone, in the ${window === "hour" ? "quarter hour" : "hour"} that lasts: others cannot be asked.`;
 }
 
 export function KeyTable({ keys }: { keys: readonly TopKey[] }) {

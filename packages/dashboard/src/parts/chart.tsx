@@ -7,7 +7,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../look/theme.js";
 import { Legend, type Mark } from "./figures.js";
-import { clockTime, dayTime, minuteTime } from "./format.js";
+import { clockTime, dayTime, known, minuteTime } from "./format.js";
 
 export interface Line {
   readonly mark: Mark;
@@ -57,15 +57,15 @@ export function Chart({ label, timesMs, lines, format, height = 220 }: ChartProp
 
   useEffect(() => plot.current?.setData(data), [data]);
 
-  const shown = at !== null && at < timesMs.length ? at : timesMs.length - 1;
+  const shown = at !== null && at < timesMs.length ? at : lastKnown(lines, timesMs.length);
   const isShort = (timesMs.at(-1) ?? 0) - (timesMs[0] ?? 0) < 3 * 3_600_000;
   const time = shown < 0 ? "" : (isShort ? clockTime : dayTime)(timesMs[shown]!);
   const items = lines.map(({ mark, label: name, values }) => ({
     mark,
     label: name,
-    ...(shown >= 0 && { value: format(values[shown] ?? 0) }),
+    ...(shown >= 0 && { value: known(values[shown] ?? undefined, format) }),
   }));
-  const told = items.map((item) => `${item.label} ${item.value ?? "unknown"}`).join(", ");
+  const told = items.map(({ label: name, value }) => `${name} ${value === "–" ? "unknown" : value}`).join(", ");
   return (
     <figure>
       <div className="toolbar">
@@ -75,6 +75,18 @@ export function Chart({ label, timesMs, lines, format, height = 220 }: ChartProp
       <div className="chart" ref={frame} role="img" aria-label={`${label}; at ${time}: ${told}`} />
     </figure>
   );
+}
+
+/** The newest place where any line has a value: the last step may not be known yet. */
+function lastKnown(lines: readonly Line[], length: number): number {
+  for (let i = length - 1; i >= 0; i--) if (lines.some(({ values }) => values[i] != null)) return i;
+  return length - 1;
+}
+
+/** A value between two gaps has no line to either side: it is drawn as a dot. */
+function lonePoints(chart: uPlot, series: number): number[] {
+  const values = Array.from(chart.data[series] ?? []);
+  return values.flatMap((value, i) => (value != null && values[i - 1] == null && values[i + 1] == null ? [i] : []));
 }
 
 function optionsOf({
@@ -116,7 +128,7 @@ function optionsOf({
         ({ mark, isArea, isDashed }): uPlot.Series => ({
           stroke: colour(mark),
           width: 2,
-          points: { show: false },
+          points: { show: true, size: 6, fill: colour(mark), filter: (chart, i) => lonePoints(chart, i) },
           ...(isArea && { fill: colour(mark, 16) }),
           ...(isDashed && { dash: [6, 4] }),
         }),

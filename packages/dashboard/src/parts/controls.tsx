@@ -6,6 +6,8 @@ export interface FieldProps {
   readonly hint?: ReactNode;
   /** The service's message about this field. */
   readonly mistake?: string | undefined;
+  /** What it thinks is not meant, though it is valid. */
+  readonly warning?: string | undefined;
   /** Gets the ids to wire the control with. */
   readonly children: (control: {
     id: string;
@@ -14,9 +16,13 @@ export interface FieldProps {
   }) => ReactNode;
 }
 
-export function Field({ label, hint, mistake, children }: FieldProps) {
+export function Field({ label, hint, mistake, warning, children }: FieldProps) {
   const id = useId();
-  const described = [hint !== undefined && `${id}-hint`, mistake !== undefined && `${id}-mistake`].filter(Boolean);
+  const described = [
+    hint !== undefined && `${id}-hint`,
+    warning !== undefined && `${id}-warning`,
+    mistake !== undefined && `${id}-mistake`,
+  ].filter(Boolean);
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
@@ -28,6 +34,11 @@ export function Field({ label, hint, mistake, children }: FieldProps) {
       {mistake !== undefined && (
         <span className="mistake" id={`${id}-mistake`}>
           {mistake}
+        </span>
+      )}
+      {warning !== undefined && (
+        <span className="warning" id={`${id}-warning`}>
+          {warning}
         </span>
       )}
       {hint !== undefined && (

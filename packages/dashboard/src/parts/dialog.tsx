@@ -9,12 +9,14 @@ export function Dialog({
   onSubmit,
   children,
   footer,
+  cancel = "Cancel",
 }: {
   title: string;
   onClose: () => void;
   onSubmit?: () => void;
   children: ReactNode;
   footer: ReactNode;
+  cancel?: string;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
@@ -32,7 +34,7 @@ export function Dialog({
         {children}
         <footer>
           <button type="button" className="button" onClick={() => dialog.current?.close()}>
-            Cancel
+            {cancel}
           </button>
           {footer}
         </footer>

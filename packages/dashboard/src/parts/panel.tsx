@@ -107,9 +107,20 @@ interface Reading<T> {
   readonly isPending: boolean;
 }
 
-/** What was read; or that it is on its way, is not offered by this service, or could not be had. Old data stays: the banner tells its age. */
+/**
+ * What was read; or that it is on its way, is not offered by this service, or could not be had. Old data stays, and says that it is old: the
+ * banner where the service is away, a notice where it answers with an error.
+ */
 export function Read<T>({ of, what, children }: { of: Reading<T>; what: string; children: (data: T) => ReactNode }) {
-  if (of.data !== undefined) return children(of.data);
+  if (of.data !== undefined) {
+    const isOld = of.error instanceof Problem && of.error.status !== 0 && of.error.status !== 401;
+    return (
+      <>
+        {isOld && <ProblemNotice error={of.error} title="What you see is old" />}
+        {children(of.data)}
+      </>
+    );
+  }
   if (of.isPending) return <Empty title={`Reading ${what} …`} />;
   const status = of.error instanceof Problem ? of.error.status : undefined;
   if (status === 404)

@@ -2,14 +2,16 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { statsQuery } from "../api/queries.js";
-import type { Rule, StatsWindow } from "../api/shapes.js";
+import type { ComparisonView, Rule, StatsWindow } from "../api/shapes.js";
 import { Choice, windows } from "../parts/controls.js";
 import { GateBar } from "../parts/figures.js";
-import { count, share } from "../parts/format.js";
+import { count, dayTime, share } from "../parts/format.js";
 import { Panel } from "../parts/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 import { ChangeDialog } from "./change-dialog.js";
 import { describeNumbers } from "./describe-rule.js";
+
+const nothing: ComparisonView = { bothAllowed: 0, bothRefused: 0, onlyLiveRefused: 0, onlyCandidateRefused: 0 };
 
 export function CandidatePanel({
   rule,
@@ -25,12 +27,13 @@ export function CandidatePanel({
   const mayEdit = useMay("editor");
   const stats = useQuery(statsQuery({ window, rule: rule.id }));
   const own = stats.data?.rules.find((one) => one.rule === rule.id);
-  const live = { allowed: own?.allowed ?? 0, refused: (own?.refused ?? 0) + (own?.shadowRefused ?? 0) };
-  const candidate = { allowed: own?.candidateAllowed ?? 0, refused: own?.candidateRefused ?? 0 };
+  const { bothAllowed, bothRefused, onlyLiveRefused, onlyCandidateRefused, sinceMs } = own?.comparison ?? nothing;
+  const live = { allowed: bothAllowed + onlyCandidateRefused, refused: bothRefused + onlyLiveRefused };
+  const candidate = { allowed: bothAllowed + onlyLiveRefused, refused: bothRefused + onlyCandidateRefused };
   return (
     <Panel
       title="Candidate beside live"
-      about="Both judge the same requests, each with a counter of its own. Only the live one refuses."
+      about="On the same requests, since the rule and its candidate have these numbers. Each has a counter of its own; only the live one refuses."
       actions={<Choice label="Time" value={window} options={windows} onChange={setWindow} />}
     >
       <div className="versus">
@@ -43,6 +46,13 @@ export function CandidatePanel({
           {...candidate}
         />
       </div>
+      {sinceMs !== undefined && (
+        <p>
+          Since {dayTime(sinceMs)}, of {count(live.allowed + live.refused)} requests: the candidate alone would have
+          refused {count(onlyCandidateRefused)}, and let pass {count(onlyLiveRefused)} that were refused.
+          {stats.data?.scope === "instance" && " Of this instance alone."}
+        </p>
+      )}
       {mayEdit ? (
         <button type="button" className="button main" onClick={() => setIsAsking(true)}>
           Promote the candidate

@@ -82,6 +82,15 @@ export function ChangeDialog({ title, verb, isBad = false, change, children, onC
       )}
       {isEmpty && <Notice>Nothing would change.</Notice>}
       {preview.data !== undefined && !isEmpty && conflict === undefined && <DiffView diff={preview.data.diff} />}
+      {preview.data?.warnings !== undefined && conflict === undefined && (
+        <Notice tone="warn" title="Valid, but most likely not what you mean">
+          <ul>
+            {preview.data.warnings.map(({ path, message: text }) => (
+              <li key={path}>{text}</li>
+            ))}
+          </ul>
+        </Notice>
+      )}
       <Field label="Reason" hint="Kept with the version and in the audit.">
         {(control) => (
           <input

@@ -6,6 +6,7 @@ import type { Draft } from "./draft.js";
 export interface Editing {
   readonly draft: Draft;
   readonly mistakes: readonly Mistake[];
+  readonly warnings: readonly Mistake[];
   readonly isNew: boolean;
   change(draft: Draft): void;
 }
@@ -19,8 +20,15 @@ export function useEditing(): Editing {
 
 /** The messages of a field and of what stands below it. */
 export function useMistake(path: string): string | undefined {
-  const { mistakes } = useEditing();
-  const own = mistakes.filter(
+  return textAt(useEditing().mistakes, path);
+}
+
+export function useWarning(path: string): string | undefined {
+  return textAt(useEditing().warnings, path);
+}
+
+function textAt(remarks: readonly Mistake[], path: string): string | undefined {
+  const own = remarks.filter(
     (one) => one.path === path || one.path.startsWith(`${path}.`) || one.path.startsWith(`${path}[`),
   );
   if (own.length === 0) return undefined;

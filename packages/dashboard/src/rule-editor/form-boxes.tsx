@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { Field } from "../parts/controls.js";
 import { textOrNothing, valueAt, withValue } from "./draft.js";
-import { useEditing, useMistake } from "./editing.js";
+import { useEditing, useMistake, useWarning } from "./editing.js";
 
 type Path = string | readonly (string | number)[];
 
@@ -66,8 +66,9 @@ export function ListBox({ path, label, hint, read }: BoxProps & { read: (text: s
   const [typed, setTyped] = useState(list.join(", "));
   const shown = JSON.stringify(read(typed)) === JSON.stringify(list) ? typed : list.join(", ");
   const mistake = useMistake(spelledPath(path));
+  const warning = useWarning(spelledPath(path));
   return (
-    <Field label={label} mistake={mistake} {...(hint !== undefined && { hint })}>
+    <Field label={label} mistake={mistake} warning={warning} {...(hint !== undefined && { hint })}>
       {(control) => (
         <input
           {...control}

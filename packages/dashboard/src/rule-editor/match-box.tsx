@@ -1,12 +1,15 @@
 /** A match as rows: an attribute, and the values of which one must hold. */
 import { useState } from "react";
+import { useRowFocus } from "../parts/row-focus.js";
 import { type MatchRow, matchOf, matchRows, valueAt, withValue } from "./draft.js";
-import { useEditing, useMistake } from "./editing.js";
+import { useEditing, useMistake, useWarning } from "./editing.js";
 import { type BoxProps, spelledPath, stepsOf } from "./form-boxes.js";
 
 export function MatchBox({ path, label, hint }: BoxProps) {
   const { draft, change } = useEditing();
   const mistake = useMistake(spelledPath(path));
+  const warning = useWarning(spelledPath(path));
+  const { list, focusNext } = useRowFocus<HTMLFieldSetElement>();
   const match = valueAt(draft, stepsOf(path));
   const [typed, setTyped] = useState<readonly MatchRow[]>(() => matchRows(match));
   // Rows that are still without a name say nothing yet, and must not vanish while they are typed.
@@ -19,7 +22,7 @@ export function MatchBox({ path, label, hint }: BoxProps) {
   const edit = (at: number, part: Partial<MatchRow>): void =>
     put(rows.map((row, i) => (i === at ? { ...row, ...part } : row)));
   return (
-    <fieldset className="field match">
+    <fieldset className="field match" ref={list}>
       <legend>{label}</legend>
       {rows.length === 0 && <span className="soft">Every request.</span>}
       {rows.map((row, at) => (
@@ -45,18 +48,30 @@ export function MatchBox({ path, label, hint }: BoxProps) {
             type="button"
             className="button small"
             aria-label={`${label}: remove attribute ${at + 1}`}
-            onClick={() => put(rows.filter((_, i) => i !== at))}
+            onClick={() => {
+              put(rows.filter((_, i) => i !== at));
+              focusNext(at === 0 ? 0 : at - 1);
+            }}
           >
             Remove
           </button>
         </div>
       ))}
       <div>
-        <button type="button" className="button small" onClick={() => put([...rows, { name: "", values: "" }])}>
+        <button
+          type="button"
+          className="button small"
+          data-adds=""
+          onClick={() => {
+            put([...rows, { name: "", values: "" }]);
+            focusNext(rows.length);
+          }}
+        >
           Add attribute
         </button>
       </div>
       {mistake !== undefined && <span className="mistake">{mistake}</span>}
+      {warning !== undefined && <span className="warning">{warning}</span>}
       {hint !== undefined && <span className="hint">{hint}</span>}
     </fieldset>
   );

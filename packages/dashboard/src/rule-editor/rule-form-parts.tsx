@@ -1,5 +1,6 @@
 /** The parts of a rule that most rules do not have: candidate, variants, overrides. Each can be added and taken away. */
 import type { ReactNode } from "react";
+import { useRowFocus } from "../parts/row-focus.js";
 import { numberOrText, textOrNothing, valueAt, withValue } from "./draft.js";
 import { useEditing, useMistake } from "./editing.js";
 import { SelectBox, TextBox } from "./form-boxes.js";
@@ -73,6 +74,7 @@ function itemsOf(value: unknown): readonly unknown[] {
 export function VariantsPart() {
   const { draft, change } = useEditing();
   const variants = itemsOf(draft.variants);
+  const { list, focusNext } = useRowFocus<HTMLDivElement>(".item");
   const put = (next: readonly unknown[]): void =>
     change(withValue(draft, ["variants"], next.length === 0 ? undefined : next));
   return (
@@ -89,29 +91,47 @@ export function VariantsPart() {
       }
       onRemove={() => put([])}
     >
-      {variants.slice(0, MOST_SHOWN).map((_, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the place in the list is what the fields are bound to.
-        <div className="item" key={at}>
-          <div className="pair">
-            <TextBox path={["variants", at, "name"]} label={`Variant ${at + 1}, name`} isMono />
-            <TextBox path={["variants", at, "weight"]} label="Weight" isMono read={numberOrText} inputMode="numeric" />
-            <SelectBox path={["variants", at, "algorithm"]} label="Algorithm" options={sameOr} />
-            <TextBox path={["variants", at, "limit"]} label="Limit" isMono read={numberOrText} inputMode="numeric" />
-            <TextBox path={["variants", at, "window"]} label="Window" isMono read={textOrNothing} />
+      <div className="rows" ref={list}>
+        {variants.slice(0, MOST_SHOWN).map((_, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the place in the list is what the fields are bound to.
+          <div className="item" key={at}>
+            <div className="pair">
+              <TextBox path={["variants", at, "name"]} label={`Variant ${at + 1}, name`} isMono />
+              <TextBox
+                path={["variants", at, "weight"]}
+                label="Weight"
+                isMono
+                read={numberOrText}
+                inputMode="numeric"
+              />
+              <SelectBox path={["variants", at, "algorithm"]} label="Algorithm" options={sameOr} />
+              <TextBox path={["variants", at, "limit"]} label="Limit" isMono read={numberOrText} inputMode="numeric" />
+              <TextBox path={["variants", at, "window"]} label="Window" isMono read={textOrNothing} />
+            </div>
+            <button
+              type="button"
+              className="button small"
+              onClick={() => {
+                put(variants.filter((_one, i) => i !== at));
+                focusNext(at === 0 ? 0 : at - 1);
+              }}
+            >
+              Remove variant {at + 1}
+            </button>
           </div>
-          <button type="button" className="button small" onClick={() => put(variants.filter((_one, i) => i !== at))}>
-            Remove variant {at + 1}
+        ))}
+        <div>
+          <button
+            type="button"
+            className="button small"
+            onClick={() => {
+              put([...variants, { name: `variant-${variants.length + 1}`, weight: 50 }]);
+              focusNext(variants.length);
+            }}
+          >
+            Add variant
           </button>
         </div>
-      ))}
-      <div>
-        <button
-          type="button"
-          className="button small"
-          onClick={() => put([...variants, { name: `variant-${variants.length + 1}`, weight: 50 }])}
-        >
-          Add variant
-        </button>
       </div>
     </Part>
   );
@@ -120,6 +140,7 @@ export function VariantsPart() {
 export function OverridesPart() {
   const { draft, change } = useEditing();
   const overrides = itemsOf(draft.overrides);
+  const { list, focusNext } = useRowFocus<HTMLDivElement>(".item");
   const key = itemsOf(draft.key)[0];
   const fresh = { match: { [typeof key === "string" ? key : "user"]: "acme" }, limit: draft.limit };
   const put = (next: readonly unknown[]): void =>
@@ -133,28 +154,44 @@ export function OverridesPart() {
       onAdd={() => put([fresh])}
       onRemove={() => put([])}
     >
-      {overrides.slice(0, MOST_SHOWN).map((_, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the place in the list is what the fields are bound to.
-        <div className="item" key={at}>
-          <MatchBox path={["overrides", at, "match"]} label={`Override ${at + 1}, applies to`} />
-          <div className="pair">
-            <TextBox path={["overrides", at, "limit"]} label="Limit" isMono read={numberOrText} inputMode="numeric" />
-            {valueAt(draft, ["algorithm"]) !== "concurrency" && (
-              <TextBox path={["overrides", at, "window"]} label="Window" isMono read={textOrNothing} />
-            )}
+      <div className="rows" ref={list}>
+        {overrides.slice(0, MOST_SHOWN).map((_, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the place in the list is what the fields are bound to.
+          <div className="item" key={at}>
+            <MatchBox path={["overrides", at, "match"]} label={`Override ${at + 1}, applies to`} />
+            <div className="pair">
+              <TextBox path={["overrides", at, "limit"]} label="Limit" isMono read={numberOrText} inputMode="numeric" />
+              {valueAt(draft, ["algorithm"]) !== "concurrency" && (
+                <TextBox path={["overrides", at, "window"]} label="Window" isMono read={textOrNothing} />
+              )}
+            </div>
+            <button
+              type="button"
+              className="button small"
+              onClick={() => {
+                put(overrides.filter((_one, i) => i !== at));
+                focusNext(at === 0 ? 0 : at - 1);
+              }}
+            >
+              Remove override {at + 1}
+            </button>
           </div>
-          <button type="button" className="button small" onClick={() => put(overrides.filter((_one, i) => i !== at))}>
-            Remove override {at + 1}
+        ))}
+        {overrides.length > MOST_SHOWN && (
+          <p className="soft small">{overrides.length - MOST_SHOWN} more stand in the YAML.</p>
+        )}
+        <div>
+          <button
+            type="button"
+            className="button small"
+            onClick={() => {
+              put([...overrides, fresh]);
+              focusNext(overrides.length);
+            }}
+          >
+            Add override
           </button>
         </div>
-      ))}
-      {overrides.length > MOST_SHOWN && (
-        <p className="soft small">{overrides.length - MOST_SHOWN} more stand in the YAML.</p>
-      )}
-      <div>
-        <button type="button" className="button small" onClick={() => put([...overrides, fresh])}>
-          Add override
-        </button>
       </div>
     </Part>
   );

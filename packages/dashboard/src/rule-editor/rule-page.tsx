@@ -6,16 +6,20 @@ import { rulesQuery, statsQuery } from "../api/queries.js";
 import type { Rule, StatsWindow } from "../api/shapes.js";
 import { RuleTags } from "../pages/rules.js";
 import { RuleChart } from "../pages/traffic-charts.js";
+import { coverageWords } from "../pages/traffic-points.js";
 import { Choice, windows } from "../parts/controls.js";
 import { Figure, Figures, Utilisation } from "../parts/figures.js";
 import { count, share } from "../parts/format.js";
 import { Empty, Notice, Page, Panel, Read } from "../parts/panel.js";
-import { NeedsRole, useMay } from "../shell/session.js";
+import { toast } from "../parts/toast.js";
+import { releaseGuard } from "../shell/leave-guard.js";
+import { NeedsRole, useMay, useSession } from "../shell/session.js";
 import { CandidatePanel } from "./candidate-panel.js";
 import { ChangeDialog } from "./change-dialog.js";
 import { describeNumbers } from "./describe-rule.js";
-import { draftOf, newDraft } from "./draft.js";
+import { type Draft, draftOf, newDraft } from "./draft.js";
 import { Editor } from "./editor.js";
+import { forgetDraft, readDraft } from "./kept-draft.js";
 import { RuleHistory } from "./rule-history.js";
 import { yamlOf } from "./yaml-text.js";
 
@@ -29,11 +33,15 @@ export function NewRulePage() {
         <Read of={rules} what="rules">
           {({ rules: all, version }) => (
             <Editor
+              keptAs=""
               draft={newDraft}
               isNew
               base={version}
               taken={new Set(all.map(({ id }) => id))}
-              onSaved={(id) => navigate(`/rules/${id}`)}
+              onSaved={(id, made) => {
+                toast(`Created, and in force as version ${made}.`);
+                navigate(`/rules/${id}`);
+              }}
             />
           )}
         </Read>
@@ -46,11 +54,14 @@ export function NewRulePage() {
 
 export function RulePage({ id }: { id: string }) {
   const rules = useQuery(rulesQuery);
+  const { name } = useSession();
+  const mayEdit = useMay("editor");
   return (
     <Read of={rules} what="rules">
       {(view) => {
         const rule = view.rules.find((one) => one.id === id);
         if (rule !== undefined) return <RuleView key={id} rule={rule} version={view.version} />;
+        if (mayEdit && readDraft(id, name) !== undefined) return <DeletedRule id={id} version={view.version} />;
         return (
           <Page title={id}>
             <Empty title="There is no rule of this id.">
@@ -65,11 +76,30 @@ export function RulePage({ id }: { id: string }) {
   );
 }
 
+/** Somebody deleted it while it was edited here: what was typed is not lost with it. */
+function DeletedRule({ id, version }: { id: string; version: number }) {
+  const [empty] = useState<Draft>(() => ({ ...newDraft, id }));
+  return (
+    <Page title={id}>
+      <Notice tone="bad" title="This rule is gone: somebody deleted it while you edited it.">
+        Your draft is below. To save it makes the rule anew.
+      </Notice>
+      <Editor
+        keptAs={id}
+        draft={empty}
+        isNew
+        base={version}
+        taken={new Set()}
+        onSaved={(_, made) => toast(`Created anew, and in force as version ${made}.`)}
+      />
+    </Page>
+  );
+}
+
 function RuleView({ rule, version }: { rule: Rule; version: number }) {
   const [, navigate] = useLocation();
   const mayEdit = useMay("editor");
   const [isDeleting, setIsDeleting] = useState(false);
-  const [done, setDone] = useState<string>();
   // The editor keeps the version that it began with; it begins anew only after a change made here.
   const [start, setStart] = useState({ rule, version });
   const [awaited, setAwaited] = useState<number>();
@@ -79,7 +109,7 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
     setAwaited(undefined);
   }, [awaited, rule, version]);
   const finish = (said: string, made: number): void => {
-    setDone(said);
+    toast(said);
     setAwaited(made);
   };
   return (
@@ -98,7 +128,6 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
         ) : undefined
       }
     >
-      {done !== undefined && <Notice tone="good">{done}</Notice>}
       <RuleTraffic rule={rule} />
       {rule.candidate !== undefined && (
         <CandidatePanel
@@ -110,6 +139,7 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
       {mayEdit ? (
         <Editor
           key={start.version}
+          keptAs={rule.id}
           draft={draftOf(start.rule)}
           isNew={false}
           base={start.version}
@@ -134,7 +164,12 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
           isBad
           change={{ method: "DELETE", path: `/rules/${rule.id}`, rule: rule.id, base: version }}
           onClose={() => setIsDeleting(false)}
-          onDone={() => navigate("/rules")}
+          onDone={({ version: made }) => {
+            forgetDraft(rule.id);
+            releaseGuard();
+            toast(`The rule ${rule.id} is deleted, as of version ${made}.`);
+            navigate("/rules");
+          }}
         >
           <p>It stops to limit anything at once. Its history stays, and a roll back brings it back.</p>
         </ChangeDialog>
@@ -150,28 +185,38 @@ function RuleTraffic({ rule }: { rule: Rule }) {
   return (
     <Panel title="Traffic" actions={<Choice label="Time" value={window} options={windows} onChange={setWindow} />}>
       <Read of={stats} what="figures of traffic">
-        {(view) => (
-          <div className="stack">
-            <Figures>
-              <Figure label="Allowed" mark="allowed">
-                {count(own?.allowed ?? 0)}
-              </Figure>
-              <Figure label="Refused" mark="refused">
-                {count(own?.refused ?? 0)} <small>{share(own?.violationRate ?? 0)}</small>
-              </Figure>
-              <Figure label="Shadow-refused" mark="shadow">
-                {count(own?.shadowRefused ?? 0)}
-              </Figure>
-            </Figures>
-            <div className="columns">
-              <RuleChart stats={own} stepMs={view.stepMs} />
-              <div className="close">
-                <h3>How close keys run</h3>
-                {own === undefined ? <Empty title="No checks." /> : <Utilisation steps={own.utilisation} />}
+        {(view) => {
+          const isCounted = view.total.points.some(({ coveredMs }) => coveredMs > 0);
+          const shown = (value: number | undefined) => (isCounted ? count(value ?? 0) : "–");
+          const words = coverageWords(view);
+          return (
+            <div className="stack">
+              {words !== undefined && <p className="soft small">{words}</p>}
+              <Figures>
+                <Figure label="Allowed" mark="allowed">
+                  {shown(own?.allowed)}
+                </Figure>
+                <Figure label="Refused" mark="refused">
+                  {shown(own?.refused)} <small>{isCounted && share(own?.violationRate ?? 0)}</small>
+                </Figure>
+                <Figure label="Shadow-refused" mark="shadow">
+                  {shown(own?.shadowRefused)}
+                </Figure>
+              </Figures>
+              <div className="columns">
+                <RuleChart stats={own} />
+                <div className="close">
+                  <h3>How close keys run</h3>
+                  {own === undefined ? (
+                    <Empty title={isCounted ? "No checks." : "Unknown."} />
+                  ) : (
+                    <Utilisation steps={own.utilisation} />
+                  )}
+                </div>
               </div>
             </div>
-          </div>
-        )}
+          );
+        }}
       </Read>
     </Panel>
   );

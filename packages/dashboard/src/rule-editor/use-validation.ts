@@ -11,6 +11,8 @@ export interface Validation {
   /** True from a key stroke until the service has answered for it. */
   readonly isPending: boolean;
   readonly mistakes: readonly Mistake[];
+  /** Of a draft without mistakes: what is most likely not meant. */
+  readonly warnings: readonly Mistake[];
   /** It could not be asked. */
   readonly error: Error | undefined;
   /** Whether saving would change anything. */
@@ -34,12 +36,19 @@ export function useValidation(draft: Draft, isAsked: boolean): Validation {
   return {
     isPending: isAsked && (settled !== draft || answer.isPending),
     mistakes: answer.data?.mistakes ?? [],
+    warnings: answer.data?.warnings ?? [],
     error: answer.error ?? undefined,
     hasChanges: answer.data?.hasChanges ?? false,
   };
 }
 
-async function ask(draft: Draft): Promise<{ mistakes: readonly Mistake[]; hasChanges: boolean }> {
+interface Answer {
+  readonly mistakes: readonly Mistake[];
+  readonly warnings?: readonly Mistake[];
+  readonly hasChanges: boolean;
+}
+
+async function ask(draft: Draft): Promise<Answer> {
   const id = typeof draft.id === "string" && draft.id !== "" ? draft.id : undefined;
   if (id === undefined) return { mistakes: [{ path: "id", message: "a rule needs an id" }], hasChanges: true };
   if (id.length > 64) return { mistakes: [{ path: "id", message: "at most 64 characters" }], hasChanges: true };
@@ -49,7 +58,7 @@ async function ask(draft: Draft): Promise<{ mistakes: readonly Mistake[]; hasCha
       body: draft,
       query: { dryRun: "true" },
     });
-    return { mistakes: [], hasChanges: applied.text !== "no difference" };
+    return { mistakes: [], warnings: applied.warnings ?? [], hasChanges: applied.text !== "no difference" };
   } catch (error) {
     if (!(error instanceof Problem) || error.mistakes.length === 0) throw error;
     const mistakes = error.mistakes.map(({ path, message }) => ({ path: pathInRule(path), message }));

@@ -1,0 +1,75 @@
+/** Figures as rates a second, ready to be drawn: from the live stream or a window of the history. Pure. */
+import type { Latency, StatsPoint, StatsView } from "../api/shapes.js";
+import type { Feed, FeedPoint } from "../live/live-feed.js";
+import { minuteTime, span as spanWords } from "../parts/format.js";
+
+type Values = readonly (number | null)[];
+
+export interface TrafficPoints {
+  readonly timesMs: readonly number[];
+  readonly allowed: Values;
+  readonly refused: Values;
+  readonly shadowRefused: Values;
+  readonly latency: readonly (Latency | null)[];
+}
+
+/** Seconds that the stream may leave out (a busy service) before the line is broken. */
+const HOLE_MS = 5_000;
+
+/** Rates a second either way: a step of the history is divided by the time of it that was counted. */
+export function pointsOf(span: "live" | "hour" | "day", feed: Feed, stats: StatsView | undefined): TrafficPoints {
+  if (span === "live") {
+    const points = withHoles(feed.points);
+    return {
+      timesMs: points.map(({ atMs }) => atMs),
+      allowed: points.map(({ point }) => point?.allowed ?? null),
+      refused: points.map(({ point }) => point?.refused ?? null),
+      shadowRefused: points.map(({ point }) => point?.shadowRefused ?? null),
+      latency: points.map(({ point }) => point?.latency ?? null),
+    };
+  }
+  const points = stats?.total.points ?? [];
+  return { ...ratesOf(points), latency: points.map((one) => (one.allowed + one.refused === 0 ? null : one)) };
+}
+
+/** A line across minutes in which nobody listened would show traffic that nobody saw. */
+function withHoles(points: readonly FeedPoint[]): { atMs: number; point: FeedPoint | undefined }[] {
+  return points.flatMap((point, i) => {
+    const before = points[i - 1]?.atMs ?? point.atMs;
+    const hole = point.atMs - before > HOLE_MS ? [{ atMs: before + 1, point: undefined }] : [];
+    return [...hole, { atMs: point.atMs, point }];
+  });
+}
+
+/** Null where nobody counted: unknown is not 0. */
+export function rateOf(count: number, { coveredMs }: StatsPoint): number | null {
+  return coveredMs === 0 ? null : (count * 1_000) / coveredMs;
+}
+
+export function ratesOf(points: readonly StatsPoint[]): Omit<TrafficPoints, "latency"> {
+  return {
+    timesMs: points.map(({ atMs }) => atMs),
+    allowed: points.map((point) => rateOf(point.allowed, point)),
+    refused: points.map((point) => rateOf(point.refused, point)),
+    shadowRefused: points.map((point) => rateOf(point.shadowRefused, point)),
+  };
+}
+
+/** What a reader must know of a window: how much of it was counted, and where by one instance alone. */
+export function coverageWords(stats: StatsView | undefined): string | undefined {
+  if (stats === undefined) return undefined;
+  const { points } = stats.total;
+  const coveredMs = points.reduce((sum, point) => sum + Math.min(point.coveredMs, stats.stepMs), 0);
+  const windowMs = points.length * stats.stepMs;
+  // The step that lasts is never whole.
+  const isWhole = coveredMs > windowMs - 2 * stats.stepMs;
+  const counted = isWhole
+    ? ""
+    : `${spanWords(coveredMs)} of the last ${stats.window} were counted; the rest is unknown.`;
+  const own = points.filter(({ scope }) => scope === "instance");
+  const alone =
+    own.length === 0 || stats.scope === "instance"
+      ? ""
+      : `From ${minuteTime(own[0]!.atMs)} to ${minuteTime(own.at(-1)!.atMs + stats.stepMs)} the history was away: there you see this instance alone.`;
+  return [counted, alone].filter(Boolean).join(" ") || undefined;
+}
