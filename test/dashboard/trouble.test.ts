@@ -108,6 +108,8 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
       }
       expect(person.complaints).toEqual([]);
     },
+    // Every page twice, at the pace of a loaded machine.
+    120_000,
   );
 
   test("a console that is opened while Redis is away says so at once, and shows unknown figures as unknown", async () => {
