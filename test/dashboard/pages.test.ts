@@ -139,4 +139,18 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
     await page.getByRole("button", { name: "Theme: Dark" }).waitFor();
     expect(await ground()).toBe(dark);
   });
+
+  /** The last: the cluster does not come back. */
+  test("the overview while the store is away: nothing serious is found by axe", async () => {
+    await Promise.all(cluster.nodes.map((node) => node.kill()));
+    await check(service.http, { user: "user-1", path: "/v1/checkout/1", method: "POST" });
+    for (const scheme of ["light", "dark"] as const) {
+      const { page } = people[scheme]!;
+      await page.goto("/");
+      await page.getByText(/The store has not answered since/).waitFor();
+      if (writesImages) await page.getByText(/figures of/).waitFor();
+      expect(await seriousFindings(page)).toEqual([]);
+      if (writesImages) await page.screenshot({ path: `${imageFolder}outage-${scheme}.png` });
+    }
+  });
 });

@@ -215,6 +215,7 @@ test("why a store does not answer is told in words, whatever its client calls it
     "OOM command not allowed when used memory > 'maxmemory'.": "out of memory",
     "ERR max number of clients reached": "no more connections",
     "Connection is closed.": "the connection to Redis is lost",
+    "Redis: Stream isn't writeable and enableOfflineQueue options is false": "the connection to Redis is lost",
     undefined: "Redis does not answer",
   };
   for (const [error, words] of Object.entries(said)) expect(causeInWords(error), error).toContain(words);

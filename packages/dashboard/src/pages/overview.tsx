@@ -111,6 +111,9 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
       <Figure label="By failure policy" {...((latest?.degradedPerSecond ?? 0) > 0 && { mark: "refused" as const })}>
         {shown(latest?.degradedPerSecond, rate)} <small>/s</small>
       </Figure>
+      <Figure label="Met no rule">
+        {shown(latest?.unmatchedPerSecond, rate)} <small>/s</small>
+      </Figure>
       <Figure label="Event loop">{shown(latest?.eventLoopUtilisation, share)}</Figure>
     </Figures>
   );
@@ -137,6 +140,7 @@ function PastFigures({ stats }: { stats: StatsView | undefined }) {
       <Figure label="By failure policy" {...((total?.degraded ?? 0) > 0 && { mark: "refused" as const })}>
         {total === undefined ? "–" : count(total.degraded)}
       </Figure>
+      <Figure label="Met no rule">{total === undefined ? "–" : count(total.unmatched)}</Figure>
     </Figures>
   );
 }

@@ -16,7 +16,7 @@ function viewOf(steps: readonly { allowed: number; coveredMs: number; scope?: Sc
     ...latency,
     ...step,
   }));
-  const total = { allowed: 0, refused: 0, shadowRefused: 0, degraded: 0, latency, points };
+  const total = { allowed: 0, refused: 0, shadowRefused: 0, degraded: 0, unmatched: 0, latency, points };
   return { atMs: 0, window: "hour", scope: "fleet", stepMs: 60_000, instances: 1, rulesVersion: 1, total, rules: [] };
 }
 

@@ -59,6 +59,7 @@ export const statsView = Type.Object({
   total: Type.Object({
     ...counts,
     degraded: count,
+    unmatched: Type.Integer({ minimum: 0, description: "Requests that met no rule." }),
     latency: Type.Object(latency),
     points: Type.Array(Type.Object({ ...point, ...latency })),
   }),

@@ -14,6 +14,7 @@ const view: LiveView = {
   refusedPerSecond: 55,
   shadowRefusedPerSecond: 3,
   degradedPerSecond: 0,
+  unmatchedPerSecond: 0,
   latency: { p50Ms: 0.2, p99Ms: 1.5 },
   eventLoopUtilisation: 0.42,
   store: {

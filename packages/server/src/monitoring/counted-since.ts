@@ -18,6 +18,7 @@ const totalNames: readonly Counted[] = [
   "shadowRefused",
   "degraded",
   "storeErrors",
+  "unmatched",
   ...latencyNames,
 ];
 const ruleNames: readonly Counted[] = [
@@ -52,10 +53,10 @@ export class CountedSince {
     const seconds = Math.min(MOST_SECONDS, Math.max(1, Math.round((nowMs - this.#lastMs) / 1_000)));
     this.#lastMs = nowMs;
     const { decisions, requests } = this.#traffic;
-    const { allowed, refused, shadowRefused, degraded } = decisions.requests;
+    const { allowed, refused, shadowRefused, unmatched, degraded } = decisions.requests;
     const byPolicy = degraded.allow + degraded.deny + degraded.local;
     const storeErrors = this.#limiter.storeStats()?.errors ?? 0;
-    const total = [allowed, refused, shadowRefused, byPolicy, storeErrors, ...requests.latencies()];
+    const total = [allowed, refused, shadowRefused, byPolicy, storeErrors, unmatched, ...requests.latencies()];
     const counts: SeriesCounts[] = [];
     this.#addSince(counts, { series: TOTAL_SERIES, names: totalNames, now: total });
     for (const [series, cells] of decisions.comparisons.read()) {

@@ -46,6 +46,8 @@ export interface RequestTotals {
   readonly allowed: number;
   readonly refused: number;
   readonly shadowRefused: number;
+  /** Met no rule, and passed for that. */
+  readonly unmatched: number;
   readonly degraded: Readonly<Record<Degraded, number>>;
 }
 
@@ -83,6 +85,7 @@ export class DecisionCounts {
   #allowed = 0;
   #refused = 0;
   #shadowRefused = 0;
+  #unmatched = 0;
   readonly comparisons: Comparisons;
 
   constructor(comparisons: Comparisons) {
@@ -93,29 +96,38 @@ export class DecisionCounts {
     if (allowed) this.#allowed++;
     else this.#refused++;
     if (degraded !== undefined) this.#degraded[degraded]++;
+    if (checks.length === 0) this.#unmatched++;
     let shadowRefused = false;
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
-      this.#addCheck(check);
+      this.#addCheck(check, degraded === undefined);
       if (check.mode === "enforce") continue;
-      if (check.mode === "candidate") this.comparisons.add(check, checks);
-      else if (!check.allowed) shadowRefused = true;
+      // What a failure policy answered, neither side has judged.
+      if (check.mode === "shadow") shadowRefused ||= !check.allowed;
+      else if (degraded === undefined) this.comparisons.add(check, checks);
     }
     if (shadowRefused) this.#shadowRefused++;
   }
 
-  #addCheck(check: CheckResult): void {
+  /** `isCounted`: by the store. How much of a limit is in use is unknown without it. */
+  #addCheck(check: CheckResult, isCounted: boolean): void {
     const counts = this.#byRule.get(check.rule) ?? this.#countsOf(check.rule);
     const { mode } = check;
     const reason = check.allowed ? 0 : Math.max(1, reasons.indexOf(check.reason ?? "limit"));
     const row = mode === "enforce" ? 0 : mode === "shadow" ? 1 : 2;
     counts.cellsOf(check.variant)[row * reasons.length + reason]!++;
-    if (row === 0) counts.use[tenthInUse(check)]!++;
+    if (row === 0 && isCounted) counts.use[tenthInUse(check)]!++;
   }
 
   get requests(): RequestTotals {
     const degraded = { ...this.#degraded };
-    return { allowed: this.#allowed, refused: this.#refused, shadowRefused: this.#shadowRefused, degraded };
+    return {
+      allowed: this.#allowed,
+      refused: this.#refused,
+      shadowRefused: this.#shadowRefused,
+      unmatched: this.#unmatched,
+      degraded,
+    };
   }
 
   *read(): Generator<DecisionCount> {

@@ -111,6 +111,7 @@ export async function readStats(
       refused: sum.refused ?? 0,
       shadowRefused: sum.shadowRefused ?? 0,
       degraded: sum.degraded ?? 0,
+      unmatched: sum.unmatched ?? 0,
       latency: latencyIn(sum),
       points: pointsOf(total).map(({ counts, ...point }) => ({ ...point, ...latencyIn(counts) })),
     },
@@ -143,6 +144,7 @@ export async function readLive(sources: StatsSources): Promise<LiveView> {
     refusedPerSecond: perSecond(total.refused),
     shadowRefusedPerSecond: perSecond(total.shadowRefused),
     degradedPerSecond: perSecond(total.degraded),
+    unmatchedPerSecond: perSecond(total.unmatched),
     latency: latencyIn(total),
     eventLoopUtilisation: Math.max(0, ...present.map(({ eventLoopUtilisation }) => eventLoopUtilisation)),
     store: {

@@ -51,6 +51,8 @@ export class StoreOutage {
   /** Without traffic nobody would notice that the store is gone. */
   async #look(): Promise<void> {
     const answers = await this.#limiter.ready();
+    // The first failure seldom names the cause: a connection that is cut is found stopped, or full, when it is tried again.
+    if (!answers && this.#sinceMs !== undefined) this.#begin(this.#limiter.whyNotReady);
     if (answers && this.#probedMs !== undefined && this.#sinceMs === this.#probedMs) this.#sinceMs = undefined;
     if (answers || this.#sinceMs !== undefined) return;
     this.#begin(this.#limiter.whyNotReady);
@@ -64,7 +66,7 @@ const wordings: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/NOPERM|no permissions|can't run this command/, "Redis does not give its user the rights that are needed"],
   [/max number of clients/, "Redis accepts no more connections (maxclients)"],
   [/LOADING/, "Redis is starting and reads its data"],
-  [/\bOOM\b/, "Redis is out of memory and refuses writes"],
+  [/\bOOM\b/, "Redis is out of memory (OOM) and refuses writes"],
   [/MISCONF/, "Redis cannot save to its disk and refuses writes"],
   [/READONLY|MASTERDOWN|NOREPLICAS/, "Redis accepts no writes: it is a replica, or lacks replicas"],
   [/CLUSTERDOWN|Hash slot not served/, "a part of the Redis Cluster has no leader"],
@@ -74,7 +76,7 @@ const wordings: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/ECONNREFUSED/, "nothing listens at its address: Redis is stopped, or the address is wrong"],
   [/ENOTFOUND|EAI_AGAIN/, "the name of its host is not known"],
   [/EHOSTUNREACH|ENETUNREACH/, "its host cannot be reached"],
-  [/ECONNRESET|EPIPE|[Cc]onnection is closed|closed|not connected|disconnected/, "the connection to Redis is lost"],
+  [/ECONNRESET|EPIPE|Stream isn't writeable|closed|not connected|disconnected/, "the connection to Redis is lost"],
   [/no answer|did not answer|within|deadline|ETIMEDOUT|timed? ?out/i, "Redis does not answer in time"],
 ];
 

@@ -80,6 +80,8 @@ export interface StatsView {
     readonly refused: number;
     readonly shadowRefused: number;
     readonly degraded: number;
+    /** Requests that met no rule, and passed for that. */
+    readonly unmatched: number;
     readonly latency: Latency;
     /** One for each step of the window, also where nothing came. */
     readonly points: readonly (StatsPoint & Latency)[];
@@ -99,6 +101,7 @@ export interface LiveView {
   readonly refusedPerSecond: number;
   readonly shadowRefusedPerSecond: number;
   readonly degradedPerSecond: number;
+  readonly unmatchedPerSecond: number;
   readonly latency: Latency;
   /** Share of time in which the busiest event loop of the instances worked. */
   readonly eventLoopUtilisation: number;

@@ -4,6 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type History, ruleOfSeries, seriesOfRule } from "../history/history.js";
+import { causeInWords } from "../store-outage.js";
 import type { AlertKind, StoreNode, TopKeysView } from "../views.js";
 import type { Finding } from "./finding.js";
 import { type KnownKeys, newHeavyKeys } from "./heavy-key.js";
@@ -117,7 +118,7 @@ export class Lookout {
     const others = reports.filter((report) => report.storeDegraded && report.instance !== this.#options.instance);
     return storeDegraded({
       degradedSinceMs: storeDegradedSinceMs,
-      lastError: storeError,
+      lastError: storeError && causeInWords(storeError),
       degradedElsewhere: others.length,
       lastMinute: this.#lastMinute,
       nowMs,

@@ -25,6 +25,7 @@ export type Counted =
   | "candidateRefused"
   | "degraded"
   | "storeErrors"
+  | "unmatched"
   | "seconds"
   | "bothAllowed"
   | "bothRefused"

@@ -14,6 +14,7 @@ const plainNames: readonly (readonly [Counted, string])[] = [
   ["candidateRefused", "cr"],
   ["degraded", "d"],
   ["storeErrors", "e"],
+  ["unmatched", "n"],
   ["seconds", "t"],
   ["bothAllowed", "ba"],
   ["bothRefused", "br"],
