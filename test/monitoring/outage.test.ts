@@ -157,6 +157,9 @@ describe.skipIf(whyMissing("redis")).each(ways)("while Redis $way", ({ way, caus
     expect(degraded.length).toBeGreaterThan(0);
     for (const point of degraded) expect(point.coveredMs).toBeGreaterThan(0);
     expect((await get<AlertsView>(http, "/alerts")).scope).toBe("fleet");
+    const metrics = await (await fetch(`${http}/metrics`)).text();
+    expect(metrics).toMatch(/sluice_history_lost_writes_total [1-9]/);
+    expect(metrics).toMatch(/sluice_degraded_decisions_total\{policy="local"\} [1-9]/);
     stop();
   });
 });

@@ -7,11 +7,17 @@ import type { SeenNames } from "../monitoring/read-attributes.js";
 
 const MOST_WARNINGS = 10;
 const MOST_TOLD = 12;
+const PLAIN = /^[\w.:/-]{1,64}$/;
 
 export function unseenAttributes(rule: Rule, { names, isComplete }: SeenNames, region?: string): Mistake[] {
   if (!isComplete || names.size === 0) return [];
   const isSeen = (name: string): boolean => names.has(name) || (name === "region" && region !== undefined);
-  const told = [...names].sort().slice(0, MOST_TOLD).join(", ");
+  // Clients choose these names: only plain ones are repeated.
+  const told = [...names]
+    .filter((name) => PLAIN.test(name))
+    .sort()
+    .slice(0, MOST_TOLD)
+    .join(", ");
   const had = `requests had ${told}${names.size > MOST_TOLD ? " and others" : ""}`;
   return namesIn(rule)
     .filter(({ name }) => !isSeen(name))

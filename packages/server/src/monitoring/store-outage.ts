@@ -18,9 +18,7 @@ export class StoreOutage {
   constructor(limiter: Limiter) {
     this.#limiter = limiter;
     limiter.on("degraded", (cause) => this.#begin(cause));
-    limiter.on("recovered", () => {
-      this.#sinceMs = undefined;
-    });
+    limiter.on("recovered", () => this.#end());
     this.#probe = setInterval(() => void this.#look(), PROBE_EVERY_MS);
     this.#probe.unref();
   }
@@ -48,12 +46,17 @@ export class StoreOutage {
     this.#error = cause instanceof Error ? cause.message : String(cause);
   }
 
+  #end(): void {
+    this.#sinceMs = undefined;
+    this.#error = "";
+  }
+
   /** Without traffic nobody would notice that the store is gone. */
   async #look(): Promise<void> {
     const answers = await this.#limiter.ready();
     // The first failure seldom names the cause: a connection that is cut is found stopped, or full, when it is tried again.
     if (!answers && this.#sinceMs !== undefined) this.#begin(this.#limiter.whyNotReady);
-    if (answers && this.#probedMs !== undefined && this.#sinceMs === this.#probedMs) this.#sinceMs = undefined;
+    if (answers && this.#probedMs !== undefined && this.#sinceMs === this.#probedMs) this.#end();
     if (answers || this.#sinceMs !== undefined) return;
     this.#begin(this.#limiter.whyNotReady);
     this.#probedMs = this.#sinceMs;
