@@ -34,6 +34,10 @@ async function run(schedule: Schedule, index: number, store: StoreUnderTest): Pr
     const at = `step ${n}: ${JSON.stringify(step).slice(0, 200)}`;
     if ("check" in step) {
       const options = { ...(step.cost !== undefined && { cost: step.cost }), ...(step.id && { id: ownId(step.id) }) };
+      if ("rejects" in step) {
+        await expect(limiter.check(step.check, options), at).rejects.toMatchObject({ code: step.rejects });
+        return;
+      }
       const decision = await limiter.check(step.check, options);
       decisions.push(decision);
       expect(decision, at).toMatchObject(step.gives);
@@ -47,9 +51,8 @@ async function run(schedule: Schedule, index: number, store: StoreUnderTest): Pr
       expect(decision, at).toMatchObject(step.gives);
       for (const [i, gives] of step.parts.entries()) expect(parts[i]![0] ?? {}, at).toMatchObject(gives);
     } else if ("peek" in step) {
-      expect(await limiter.peek(step.peek, step.cost === undefined ? {} : { cost: step.cost }), at).toMatchObject(
-        step.gives,
-      );
+      const options = { ...(step.cost !== undefined && { cost: step.cost }), ...(step.id && { id: ownId(step.id) }) };
+      expect(await limiter.peek(step.peek, options), at).toMatchObject(step.gives);
     } else if ("wait" in step) {
       await store.wait(step.wait);
     } else if ("refund" in step) {

@@ -9,7 +9,9 @@ export type Step =
   | { charge: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
   /** Parts that are decided as one; `gives` is of the decision, `parts` of each part's first check. */
   | { all: readonly CheckPart[]; gives: Record<string, unknown>; parts: readonly Record<string, unknown>[] }
-  | { peek: Attributes; cost?: number; gives: Record<string, unknown> }
+  /** Rejects with this code. */
+  | { check: Attributes; cost?: number; id: string; rejects: string }
+  | { peek: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
   | { wait: number }
   /** The n-th check of this schedule, from 0. */
   | { refund: number; gives: boolean }
@@ -189,6 +191,65 @@ const perAlgorithm: Schedule[] = threeAYear.flatMap((rule): Schedule[] => [
       { check: user, cost: 3, id: "two", gives: passes(0) },
       { check: user, id: "three", gives: refuses(reasonOf(rule)) },
       { check: user, id: "three", gives: refuses(reasonOf(rule)) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: an id that was refunded is decided anew, and counted`,
+    rules: [rule],
+    steps: [
+      ...Array.from({ length: 5 }, (_, i): Step[] => [
+        { check: user, id: `early-${i}`, gives: passes(2) },
+        { refundId: `early-${i}`, gives: true },
+      ]).flat(),
+      { check: user, id: "early-0", gives: passes(2) },
+      { check: user, id: "early-1", gives: passes(1) },
+      { check: user, id: "early-1", gives: passes(1) },
+      { check: user, id: "early-2", gives: passes(0) },
+      { check: user, id: "early-3", gives: refuses(reasonOf(rule)) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: a refund names one charge: another of the same id is not given back by it`,
+    rules: [rule],
+    steps: [
+      { check: user, id: "one", gives: passes(2) },
+      { check: user, id: "one", gives: passes(2) },
+      { refund: 0, gives: true },
+      { check: user, id: "one", gives: passes(2) },
+      // The second answer was to the first charge.
+      { refund: 1, gives: false },
+      { refund: 0, gives: false },
+      { peek: user, cost: 0, gives: passes(2) },
+      { refund: 2, gives: true },
+      { refundId: "one", gives: false },
+      { peek: user, cost: 0, gives: passes(3) },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: an id that was sent for another request is a mistake, and charges nothing`,
+    rules: [rule],
+    steps: [
+      { check: user, cost: 2, id: "one", gives: passes(1) },
+      { check: user, cost: 1, id: "one", rejects: "invalid-request" },
+      { check: user, id: "one", rejects: "invalid-request" },
+      { check: { user: "bob" }, cost: 2, id: "one", rejects: "invalid-request" },
+      { check: { ...user, path: "/x" }, cost: 2, id: "one", rejects: "invalid-request" },
+      { check: user, cost: 2, id: "one", gives: passes(1) },
+      { peek: { user: "bob" }, cost: 0, gives: passes(3) },
+      { peek: user, cost: 0, gives: passes(1) },
+      { refundId: "one", gives: true },
+      { check: { user: "bob" }, id: "one", gives: passes(2) },
+      { check: user, cost: 2, id: "one", rejects: "invalid-request" },
+    ],
+  },
+  {
+    name: `${nameOf(rule)}: an id may be repeated after its rule has changed`,
+    rules: [rule],
+    steps: [
+      { check: user, id: "one", gives: passes(2) },
+      { setRules: [{ ...rule, limit: 5 } as Rule] },
+      { check: user, id: "one", gives: { limit: 3, ...passes(2) } },
+      { peek: user, cost: 0, gives: { limit: 5, ...passes(4) } },
     ],
   },
   {

@@ -149,6 +149,23 @@ test("a batch is decided in order, each request by itself", async () => {
   expect(body.decisions.map((made: { allowed: boolean }) => made.allowed)).toEqual([true, true, true, false, true]);
 });
 
+test("an id that was sent for another request is a mistake: 400, and in a batch in its place alone", async () => {
+  const attributes = { user: "id-owner", path: "/v1/x" };
+  const first = await postJson(`${service.http}/v1/check`, { attributes, id: "owned" });
+  expect([first.status, first.body.allowed]).toEqual([200, true]);
+  const other = { ...attributes, user: "id-thief" };
+  const reused = await postJson(`${service.http}/v1/check`, { attributes: other, id: "owned" });
+  expect([reused.status, reused.body.code]).toEqual([400, "invalid-request"]);
+  expect(reused.body.detail).toMatch(/^id: was sent for another request/);
+  const batch = await postJson(`${service.http}/v1/check/batch`, {
+    requests: [{ attributes }, { attributes: other, id: "owned" }, { attributes, id: "owned" }],
+  });
+  expect(batch.status).toBe(200);
+  expect(
+    batch.body.decisions.map(({ allowed, code }: { allowed?: boolean; code?: string }) => allowed ?? code),
+  ).toEqual([true, "invalid-request", true]);
+});
+
 test("a batch of 1000 is taken, of 1001 refused", async () => {
   const requests = Array.from({ length: 1001 }, (_, i) => ({ attributes: { user: `many-${i}`, path: "/v1/x" } }));
   expect((await postJson(`${service.http}/v1/check/batch`, { requests })).status).toBe(400);

@@ -182,7 +182,7 @@ class Replay {
   async decide(costs: readonly number[], charge: boolean): Promise<void> {
     const requests = costs.map((cost): StoreRequest => {
       const checks = this.#book.checks({}, cost);
-      return { checks, charge, entryId: `e${this.#entries++}`, id: undefined, rulesVersion: 1 };
+      return { checks, charge, entryId: `e${this.#entries++}`, id: undefined, rulesVersion: 1, fingerprint: "" };
     });
     const replies = await Promise.all(requests.map((request) => this.#bench.store.decide(request)));
     for (const i of charge ? inOrderOfGroups(requests) : requests.keys()) {
@@ -210,8 +210,8 @@ class Replay {
     const [past] = this.#charged.splice(chance < 0.5 ? last : Math.floor(last * (1 - chance ** 5)), 1);
     if (past === undefined) return;
     const { checks, entryId } = past.request;
-    const charges = checks.map((check) => ({ check, atMs: past.reply.nowMs }));
-    const refund = { charges, entryId, id: undefined };
+    const charges = checks.map((check) => ({ check, atMs: past.reply.nowMs, entryId }));
+    const refund = { charges, id: undefined };
     const lua = await this.#bench.store.refund(refund);
     this.#nowMs = this.#bench.lastNowMs;
     expect(lua).toBe(this.#model.refund(refund));
@@ -333,7 +333,7 @@ describe.skipIf(whyMissing("redis"))("long logs, in real time", () => {
     ]) {
       const requests = paths.map((path, i): StoreRequest => {
         const checks = book.checks({ user: "u", path }, undefined);
-        return { checks, charge: true, entryId: `m${i}`, id: undefined, rulesVersion: 1 };
+        return { checks, charge: true, entryId: `m${i}`, id: undefined, rulesVersion: 1, fingerprint: "" };
       });
       const replies = await Promise.all(requests.map((request) => bench.store.decide(request)));
       for (const i of inOrderOfGroups(requests)) {
@@ -355,7 +355,7 @@ describe.skipIf(whyMissing("redis"))("long logs, in real time", () => {
     const checks = compileRuleBook([rule], 1).checks({}, 2);
     const remaining: number[] = [];
     for (let i = 0; i < 3; i++) {
-      const request = { checks, charge: true, entryId: "same", id: undefined, rulesVersion: 1 };
+      const request = { checks, charge: true, entryId: "same", id: undefined, rulesVersion: 1, fingerprint: "" };
       remaining.push((await bench.store.decide(request)).verdicts[0]!.remaining);
       await pass(2);
     }
@@ -366,7 +366,14 @@ describe.skipIf(whyMissing("redis"))("long logs, in real time", () => {
     const rule = { id: "piled", key: [], algorithm: "concurrency", limit: 1_000, ttl: "40ms" } as const;
     const checks = compileRuleBook([rule], 1).checks({}, 10);
     for (let i = 0; i < 20; i++) {
-      await bench.store.decide({ checks, charge: true, entryId: `l${i}`, id: undefined, rulesVersion: 1 });
+      await bench.store.decide({
+        checks,
+        charge: true,
+        entryId: `l${i}`,
+        id: undefined,
+        rulesVersion: 1,
+        fingerprint: "",
+      });
       await pass(10);
     }
     // Five terms' worth of them were given; about one is alive.

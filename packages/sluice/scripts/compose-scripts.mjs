@@ -1,6 +1,6 @@
 /**
  * Composes the Redis scripts from the Lua files into src/store/scripts.generated.ts (committed; a test holds it equal).
- * A script is: prelude, then one body per algorithm, then its own file; plain ones are decide-plain.lua around one algorithm. Comments and indentation stay in the sources.
+ * A script is: prelude, then one body per algorithm and what reads records where it needs them, then its own file; plain ones are decide-plain.lua around one algorithm. Comments and indentation stay in the sources.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -73,9 +73,19 @@ export function composeScripts() {
   const algorithms = dispatch();
   /** @type {Record<string, string>} */
   const scripts = {};
-  for (const name of ["lease", "instances"]) scripts[name] = `${prelude}\n${stripped(source(`store/${name}.lua`))}`;
-  for (const name of ["decide", "refund", "give-back", "inspect"]) {
-    scripts[name] = `${prelude}\n${algorithms}\n${stripped(source(`store/${name}.lua`))}`;
+  const idRecord = stripped(source("store/id-record.lua"));
+  const parts = {
+    lease: [],
+    instances: [],
+    place: [],
+    record: [idRecord],
+    decide: [algorithms, idRecord],
+    refund: [algorithms, idRecord],
+    "give-back": [algorithms],
+    inspect: [algorithms],
+  };
+  for (const [name, between] of Object.entries(parts)) {
+    scripts[name] = [prelude, ...between, stripped(source(`store/${name}.lua`))].join("\n");
   }
   for (const [stem, letter] of Object.entries(letters)) {
     // The body's functions become the script's own: its closing `return` is dropped, and what only giving back needs.

@@ -8,6 +8,11 @@
  *   |      └ layout version: a new layout never reads an old one's bytes
  *   └ prefix, so that a Redis can be shared
  *
+ * **When a layout changes.** Bytes that another version of Sluice would read otherwise get another name: a counter's new form gets a
+ * new letter, a record's a new RECORD_LAYOUT, and only a change of the names themselves a new layout version here. So during a
+ * rolling upgrade old and new instances never misread each other; what is stored under the old name expires by itself.
+ * `test/redis/layouts.test.ts` holds the bytes of every layout in use.
+ *
  * Values may hold any bytes: what could be mistaken for syntax is escaped, so no two keys collide. Pure.
  */
 import { createHash } from "node:crypto";
@@ -121,16 +126,27 @@ export function hashTag(key: string): string {
 }
 
 /**
+ * The layout of request-id records (id-record.lua), part of their keys: instances of different layouts never read each other's
+ * records. 1 had no number in its key; an escaped id holds no "=", so the two cannot collide.
+ */
+const RECORD_LAYOUT = 2;
+
+/**
  * The record that makes a repeated request id return the same decision. It lives beside the counters that it speaks of; the "!"
  * stands where a counter has its ":", so that no rule can be named like it.
  */
 export function requestIdKey(id: string, tag: string): string {
-  return `{${tag}}!${spellId(id)}`;
+  return `{${tag}}!${RECORD_LAYOUT}=${spellId(id)}`;
 }
 
-/** On a cluster: under the id alone, which tags its records lie under. */
+/** On a cluster: under the id alone, what it was sent for and which tags its records lie under. */
 export function requestPlaceKey(id: string): string {
-  return `{!${spellId(id)}}`;
+  return `{!${RECORD_LAYOUT}=${spellId(id)}}`;
+}
+
+/** Says that the charges of a request without an id, under this tag, were undone. */
+export function undoneKey(mark: string, tag: string): string {
+  return `{${tag}}!u=${mark}`;
 }
 
 /** Where the instances that share a store are counted. Neither a counter nor a record goes on like this after its tag. */

@@ -37,6 +37,22 @@ export function storeMetrics(limiter: Limiter): ReadableMetric[] {
       },
       () => one(stats() && breakerStates[stats()!.breaker]),
     ),
+    readableMetric(
+      {
+        name: "sluice_store_undos_pending",
+        help: "On a cluster: charges of refused requests whose undo did not arrive yet and is tried again.",
+        type: "gauge",
+      },
+      () => one(stats()?.undos.pending),
+    ),
+    readableMetric(
+      {
+        name: "sluice_store_undos_lost_total",
+        help: "On a cluster: charges of refused requests that could not be undone; they end with their windows.",
+        type: "counter",
+      },
+      () => one(stats()?.undos.lost),
+    ),
     spreadMetric(
       { name: "sluice_store_call_seconds", help: "How long calls to the store took.", scale: 1 / 1_000 },
       () => stats()?.latencyMs,

@@ -1,6 +1,6 @@
 --[[ concurrency: one check of one key, by leases (paper, Algorithm 5)
-  stored   sorted set: score = when the lease ends by itself, in ms, member = lease id
-           a request of cost n holds n places
+  stored   sorted set: score = when the lease ends by itself, in ms, member = lease id, '.', ttl_ms; then ':', n for its nth place
+           the term is in the name, so that a renewal can only be for the term that was granted
   policy   limit, ttl_ms ]]
 local arity, named = 2, true
 
@@ -27,19 +27,24 @@ local function look(state, policy, cost)
   return false, remaining, ends - now, reset, CONCURRENCY
 end
 
-local function charge(state, policy, cost, member)
-  local members, ends = state.members, now + policy[2]
+local function name_of(lease, policy)
+  return lease .. '.' .. format('%d', policy[2])
+end
+
+local function charge(state, policy, cost, lease)
+  local members, ends, name = state.members, now + policy[2], name_of(lease, policy)
   for i = 1, cost do
     members[#members + 1] = spell(ends)
-    members[#members + 1] = i == 1 and member or member .. ':' .. i
+    members[#members + 1] = i == 1 and name or name .. ':' .. i
   end
   state.added = state.added + cost
   state.latest = max(state.latest, ends)
   return policy[1] - state.live - state.added, state.latest - now
 end
 
-local function refund(state, _, cost, _, member)
-  for i = 1, cost do call('ZREM', state.key, i == 1 and member or member .. ':' .. i) end
+local function refund(state, policy, cost, _, lease)
+  local name = name_of(lease, policy)
+  for i = 1, cost do call('ZREM', state.key, i == 1 and name or name .. ':' .. i) end
   state.refunded = true
 end
 

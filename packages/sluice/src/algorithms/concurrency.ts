@@ -11,10 +11,16 @@ interface Lease {
   places: number;
 }
 
-/** What a renewal asks for: the places that were granted, for so long. */
-interface LeaseTerm {
+/** What a renewal or release says of a lease. Its term is part of its name: one that was never granted names no lease. */
+interface HeldLease {
+  readonly entryId: string;
   readonly places: number;
   readonly ttlMs: number;
+}
+
+/** As concurrency.lua and lease.lua name the first place of a lease. */
+function nameOf(entryId: string, ttlMs: number): string {
+  return `${entryId}.${ttlMs}`;
 }
 
 export interface ConcurrencyState extends State {
@@ -53,8 +59,8 @@ function latestEnd(state: ConcurrencyState): number {
 }
 
 export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
-  release(state: ConcurrencyState, leaseId: string, nowMs: number): boolean;
-  renew(state: ConcurrencyState, term: LeaseTerm, leaseId: string, nowMs: number): boolean;
+  release(state: ConcurrencyState, held: Omit<HeldLease, "places">, nowMs: number): boolean;
+  renew(state: ConcurrencyState, held: HeldLease, nowMs: number): boolean;
 } = {
   fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, leases: new Map() }),
 
@@ -71,14 +77,14 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
 
   charge(state: ConcurrencyState, policy: ConcurrencyPolicy, { cost, nowMs, requestId }: Charge, found: Verdict): void {
     for (const [id, lease] of state.leases) if (lease.endsAtMs <= nowMs) state.leases.delete(id);
-    state.leases.set(requestId, { endsAtMs: nowMs + policy.ttlMs, places: cost });
+    state.leases.set(nameOf(requestId, policy.ttlMs), { endsAtMs: nowMs + policy.ttlMs, places: cost });
     state.endsAtMs = Math.max(latestEnd(state), nowMs + policy.ttlMs);
     found.remaining = policy.limit - countLive(state, nowMs);
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
-  refund(state: ConcurrencyState, _policy: ConcurrencyPolicy, { requestId, nowMs }: Refund): void {
-    concurrency.release(state, requestId, nowMs);
+  refund(state: ConcurrencyState, { ttlMs }: ConcurrencyPolicy, { requestId, nowMs }: Refund): void {
+    concurrency.release(state, { entryId: requestId, ttlMs }, nowMs);
   },
 
   /**
@@ -102,16 +108,17 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   },
 
   /** True if a place was still held. */
-  release(state: ConcurrencyState, leaseId: string, nowMs: number): boolean {
-    const lease = state.leases.get(leaseId);
-    state.leases.delete(leaseId);
+  release(state: ConcurrencyState, { entryId, ttlMs }: Omit<HeldLease, "places">, nowMs: number): boolean {
+    const name = nameOf(entryId, ttlMs);
+    const lease = state.leases.get(name);
+    state.leases.delete(name);
     state.endsAtMs = latestEnd(state);
     return lease !== undefined && lease.endsAtMs > nowMs;
   },
 
-  /** False if the lease, or any of its places, was lost meanwhile. */
-  renew(state: ConcurrencyState, { ttlMs, places }: LeaseTerm, leaseId: string, nowMs: number): boolean {
-    const lease = state.leases.get(leaseId);
+  /** For another term like its first. False if the lease, or any of its places, was lost meanwhile. */
+  renew(state: ConcurrencyState, { entryId, ttlMs, places }: HeldLease, nowMs: number): boolean {
+    const lease = state.leases.get(nameOf(entryId, ttlMs));
     if (lease === undefined || lease.endsAtMs <= nowMs || lease.places < places) return false;
     lease.endsAtMs = nowMs + ttlMs;
     state.endsAtMs = latestEnd(state);

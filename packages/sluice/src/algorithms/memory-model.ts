@@ -16,8 +16,9 @@ const storedBytes = { "token-bucket": 28, gcra: 28, "fixed-window": 24, "sliding
 
 /** `zset-max-listpack-entries`: beyond it a sorted set becomes a skip list. */
 const LONGEST_LISTPACK = 128;
-/** How long the members are: a request's id inside a window, a lease's id (see the limiter's entry ids). */
-const memberLength = { "rolling-window": 9, concurrency: 16 } as const;
+/** How long the members are: a request's id inside a window; a lease's id, before its term (see the limiter's entry ids). */
+const ENTRY_ID_LENGTH = 9;
+const LEASE_ID_LENGTH = 16;
 
 export function fullKeyBytes(policy: Policy, keyLength: number): number {
   return TABLE_ENTRY + allocated(textBytes(keyLength)) + fullValueBytes(policy);
@@ -28,8 +29,9 @@ function fullValueBytes(policy: Policy): number {
     case "rolling-window-packed":
       return stringBytes(PACKED_HEADER + policy.limit * packedWidth(policy.windowMs));
     case "rolling-window":
+      return sortedSetBytes(policy.limit, ENTRY_ID_LENGTH);
     case "concurrency":
-      return sortedSetBytes(policy.limit, memberLength[policy.stored]);
+      return sortedSetBytes(policy.limit, LEASE_ID_LENGTH + 1 + String(policy.ttlMs).length);
     default:
       return stringBytes(storedBytes[policy.stored]);
   }

@@ -105,12 +105,22 @@ export class ServiceClient {
     return this.#post("charge", { attributes, ...options });
   }
 
-  /** Decisions in the order of the requests. More than the service takes at once are sent in several calls, one after the other. */
+  /**
+   * Decisions in the order of the requests. More than the service takes at once are sent in several calls, one after the other. Rejects
+   * with the mistake of the first request that has one; the others were decided all the same.
+   */
   async checkBatch(requests: readonly RemoteRequest[]): Promise<RemoteDecision[]> {
     const decisions: RemoteDecision[] = [];
     for (let first = 0; first < requests.length; first += MOST_PER_BATCH) {
       const part = requests.slice(first, first + MOST_PER_BATCH);
-      const answer = await this.#post<{ decisions: RemoteDecision[] }>("check/batch", { requests: part });
+      const answer = await this.#post<{ decisions: (RemoteDecision & Partial<ErrorBody>)[] }>("check/batch", {
+        requests: part,
+      });
+      const at = answer.decisions.findIndex(({ code }) => code !== undefined);
+      if (at >= 0) {
+        const { code = "", status = 400, detail = "" } = answer.decisions[at]!;
+        throw new ServiceError({ code, status, detail: `requests[${first + at}]: ${detail}` });
+      }
       decisions.push(...answer.decisions.map((decision) => this.#decision(decision)));
     }
     return decisions;
@@ -180,6 +190,7 @@ export class ServiceClient {
 
 interface ErrorBody {
   readonly code: string;
+  readonly status: number;
   readonly detail: string;
 }
 

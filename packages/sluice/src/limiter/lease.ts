@@ -1,6 +1,7 @@
 /**
  * A lease as its holder sees it: release, renew, and a signal when it was lost.
- * A lease's id tells which places it holds, so that any instance can release it without a lookup.
+ * A lease's id tells which places it holds, so that any instance can release it without a lookup. The store names each place by all
+ * that the id says of it: an id that was changed names nothing.
  */
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
@@ -13,8 +14,15 @@ const LONGEST_LEASE_ID = 8_192;
 export const MOST_PLACES = 1_000;
 
 /** `local` leases live in the fallback of the instance that gave them. */
-export function spellLeaseId({ entryId, places }: LeaseRequest, local: boolean): string {
-  const held = places.map(({ key, places, ttlMs }) => [key, places, ttlMs]);
+export function spellLeaseId({ places }: LeaseRequest, local: boolean): string {
+  const [{ entryId }] = places as [LeasePlaces, ...LeasePlaces[]];
+  // The first name is most often the name of all.
+  const held = places.map((place) => [
+    place.key,
+    place.places,
+    place.ttlMs,
+    ...(place.entryId === entryId ? [] : [place.entryId]),
+  ]);
   return `${entryId}.${local ? "l" : "s"}.${Buffer.from(JSON.stringify(held)).toString("base64url")}`;
 }
 
@@ -23,8 +31,7 @@ export function parseLeaseId(id: unknown): { lease: LeaseRequest; local: boolean
     new SluiceError("invalid-request", "lease: expected the id of a lease, as a decision gave it");
   if (typeof id !== "string" || id.length > LONGEST_LEASE_ID) throw refused();
   const [entryId, where, held, ...rest] = id.split(".");
-  if (!entryId || !/^[\w-]{1,32}$/.test(entryId) || (where !== "l" && where !== "s") || !held || rest.length > 0)
-    throw refused();
+  if (!isEntryId(entryId) || (where !== "l" && where !== "s") || !held || rest.length > 0) throw refused();
   let parsed: unknown;
   try {
     parsed = JSON.parse(Buffer.from(held, "base64url").toString());
@@ -34,13 +41,18 @@ export function parseLeaseId(id: unknown): { lease: LeaseRequest; local: boolean
   if (!Array.isArray(parsed) || parsed.length === 0 || parsed.length > 64) throw refused();
   const places = parsed.map((entry): LeasePlaces => {
     if (!Array.isArray(entry)) throw refused();
-    const [key, count, ttlMs] = entry as unknown[];
+    const [key, count, ttlMs, ownEntryId = entryId] = entry as unknown[];
     // Only counters of concurrency rules: a forged id must not reach any other key.
     if (typeof key !== "string" || !/^\{[^{}]*\}:[^{}]*:[cC]$/.test(key)) throw refused();
     if (!isCount(count) || count > MOST_PLACES || !isCount(ttlMs) || ttlMs > LONGEST_DURATION_MS) throw refused();
-    return { key, places: count, ttlMs };
+    if (!isEntryId(ownEntryId)) throw refused();
+    return { key, entryId: ownEntryId, places: count, ttlMs };
   });
-  return { lease: { entryId, places }, local: where === "l" };
+  return { lease: { places }, local: where === "l" };
+}
+
+function isEntryId(value: unknown): value is string {
+  return typeof value === "string" && /^[\w-]{1,32}$/.test(value);
 }
 
 function isCount(value: unknown): value is number {
@@ -125,11 +137,13 @@ export class Lease {
   }
 }
 
-/** The places that a decision's concurrency checks hold: those that were charged. */
-export function placesOf(checks: readonly Check[]): LeasePlaces[] {
+/** The places that a decision's concurrency checks hold. `entryIdOf`: the name that a check was charged under, if it was. */
+export function placesOf(checks: readonly Check[], entryIdOf: (i: number) => string | undefined): LeasePlaces[] {
   const places: LeasePlaces[] = [];
-  for (const { key, cost, plan } of checks) {
-    if (plan.policy.stored === "concurrency") places.push({ key, places: cost, ttlMs: plan.policy.ttlMs });
+  for (const [i, { key, cost, plan }] of checks.entries()) {
+    const entryId = entryIdOf(i);
+    if (plan.policy.stored !== "concurrency" || entryId === undefined) continue;
+    places.push({ key, entryId, places: cost, ttlMs: plan.policy.ttlMs });
   }
   return places;
 }

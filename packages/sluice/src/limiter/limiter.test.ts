@@ -231,3 +231,14 @@ test("a cost that would write thousands of entries into a sorted set is refused 
   const packed = createLimiter({ rules: [rule] });
   expect(await packed.check({ user: "u" }, { cost: 200_000 })).toMatchObject({ allowed: true, remaining: 100_000 });
 });
+
+test("a lease's id that was edited to a longer term renews nothing, and the lease stays", async () => {
+  const limiter = createLimiter({ rules: [{ id: "c", key: [], algorithm: "concurrency", limit: 1, ttl: "5s" }] });
+  const { lease } = await limiter.check({});
+  const [name] = lease!.id.split(".");
+  const held = Buffer.from('[["{*}:c:c",1,315360000000]]').toString("base64url");
+  expect(await limiter.renew(`${name}.s.${held}`)).toBe(0);
+  expect(await limiter.renew(lease!.id)).toBe(5_000);
+  expect((await limiter.check({})).allowed).toBe(false);
+  await limiter.close();
+});

@@ -24,6 +24,7 @@ import { asCharges, refusingNothing } from "./charges.js";
 import { checkedId, entriesFit, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { FailurePolicy } from "./failure-policy.js";
+import { fingerprintOf } from "./fingerprint.js";
 import { joinChecks } from "./join-checks.js";
 import { Lease, parseLeaseId, placesOf, spellLeaseId } from "./lease.js";
 import { checkOptions, type LimiterOptions } from "./limiter-options.js";
@@ -34,7 +35,7 @@ import { Refunds } from "./refunds.js";
 export interface CheckOptions {
   /** Overrides the rules' own cost; 0 only looks. */
   cost?: number;
-  /** The same id again within a minute returns the same decision and charges nothing. */
+  /** The same request with the same id within a minute gets the same decision and is charged once; another request is refused as invalid. */
   id?: string;
 }
 
@@ -102,6 +103,8 @@ interface AskOptions {
   /** False only looks. */
   readonly charge: boolean;
   readonly neverRefused?: boolean;
+  /** Where several attribute sets are one request. */
+  readonly parts?: readonly CheckPart[];
 }
 
 export class Limiter {
@@ -183,7 +186,7 @@ export class Limiter {
     this.#mustBeOpen();
     const { checks, places } = this.#checksOf(parts);
     const attributes = parts[0]?.attributes ?? {};
-    const decision = await this.#askFor(checks, this.#book.version, { attributes, options, charge: true });
+    const decision = await this.#askFor(checks, this.#book.version, { attributes, options, charge: true, parts });
     return { decision, parts: places.map((indices) => indices.map((i) => decision.checks[i]!)) };
   }
 
@@ -352,7 +355,7 @@ export class Limiter {
   #askFor(
     checks: readonly Check[],
     rulesVersion: number,
-    { attributes, options, charge, neverRefused = false }: AskOptions,
+    { attributes, options, charge, neverRefused = false, parts }: AskOptions,
   ): MaybePromise<Decision> {
     let leases = false;
     let named = false;
@@ -361,12 +364,15 @@ export class Limiter {
       if (stored === "concurrency") leases = placesFit(checks[i]!);
       else if (stored === "rolling-window") named = entriesFit(checks[i]!);
     }
+    const id = options.id === undefined ? undefined : checkedId(options.id);
     const asked: Asked = {
       checks,
       charge,
-      // Only sorted sets keep a name per entry.
-      entryId: leases ? newLeaseId() : named ? nextEntryId() : "",
-      id: options.id === undefined ? undefined : checkedId(options.id),
+      // Sorted sets keep a name per entry, and the record of an id the name of its charge.
+      entryId: leases ? newLeaseId() : named || id !== undefined ? nextEntryId() : "",
+      id,
+      fingerprint:
+        id === undefined ? "" : fingerprintOf(parts ?? [{ attributes, cost: options.cost, charge: neverRefused }]),
       rulesVersion,
       attributes,
       options,
@@ -394,7 +400,8 @@ export class Limiter {
   }
 
   async #answeredByPolicy(asked: Asked, cause: unknown): Promise<Decision> {
-    if (cause instanceof SluiceError && cause.code === "closed") throw cause;
+    // The store is well; the caller is not.
+    if (cause instanceof SluiceError && cause.code !== "store-unavailable") throw cause;
     this.#outage.failed(cause);
     const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(asked);
     const request: Asked = { ...asked, checks };
@@ -407,12 +414,12 @@ export class Limiter {
 
   #leaseOf(asked: Asked, reply: StoreReply, charger: Charger): Lease | undefined {
     const { checks, entryId } = reply.repeated ?? asked;
-    const places = placesOf(checks.filter((_, i) => reply.verdicts[i]!.charged));
+    const places = placesOf(checks, (i) => (reply.verdicts[i]!.charged ? (reply.entryIds?.[i] ?? entryId) : undefined));
     if (places.length === 0) return undefined;
     // How long ago the lease began, if its request id was seen before.
     const ageMs = reply.repeated === undefined ? 0 : reply.repeated.atMs - reply.nowMs;
     return new Lease({
-      id: spellLeaseId({ entryId, places }, charger === "local"),
+      id: spellLeaseId({ places }, charger === "local"),
       expiresAfterMs: Math.min(...places.map(({ ttlMs }) => ttlMs)),
       keeper: this,
       sinceMs: asked.sinceMs - ageMs,

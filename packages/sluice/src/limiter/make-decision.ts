@@ -25,8 +25,9 @@ export interface Origin {
   readonly verdicts: readonly Verdict[];
   readonly entryId: string;
   readonly nowMs: number;
-  /** When each check was decided, where not all were at `nowMs`. */
+  /** When each check was decided and what its entries are named, where that is not the same for all. */
   readonly timesMs: readonly number[] | undefined;
+  readonly entryIds: readonly string[] | undefined;
   readonly id: string | undefined;
   readonly charger: Charger;
 }
@@ -107,9 +108,9 @@ export class Decision implements DecisionSummary {
 }
 
 export function originOf({ id, ...asked }: StoreRequest, reply: StoreReply, charger: Charger): Origin {
-  const { verdicts, nowMs, timesMs } = reply;
+  const { verdicts, nowMs, timesMs, entryIds } = reply;
   const { checks, entryId } = reply.repeated ?? asked;
-  return { checks, verdicts, entryId, nowMs, timesMs, id, charger };
+  return { checks, verdicts, entryId, nowMs, timesMs, entryIds, id, charger };
 }
 
 function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {

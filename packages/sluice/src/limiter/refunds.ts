@@ -37,16 +37,17 @@ export class Refunds {
   async refundById(id: string): Promise<boolean> {
     const reply = await this.#store.recall(checkedId(id));
     if (reply?.repeated === undefined) return false;
-    const { verdicts, nowMs, timesMs } = reply;
-    return await this.#giveBack({ ...reply.repeated, verdicts, nowMs, timesMs, id, charger: "store" });
+    const { verdicts, nowMs, timesMs, entryIds } = reply;
+    return await this.#giveBack({ ...reply.repeated, verdicts, nowMs, timesMs, entryIds, id, charger: "store" });
   }
 
-  async #giveBack({ checks, verdicts, nowMs, timesMs, entryId, id, charger }: Origin): Promise<boolean> {
+  async #giveBack(origin: Origin): Promise<boolean> {
+    const { checks, verdicts, nowMs, timesMs, entryId, entryIds, id, charger } = origin;
     const charges = checks
-      .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs }))
+      .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs, entryId: entryIds?.[i] ?? entryId }))
       .filter((_, i) => verdicts[i]!.charged);
     if (charger === "nobody" || charges.length === 0) return false;
     const store = charger === "store" ? this.#store : this.#local;
-    return await store.refund({ charges, entryId, id: charger === "store" ? id : undefined });
+    return await store.refund({ charges, id: charger === "store" ? id : undefined });
   }
 }

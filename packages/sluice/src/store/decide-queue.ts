@@ -9,7 +9,7 @@ import { SluiceError } from "../errors.js";
 import { hashTag, KEY_PREFIX, storedAs } from "../keys.js";
 import type { RedisCalls, ScriptName } from "./redis-calls.js";
 import { redisSays } from "./redis-failure.js";
-import type { StoreReply, StoreRequest } from "./store.js";
+import { otherRequest, type StoreReply, type StoreRequest } from "./store.js";
 import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles } from "./wire.js";
 
 interface Waiting extends Addressed {
@@ -40,19 +40,19 @@ export class DecideQueue {
     return Date.now() + this.#clockAheadMs;
   }
 
-  add(request: StoreRequest, recordKey: string | undefined): Promise<StoreReply> {
-    return this.#wait(request, recordKey, undefined);
+  add(request: StoreRequest, recordKey: string | undefined, isPart = false): Promise<StoreReply> {
+    return this.#wait({ request, recordKey, isPart });
   }
 
   /** For a request of one key, where its tag's other keys are on another node: it shares a call only with requests for that key. */
   addApart(request: StoreRequest, endsAtMs: number): Promise<StoreReply> {
-    return this.#wait(request, undefined, endsAtMs);
+    return this.#wait({ request, recordKey: undefined, endsAtMs });
   }
 
-  #wait(request: StoreRequest, recordKey: string | undefined, endsAtMs: number | undefined): Promise<StoreReply> {
+  #wait({ request, recordKey, isPart, endsAtMs }: Addressed): Promise<StoreReply> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length === 0) this.#schedule();
-      this.#waiting.push({ request, recordKey, endsAtMs, resolve, reject });
+      this.#waiting.push({ request, recordKey, isPart, endsAtMs, resolve, reject });
     });
   }
 
@@ -78,7 +78,11 @@ export class DecideQueue {
     this.#call(script, batch).then(
       (replies) => {
         this.#callsUnderWay--;
-        for (let i = 0; i < batch.length; i++) batch[i]!.resolve(replies[i]!);
+        for (let i = 0; i < batch.length; i++) {
+          const reply = replies[i];
+          if (reply === undefined) batch[i]!.reject(otherRequest());
+          else batch[i]!.resolve(reply);
+        }
       },
       (error) => {
         this.#callsUnderWay--;
@@ -87,7 +91,7 @@ export class DecideQueue {
     );
   }
 
-  async #call(script: ScriptName, batch: readonly Waiting[]): Promise<StoreReply[]> {
+  async #call(script: ScriptName, batch: readonly Waiting[]): Promise<(StoreReply | undefined)[]> {
     // The first came first: its end is the earliest.
     const { endsAtMs } = batch[0]!;
     if (script === "decide") {

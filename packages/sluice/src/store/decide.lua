@@ -2,19 +2,19 @@
   KEYS     counters and request-id records, each once
   ARGV     policies: how many; each: the letter of its stored form (keys.ts), then as many numbers as the algorithm takes
            requests: how many; each:
-             shape: checks * 8 + (4 if entries are named) + (2 if it has an id record) + (1 to charge, 0 only looks)
-             the entry id, if named; position of the record in KEYS and the receipt, if there is a record
+             shape: checks * 16 + (8 if it is a part of a request) + (4 if entries are named) + (2 if it has an id record)
+               + (1 to charge, 0 only looks)
+             the entry id, if named; position of the record in KEYS, fingerprint and receipt, if there is a record
              checks, each ((position in KEYS * 65536 + position of the policy) * 65536 + mode), negative if a cost other than 1 follows;
              a cost below 0 is a charge of -cost - 1 units: counted in full, then refused in name where the counter is past its limit
              mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request
   returns  now_ms, then for each request either
              for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
              and retry_after_ms if refused; or
-             one string: the record of a request id seen before
+             one string: the record of a request id seen before, or '!\n' if that id was sent for another request
   Requests are decided in order; a key that several of them touch is read once and written once. Several things in one argument,
   and lists that are used again for every request: arguments and tables are what a script call costs. ]]
-local REMEMBER_MS = '60000'
-local states, owners, touched, refused, records = {}, {}, {}, {}, {}
+local states, owners, touched, refused, records, is_new = {}, {}, {}, {}, {}, {}
 local keys, policy_of, modes, costs, charges = {}, {}, {}, {}, {}
 local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}
 
@@ -120,22 +120,25 @@ local requests = tonumber(ARGV[at])
 at = at + 1
 for _ = 1, requests do
   local shape = tonumber(ARGV[at])
-  local charging, recorded, named = shape % 2 == 1, shape % 4 > 1, shape % 8 > 3
-  local entry_id, record, receipt
+  local charging, recorded, named, is_part = shape % 2 == 1, shape % 4 > 1, shape % 8 > 3, shape % 16 > 7
+  local entry_id, record, fingerprint, receipt
   at = at + 1
   if named then
     entry_id = ARGV[at]
     at = at + 1
   end
   if recorded then
-    record, receipt = tonumber(ARGV[at]), ARGV[at + 1]
-    at = at + 2
+    record, fingerprint, receipt = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
+    at = at + 3
   end
-  local count = floor(shape / 8)
+  local count = floor(shape / 16)
   local any_charge = read_checks(count)
   local seen = recorded and (records[record] or call('GET', KEYS[record]))
   if seen then
-    reply[#reply + 1] = seen
+    local alike = read_record(seen) == fingerprint
+    reply[#reply + 1] = alike and seen or CONFLICT
+    -- Other parts of this request may fail or refuse: what it relies on must be known when its first attempt is undone.
+    if alike and is_part and charging then records[record] = claim(seen, entry_id) end
   elseif recorded and charging then
     local out = {}
     decide(count, any_charge, charging, entry_id, out)
@@ -143,7 +146,8 @@ for _ = 1, requests do
       reply[#reply + 1] = out[i]
       out[i] = string.format('%.0f', out[i])
     end
-    records[record] = table.concat({ now, ' ', table.concat(out, ' '), '\n', receipt })
+    records[record] = spell_record(fingerprint, entry_id, now .. ' ' .. table.concat(out, ' '), receipt)
+    is_new[record] = true
   else
     decide(count, any_charge, charging, entry_id, reply)
   end
@@ -154,5 +158,7 @@ for key in pairs(touched) do owners[key].save(key, states[key]) end
 for key, reset_after in pairs(refused) do
   if not touched[key] then outlive(key, reset_after) end
 end
-for record, text in pairs(records) do call('SET', KEYS[record], text, 'PX', REMEMBER_MS) end
+for record, text in pairs(records) do
+  if is_new[record] then call('SET', KEYS[record], text, 'PX', REMEMBER_MS) else call('SET', KEYS[record], text, 'KEEPTTL') end
+end
 return reply

@@ -12,8 +12,8 @@ const COUNTER = 200;
 /** A typed array that lies outside of the heap. */
 const RING = 200;
 const LEASE = 150;
-/** A record with its reply and receipt, and what each check adds to it. */
-const RECORD = 400;
+/** A record with its fingerprint, reply and receipt, and what each check adds to it. */
+const RECORD = 450;
 const RECORDED_CHECK = 250;
 
 /** V8 keeps a text in one byte a character, or in two if any is beyond Latin-1. */

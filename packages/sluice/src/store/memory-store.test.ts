@@ -12,6 +12,7 @@ const request = (user: string, id?: string) => ({
   entryId: "e",
   id,
   rulesVersion: 1,
+  fingerprint: "",
 });
 
 test("one-off keys do not grow the store beyond what one window holds", () => {
@@ -115,7 +116,7 @@ test("leases that were released do not count for ever", () => {
   const leased = asking([{ id: "c", key: ["user"], algorithm: "concurrency", limit: 5 }], { user: "ann" });
   for (let i = 0; i < 1_000; i++) {
     store.decide({ ...leased, entryId: `e${i}` });
-    store.release({ entryId: `e${i}`, places: [{ key: leased.checks[0]!.key, places: 1, ttlMs: 30_000 }] });
+    store.release({ places: [{ key: leased.checks[0]!.key, entryId: `e${i}`, places: 1, ttlMs: 30_000 }] });
   }
   expect(store.memory().bytes).toBeLessThan(1_000);
   store.reset([leased.checks[0]!.key]);

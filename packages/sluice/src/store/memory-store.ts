@@ -15,6 +15,7 @@ import { recordBytes } from "./memory-bytes.js";
 import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
 import {
   type LeaseRequest,
+  otherRequest,
   REMEMBER_MS,
   type Receipt,
   type RefundRequest,
@@ -39,12 +40,13 @@ export interface MemoryStoreOptions {
   onMemoryLimit?: (use: MemoryUse) => void;
 }
 
+/** A record that says "charged" exists as long as its charge stands: a refund deletes it. */
 interface RequestRecord {
   readonly endsAtMs: number;
   readonly bytes: number;
+  readonly fingerprint: string;
   readonly reply: StoreReply;
   readonly receipt: Receipt;
-  refunded: boolean;
 }
 
 const SWEEP_EVERY_MS = 1_000;
@@ -106,13 +108,16 @@ export class MemoryStore implements Store {
     const nowMs = this.#clock.now();
     if (request.id === undefined) return this.#reply(request, nowMs);
     const record = this.#record(request.id, nowMs);
-    if (record !== undefined) return { ...record.reply, repeated: { ...record.receipt, atMs: nowMs } };
+    if (record !== undefined) {
+      if (record.fingerprint !== request.fingerprint) throw otherRequest();
+      return { ...record.reply, repeated: { ...record.receipt, atMs: nowMs } };
+    }
     const reply = this.#reply(request, nowMs);
     if (request.charge) {
-      const { entryId, rulesVersion, checks } = request;
+      const { entryId, rulesVersion, checks, fingerprint } = request;
       const receipt = { entryId, rulesVersion, checks };
       const bytes = recordBytes(request.id, checks);
-      this.#remember(request.id, { endsAtMs: nowMs + REMEMBER_MS, bytes, reply, receipt, refunded: false }, nowMs);
+      this.#remember(request.id, { endsAtMs: nowMs + REMEMBER_MS, bytes, fingerprint, reply, receipt }, nowMs);
     }
     return reply;
   }
@@ -233,14 +238,15 @@ export class MemoryStore implements Store {
     return record !== undefined && record.endsAtMs > nowMs ? record : undefined;
   }
 
-  refund({ charges, entryId, id }: RefundRequest): boolean {
+  refund({ charges, id }: RefundRequest): boolean {
     const nowMs = this.#clock.now();
     if (id !== undefined) {
       const record = this.#record(id, nowMs);
-      if (record === undefined || record.refunded) return false;
-      record.refunded = true;
+      // The id may have been refunded, and decided anew: that is another charge.
+      if (record === undefined || record.receipt.entryId !== charges[0]!.entryId) return false;
+      this.#records.delete(id);
     }
-    for (const { check, atMs } of charges) {
+    for (const { check, atMs, entryId } of charges) {
       const { plan, key, cost } = check;
       const state = this.#state(key, nowMs);
       if (state === undefined) continue;
@@ -260,12 +266,12 @@ export class MemoryStore implements Store {
     return given;
   }
 
-  release({ entryId, places }: LeaseRequest): boolean {
+  release({ places }: LeaseRequest): boolean {
     const nowMs = this.#clock.now();
     let freed = false;
-    for (const { key } of places) {
-      const state = this.#states.get(key) as ConcurrencyState | undefined;
-      if (state !== undefined && concurrency.release(state, entryId, nowMs)) freed = true;
+    for (const held of places) {
+      const state = this.#states.get(held.key) as ConcurrencyState | undefined;
+      if (state !== undefined && concurrency.release(state, held, nowMs)) freed = true;
     }
     return freed;
   }
@@ -273,14 +279,14 @@ export class MemoryStore implements Store {
   renew(lease: LeaseRequest): number {
     const nowMs = this.#clock.now();
     let shortestMs = Number.POSITIVE_INFINITY;
-    for (const { key, places, ttlMs } of lease.places) {
-      const state = this.#states.get(key) as ConcurrencyState | undefined;
-      if (state === undefined || !concurrency.renew(state, { places, ttlMs }, lease.entryId, nowMs)) {
+    for (const held of lease.places) {
+      const state = this.#states.get(held.key) as ConcurrencyState | undefined;
+      if (state === undefined || !concurrency.renew(state, held, nowMs)) {
         // A lease that lost one of its places is lost whole: the others are given up too.
         this.release(lease);
         return 0;
       }
-      shortestMs = Math.min(shortestMs, ttlMs);
+      shortestMs = Math.min(shortestMs, held.ttlMs);
     }
     return shortestMs;
   }

@@ -182,7 +182,7 @@ export class RedisCalls {
   }
 
   /** The breaker's state is that of the node that fares worst, among those that are still called. */
-  stats(): StoreStats {
+  stats(): Omit<StoreStats, "undos"> {
     const sinceMs = performance.now() - 2 * this.#options.breakerIntervalMs;
     const states = [...this.#breakers]
       .filter(([node, breaker]) => node === WHOLE || breaker.failedSince(sinceMs))

@@ -6,37 +6,32 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Check } from "../check.js";
-import { hashTag, INSTANCES_KEY, KEY_PREFIX, requestIdKey, requestPlaceKey, storedAs } from "../keys.js";
-import { DecideQueue, slotIsMoving } from "./decide-queue.js";
+import { hashTag, INSTANCES_KEY, KEY_PREFIX, requestIdKey, storedAs } from "../keys.js";
+import { DecideQueue } from "./decide-queue.js";
 import { InstanceCount } from "./instance-count.js";
 import { RedisCalls } from "./redis-calls.js";
-import { type Argument, type RedisClient, type RedisConnection, redisConnection } from "./redis-connection.js";
+import { type RedisClient, type RedisConnection, redisConnection } from "./redis-connection.js";
 import { checkedStoreOptions, type RedisStoreOptions } from "./redis-store-options.js";
 import { RefusalMemory } from "./refusal-memory.js";
-import { groupByTag, joinReplies, type Part, splitByKey, splitByTag } from "./split-by-tag.js";
-import {
-  type LeaseRequest,
-  type MaybePromise,
-  REMEMBER_MS,
-  type RefundRequest,
-  type Store,
-  type StoreReply,
-  type StoreRequest,
-} from "./store.js";
+import { Repayments } from "./repayments.js";
+import { RequestPlaces } from "./request-places.js";
+import { SlotDecider } from "./slot-decider.js";
+import { groupByTag } from "./split-by-tag.js";
+import type { LeaseRequest, MaybePromise, RefundRequest, Store, StoreReply, StoreRequest } from "./store.js";
 import type { StoreStats } from "./store-stats.js";
-import { decodeRecord, encodeRecord, policyArguments, recordText } from "./wire.js";
+import { decodeRecord, policyArguments, recordText } from "./wire.js";
 
 /** On a single Redis all keys are within one script's reach, whatever their tags. */
 const SHARED_TAG = "*";
 const HEARTBEAT_MS = 1_000;
-const MOVING_MS = 250;
-const MOST_MOVING_TAGS = 1_024;
 
 export class RedisStore implements Store {
   readonly #calls: RedisCalls;
   readonly #queue: DecideQueue;
+  readonly #places: RequestPlaces;
+  readonly #repayments: Repayments;
+  readonly #slots: SlotDecider;
   readonly #refusals: RefusalMemory | undefined;
-  readonly #moving = new MovingTags();
   whyNotReady: unknown;
   readonly #sharded: boolean;
 
@@ -46,6 +41,18 @@ export class RedisStore implements Store {
     this.#sharded = connection.sharded;
     this.#calls = new RedisCalls(connection, checked);
     this.#queue = new DecideQueue(this.#calls, connection.sharded);
+    const calls = this.#calls;
+    const queue = this.#queue;
+    const places = new RequestPlaces(calls);
+    const repayments = new Repayments({
+      calls,
+      tagOf: connection.sharded ? hashTag : () => SHARED_TAG,
+      serverNowMs: () => queue.serverNowMs,
+      onGivenBack: (keys) => this.#refusals?.forget(keys),
+    });
+    this.#places = places;
+    this.#repayments = repayments;
+    this.#slots = new SlotDecider({ calls, queue, places, repayments });
   }
 
   decide(request: StoreRequest): MaybePromise<StoreReply> {
@@ -61,138 +68,38 @@ export class RedisStore implements Store {
   }
 
   #decide(request: StoreRequest): Promise<StoreReply> {
-    if (!this.#sharded) return this.#queue.add(request, recordKey(request.id, SHARED_TAG));
-    const endsAtMs = this.#calls.endOf();
-    const parts = splitByTag(request);
-    const [only] = parts;
-    if (parts.length > 1 || request.id !== undefined) return this.#decideInParts(request, parts, endsAtMs);
-    return this.#decidePart(only!, endsAtMs);
-  }
-
-  /** What lies under one tag, in one script; or key by key, while its slot is on its way to another node. */
-  #decidePart({ tag, request }: Part, endsAtMs: number): Promise<StoreReply> {
-    if (this.#moving.has(tag)) return this.#decideKeyByKey(tag, request, endsAtMs);
-    return this.#queue.add(request, recordKey(request.id, tag)).catch((error: unknown) => {
-      if (!slotIsMoving(error)) throw error;
-      this.#moving.add(tag);
-      return this.#decideKeyByKey(tag, request, endsAtMs);
-    });
-  }
-
-  /** Slot by slot, in parallel; if one part refuses, the others give back what they charged. */
-  async #decideInParts(request: StoreRequest, parts: readonly Part[], endsAtMs: number): Promise<StoreReply> {
+    if (this.#sharded) return this.#slots.decide(request);
     const { id } = request;
-    const located = id !== undefined && request.charge ? [this.#locate(id, parts)] : [];
-    const [settled] = await Promise.all([
-      Promise.allSettled(parts.map((part) => this.#decidePart(part, endsAtMs))),
-      // Only a refund by the id alone looks for it: without it the decision stands all the same.
-      Promise.allSettled(located),
-    ]);
-    return await this.#settle(parts, settled, endsAtMs);
-  }
-
-  /** The parts' outcomes as one reply. Nothing may stay charged for a request that was refused, or that cannot be decided. */
-  async #settle(
-    parts: readonly Part[],
-    settled: readonly PromiseSettledResult<StoreReply>[],
-    endsAtMs: number,
-  ): Promise<StoreReply> {
-    const failure = settled.find((outcome) => outcome.status === "rejected");
-    const replies = settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
-    if (failure !== undefined) {
-      // The failure policy will answer.
-      const answered = parts.filter((_, i) => settled[i]!.status === "fulfilled");
-      await Promise.allSettled(answered.map((part, i) => this.#undo(part, replies[i]!, endsAtMs)));
-      throw failure.reason;
-    }
-    if (parts.length === 1) return replies[0]!;
-    const { reply, refunds } = joinReplies(parts, replies);
-    // A refund that is lost makes a counter stricter than it should be; the refusal stands, and nobody waits for it.
-    await Promise.allSettled(refunds.map((refund) => this.#refundPart(refund, endsAtMs)));
-    return reply;
-  }
-
-  /**
-   * Redis runs no script with several keys while some of them are on another node. One key at a time it does, there or here; so
-   * nothing goes uncounted while slots move. What is given up is the atomic look at the id: of two requests with one id that
-   * arrive at the same time, both may be charged.
-   */
-  async #decideKeyByKey(tag: string, request: StoreRequest, endsAtMs: number): Promise<StoreReply> {
-    const record = recordKey(request.id, tag);
-    if (record !== undefined) {
-      const seen = recordText(await this.#calls.call("GET", [KEY_PREFIX + record], endsAtMs));
-      if (seen !== undefined) return decodeRecord(seen, this.#queue.serverNowMs);
-    }
-    const parts = splitByKey(request);
-    const settled = await Promise.allSettled(parts.map((part) => this.#queue.addApart(part.request, endsAtMs)));
-    const reply = await this.#settle(parts, settled, endsAtMs);
-    if (record !== undefined && request.charge) {
-      const text = encodeRecord(request, reply);
-      await this.#calls
-        .call("SET", [KEY_PREFIX + record, text, "NX", "PX", REMEMBER_MS], endsAtMs)
-        // The decision is made; a repetition of it would be charged anew.
-        .catch(() => {});
-    }
-    return reply;
-  }
-
-  #undo({ request }: Part, reply: StoreReply, endsAtMs: number): Promise<boolean> {
-    const checks = request.checks.filter((_, i) => reply.repeated === undefined && reply.verdicts[i]!.charged);
-    if (checks.length === 0) return Promise.resolve(false);
-    const charges = checks.map((check) => ({ check, atMs: reply.nowMs }));
-    return this.#refundPart({ entryId: request.entryId, charges, id: request.id }, endsAtMs);
-  }
-
-  /** On a cluster a request's records lie beside its counters; under its id alone stands where. */
-  #locate(id: string, parts: readonly Part[]): Promise<unknown> {
-    const tags = JSON.stringify(parts.map(({ tag }) => tag));
-    return this.#calls.call("SET", [KEY_PREFIX + requestPlaceKey(id), tags, "PX", REMEMBER_MS]);
-  }
-
-  async #tagsOf(id: string): Promise<string[]> {
-    if (!this.#sharded) return [SHARED_TAG];
-    const tags = await this.#calls.call("GET", [KEY_PREFIX + requestPlaceKey(id)]);
-    return tags === null || tags === undefined ? [] : (JSON.parse(String(tags)) as string[]);
+    return this.#queue.add(request, id === undefined ? undefined : requestIdKey(id, SHARED_TAG));
   }
 
   async recall(id: string): Promise<StoreReply | undefined> {
-    const tags = await this.#tagsOf(id);
+    const tags = this.#sharded ? await this.#places.tagsOf(id) : [SHARED_TAG];
     const records = await Promise.all(tags.map((tag) => this.#calls.call("GET", [KEY_PREFIX + requestIdKey(id, tag)])));
-    const replies = records
-      .map(recordText)
-      .filter((record) => record !== undefined)
-      .map((record) => decodeRecord(record, this.#queue.serverNowMs));
-    const [first, ...rest] = replies;
-    if (first?.repeated === undefined) return undefined;
+    const replies = records.flatMap((record) => {
+      const text = recordText(record);
+      const reply = text === undefined ? undefined : decodeRecord(text, this.#queue.serverNowMs);
+      return reply?.repeated === undefined ? [] : [{ ...reply, repeated: reply.repeated }];
+    });
+    const [first] = replies;
+    if (first === undefined) return undefined;
     return {
       ...first,
-      verdicts: [first, ...rest].flatMap(({ verdicts }) => verdicts),
-      timesMs: [first, ...rest].flatMap(({ verdicts, nowMs }) => verdicts.map(() => nowMs)),
-      repeated: { ...first.repeated, checks: [first, ...rest].flatMap(({ repeated }) => repeated!.checks) },
+      verdicts: replies.flatMap(({ verdicts }) => verdicts),
+      timesMs: replies.flatMap(({ verdicts, nowMs, timesMs }) => timesMs ?? verdicts.map(() => nowMs)),
+      entryIds: replies.flatMap(({ verdicts, repeated }) => verdicts.map(() => repeated.entryId)),
+      repeated: { ...first.repeated, checks: replies.flatMap(({ repeated }) => repeated.checks) },
     };
   }
 
-  async refund(request: RefundRequest): Promise<boolean> {
-    const parts = this.#sharded
-      ? groupByTag(request.charges, ({ check }) => check.key).map((charges) => ({ ...request, charges }))
-      : [request];
-    const given = await Promise.all(parts.map((part) => this.#refundPart(part)));
-    return given.includes(true);
-  }
-
-  async #refundPart({ charges, entryId, id }: RefundRequest, endsAtMs?: number): Promise<boolean> {
-    const record = recordKey(id, this.#sharded ? hashTag(charges[0]!.check.key) : SHARED_TAG);
-    const records = record === undefined ? [] : [KEY_PREFIX + record];
-    const keys = [...records, ...charges.map(({ check }) => KEY_PREFIX + check.key)];
-    const args: Argument[] = [records.length, charges.length];
-    for (let i = 0; i < charges.length; i++) {
-      const { plan, cost } = charges[i]!.check;
-      const policy = policyArguments(plan.policy, this.#queue.serverNowMs);
-      args.push(records.length + i + 1, ...policy, cost, charges[i]!.atMs, entryId);
-    }
-    const [, given] = (await this.#calls.run("refund", keys, args, endsAtMs)) as unknown[];
-    this.#refusals?.forget(charges.map(({ check }) => check.key));
-    return Number(given) === 1;
+  async refund({ charges, id }: RefundRequest): Promise<boolean> {
+    const groups = this.#sharded ? groupByTag(charges, ({ check }) => check.key) : [charges];
+    const settled = await Promise.allSettled(groups.map((group) => this.#repayments.refund({ charges: group, id })));
+    const failed = settled.find((outcome) => outcome.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+    const given = settled.some((outcome) => outcome.status === "fulfilled" && outcome.value);
+    if (given && this.#sharded && id !== undefined) await this.#places.forget(id);
+    return given;
   }
 
   async giveBack(checks: readonly Check[]): Promise<boolean> {
@@ -226,12 +133,12 @@ export class RedisStore implements Store {
     return shortestMs;
   }
 
-  #runLease(step: "release" | "renew", { entryId, places }: LeaseRequest): Promise<number[]> {
+  #runLease(step: "release" | "renew", { places }: LeaseRequest): Promise<number[]> {
     const groups = this.#sharded ? groupByTag(places, ({ key }) => key) : [places];
     return Promise.all(
       groups.map(async (group) => {
         const keys = group.map(({ key }) => KEY_PREFIX + key);
-        const args = [step, entryId, ...group.flatMap((held) => [held.places, held.ttlMs])];
+        const args = [step, ...group.flatMap((held) => [held.entryId, held.places, held.ttlMs])];
         const [, answer] = (await this.#calls.run("lease", keys, args)) as unknown[];
         return Number(answer);
       }),
@@ -287,36 +194,13 @@ export class RedisStore implements Store {
   }
 
   stats(): StoreStats {
-    return this.#calls.stats();
+    return { ...this.#calls.stats(), undos: this.#repayments.undos };
   }
 
-  close(): Promise<void> {
-    return this.#calls.close();
+  async close(): Promise<void> {
+    await this.#repayments.close();
+    await this.#calls.close();
   }
-}
-
-/** Tags whose slots were found on the move: for a moment, requests for them are not tried as a whole first. */
-class MovingTags {
-  readonly #untilMs = new Map<string, number>();
-
-  add(tag: string): void {
-    // Slots move one by one; a full map is one of old entries.
-    if (this.#untilMs.size === MOST_MOVING_TAGS) this.#untilMs.clear();
-    this.#untilMs.set(tag, performance.now() + MOVING_MS);
-  }
-
-  has(tag: string): boolean {
-    if (this.#untilMs.size === 0) return false;
-    const untilMs = this.#untilMs.get(tag);
-    if (untilMs === undefined) return false;
-    if (untilMs > performance.now()) return true;
-    this.#untilMs.delete(tag);
-    return false;
-  }
-}
-
-function recordKey(id: string | undefined, tag: string): string | undefined {
-  return id === undefined ? undefined : requestIdKey(id, tag);
 }
 
 /** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client, single or cluster. */

@@ -13,6 +13,7 @@ const requestOf = (more: Partial<StoreRequest> = {}, user = "ann", cost = 1): St
   entryId: "",
   id: undefined,
   rulesVersion: 1,
+  fingerprint: "",
   ...more,
 });
 const refused = (waitMs: number): StoreReply => ({

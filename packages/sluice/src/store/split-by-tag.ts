@@ -7,7 +7,8 @@ import { type Verdict, verdict } from "../algorithms/model.js";
 import { capacityOf } from "../algorithms/policy.js";
 import type { Check } from "../check.js";
 import { hashTag } from "../keys.js";
-import type { RefundRequest, StoreReply, StoreRequest } from "./store.js";
+import type { Undo } from "./repayments.js";
+import type { StoreReply, StoreRequest } from "./store.js";
 
 export interface Part {
   readonly tag: string;
@@ -42,43 +43,50 @@ function relocated(check: Check, places: readonly number[]): Check {
   return check.live < 0 ? check : { ...check, live: places.indexOf(check.live) };
 }
 
-/** The parts' replies as one, and what has to be given back because another part refused. */
+/** The parts' replies as one, and what has to be undone because another part refused. */
 export function joinReplies(
   parts: readonly Part[],
   replies: readonly StoreReply[],
-): { reply: StoreReply; refunds: RefundRequest[] } {
-  const refusing = parts.map((part, p) =>
-    part.request.checks.some((check, i) => refuses(check, replies[p]!.verdicts[i]!)),
-  );
+): { reply: StoreReply; undos: Undo[] } {
+  const judged = parts.map(({ request }, p) => replies[p]!.repeated?.checks ?? request.checks);
+  const refusing = judged.map((checks, p) => checks.some((check, i) => refuses(check, replies[p]!.verdicts[i]!)));
+  // A part that was decided before, by other rules, may have other checks than are asked for now.
+  const inPlace = parts.every(({ places }, p) => places.length === judged[p]!.length);
   const verdicts: Verdict[] = [];
   const timesMs: number[] = [];
+  const entryIds: string[] = [];
   const checks: Check[] = [];
-  const refunds: RefundRequest[] = [];
+  const undos: Undo[] = [];
   parts.forEach((part, p) => {
     const found = replies[p]!;
-    const judged = found.repeated?.checks ?? part.request.checks;
+    const { entryId } = found.repeated ?? part.request;
     const elsewhere = refusing.some((refused, other) => refused && other !== p);
-    // A request id seen before was settled then; its charges are not given back a second time.
-    const charged = judged.filter(
-      ({ charge }, i) => elsewhere && !charge && found.repeated === undefined && found.verdicts[i]!.charged,
-    );
-    if (charged.length > 0) {
-      const { entryId, id } = part.request;
-      refunds.push({ entryId, charges: charged.map((check) => ({ check, atMs: found.nowMs })), id });
-    }
-    judged.forEach((check, i) => {
-      const at = found.repeated === undefined ? part.places[i]! : verdicts.length;
+    if (elsewhere) undos.push(...undoOf(part, found, (check) => check.charge !== true));
+    judged[p]!.forEach((check, i) => {
+      const at = inPlace ? part.places[i]! : verdicts.length;
       verdicts[at] = elsewhere ? givenBack(check, found.verdicts[i]!) : found.verdicts[i]!;
-      timesMs[at] = found.nowMs;
+      timesMs[at] = found.timesMs?.[i] ?? found.nowMs;
+      entryIds[at] = entryId;
       checks[at] = check;
     });
   });
-  const [first] = replies;
-  const reply: StoreReply = { nowMs: first!.nowMs, verdicts, timesMs, guarantee: "compensated" };
-  return {
-    reply: first!.repeated === undefined ? reply : { ...reply, repeated: { ...first!.repeated, checks } },
-    refunds,
-  };
+  const repeated = replies.find((reply) => reply.repeated !== undefined)?.repeated;
+  const reply: StoreReply = { nowMs: replies[0]!.nowMs, verdicts, timesMs, entryIds, guarantee: "compensated" };
+  return { reply: repeated === undefined ? reply : { ...reply, repeated: { ...repeated, checks } }, undos };
+}
+
+/**
+ * What undoes a part, if it charged anything. (A charge stands whoever refuses, but not where the failure policy counts it instead.) A part that was found decided is undone too: its charge stands, or it would not have
+ * been found, and no other attempt's claim on it is touched.
+ */
+export function undoOf({ request }: Part, found: StoreReply, isUndone: (check: Check) => boolean = () => true): Undo[] {
+  const { checks, entryId } = found.repeated ?? request;
+  const charges = checks.flatMap((check, i) =>
+    found.verdicts[i]!.charged && isUndone(check) ? [{ check, atMs: found.timesMs?.[i] ?? found.nowMs, entryId }] : [],
+  );
+  if (charges.length === 0) return [];
+  const lifeMs = Math.max(...found.verdicts.map(({ charged, resetAfterMs }) => (charged ? resetAfterMs : 0)));
+  return [{ charges, id: request.id, attempt: request.entryId, lifeMs }];
 }
 
 function refuses(check: Check, found: Verdict): boolean {

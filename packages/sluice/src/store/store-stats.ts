@@ -20,6 +20,11 @@ export interface StoreStats {
   readonly latencyMs: Spread;
   /** Requests that shared a deciding call. */
   readonly batchSizes: Spread;
+  /**
+   * On a cluster: parts of refused requests whose undo did not arrive at once. `pending` are tried again; `lost` were given up, and
+   * stay charged until their windows end.
+   */
+  readonly undos: { readonly pending: number; readonly lost: number };
 }
 
 /** `half-open`: one call is under way to see whether the store answers again. */
@@ -57,7 +62,7 @@ export class CallCounts {
   readonly latencyMs = new SpreadCounts(LATENCY_BOUNDS_MS);
   readonly batchSizes = new SpreadCounts(BATCH_BOUNDS);
 
-  read(breaker: BreakerState): StoreStats {
+  read(breaker: BreakerState): Omit<StoreStats, "undos"> {
     const { calls, errors, spared, latencyMs, batchSizes } = this;
     return { calls, errors, spared, breaker, latencyMs: latencyMs.read(), batchSizes: batchSizes.read() };
   }

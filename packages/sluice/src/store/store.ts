@@ -8,6 +8,7 @@
 import type { Verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
 import type { Guarantee } from "../decision.js";
+import { SluiceError } from "../errors.js";
 import type { InstanceCount } from "./instance-count.js";
 import type { MemoryUse } from "./memory-limit.js";
 import type { StoreStats } from "./store-stats.js";
@@ -20,8 +21,10 @@ export interface StoreRequest {
   readonly charge: boolean;
   /** Names this request's entries inside counters (a refund or release names it again). Ours, short, unique. */
   readonly entryId: string;
-  /** The caller's own id: the same id again within a minute returns the same reply and charges nothing. */
+  /** The caller's own id: the same id again within a minute returns the same reply and charges nothing. Then `entryId` is not empty. */
   readonly id: string | undefined;
+  /** What the caller sent, where it has an id: the same id with another one rejects with `invalid-request`. */
+  readonly fingerprint: string;
   readonly rulesVersion: number;
 }
 
@@ -30,6 +33,8 @@ export interface Receipt {
   readonly entryId: string;
   readonly rulesVersion: number;
   readonly checks: readonly Check[];
+  /** When each check was decided, if not all were at once. */
+  readonly timesMs?: readonly number[] | undefined;
 }
 
 export interface StoreReply {
@@ -39,39 +44,41 @@ export interface StoreReply {
   readonly guarantee: Guarantee;
   /** When each check was decided, where parts of the request were decided apart; else all were at `nowMs`. */
   readonly timesMs?: readonly number[];
+  /** The names of each check's entries, where parts of the request were decided by different attempts; else all have one. */
+  readonly entryIds?: readonly string[];
   /** Present when the request id was seen before: the verdicts and the time are those of this earlier request. */
   readonly repeated?: Receipt & { readonly atMs: number };
 }
 
-/** A check that was charged, and when. */
+/** A check that was charged, when, and under which name. */
 export interface Charged {
   readonly check: Check;
   readonly atMs: number;
+  readonly entryId: string;
 }
 
 export interface RefundRequest {
-  readonly entryId: string;
   readonly charges: readonly Charged[];
   readonly id: string | undefined;
 }
 
-/** The places that a lease holds under one concurrency rule. */
+/** The places that a lease holds under one concurrency rule, and the term with which they were taken: both are part of their name. */
 export interface LeasePlaces {
   readonly key: string;
+  readonly entryId: string;
   readonly places: number;
   readonly ttlMs: number;
 }
 
 export interface LeaseRequest {
-  readonly entryId: string;
   readonly places: readonly LeasePlaces[];
 }
 
 export interface Store {
   decide(request: StoreRequest): MaybePromise<StoreReply>;
-  /** What a request id was answered, while it is remembered. */
+  /** What a request id was answered, while it is remembered: not after its refund. */
   recall(id: string): MaybePromise<StoreReply | undefined>;
-  /** True if given back; false if that happened before or the request id is no longer known. */
+  /** True if given back; false if that happened before, or the request id is no longer known or stands for another charge. */
   refund(request: RefundRequest): MaybePromise<boolean>;
   /** Gives each check's cost back to its counter, whoever was charged; false if no counter had anything to give back. */
   giveBack(checks: readonly Check[]): MaybePromise<boolean>;
@@ -98,3 +105,11 @@ export interface Store {
 
 /** How long a request id is remembered. */
 export const REMEMBER_MS = 60_000;
+
+/** An id belongs to what it was sent for: otherwise a client that chooses its ids would pass uncounted. */
+export function otherRequest(): SluiceError {
+  return new SluiceError(
+    "invalid-request",
+    "id: was sent for another request within the last minute; expected the same attributes and cost, or a new id",
+  );
+}

@@ -29,6 +29,8 @@ const MOST_MODES = 65_536;
 export interface Addressed {
   readonly request: StoreRequest;
   readonly recordKey: string | undefined;
+  /** Whether other parts of the same request are decided elsewhere. */
+  readonly isPart?: boolean | undefined;
   /** When it must have been answered, where that is not a whole deadline after its call: it is one of several calls. */
   readonly endsAtMs?: number | undefined;
 }
@@ -86,12 +88,14 @@ export function encodeDecide(batch: readonly Addressed[], serverNowMs: number): 
     }
     return position;
   };
-  for (const { request, recordKey } of batch) {
-    const { checks, entryId } = request;
+  for (const { request, recordKey, isPart } of batch) {
+    const { checks, entryId, fingerprint } = request;
     const named = entryId !== "";
-    requests.push(checks.length * 8 + (named ? 4 : 0) + (recordKey === undefined ? 0 : 2) + (request.charge ? 1 : 0));
+    const recorded = recordKey !== undefined;
+    const flags = (isPart ? 8 : 0) + (named ? 4 : 0) + (recorded ? 2 : 0) + (request.charge ? 1 : 0);
+    requests.push(checks.length * 16 + flags);
     if (named) requests.push(entryId);
-    if (recordKey !== undefined) requests.push(keyPosition(recordKey), JSON.stringify(receiptOf(request)));
+    if (recorded) requests.push(keyPosition(recordKey), fingerprint, spellReceipt(request));
     for (const check of checks) {
       const { policy } = check.plan;
       let position = policyPositions.get(policy);
@@ -109,8 +113,8 @@ export function encodeDecide(batch: readonly Addressed[], serverNowMs: number): 
   return { keys, args: [policyPositions.size, ...policies, batch.length, ...requests] };
 }
 
-function receiptOf({ entryId, rulesVersion, checks }: StoreRequest): Receipt {
-  return { entryId, rulesVersion, checks };
+export function spellReceipt({ entryId, rulesVersion, checks }: StoreRequest, timesMs?: readonly number[]): string {
+  return JSON.stringify({ entryId, rulesVersion, checks, timesMs } satisfies Receipt);
 }
 
 /** Reads verdicts as decide.lua spells them, from `at` on; returns where the next ones begin. */
@@ -127,10 +131,20 @@ function readVerdicts(numbers: readonly number[], at: number, verdicts: Verdict[
   return next;
 }
 
-export function decodeDecide(given: readonly unknown[], batch: readonly Addressed[]): StoreReply[] {
+/** The verdicts of a reply, as decide.lua spells them: what `readVerdicts` reads. */
+export function spellVerdicts({ nowMs, verdicts }: StoreReply): string {
+  const numbers = verdicts.flatMap(({ allowed, remaining, retryAfterMs, resetAfterMs, reason, charged }) => {
+    const code = reasons.indexOf(reason) * 4 + (charged ? 2 : 0) + (allowed ? 1 : 0);
+    return allowed ? [code, remaining, resetAfterMs] : [code, remaining, resetAfterMs, retryAfterMs];
+  });
+  return [nowMs, ...numbers].join(" ");
+}
+
+/** One reply a request; undefined where its id was sent for another request. */
+export function decodeDecide(given: readonly unknown[], batch: readonly Addressed[]): (StoreReply | undefined)[] {
   const reply = numbersIn(given);
   const nowMs = reply[0]!;
-  const replies = new Array<StoreReply>(batch.length);
+  const replies = new Array<StoreReply | undefined>(batch.length);
   let at = 1;
   for (let i = 0; i < batch.length; i++) {
     const record = typeof reply[at] === "number" ? undefined : recordText(given[at]);
@@ -238,28 +252,22 @@ export function recordText(value: unknown): string | undefined {
   return typeof text === "string" && text.includes("\n") ? text : undefined;
 }
 
-/** The same record as decide.lua writes, for a request that no single script decided. */
-export function encodeRecord(request: StoreRequest, reply: StoreReply): string {
-  const numbers = reply.verdicts.flatMap(({ allowed, remaining, retryAfterMs, resetAfterMs, reason, charged }) => [
-    allowed ? 1 : 0,
-    remaining,
-    retryAfterMs,
-    resetAfterMs,
-    reasons.indexOf(reason),
-    charged ? 1 : 0,
-  ]);
-  return `${[reply.nowMs, ...numbers].join(" ")}\n${JSON.stringify(receiptOf(request))}`;
-}
+/** What id-record.lua answers where an id was sent for another request. */
+const CONFLICT = "!\n";
 
-/** The record of a request id: an "R" if it was refunded, the time and the numbers of the reply, a line end, the receipt. */
-export function decodeRecord(record: string, atMs: number): StoreReply {
-  const line = record.indexOf("\n");
-  const numbers = record
-    .slice(record.startsWith("R") ? 1 : 0, line)
-    .split(" ")
-    .map(Number);
-  const repeated = { ...(JSON.parse(record.slice(line + 1)) as Receipt), atMs };
+/**
+ * Reads the record of a request id, as id-record.lua spells it. Undefined for a conflict. Its layout is that of its key, so another
+ * one is a broken invariant.
+ */
+export function decodeRecord(record: string, atMs: number): StoreReply | undefined {
+  if (record === CONFLICT) return undefined;
+  const [header, numbers, receipt] = record.split("\n");
+  if (!header?.startsWith("2 ")) throw new Error(`a request-id record of an unknown layout: ${header?.slice(0, 20)}`);
+  const spelled = numbers!.split(" ").map(Number);
+  const { timesMs, ...first } = JSON.parse(receipt!) as Receipt;
+  const repeated = { ...first, atMs };
   const verdicts = new Array<Verdict>(repeated.checks.length);
-  readVerdicts(numbers, 1, verdicts);
-  return { nowMs: numbers[0]!, verdicts, guarantee: "atomic", repeated };
+  readVerdicts(spelled, 1, verdicts);
+  const reply: StoreReply = { nowMs: spelled[0]!, verdicts, guarantee: "atomic", repeated };
+  return timesMs === undefined ? reply : { ...reply, timesMs };
 }

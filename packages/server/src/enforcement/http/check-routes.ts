@@ -4,6 +4,8 @@
 import type { FastifyInstance } from "fastify";
 import type { Attributes, CheckOptions, Limiter } from "sluice";
 import type { Metrics } from "../../monitoring/metrics.js";
+import { decisionText } from "./decision-text.js";
+import { problemBody, problemOf } from "./problem.js";
 import {
   type BatchBody,
   batchAnswer,
@@ -59,21 +61,28 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
     {
       bodyLimit: BATCH_BODY_LIMIT,
       schema: {
-        summary: "Decide and charge up to 1000 requests, each by itself, in order",
+        summary: "Decide and charge up to 1000 requests, each by itself, in order; a mistake is answered in its place",
         tags: ["checks"],
         body: batchBody,
         response: { 200: batchAnswer, ...problems },
       },
     },
-    async ({ body, headers: { traceparent } }) => {
+    async ({ body, headers: { traceparent } }, reply) => {
       const sinceMs = performance.now();
       // All at once: on Redis they share script calls, and both stores decide in the order of arrival.
-      const decisions = await Promise.all(body.requests.map((one) => limiter.check(attributesOf(one), optionsOf(one))));
-      for (const { allowed } of decisions) metrics.answered("http", allowed, sinceMs);
+      const settled = await Promise.allSettled(
+        body.requests.map((one) => limiter.check(attributesOf(one), optionsOf(one))),
+      );
+      // A mistake in one is answered in its place: the others are charged by now, and their callers wait for the answers.
+      const decisions = settled.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));
+      for (const made of decisions) if (made !== undefined) metrics.answered("http", made.allowed, sinceMs);
+      const texts = settled.map((outcome) =>
+        outcome.status === "fulfilled" ? decisionText(outcome.value) : problemText(outcome.reason),
+      );
       // One span for the batch: a thousand would say no more.
-      const allowed = decisions.every((decision) => decision.allowed);
+      const allowed = decisions.every((made) => made?.allowed === true);
       metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent });
-      return { decisions };
+      return reply.type("application/json; charset=utf-8").send(`{"decisions":[${texts.join(",")}]}`);
     },
   );
 
@@ -121,6 +130,13 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
     },
     async ({ body }) => await limiter.explain(attributesOf(body), optionsOf(body)),
   );
+}
+
+/** A mistake of one caller in a batch; anything else is everybody's. */
+function problemText(error: unknown): string {
+  const problem = problemOf(error);
+  if (problem === undefined || problem.status >= 500) throw error;
+  return JSON.stringify(problemBody(problem));
 }
 
 function optionsOf({ cost, id }: CheckBody): CheckOptions {

@@ -17,7 +17,8 @@ const cost = Type.Integer({
 const id = Type.String({
   minLength: 1,
   maxLength: 1024,
-  description: "The same id again within a minute returns the same decision and charges nothing.",
+  description:
+    "The same request with the same id within a minute gets the same decision and is charged once. Another request with that id is invalid.",
 });
 
 /** Unknown fields are refused: a misspelt "cost" would otherwise charge 1 for years. */
@@ -85,8 +86,6 @@ export const decision = Type.Object(
   { description: "Allowed or not: a refusal is an answer, not an error." },
 );
 
-export const batchAnswer = Type.Object({ decisions: Type.Array(decision) });
-
 export const explanation = Type.Object({
   decision,
   rules: Type.Array(
@@ -119,3 +118,5 @@ export const problem = Type.Object(
   },
   { description: "RFC 9457 problem details." },
 );
+
+export const batchAnswer = Type.Object({ decisions: Type.Array(Type.Union([decision, problem])) });

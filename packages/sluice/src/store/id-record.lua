@@ -1,0 +1,47 @@
+--[[ id-record: the record of a request id; included where records are read or written, so that one place spells them
+  text     "2 fingerprint entry_id claims\n", the time and the numbers of the reply, "\n", the receipt (JSON; see wire.ts)
+           2 is the layout, as in the record's key (keys.ts): change both, never one
+           claims: the entry ids of the attempts that rely on this charge, with commas; "*" when there were too many to tell
+  A record that says "charged" exists exactly as long as its charge stands: a refund or an undo deletes it with the charge. ]]
+local REMEMBER_MS, MOST_CLAIMS = '60000', 8
+local CONFLICT = '!\n'
+
+local function spell_record(fingerprint, entry_id, numbers, receipt)
+  return table.concat({ '2 ', fingerprint, ' ', entry_id, ' ', entry_id, '\n', numbers, '\n', receipt })
+end
+
+-- The fingerprint, the entry id and the claims; nothing for a text that is no record.
+local function read_record(text)
+  return string.match(text, '^2 (%S+) (%S+) (%S+)\n')
+end
+
+local function with_claims(text, claims)
+  return string.gsub(text, '^(2 %S+ %S+) %S+', '%1 ' .. claims, 1)
+end
+
+-- The record with one more attempt that relies on it.
+local function claim(text, attempt)
+  local _, _, claims = read_record(text)
+  if claims == '*' then return text end
+  local _, commas = string.gsub(claims, ',', '')
+  return (with_claims(text, commas + 1 < MOST_CLAIMS and claims .. ',' .. attempt or '*'))
+end
+
+-- The claims without an attempt's; '' if nobody's are left. Claims that cannot be told apart any more are never given up.
+local function without_claim(claims, attempt)
+  if claims == '*' then return claims end
+  local left = {}
+  for other in string.gmatch(claims, '[^,]+') do
+    if other ~= attempt then left[#left + 1] = other end
+  end
+  return table.concat(left, ',')
+end
+
+-- Deletes the record of a charge that is to be given back: a refund's at once, an attempt's when no other relies on it.
+local function drop_record(key, text, entry_id, attempt)
+  local _, entry, claims = read_record(text or '')
+  if entry ~= entry_id then return false end
+  local left = attempt ~= '' and without_claim(claims, attempt) or ''
+  if left == '' then call('DEL', key) else call('SET', key, with_claims(text, left), 'KEEPTTL') end
+  return left == ''
+end

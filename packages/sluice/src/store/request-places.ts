@@ -1,0 +1,51 @@
+/**
+ * On a cluster a request's records lie beside its counters, in the slots of what it counts by. Under its id alone stands where, for a
+ * refund by the id; and what it was sent for, because the same id with other attributes would look for its records elsewhere.
+ * A decision stands without it: while its node is away, an id is not refundable by itself, and one that is used twice is charged twice.
+ */
+import { KEY_PREFIX, requestPlaceKey } from "../keys.js";
+import type { RedisCalls } from "./redis-calls.js";
+import type { Part } from "./split-by-tag.js";
+import { REMEMBER_MS, type StoreRequest } from "./store.js";
+
+export class RequestPlaces {
+  readonly #calls: RedisCalls;
+
+  constructor(calls: RedisCalls) {
+    this.#calls = calls;
+  }
+
+  /** Whether the id was sent for another request. If not, and if it is to be charged, its place is kept from now on. */
+  async isOther({ id, charge, fingerprint }: StoreRequest, parts: readonly Pick<Part, "tag">[]): Promise<boolean> {
+    if (id === undefined) return false;
+    const tags = JSON.stringify(parts.map(({ tag }) => tag));
+    try {
+      if (!charge) return ![fingerprint, undefined].includes((await this.#read(id))?.fingerprint);
+      const [, isSame] = (await this.#calls.run(
+        "place",
+        [KEY_PREFIX + requestPlaceKey(id)],
+        [fingerprint, tags, REMEMBER_MS],
+      )) as unknown[];
+      return Number(isSame) === 0;
+    } catch {
+      return false;
+    }
+  }
+
+  /** The tags that an id's records lie under, as far as is known. */
+  async tagsOf(id: string): Promise<string[]> {
+    return (await this.#read(id))?.tags ?? [];
+  }
+
+  /** After a refund the id is free for any request. */
+  async forget(id: string): Promise<void> {
+    await this.#calls.call("DEL", [KEY_PREFIX + requestPlaceKey(id)]).catch(() => {});
+  }
+
+  async #read(id: string): Promise<{ fingerprint: string; tags: string[] } | undefined> {
+    const place = await this.#calls.call("GET", [KEY_PREFIX + requestPlaceKey(id)]);
+    if (place === null || place === undefined) return undefined;
+    const [fingerprint, tags] = String(place).split("\n");
+    return { fingerprint: fingerprint!, tags: JSON.parse(tags!) as string[] };
+  }
+}

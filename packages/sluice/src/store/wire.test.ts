@@ -1,0 +1,59 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Check } from "../check.js";
+import type { Reason } from "../decision.js";
+import { decodeRecord, spellReceipt, spellVerdicts } from "./wire.js";
+
+const whole = fc.integer({ min: 0, max: 2 ** 53 - 1 });
+const passed = fc.record({
+  allowed: fc.constant(true),
+  remaining: fc.integer({ min: -(2 ** 53) + 1, max: 2 ** 53 - 1 }),
+  retryAfterMs: fc.constant(0),
+  resetAfterMs: whole,
+  reason: fc.constant(undefined),
+  charged: fc.boolean(),
+});
+const refused = fc.record({
+  allowed: fc.constant(false),
+  remaining: whole,
+  retryAfterMs: whole,
+  resetAfterMs: whole,
+  reason: fc.constantFrom<Reason>("limit", "min-interval", "concurrency", "cost-exceeds-limit"),
+  // A charge is counted and refused in name.
+  charged: fc.boolean(),
+});
+const check = fc.record({
+  plan: fc.record({
+    rule: fc.string(),
+    mode: fc.constantFrom("enforce", "shadow", "candidate"),
+    policy: fc.record({ stored: fc.constant("fixed-window"), limit: whole, windowMs: whole }),
+    keyEnd: fc.string({ unit: "binary" }),
+    onStoreFailure: fc.constant("local"),
+  }),
+  key: fc.string({ unit: "binary" }),
+  cost: whole,
+  live: fc.integer({ min: -1, max: 9 }),
+}) as unknown as fc.Arbitrary<Check>;
+
+test("what is written into a record of a request id is read from it, whatever the verdicts and keys", () => {
+  const judged = fc.array(fc.tuple(check, fc.oneof(passed, refused)), { minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(judged, whole, whole, (pairs, nowMs, rulesVersion) => {
+      const checks = pairs.map(([asked]) => asked);
+      const verdicts = pairs.map(([, found]) => found);
+      const request = { checks, charge: true, entryId: "e1", id: "i", fingerprint: "f", rulesVersion };
+      const numbers = spellVerdicts({ nowMs, verdicts, guarantee: "atomic" });
+      const record = `2 f e1 e1\n${numbers}\n${spellReceipt(request)}`;
+      expect(decodeRecord(record, 7)).toEqual({
+        nowMs,
+        verdicts,
+        guarantee: "atomic",
+        repeated: { entryId: "e1", rulesVersion, checks, atMs: 7 },
+      });
+    }),
+  );
+});
+
+test("a record of an unknown layout is not read", () => {
+  expect(() => decodeRecord("3 f e1 e1\n1 3 9 0\n{}", 0)).toThrow("unknown layout");
+});

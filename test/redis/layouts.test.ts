@@ -1,0 +1,173 @@
+/**
+ * The bytes of every stored layout, as an instance wrote them once. An instance of another version may have written what lies in Redis
+ * now: a layout that changes gets a name of its own (the rule stands in keys.ts), or one of these tests fails.
+ */
+import { createLimiter, type Limiter, type Rule } from "sluice";
+import { redisStore } from "sluice/redis";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { type RedisServer, startRedis } from "../harness/redis-server.js";
+
+const atMs = 1_794_804_076_699;
+const endMs = 1_826_340_076_699;
+const year = { key: [], limit: 5, window: "365d" } as const;
+
+/** A counter after one request of cost 2, for each letter: a string in hexadecimal, or a sorted set; and what it means. */
+const counters: readonly { rule: Rule; stored: string | readonly string[]; means: Record<string, number> }[] = [
+  {
+    rule: { id: "b", algorithm: "token-bucket", ...year },
+    stored: "000000c0037f074200b0098d2a1e7a42000000c0037ff741",
+    means: { missing: 2, lastMs: atMs },
+  },
+  {
+    rule: { id: "g", algorithm: "gcra", ...year },
+    stored: "000000c0037f074200b0098d2a1e7a42000000c0037ff741",
+    means: { missing: 2, lastMs: atMs },
+  },
+  {
+    rule: { id: "f", algorithm: "fixed-window", ...year },
+    stored: "000000000000004000b0098d2a1e7a4200b0098d2a1e7a42",
+    means: { count: 2, lastMs: atMs },
+  },
+  {
+    rule: { id: "s", algorithm: "sliding-counter", ...year },
+    stored: "0000000000000000000000000000004000b0098d2a1e7a42000000b0c45e1d42",
+    means: { previous: 0, current: 2, lastMs: atMs },
+  },
+  {
+    rule: { id: "z", algorithm: "rolling-window", storage: "sorted-set", ...year },
+    stored: [String(atMs), "qp3b000x1", String(atMs), "qp3b000x1:2"],
+    means: { count: 2, lastMs: atMs },
+  },
+  {
+    rule: { id: "p", algorithm: "rolling-window", storage: "packed", ...year },
+    stored: "c00002000000000002a1e2a8d09ba1e2a8d09ba1e2a8d09b",
+    means: { count: 2, lastMs: atMs },
+  },
+  {
+    rule: { id: "c", algorithm: "concurrency", key: [], limit: 5, ttl: "365d" },
+    stored: [String(endMs), "EsHSnxnTPffPS48Q.31536000000", String(endMs), "EsHSnxnTPffPS48Q.31536000000:2"],
+    means: { count: 2, latestEndMs: endMs },
+  },
+];
+
+const receipt = (entryId: string): string =>
+  JSON.stringify({
+    entryId,
+    rulesVersion: 1,
+    checks: [
+      {
+        plan: {
+          rule: "r",
+          mode: "enforce",
+          policy: { stored: "fixed-window", limit: 3, windowMs: 31_536_000_000 },
+          keyEnd: "}:r:f",
+          onStoreFailure: "allow",
+        },
+        key: "{user=ann}:r:f",
+        cost: 1,
+        live: -1,
+      },
+    ],
+  });
+
+/** The record of `check({ user: "ann" }, { id: "fixture" })`, by layout: its key, and its text. */
+const records = {
+  1: { key: "sluice:1:{*}!fixture", text: `1794804076917 3 2 2747923083\n${receipt("")}` },
+  2: {
+    key: "sluice:1:{*}!2=fixture",
+    text: `2 T2NP8V3fhaQaIsSPhxmMg6 TylW1ud46 TylW1ud46\n1794804076917 3 2 2747923083\n${receipt("TylW1ud46")}`,
+  },
+} as const;
+
+const rule: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 3, window: "365d" };
+const user = { user: "ann" };
+
+describe.skipIf(whyMissing("redis"))("layouts in Redis", () => {
+  let redis: RedisServer;
+  let limiter: Limiter | undefined;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  beforeEach(async () => {
+    await limiter?.close();
+    await redis.cli("FLUSHALL");
+  });
+  afterAll(async () => {
+    await limiter?.close();
+    await redis?.stop();
+  });
+
+  function limiterOf(rules: readonly Rule[]): Limiter {
+    limiter = createLimiter({ store: redisStore(redis.url, { deadlineMs: 5_000 }), rules });
+    return limiter;
+  }
+
+  test.each(counters)("a counter of the letter $rule.id means what it meant", async ({ rule, stored, means }) => {
+    const key = `sluice:1:{*}:${rule.id}:${rule.id}`;
+    if (typeof stored !== "string") await redis.cli("ZADD", key, ...stored);
+    // The shell of redis-cli cannot carry every byte; Lua's own escapes can.
+    else {
+      const bytes = stored.replace(/../g, (hex) => `\\${String(Number.parseInt(hex, 16)).padStart(3, "0")}`);
+      await redis.cli("EVAL", `return redis.call('SET', KEYS[1], '${bytes}')`, "1", key);
+    }
+    const { rules } = await limiterOf([rule]).explain({});
+    expect(rules[0]!.state).toEqual(means);
+  });
+
+  test("a record of layout 2 is the answer to its request, and to no other", async () => {
+    await redis.cli("SET", records[2].key, records[2].text, "PX", "60000");
+    const limiter = limiterOf([rule]);
+    expect(await limiter.check(user, { id: "fixture" })).toMatchObject({
+      allowed: true,
+      limit: 3,
+      remaining: 2,
+      resetAfterMs: 2_747_923_083,
+      rulesVersion: 1,
+    });
+    expect((await limiter.peek(user, { cost: 0 })).remaining).toBe(3);
+    await expect(limiter.check({ user: "bob" }, { id: "fixture" })).rejects.toMatchObject({ code: "invalid-request" });
+    expect([await limiter.refund("fixture"), await redis.cli("EXISTS", records[2].key)]).toEqual([true, "0"]);
+  });
+
+  test("a record of layout 1 is neither read nor written: an older instance has it for itself", async () => {
+    await redis.cli("SET", records[1].key, `R${records[1].text}`, "PX", "60000");
+    const limiter = limiterOf([rule]);
+    for (const remaining of [2, 2]) expect((await limiter.check(user, { id: "fixture" })).remaining).toBe(remaining);
+    expect((await limiter.peek(user, { cost: 0 })).remaining).toBe(2);
+    expect(await limiter.refund("fixture")).toBe(true);
+    expect((await redis.cli("GET", records[1].key)).trimEnd()).toBe(`R${records[1].text}`);
+  });
+
+  test("a record is written as its layout says", async () => {
+    await limiterOf([rule]).check(user, { id: "fixture" });
+    const names = (await redis.cli("KEYS", "*[*n]}*")).trim().split("\n").sort();
+    expect(names).toEqual([records[2].key, "sluice:1:{user=ann}:r:f"]);
+    const written = (await redis.cli("GET", records[2].key)).trimEnd();
+    expect(written).toMatch(/^2 T2NP8V3fhaQaIsSPhxmMg6 (\S{9}) \1\n\d{13} 3 2 \d+\n\{"entryId":"\1","rulesVersion":1,/);
+  });
+
+  test("a place that an older instance gave counts, can be released, and cannot be renewed", async () => {
+    const limiter = limiterOf([{ id: "c", algorithm: "concurrency", key: [], limit: 2, ttl: "1h" }]);
+    await redis.cli("ZADD", "sluice:1:{*}:c:c", String(Date.now() + 3_600_000), "oldLease");
+    const id = `oldLease.s.${Buffer.from('[["{*}:c:c",1,3600000]]').toString("base64url")}`;
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(1);
+    expect([await limiter.release(id), await limiter.release(id)]).toEqual([true, false]);
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(2);
+    await redis.cli("ZADD", "sluice:1:{*}:c:c", String(Date.now() + 3_600_000), "oldLease");
+    expect(await limiter.renew(id)).toBe(0);
+  });
+
+  test("a lease's id that was edited, to a longer term or to more places, renews nothing", async () => {
+    const limiter = limiterOf([{ id: "c", algorithm: "concurrency", key: [], limit: 2, ttl: "5s" }]);
+    const { lease } = await limiter.check({});
+    const [name] = lease!.id.split(".");
+    const edited = (held: string): string => `${name}.s.${Buffer.from(held).toString("base64url")}`;
+    expect(await limiter.renew(edited('[["{*}:c:c",1,315360000000]]'))).toBe(0);
+    expect(await limiter.renew(edited('[["{*}:c:c",1,5001]]'))).toBe(0);
+    expect(await limiter.renew(lease!.id)).toBe(5_000);
+    expect(Number(await redis.cli("PTTL", "sluice:1:{*}:c:c"))).toBeLessThanOrEqual(5_000);
+    expect(await limiter.renew(edited('[["{*}:c:c",2,5000]]'))).toBe(0);
+  });
+});

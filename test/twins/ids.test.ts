@@ -1,0 +1,197 @@
+/**
+ * Request ids against a naive oracle: random schedules of checks, repeats, other requests with the same id, refunds and resets, over two
+ * instances, in memory, on one Redis and on a Cluster whose rules lie in different slots. The oracle keeps every id and every charge
+ * in plain maps: an id is charged at most once, and what stands on a counter is what was admitted and not refunded.
+ */
+import fc from "fast-check";
+import { createLimiter, type Decision, type Limiter, type Rule, SluiceError } from "sluice";
+import { redisStore } from "sluice/redis";
+import { afterAll, expect, test as vitest } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { type RedisCluster, startCluster } from "../harness/redis-cluster.js";
+import { type RedisServer, startRedis } from "../harness/redis-server.js";
+
+const limits = { user: 3, path: 4 } as const;
+type Name = keyof typeof limits;
+const names = ["user", "path"] as const;
+
+type Command =
+  | { kind: "check"; id: number; user: number; path: number; cost: number; by: number; twice: boolean }
+  | { kind: "refund-id"; id: number; by: number }
+  | { kind: "refund-decision"; nth: number; by: number }
+  | { kind: "reset"; user: number };
+
+const small = (max: number): fc.Arbitrary<number> => fc.integer({ min: 0, max });
+const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant("check" as const),
+      id: small(7),
+      // Mostly the same request, so that ids are repeated and not only misused.
+      user: fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constant(1) }),
+      path: fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.constant(1) }),
+      cost: fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.constant(2) }),
+      by: small(1),
+      twice: fc.boolean(),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("refund-id" as const), id: small(7), by: small(1) }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("refund-decision" as const), nth: small(40), by: small(1) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("reset" as const), user: small(1) }) },
+);
+
+interface Charge {
+  readonly keys: Record<Name, string>;
+  readonly cost: number;
+  readonly allowed: boolean;
+  refunded: boolean;
+  /** A counter was forgotten since: what a refund then gives back is another test's matter. */
+  forgotten: boolean;
+}
+
+/** What must be, by plain bookkeeping. */
+class Oracle {
+  readonly used = new Map<string, number>();
+  readonly ids = new Map<number, { sent: string; charge: Charge }>();
+
+  check(id: number, keys: Record<Name, string>, cost: number): Charge | "invalid-request" {
+    const sent = `${keys.user} ${keys.path} ${cost}`;
+    const known = this.ids.get(id);
+    if (known !== undefined) return known.sent === sent ? known.charge : "invalid-request";
+    const allowed = names.every((name) => (this.used.get(keys[name]) ?? 0) + cost <= limits[name]);
+    if (allowed) for (const name of names) this.used.set(keys[name], (this.used.get(keys[name]) ?? 0) + cost);
+    const charge = { keys, cost, allowed, refunded: false, forgotten: false };
+    this.ids.set(id, { sent, charge });
+    return charge;
+  }
+
+  refund(id: number, charge: Charge | undefined): boolean {
+    if (charge === undefined || this.ids.get(id)?.charge !== charge || !charge.allowed) return false;
+    for (const name of names) this.used.set(charge.keys[name], this.used.get(charge.keys[name])! - charge.cost);
+    this.ids.delete(id);
+    return true;
+  }
+
+  reset(user: string): void {
+    this.used.set(user, 0);
+    for (const { charge } of this.ids.values()) if (charge.keys.user === user) charge.forgotten = true;
+  }
+}
+
+let runs = 0;
+const counted = { repeated: 0, mistaken: 0, refunded: 0, refused: 0 };
+
+async function replay(limiters: readonly Limiter[], commands: readonly Command[]): Promise<void> {
+  const run = `run-${runs++}-`;
+  const oracle = new Oracle();
+  const past: { id: number; decision: Decision; charge: Charge }[] = [];
+  const key = (name: Name, n: number): string => `${run}${name}-${n}`;
+  for (const [n, step] of commands.entries()) {
+    const at = `${n}: ${JSON.stringify(step)}`;
+    if (step.kind === "check") {
+      const keys = { user: key("user", step.user), path: key("path", step.path) };
+      const isRepeat = oracle.ids.has(step.id);
+      const expected = oracle.check(step.id, keys, step.cost);
+      const askers = step.twice ? limiters : [limiters[step.by % limiters.length]!];
+      const answers = await Promise.all(
+        askers.map((limiter) => limiter.check(keys, { cost: step.cost, id: `${run}${step.id}` }).catch(codeOf)),
+      );
+      for (const answer of answers) {
+        expect(typeof answer === "string" ? answer : answer.allowed, at).toBe(
+          expected === "invalid-request" ? expected : expected.allowed,
+        );
+        if (expected === "invalid-request") counted.mistaken++;
+        else if (!expected.allowed) counted.refused++;
+        else if (isRepeat) counted.repeated++;
+        if (typeof answer !== "string" && expected !== "invalid-request") {
+          expect(answer.degraded, at).toBeUndefined();
+          past.push({ id: step.id, decision: answer, charge: expected });
+        }
+      }
+    } else if (step.kind === "reset") {
+      await limiters[0]!.reset("per-user", { user: key("user", step.user) });
+      oracle.reset(key("user", step.user));
+    } else {
+      const chosen = step.kind === "refund-decision" ? past[step.nth % Math.max(1, past.length)] : undefined;
+      if (step.kind === "refund-decision" && chosen === undefined) continue;
+      const id = step.kind === "refund-id" ? step.id : chosen!.id;
+      const charge = step.kind === "refund-id" ? oracle.ids.get(id)?.charge : chosen!.charge;
+      if (charge?.forgotten) continue;
+      const target = step.kind === "refund-id" ? `${run}${id}` : chosen!.decision;
+      const expected = oracle.refund(id, charge);
+      if (expected) counted.refunded++;
+      expect(await limiters[step.by % limiters.length]!.refund(target), at).toBe(expected);
+    }
+  }
+  for (const user of [0, 1]) {
+    for (const path of [0, 1]) {
+      const keys = { user: key("user", user), path: key("path", path) };
+      const { checks } = await limiters.at(-1)!.peek(keys, { cost: 0 });
+      expect(checks.map(({ remaining }) => remaining)).toEqual(
+        names.map((name) => limits[name] - (oracle.used.get(keys[name]) ?? 0)),
+      );
+    }
+  }
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof SluiceError) return error.code;
+  throw error;
+}
+
+const algorithms = [
+  { algorithm: "fixed-window" },
+  { algorithm: "token-bucket" },
+  { algorithm: "rolling-window", storage: "sorted-set" },
+  { algorithm: "rolling-window", storage: "packed" },
+] as const;
+
+function rulesOf(numbers: (typeof algorithms)[number]): Rule[] {
+  return names.map((name) => ({ id: `per-${name}`, key: [name], ...numbers, limit: limits[name], window: "365d" }));
+}
+
+async function tried(limitersOn: (rules: readonly Rule[]) => readonly Limiter[]): Promise<void> {
+  const seed = Number(process.env.SLUICE_TEST_SEED ?? Date.now() % 2 ** 31);
+  console.log(`ids: seed ${seed} (SLUICE_TEST_SEED repeats it)`);
+  for (const numbers of algorithms) {
+    const limiters = limitersOn(rulesOf(numbers));
+    for (const limiter of limiters) expect(await limiter.ready()).toBe(true);
+    const schedule = fc.array(command, { minLength: 20, maxLength: 60, size: "max" });
+    await fc.assert(
+      fc.asyncProperty(schedule, (commands) => replay(limiters, commands)),
+      { seed, numRuns: 25 },
+    );
+    await Promise.all(limiters.map((limiter) => limiter.close()));
+  }
+  console.log(`ids: ${JSON.stringify(counted)}`);
+  for (const count of Object.values(counted)) expect(count).toBeGreaterThan(50);
+  for (const name of Object.keys(counted) as (keyof typeof counted)[]) counted[name] = 0;
+}
+
+const test = vitest.skipIf(whyMissing("redis"));
+let redis: RedisServer | undefined;
+let cluster: RedisCluster | undefined;
+/** A stall of the machine must not look like an outage. */
+const options = { deadlineMs: 10_000 };
+
+afterAll(async () => {
+  await redis?.stop();
+  await cluster?.stop();
+});
+
+vitest("in memory each id is charged once, for what it was sent for, and a refund frees it", async () => {
+  await tried((rules) => [createLimiter({ rules })]);
+});
+
+test("on one Redis, over two instances, each id is charged once, for what it was sent for, and a refund frees it", async () => {
+  redis = await startRedis();
+  const { url } = redis;
+  await tried((rules) => [0, 1].map(() => createLimiter({ store: redisStore(url, options), rules })));
+}, 120_000);
+
+test("on a Cluster, over two instances and several slots, each id is charged once, for what it was sent for, and a refund frees it", async () => {
+  cluster = await startCluster();
+  const { url } = cluster;
+  await tried((rules) => [0, 1].map(() => createLimiter({ store: redisStore(url, options), rules })));
+}, 180_000);
