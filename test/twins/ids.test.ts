@@ -135,6 +135,55 @@ async function replay(limiters: readonly Limiter[], commands: readonly Command[]
   }
 }
 
+/**
+ * A hostile client: everything at once, over all instances. What happens in which order is not known, so what must hold is judged
+ * afterwards: what stands on the counters is what can still be refunded, and no more was given back than charged.
+ */
+async function attacked(limiters: readonly Limiter[], rounds: number): Promise<void> {
+  const run = `attack-${runs++}-`;
+  const keys = { user: `${run}user`, path: `${run}path` };
+  const other = { user: `${run}other`, path: `${run}path` };
+  // Whoever gave back more than was charged would take it from this one.
+  expect((await limiters[0]!.check(keys)).allowed).toBe(true);
+  const ids = Array.from({ length: 6 }, (_, i) => `${run}${i}`);
+  const at = <T>(list: readonly T[], n: number): T => list[n % list.length]!;
+  let seed = 1;
+  const chance = (): number => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed;
+  };
+  for (let round = 0; round < rounds; round++) {
+    await Promise.all(
+      Array.from({ length: 24 }, async () => {
+        const limiter = at(limiters, chance());
+        const id = at(ids, chance());
+        const kind = chance() % 10;
+        if (kind < 5) await limiter.check(keys, { id }).catch(codeOf);
+        else if (kind < 6) await limiter.check(other, { id }).catch(codeOf);
+        else if (kind < 7) await limiter.check(keys, { id, cost: 2 }).catch(codeOf);
+        else if (kind < 9) await limiter.refund(id);
+        else {
+          const made = await limiter.check(keys, { id }).catch(codeOf);
+          if (typeof made !== "string") await limiter.refund(made);
+        }
+      }),
+    );
+  }
+  const used = async (): Promise<number[]> => {
+    const { checks } = await limiters[0]!.peek(keys, { cost: 0 });
+    const elsewhere = (await limiters[0]!.peek(other, { cost: 0 })).checks;
+    const [mine, path] = checks.map(({ rule, remaining }) => limits[rule.slice(4) as Name] - remaining);
+    return [mine! + (limits.user - elsewhere[0]!.remaining), path!];
+  };
+  for (const id of ids) {
+    // Twice: a refund that met a request under way may have given back a part of it.
+    for (let i = 0; i < 2; i++) await at(limiters, chance()).refund(id);
+  }
+  expect(await used()).toEqual([1, 1]);
+  for (const limiter of limiters)
+    expect(limiter.storeStats()?.undos ?? { pending: 0, lost: 0 }).toEqual({ pending: 0, lost: 0 });
+}
+
 function codeOf(error: unknown): string {
   if (error instanceof SluiceError) return error.code;
   throw error;
@@ -162,6 +211,7 @@ async function tried(limitersOn: (rules: readonly Rule[]) => readonly Limiter[])
       fc.asyncProperty(schedule, (commands) => replay(limiters, commands)),
       { seed, numRuns: 25 },
     );
+    for (let i = 0; i < 5; i++) await attacked(limiters, 10);
     await Promise.all(limiters.map((limiter) => limiter.close()));
   }
   console.log(`ids: ${JSON.stringify(counted)}`);

@@ -98,7 +98,12 @@ export class RedisStore implements Store {
     const failed = settled.find((outcome) => outcome.status === "rejected");
     if (failed !== undefined) throw failed.reason;
     const given = settled.some((outcome) => outcome.status === "fulfilled" && outcome.value);
-    if (given && this.#sharded && id !== undefined) await this.#places.forget(id);
+    if (given && this.#sharded && id !== undefined) {
+      await this.#places.forget(
+        id,
+        charges.map(({ check }) => hashTag(check.key)),
+      );
+    }
     return given;
   }
 

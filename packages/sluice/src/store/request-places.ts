@@ -37,9 +37,18 @@ export class RequestPlaces {
     return (await this.#read(id))?.tags ?? [];
   }
 
-  /** After a refund the id is free for any request. */
-  async forget(id: string): Promise<void> {
-    await this.#calls.call("DEL", [KEY_PREFIX + requestPlaceKey(id)]).catch(() => {});
+  /**
+   * After a refund under these tags the id is free for any request. Not where it has other parts: one that is under way, or that
+   * was charged since, must be found by its id.
+   */
+  async forget(id: string, refunded: readonly string[]): Promise<void> {
+    try {
+      const tags = await this.tagsOf(id);
+      if (tags.every((tag) => refunded.includes(tag)))
+        await this.#calls.call("DEL", [KEY_PREFIX + requestPlaceKey(id)]);
+    } catch {
+      // It ends by itself.
+    }
   }
 
   async #read(id: string): Promise<{ fingerprint: string; tags: string[] } | undefined> {
