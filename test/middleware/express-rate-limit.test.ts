@@ -30,12 +30,14 @@ async function serve(store: RollingStoreOptions, options: Partial<Options> = {})
     }),
   );
   app.get("/", (_req, res) => void res.send("ok"));
+  const waiting: ((status: number) => void)[] = [];
+  app.get("/slow", (_req, res) => void waiting.push((status) => res.status(status).end()));
   app.use(
     (error: { status?: number }, _req: unknown, res: express.Response, _next: unknown) =>
       void res.status(error.status ?? 500).end(),
   );
   const served = await listening(createServer(app), new Stage());
-  return { url: served.url, logged, store: ours, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
+  return { url: served.url, logged, waiting, store: ours, [Symbol.asyncDispose]: () => served[Symbol.asyncDispose]() };
 }
 
 async function statuses(url: string, count: number): Promise<number[]> {
@@ -88,6 +90,44 @@ test("skipFailedRequests gives hits back", async () => {
   expect(app.logged).toEqual([]);
 });
 
+test.each([
+  ["which express-rate-limit takes for a failure", { skipFailedRequests: true }],
+  ["which its user takes for a success", { skipFailedRequests: true, requestWasSuccessful: () => true }],
+  ["beside both kinds of skipping", { skipSuccessfulRequests: true, requestWasSuccessful: () => false }],
+])("a refused hit gives nothing back, %s", async (_name, options) => {
+  await using app = await serve({}, options);
+  expect(await statuses(app.url, 14)).toEqual([200, 200, 200, ...Array.from({ length: 11 }, () => 429)]);
+  expect(app.logged).toEqual([]);
+});
+
+test("a failed request among refused ones gives back its own hit, and only that", async () => {
+  await using app = await serve({}, { skipFailedRequests: true });
+  const finish = [1, 2, 3].map(() => fetch(`${app.url}/slow`));
+  await vi.waitFor(() => expect(app.waiting.length).toBe(3));
+  expect(await statuses(app.url, 5)).toEqual([429, 429, 429, 429, 429]);
+  // One of the three fails, after five refusals.
+  app.waiting[0]!(500);
+  app.waiting[1]!(200);
+  app.waiting[2]!(200);
+  await Promise.all(finish);
+  await vi.waitFor(async () => expect(await app.store.get("127.0.0.1")).toMatchObject({ totalHits: 2 }));
+  expect(await statuses(app.url, 3)).toEqual([200, 429, 429]);
+});
+
+test("two limiters of different numbers count apart by default; equal ones are warned of", async () => {
+  const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+  const store = memoryStore();
+  await using strict = await serve({ store }, { limit: 1, windowMs: 61_000 });
+  await using loose = await serve({ store }, { limit: 2, windowMs: 61_000 });
+  expect(await statuses(strict.url, 2)).toEqual([200, 429]);
+  expect(await statuses(loose.url, 3)).toEqual([200, 200, 429]);
+  expect(warned).not.toHaveBeenCalled();
+  await using again = await serve({ store }, { limit: 2, windowMs: 61_000 });
+  expect(await statuses(again.url, 1)).toEqual([429]);
+  expect(warned.mock.calls.map(([, options]) => (options as { code: string }).code)).toEqual(["SLUICE_SHARED_PREFIX"]);
+  warned.mockRestore();
+});
+
 test("keys can be looked at, taken back and reset", async () => {
   const store = rollingStore();
   store.init({ windowMs: 60_000, limit: 2 } as Options);
@@ -127,9 +167,11 @@ test("a prefix that cannot name a rule is refused at once", () => {
   expect(() => rollingStore({ prefix: "rl:" })).toThrow(/^prefix: expected/);
 });
 
-test("with the store away, requests pass, or fail as express-rate-limit is told to", async () => {
+test("with the store away, each process counts for itself, lets requests pass, or fails as express-rate-limit is told to", async () => {
   const away = `redis://127.0.0.1:${await freePort()}`;
-  await using lenient = await serve({ store: redisStore(away) });
+  await using local = await serve({ store: redisStore(away) });
+  expect(await statuses(local.url, 5)).toEqual([200, 200, 200, 429, 429]);
+  await using lenient = await serve({ store: redisStore(away), onStoreFailure: "allow" });
   expect(await statuses(lenient.url, 5)).toEqual([200, 200, 200, 200, 200]);
   await using strict = await serve({ store: redisStore(away), onStoreFailure: "deny" });
   expect(await statuses(strict.url, 1)).toEqual([503]);

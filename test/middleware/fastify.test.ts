@@ -118,3 +118,13 @@ test("over HTTP/2, leases end with their streams, and refunds know success from 
   session.close();
   await app.close();
 });
+
+test.each([
+  ["an unknown option", { max: 5 }, /max: no such option; it is called limit here/],
+  ["a rule with a mistake", { limit: -1, window: "1m" }, /limit/],
+  ["a hook that is none", { limit: 1, window: "1m", hook: "never" }, /hook: expected one of/],
+])("%s rejects register, and the process goes on", async (_name, options, message) => {
+  const app = fastify();
+  await expect(async () => await app.register(rateLimit, options as RateLimitPluginOptions)).rejects.toThrow(message);
+  await app.close();
+});

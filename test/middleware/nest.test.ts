@@ -1,8 +1,8 @@
 /** What only Nest has: decorators, asynchronous options, exceptions. */
-import { Controller, Get, Module, type Type } from "@nestjs/common";
-import { APP_GUARD, NestFactory } from "@nestjs/core";
+import { Controller, type ExecutionContext, Get, Module, type Type, UseGuards } from "@nestjs/common";
+import { APP_GUARD, ExternalContextCreator, NestFactory } from "@nestjs/core";
 import { RateLimit, RateLimitException, RateLimitGuard, RateLimitModule, SkipRateLimit } from "sluice/nest";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { decorate, serveControllers } from "./apps/nest-app.js";
 
 function catsController(): Type {
@@ -94,5 +94,82 @@ test("options may come from a factory, and a refusal is an exception that filter
   expect(refused.headers.get("retry-after")).toBe("60");
   expect(seen[0]).toBeInstanceOf(RateLimitException);
   expect((seen[0] as RateLimitException).decision).toMatchObject({ allowed: false, rule: "1-per-1m" });
+  await app.close();
+});
+
+/** A resolver behind a guard, called as @nestjs/graphql calls it: by Nest's own pipeline, with (root, args, context, info). */
+async function resolverBehind(guard: Type, type: "graphql" | "ws") {
+  class Resolver {
+    login(): string {
+      return "ok";
+    }
+  }
+  UseGuards(guard)(Resolver);
+  class App {}
+  Module({ imports: [RateLimitModule.forRoot({ limit: 2, window: "1h" })], providers: [Resolver, guard] })(App);
+  const app = await NestFactory.createApplicationContext(App, { logger: false });
+  const instance = app.get(Resolver);
+  const creator = app.get(ExternalContextCreator, { strict: false });
+  const options = { guards: true, filters: false, interceptors: false };
+  const call = creator.create(
+    instance,
+    instance.login,
+    "login",
+    "",
+    undefined,
+    undefined,
+    undefined,
+    options,
+    type,
+  ) as unknown as (...args: unknown[]) => Promise<unknown>;
+  const sent = new Map<string, string>();
+  const req = {
+    method: "POST",
+    originalUrl: "/graphql",
+    headers: {},
+    socket: { remoteAddress: "192.0.2.1" },
+    app: { settings: {} },
+  };
+  const res = {
+    header: (name: string, value: string) => sent.set(name.toLowerCase(), value),
+    status: vi.fn(),
+    once: () => undefined,
+  };
+  return { app, call, req, res, sent };
+}
+
+test("each resolver of a GraphQL request counts: aliases in one request do not escape", async () => {
+  const { app, call, req, res, sent } = await resolverBehind(RateLimitGuard, "graphql");
+  const resolve = () => call({}, {}, { req, res }, { fieldName: "login" });
+  expect([await resolve(), await resolve()]).toEqual(["ok", "ok"]);
+  await expect(resolve()).rejects.toBeInstanceOf(RateLimitException);
+  expect(Number(sent.get("retry-after"))).toBeGreaterThan(0);
+  // The response has one status for all of its fields.
+  expect(res.status).not.toHaveBeenCalled();
+  await expect(call({}, {}, {}, {})).rejects.toThrow(/expected req and res in the context of GraphQL/);
+  await app.close();
+});
+
+test("a guard may say where the request is, as with @nestjs/throttler", async () => {
+  class OwnGuard extends RateLimitGuard {
+    protected override getRequestResponse(context: ExecutionContext) {
+      return context.getArgByIndex(0);
+    }
+  }
+  const { app, call, req, res } = await resolverBehind(OwnGuard, "ws");
+  expect(await call({ req: { ...req }, res })).toBe("ok");
+  expect(await call({ req: { ...req }, res })).toBe("ok");
+  await expect(call({ req: { ...req }, res })).rejects.toBeInstanceOf(RateLimitException);
+  await app.close();
+});
+
+test("calls that are not limited are warned of", async () => {
+  const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+  const { app, call } = await resolverBehind(RateLimitGuard, "ws");
+  for (let i = 0; i < 5; i++) expect(await call({}, {})).toBe("ok");
+  expect(warned.mock.calls.map(([, options]) => (options as { code: string }).code)).toEqual([
+    "SLUICE_UNLIMITED_CONTEXT",
+  ]);
+  warned.mockRestore();
   await app.close();
 });

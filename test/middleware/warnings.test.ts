@@ -75,3 +75,23 @@ test.each([
   expect(await askAsThree(app.callback())).toEqual(statuses);
   expect(warnings).toEqual(expected);
 });
+
+test("a rule whose key attribute never comes is warned of once; one that comes now and then is not", async () => {
+  const { rateLimit } = await import("sluice/express");
+  const rules = ["usr", "user", "ip"].map((name) => ({
+    id: `by-${name}`,
+    key: [name],
+    algorithm: "fixed-window" as const,
+    limit: 1_000,
+    window: "1d",
+  }));
+  const app = express();
+  let count = 0;
+  app.use(rateLimit({ rules, attributes: () => ({ user: count++ === 50 ? "ann" : undefined }) }));
+  app.use((_req, res) => void res.send("ok"));
+  await using served = await listening(createServer(app), new Stage());
+  for (let i = 0; i < 99; i++) await fetch(served.url);
+  expect(warnings).toEqual([]);
+  for (let i = 0; i < 120; i++) await fetch(served.url);
+  expect(warnings).toEqual(["SLUICE_ABSENT_KEY"]);
+});

@@ -19,8 +19,8 @@ export interface PathOptions {
   ignoreParams?: boolean;
 }
 
-/** A path in normal form already: pchars without escapes, no empty segment, none that begins with a dot. By far the most. */
-const PLAIN = /^(?:\/(?![./])[\w\-.~!$&'()*+,;=:@]*)+$/;
+/** What a path in normal form lacks, by far the most: escapes, characters to escape, empty segments, segments that begin with a dot. */
+const UNUSUAL = /[^\w\-.~!$&'()*+,;=:@/]|\/[/.]/;
 
 /** The whole path that was asked for, as rules see it: no query, no fragment. `*` of OPTIONS stays. */
 export function requestPath(target: string, options: PathOptions = {}): string {
@@ -33,7 +33,7 @@ export function requestPath(target: string, options: PathOptions = {}): string {
  * write the target that the application sees, both readings have to pass.
  */
 export function unresolvedPath(target: string, options: PathOptions = {}): string | undefined {
-  if (!MAYBE_CLIMBS.test(target)) return undefined;
+  if (!target.includes("..") && !(target.includes("%2") && MAYBE_CLIMBS.test(target))) return undefined;
   const segments = mergedSegments(pathPart(target), options);
   return segments.includes("..") ? readable(`/${segments.join("/")}`, options) : undefined;
 }
@@ -66,7 +66,7 @@ function before(mark: string, text: string): string {
 }
 
 function normalPath(path: string, options: PathOptions): string {
-  if (path === "*" || (PLAIN.test(path) && options.ignoreParams !== true)) return path;
+  if (path === "*" || (!UNUSUAL.test(path) && options.ignoreParams !== true)) return path;
   const kept: string[] = [];
   const segments = mergedSegments(path, options);
   segments.forEach((segment, i) => {
@@ -80,7 +80,8 @@ function normalPath(path: string, options: PathOptions): string {
 
 /** Escapes in normal form, then split at slashes. Empty segments are gone, but for one at the end, which is the trailing slash. */
 function mergedSegments(path: string, { encodedSlashes, ignoreParams }: PathOptions): string[] {
-  let text = path.replaceAll(ESCAPE, normalEscape).replaceAll(NOT_IN_PATH, escapeBytes);
+  let text = path.includes("%") ? path.replaceAll(ESCAPE, normalEscape) : path;
+  if (NOT_ASCII_PATH.test(text)) text = text.replaceAll(NOT_IN_PATH, escapeBytes);
   if (encodedSlashes === "decode") text = text.replaceAll(/%2F|%5C/g, "/");
   // Before dot segments: servlet containers resolve `/x/..;/login`.
   if (ignoreParams === true) text = text.replaceAll(/;[^/]*/g, "");
@@ -89,7 +90,7 @@ function mergedSegments(path: string, { encodedSlashes, ignoreParams }: PathOpti
 }
 
 const ESCAPE = /%(?:[0-9a-f]{2})?/gi;
-const UNRESERVED = /^[\w\-.~]$/;
+const UNRESERVED = /[\w\-.~]/;
 
 function normalEscape(triplet: string): string {
   // A percent sign that begins no escape stands for itself.
@@ -100,6 +101,7 @@ function normalEscape(triplet: string): string {
 
 /** What RFC 3986, sections 3.3 and 3.4, does not allow unescaped. */
 const NOT_IN_PATH = /[^\w\-.~!$&'()*+,;=:@/%]/gu;
+const NOT_ASCII_PATH = /[^\w\-.~!$&'()*+,;=:@/%]/;
 // Brackets and the like stand raw in many queries, and no rule sees them: only what ends a line or a target is escaped.
 const NOT_IN_QUERY = /[^\x21-\x7e]/gu;
 
@@ -108,7 +110,9 @@ function escapeBytes(character: string): string {
   return Array.from(Buffer.from(character, character <= "\xff" ? "latin1" : "utf8"), escapeByte).join("");
 }
 
-const escapeByte = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+function escapeByte(byte: number): string {
+  return `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+}
 
 function readable(path: string, { ignoreCase, ignoreTrailingSlash }: PathOptions): string {
   let text = path.includes("%") ? path.replaceAll(ASCII_ESCAPE, decode).replaceAll(UTF8_ESCAPES, decode) : path;

@@ -6,9 +6,14 @@
  * express-rate-limit's stores count hits and leave the judgement to it. This one knows the limit too, so that a refused hit is
  * answered with `limit + 1` and counts nothing: a client that keeps knocking is let in as soon as its window allows.
  * Where `limit` is a function it is not known here; then every hit counts, as with other stores.
+ *
+ * `decrement` names only a key. express-rate-limit calls it for the hits that it refused, too (skipFailedRequests): the asynchronous context
+ * tells which hit is meant, so that a refusal never gives back what another request was charged.
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
 import { SluiceError } from "../errors.js";
+import { warnOnce } from "../http/warn-once.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import { Decision } from "../limiter/make-decision.js";
 import { formatDuration } from "../rules/duration.js";
@@ -18,7 +23,10 @@ import type { Store as CounterStore } from "../store/store.js";
 export interface RollingStoreOptions {
   /** Where counters live. Default: this process's memory. */
   store?: CounterStore;
-  /** Sets the counters of this limiter apart in a shared store. Default `express-rate-limit`. */
+  /**
+   * Sets the counters of this limiter apart in a shared store. Default: made of the numbers (`express-rate-limit.100-per-1m`), so that the
+   * processes of a fleet share them. Two limiters with equal numbers need names of their own.
+   */
   prefix?: string;
   /**
    * What happens while the store is away. `local` (default) counts in this process, `allow` lets requests pass, `deny` rejects:
@@ -27,6 +35,9 @@ export interface RollingStoreOptions {
   onStoreFailure?: FailurePolicy;
 }
 
+const DEFAULT_PREFIX = "express-rate-limit";
+/** Default prefixes in shared stores, in this process. */
+const taken = new Set<string>();
 /** It is the id of a rule. */
 const PREFIX = /^[a-z0-9][a-z0-9-_.]{0,63}$/;
 /** What stands in for a limit that is a function. */
@@ -36,13 +47,21 @@ const INIT_PATIENCE_MS = 1_000;
 /** Decisions kept for `decrement`, of all keys. */
 const MOST_KEPT = 10_000;
 
+/** One `increment`, and what came of it. */
+interface Hit {
+  readonly key: string;
+  /** Absent for a refused hit, and once it was given back. */
+  decision: Decision | undefined;
+  isGivenBack: boolean;
+}
+
 interface Ready {
   readonly limiter: Limiter;
   readonly limit: number;
 }
 
 export class RollingStore implements Store {
-  readonly prefix: string;
+  prefix: string;
   /** True where no other process shares the counters: express-rate-limit's validations ask. */
   readonly localKeys: boolean;
   readonly #options: RollingStoreOptions;
@@ -51,9 +70,11 @@ export class RollingStore implements Store {
   /** The decisions of each key that `decrement` can take back, the latest last. */
   readonly #kept = new Map<string, Decision[]>();
   #keptCount = 0;
+  /** The hit of the request under way; only where `decrement` will be called. */
+  #hits: AsyncLocalStorage<Hit> | undefined;
 
   constructor(options: RollingStoreOptions = {}) {
-    this.prefix = options.prefix ?? "express-rate-limit";
+    this.prefix = options.prefix ?? DEFAULT_PREFIX;
     // Told here: express-rate-limit logs what `init` throws, and goes on without it.
     if (!PREFIX.test(this.prefix)) {
       throw new SluiceError("invalid-setting", `prefix: expected ${PREFIX.source}, got ${JSON.stringify(this.prefix)}`);
@@ -63,8 +84,14 @@ export class RollingStore implements Store {
   }
 
   /** express-rate-limit calls this once, with its own options. Hits that came before are decided now. */
-  init({ windowMs, limit }: Options): void {
+  init({ windowMs, limit, skipFailedRequests, skipSuccessfulRequests }: Options): void {
     const bounded = typeof limit === "number" && limit >= 1 ? Math.floor(limit) : UNBOUNDED_LIMIT;
+    const window = formatDuration(Math.ceil(windowMs));
+    if (this.#options.prefix === undefined) {
+      this.prefix = `${DEFAULT_PREFIX}.${typeof limit === "number" ? limit : "any"}-per-${window}`;
+      if (!this.localKeys) warnOfSharedPrefix(this.prefix);
+    }
+    if (skipFailedRequests || skipSuccessfulRequests) this.#hits = new AsyncLocalStorage();
     const { store, onStoreFailure = DEFAULT_FAILURE_POLICY } = this.#options;
     const limiter = createLimiter({
       rules: [
@@ -73,7 +100,7 @@ export class RollingStore implements Store {
           key: ["key"],
           algorithm: "rolling-window",
           limit: bounded,
-          window: formatDuration(Math.ceil(windowMs)),
+          window,
           storage: "packed",
           onStoreFailure,
         },
@@ -85,12 +112,18 @@ export class RollingStore implements Store {
   }
 
   async increment(key: string): Promise<ClientRateLimitInfo> {
+    const hit: Hit = { key, decision: undefined, isGivenBack: false };
+    // Before anything is awaited: the caller goes on in this context.
+    this.#hits?.enterWith(hit);
     const { limiter, limit } = this.#ready ?? (await this.#initialised());
     const decision = await limiter.check({ key });
     if (decision.reason === "store-unavailable") {
       throw new SluiceError("store-unavailable", "the store did not answer, and onStoreFailure is deny");
     }
-    if (decision.allowed) this.#keep(key, decision);
+    if (decision.allowed) {
+      hit.decision = decision;
+      this.#keep(key, decision);
+    }
     return hitsOf(decision, limit);
   }
 
@@ -101,11 +134,26 @@ export class RollingStore implements Store {
   }
 
   async decrement(key: string): Promise<void> {
+    const hit = this.#hits?.getStore();
     const { limiter } = this.#ready ?? (await this.#initialised());
-    const decision = this.#kept.get(key)?.pop();
-    if (decision === undefined) return;
+    const decision = hit?.key === key && !hit.isGivenBack ? this.#takeBack(hit) : this.#latestOf(key);
+    if (decision !== undefined) await limiter.refund(decision);
+  }
+
+  #takeBack(hit: Hit): Decision | undefined {
+    hit.isGivenBack = true;
+    const { key, decision } = hit;
+    const at = decision === undefined ? -1 : (this.#kept.get(key)?.indexOf(decision) ?? -1);
+    if (at === -1) return undefined;
     this.#keptCount--;
-    await limiter.refund(decision);
+    return this.#kept.get(key)!.splice(at, 1)[0];
+  }
+
+  /** For callers of their own: the latest hit that was admitted. */
+  #latestOf(key: string): Decision | undefined {
+    const decision = this.#kept.get(key)?.pop();
+    if (decision !== undefined) this.#keptCount--;
+    return decision;
   }
 
   async resetKey(key: string): Promise<void> {
@@ -154,6 +202,17 @@ export class RollingStore implements Store {
     this.#keptCount -= this.#kept.get(key)?.length ?? 0;
     this.#kept.delete(key);
   }
+}
+
+function warnOfSharedPrefix(prefix: string): void {
+  if (taken.has(prefix)) {
+    warnOnce(
+      "SLUICE_SHARED_PREFIX",
+      `two limiters in a shared store have the prefix "${prefix}", made of equal numbers: they count together. Give each rollingStore a prefix.`,
+      prefix,
+    );
+  }
+  taken.add(prefix);
 }
 
 /** A hit counts at least 1: express-rate-limit insists, and an answer of the failure policy has counted nothing. */

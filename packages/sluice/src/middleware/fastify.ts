@@ -54,7 +54,8 @@ interface Guarded {
   readonly onRefused: RouteRateLimit["onRefused"];
 }
 
-function registerRateLimit(app: FastifyInstance, options: RateLimitPluginOptions, done: () => void): void {
+/** Asynchronous, so that mistakes in the options reject `register`: what a plugin throws at once, Fastify does not catch. */
+async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginOptions): Promise<void> {
   const { hook = "onRequest", ...base } = options;
   if (!HOOKS.includes(hook))
     throw new SluiceError("invalid-setting", `hook: expected one of ${HOOKS.join(", ")}, got ${String(hook)}`);
@@ -91,7 +92,6 @@ function registerRateLimit(app: FastifyInstance, options: RateLimitPluginOptions
   app.addHook("onClose", async () => {
     await Promise.all(gates.map((gate) => gate.close()));
   });
-  done();
 }
 
 /** A promise of the reply ends the request here; of undefined, lets it go on. */

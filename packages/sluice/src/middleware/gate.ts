@@ -13,6 +13,7 @@ import { requestPath, unresolvedPath } from "../http/request-path.js";
 import type { CheckOptions, Limiter } from "../limiter/limiter.js";
 import type { Decision } from "../limiter/make-decision.js";
 import type { Attributes } from "../rules/rule.js";
+import { AbsentKeys } from "./absent-keys.js";
 import { checkNames, type GateOptions, limiterOf } from "./gate-options.js";
 import { type Aftermath, type End, endWithResponse, holdUntilEnd } from "./hold-until-end.js";
 
@@ -64,6 +65,7 @@ export class Gate<Request> {
   readonly #plain: boolean;
   readonly #fixedCost: CheckOptions;
   readonly #secondReading = new WeakMap<Decision, Decision>();
+  readonly #absentKeys: AbsentKeys;
 
   constructor(options: GateOptions<Request>, reader: RequestReader<Request>) {
     checkNames(options, reader.extraOptions);
@@ -82,11 +84,15 @@ export class Gate<Request> {
     const { skip, attributes, cost } = options;
     this.#plain = skip === undefined && attributes === undefined && typeof cost !== "function";
     this.#fixedCost = typeof cost === "number" ? { cost } : NO_OPTIONS;
+    this.#absentKeys = new AbsentKeys(limiter);
   }
 
-  /** Rejects only for mistakes: functions of the user's that throw, attributes or costs that are none, a closed limiter. */
-  check(request: Request): Promise<Passage> {
-    const raw = this.#reader.raw(request);
+  /**
+   * `call`: what is counted once, where it is not the whole request.
+   * Rejects only for mistakes: functions of the user's that throw, attributes or costs that are none, a closed limiter.
+   */
+  check(request: Request, call?: object): Promise<Passage> {
+    const raw = call ?? this.#reader.raw(request);
     const met = meetings.get(raw);
     if (met?.some(({ gate }) => gate === this)) return Promise.resolve(UNCOUNTED);
     if (!this.#plain) return this.#prepare(request, raw);
@@ -117,6 +123,7 @@ export class Gate<Request> {
     { attributes, options }: { attributes: Attributes; options: CheckOptions },
   ): Promise<Passage> {
     const { limiter } = this;
+    this.#absentKeys.saw(attributes);
     const meeting: Meeting = { gate: this, limiter, attributes, cost: options.cost, decision: undefined };
     const met = meetings.get(raw);
     if (met === undefined) meetings.set(raw, [meeting]);

@@ -8,7 +8,8 @@
  *   @SkipRateLimit()                      none
  *
  * A refusal is thrown as `RateLimitException` (429, or 503 in an outage), so that exception filters see it like any other.
- * Only HTTP is limited: handlers of messages and sockets pass.
+ * Limited are HTTP and GraphQL, there every resolver that is called. Handlers of messages and sockets pass, with a warning, unless a
+ * guard that extends ours finds their request: `getRequestResponse`, as in @nestjs/throttler.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
@@ -26,8 +27,10 @@ import {
   SetMetadata,
 } from "@nestjs/common";
 import { Reflector } from "@nestjs/core";
+import { SluiceError } from "../errors.js";
 import { retryFields } from "../http/answer.js";
 import { PROBLEM_CONTENT_TYPE, problemOf, refusalStatus } from "../http/problem.js";
+import { warnOnce } from "../http/warn-once.js";
 import type { Decision } from "../limiter/make-decision.js";
 import { expressAddress, fastifyAddress, nodeHops } from "./framework-address.js";
 import { Gate, type RequestReader } from "./gate.js";
@@ -94,8 +97,45 @@ const reader: RequestReader<NestRequest> = {
   extraOptions: ["onRefused"],
 };
 
+/** What `getRequestResponse` finds, by the names that @nestjs/throttler gives them. */
+export interface RequestResponse {
+  readonly req: NestRequest;
+  readonly res: NestResponse;
+}
+
+const isGraphqlCall = (context: ExecutionContext): boolean => (context.getType() as string) === "graphql";
+
+/**
+ * What is counted once: a request, or of GraphQL one call of a resolver (its `info`). One request may name a field under a
+ * hundred aliases.
+ */
+function callOf(context: ExecutionContext): object | undefined {
+  return isGraphqlCall(context) ? context.getArgByIndex<object>(3) : undefined;
+}
+
+interface GraphqlContext {
+  readonly req?: NestRequest & { readonly res?: NestResponse };
+  readonly request?: NestRequest;
+  readonly res?: NestResponse;
+  readonly reply?: NestResponse & { readonly request?: NestRequest };
+}
+
+/** Apollo on Express and Fastify, and Mercurius, put the request into the context of a resolver. */
+function graphqlRequest(context: ExecutionContext): RequestResponse {
+  const { req, request, res, reply }: GraphqlContext = context.getArgByIndex(2) ?? {};
+  const foundRequest = req ?? request ?? reply?.request;
+  const foundResponse = res ?? reply ?? req?.res;
+  if (foundRequest?.headers === undefined || foundResponse === undefined) {
+    throw new SluiceError(
+      "invalid-setting",
+      "RateLimitGuard: expected req and res in the context of GraphQL (context: ({ req, res }) => ({ req, res })), or a guard that overrides getRequestResponse",
+    );
+  }
+  return { req: foundRequest, res: foundResponse };
+}
+
 /** What both `Response` of Express and `FastifyReply` have, and by what each tells that it was sent. */
-interface NestResponse {
+export interface NestResponse {
   header(name: string, value: string): unknown;
   status(code: number): unknown;
   readonly headersSent?: boolean;
@@ -160,17 +200,35 @@ export class RateLimitGuard implements CanActivate {
     this.#reflector = reflector;
   }
 
+  /**
+   * Where the request and the response of a call are; undefined for a call that is not limited. To be overridden where they are elsewhere:
+   * `{ const { req, res } = GqlExecutionContext.create(context).getContext(); return { req, res }; }`
+   */
+  protected getRequestResponse(context: ExecutionContext): RequestResponse | undefined {
+    const type: string = context.getType();
+    if (type === "http") {
+      const http = context.switchToHttp();
+      return { req: http.getRequest<NestRequest>(), res: http.getResponse<NestResponse>() };
+    }
+    if (type === "graphql") return graphqlRequest(context);
+    warnOnce(
+      "SLUICE_UNLIMITED_CONTEXT",
+      `RateLimitGuard does not limit calls of type "${type}". Extend it and override getRequestResponse, or leave it out there.`,
+    );
+    return undefined;
+  }
+
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (context.getType() !== "http") return true;
     const targets = [context.getHandler(), context.getClass()];
     if (this.#reflector.getAllAndOverride<boolean | undefined>(SKIPPED, targets)) return true;
     const own = this.#reflector.getAllAndOverride<RateLimitOptions | undefined>(OWN_OPTIONS, targets);
     const gate = this.#gates.gateOf(context, own);
     if (gate === undefined) return true;
+    const found = this.getRequestResponse(context);
+    if (found === undefined) return true;
 
-    const request = context.switchToHttp().getRequest<NestRequest>();
-    const response = context.switchToHttp().getResponse<NestResponse>();
-    const { decision, fields } = await gate.check(request);
+    const { req: request, res: response } = found;
+    const { decision, fields } = await gate.check(request, callOf(context));
     if (decision === undefined) return true;
     request.rateLimit = decision;
     for (const [name, value] of fields) response.header(name, value);
@@ -179,10 +237,12 @@ export class RateLimitGuard implements CanActivate {
       return true;
     }
     for (const [name, value] of retryFields(decision)) response.header(name, value);
-    response.status(refusalStatus(decision));
+    // A GraphQL response has one status for all its fields; what was refused stands in its errors.
+    const isGraphql = isGraphqlCall(context);
+    if (!isGraphql) response.status(refusalStatus(decision));
     await this.#gates.refused(context, own, decision);
     // Where `onRefused` answered, the exception only ends the request: Nest sends no second answer.
-    if (!(response.headersSent ?? response.sent)) response.header("Content-Type", PROBLEM_CONTENT_TYPE);
+    if (!isGraphql && !(response.headersSent ?? response.sent)) response.header("Content-Type", PROBLEM_CONTENT_TYPE);
     throw new RateLimitException(decision);
   }
 }
