@@ -90,11 +90,12 @@ test("skipFailedRequests gives hits back", async () => {
   expect(app.logged).toEqual([]);
 });
 
-test.each([
+const refusals: readonly [string, Partial<Options>][] = [
   ["which express-rate-limit takes for a failure", { skipFailedRequests: true }],
   ["which its user takes for a success", { skipFailedRequests: true, requestWasSuccessful: () => true }],
   ["beside both kinds of skipping", { skipSuccessfulRequests: true, requestWasSuccessful: () => false }],
-])("a refused hit gives nothing back, %s", async (_name, options) => {
+];
+test.each(refusals)("a refused hit gives nothing back, %s", async (_name, options) => {
   await using app = await serve({}, options);
   expect(await statuses(app.url, 14)).toEqual([200, 200, 200, ...Array.from({ length: 11 }, () => 429)]);
   expect(app.logged).toEqual([]);
