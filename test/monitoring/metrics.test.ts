@@ -102,6 +102,24 @@ test("checks are told by variant, and leases held rise and fall", async () => {
   expect(sampleOf(await scrape(service.http), "sluice_leases_held", { rule: "places" })).toBe(2);
 });
 
+test("requests that no rule applied to are counted by transport", async () => {
+  const rule = { id: "per-user", key: ["user"], algorithm: "fixed-window", limit: 5, window: "1h" } as const;
+  await using service = await startTestService({ rules: [rule] });
+  const ask = (attributes: Record<string, string>) => postJson(`${service.http}/v1/check`, { attributes });
+  await ask({ user: "ann" });
+  // Misspelt, and absent.
+  await ask({ usr: "ann" });
+  await ask({});
+  await postJson(`${service.http}/v1/check/batch`, { requests: [{ attributes: {} }, { attributes: { user: "bob" } }] });
+  const json = { domain: "shop", descriptors: [{ entries: [{ key: "usr", value: "x" }] }] };
+  expect((await postJson(`${service.http}/json`, json)).body.overallCode).toBe("OK");
+  await fetch(`${service.http}/v1/forward-auth`);
+  const metrics = await scrape(service.http);
+  expect(sampleOf(metrics, "sluice_requests_unmatched_total", { transport: "http" })).toBe(4);
+  expect(sampleOf(metrics, "sluice_requests_unmatched_total", { transport: "forward-auth" })).toBe(1);
+  expect(sampleOf(metrics, "sluice_requests_total", { transport: "http", outcome: "allowed" })).toBe(6);
+});
+
 describe.skipIf(whyMissing("redis"))("on Redis", () => {
   test("store calls, batches, errors, the breaker and failure policies are told", async () => {
     await using redis = await startRedis();

@@ -1,9 +1,14 @@
 /**
  * One sentence for the first thing that a schema finds wrong with a value: where, what was expected, what came.
- * In: the validator's findings and the value. Out: `body.cost: expected a whole number, got "1"`. Pure.
+ * In: a schema and the value. Out: `body.cost: expected a whole number, got "1"`. Pure.
+ *
+ * The search goes part by part and ends at the first mistake: to ask the validator for what is wrong with the whole would word a
+ * hundred thousand mistakes that a hostile body holds, to show one.
  */
+import type { TSchema } from "typebox";
+import { Compile } from "typebox/compile";
 
-export interface Found {
+interface Found {
   readonly instancePath: string;
   readonly keyword: string;
   readonly message: string;
@@ -13,20 +18,105 @@ export interface Found {
 const LONGEST_PATH = 200;
 const LONGEST_SHOWN = 64;
 
-export function schemaMistake(found: readonly Found[], value: unknown, part: string): string {
+/** What is wrong with a value, in a sentence; undefined if it fits the schema. */
+export type Validator = (value: unknown, part: string) => string | undefined;
+
+export function validatorOf(schema: TSchema): Validator {
+  const validator = Compile(schema);
+  return (value, part) => {
+    // A hundred thousand unknown fields take the validator longer than the parser.
+    if (!hasTooManyFields(schema, value) && validator.Check(value)) return undefined;
+    return firstMistake(schema, value, part) ?? `${part}: not valid`;
+  };
+}
+
+/** The parts of a JSON Schema that lead to other parts. */
+interface Part {
+  readonly type?: unknown;
+  readonly properties?: Readonly<Record<string, TSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: unknown;
+  readonly items?: TSchema;
+  readonly maxItems?: number;
+}
+
+/** Whether the object, or one in its lists, has more fields than its schema knows. */
+function hasTooManyFields(schema: TSchema, value: unknown): boolean {
+  const { properties, additionalProperties } = schema as Part;
+  if (properties === undefined || additionalProperties !== false || typeof value !== "object" || value === null)
+    return false;
+  let known = 0;
+  for (const name in properties) {
+    if (!Object.hasOwn(value, name)) continue;
+    known++;
+    const { items } = properties[name] as Part;
+    const list = (value as Readonly<Record<string, unknown>>)[name];
+    if (items !== undefined && Array.isArray(list) && list.some((item) => hasTooManyFields(items, item))) return true;
+  }
+  for (const _ in value) if (--known < 0) return true;
+  return false;
+}
+
+function firstMistake(schema: TSchema, value: unknown, path: string): string | undefined {
+  const { type, properties = {}, required = [], additionalProperties, items, maxItems } = schema as Part;
+  if (type === "object" && typeof value === "object" && value !== null && !Array.isArray(value)) {
+    const fields = value as Readonly<Record<string, unknown>>;
+    for (const name of required) {
+      if (!Object.hasOwn(fields, name)) return `${path}.${name}: expected a value, got nothing`;
+    }
+    for (const name in fields) {
+      const isKnown = Object.hasOwn(properties, name);
+      if (!isKnown && additionalProperties === false) return unknownField(fields, { name, path, known: properties });
+      const part = isKnown ? properties[name] : additionalProperties;
+      if (typeof part !== "object") continue;
+      const wrong = firstMistake(part as TSchema, fields[name], pathTo(path, name));
+      if (wrong !== undefined) return wrong;
+    }
+    return undefined;
+  }
+  const isLooked =
+    type === "array" &&
+    items !== undefined &&
+    Array.isArray(value) &&
+    value.length <= (maxItems ?? Number.POSITIVE_INFINITY);
+  if (!isLooked) return mistakeOfPart(schema, value, path);
+  for (let i = 0; i < value.length; i++) {
+    const wrong = firstMistake(items, value[i], `${path}.${i}`);
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
+}
+
+function unknownField(fields: object, { name, path, known }: { name: string; path: string; known: object }): string {
+  const more =
+    Object.keys(fields).length - Object.keys(known).filter((field) => Object.hasOwn(fields, field)).length - 1;
+  return `${path}: unknown field ${JSON.stringify(name.slice(0, LONGEST_SHOWN))}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function pathTo(path: string, name: string): string {
+  return `${path}.${name}`.slice(0, LONGEST_PATH);
+}
+
+/** By schema: a part is compiled when a mistake is first looked for in it. */
+const validators = new WeakMap<TSchema, ReturnType<typeof Compile>>();
+
+/** Of a part that holds no others to look into: its mistakes are few. */
+function mistakeOfPart(schema: TSchema, value: unknown, path: string): string | undefined {
+  let validator = validators.get(schema);
+  if (validator === undefined) {
+    validator = Compile(schema);
+    validators.set(schema, validator);
+  }
+  if (validator.Check(value)) return undefined;
+  return describeMistake([...validator.Errors(value)] as unknown as Found[], value, path);
+}
+
+function describeMistake(found: readonly Found[], value: unknown, part: string): string {
   // What the schema's branches say of themselves ("schema is false") helps nobody.
   const first = found.find(({ keyword }) => keyword !== "boolean") ?? found[0];
   if (first === undefined) return `${part}: not valid`;
-  const { instancePath, keyword, params } = first;
+  const { instancePath, keyword } = first;
   const path = part + instancePath.replaceAll("/", ".").slice(0, LONGEST_PATH);
-  if (keyword === "additionalProperties") {
-    const names = params.additionalProperties as readonly string[];
-    return `${path}: unknown field ${names.map((name) => JSON.stringify(name.slice(0, LONGEST_SHOWN))).join(", ")}`;
-  }
-  if (keyword === "required") {
-    const [missing] = params.requiredProperties as readonly string[];
-    return `${path}.${missing}: expected a value, got nothing`;
-  }
   const sameplace = found.filter((one) => one.instancePath === instancePath);
   const came = valueAt(value, instancePath);
   return `${path}: expected ${expectation(first, sameplace)}, got ${shown(came, keyword)}`;

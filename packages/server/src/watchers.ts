@@ -45,7 +45,7 @@ export function startWatchers(options: WatchersOptions): Watchers {
     kind: storeKind,
     nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store),
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
-    rules: () => limiter.rules,
+    findRule: (id) => limiter.findRule(id),
     outage: () => outage.view(),
     calls: () => callSummary(limiter.storeStats()),
   });

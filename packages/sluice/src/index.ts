@@ -38,7 +38,7 @@ export type {
 export type { RuleBook } from "./rules/rule-book.js";
 export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
 export { fullRuleKeyBytes } from "./rules/rule-memory.js";
-export { parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";
+export { invalidRules, parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";
 export type { MemoryUse } from "./store/memory-limit.js";
 export { type Clock, type MemoryStore, type MemoryStoreOptions, memoryStore } from "./store/memory-store.js";
 export type { Store } from "./store/store.js";

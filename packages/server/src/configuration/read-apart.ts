@@ -1,34 +1,65 @@
 /**
- * Reads a rule file on a thread of its own. YAML is read at about a megabyte a second; on the thread that decides requests, a file
- * of some thousand rules would hold up every check for as long.
- * In: the text. Out: the document as our own text, which is read in slices, or its mistakes with their lines.
+ * Reads rules on a thread of its own: files of YAML, which is read at about a megabyte a second, and large request bodies. On the thread
+ * that decides requests, either would hold up every check for as long.
+ * In: the text, or the body's bytes. Out: the document as our own text, which is read in slices, or its mistakes.
  */
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { Worker } from "node:worker_threads";
-import { validateRules } from "sluice";
+import { isMainThread, Worker } from "node:worker_threads";
+import { type Mistake, validateRules } from "sluice";
+import { ConfigurationError } from "./configuration-error.js";
 import { writeDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
 import { type PlacedMistake, readRuleFile } from "./rule-file.js";
 
 export type ReadApart = { readonly document: string } | { readonly mistakes: readonly PlacedMistake[] };
 
+/** `ranApart`: false where there was nothing built to start a thread from. */
+export type ReadBody = { readonly ranApart: boolean } & (
+  | { readonly document: Uint8Array; readonly version?: unknown }
+  | { readonly mistakes: readonly Mistake[] }
+  | { readonly unreadable: string }
+);
+
+/** What the thread is given: a file's text; or a body, with the id of the rule that it stands for, if for one. */
+export type Task = { readonly text: string } | { readonly body: Uint8Array; readonly id: string | undefined };
+
 /** The largest file that is accepted takes about ten seconds. */
 const PATIENCE_MS = 60_000;
 const MOST_MEMORY_MB = 2_048;
 
 export async function readApart(text: string): Promise<ReadApart> {
+  return (await runApart({ text })) as ReadApart;
+}
+
+/** Bodies are read one after another: each takes some hundred megabytes for a while. */
+const MOST_WAITING = 16;
+let waiting = 0;
+let lastBody: Promise<unknown> = Promise.resolve();
+
+/** `id`: the body is this one rule; absent: it is a document. */
+export async function readBodyApart(body: Buffer, id: string | undefined): Promise<ReadBody> {
+  if (waiting >= MOST_WAITING) throw new ConfigurationError("too-busy", "too many large documents are being read");
+  waiting++;
+  const mine = lastBody.then(() => runApart({ body, id }) as Promise<ReadBody>);
+  lastBody = mine.catch(() => undefined);
+  return await mine.finally(() => {
+    waiting--;
+  });
+}
+
+async function runApart(task: Task): Promise<ReadApart | ReadBody> {
   const thread = fileURLToPath(new URL("./rule-file-thread.js", import.meta.url));
   // In tests of the sources there is nothing built to start.
-  if (!existsSync(thread)) return await readAndValidate(text);
+  if (!existsSync(thread)) return await runTask(task);
   const worker = new Worker(thread, {
-    workerData: text,
+    workerData: task,
     resourceLimits: { maxOldGenerationSizeMb: MOST_MEMORY_MB },
     stderr: true,
   });
   let timer: NodeJS.Timeout | undefined;
   try {
-    return await new Promise<ReadApart>((resolve, reject) => {
+    return await new Promise<ReadApart | ReadBody>((resolve, reject) => {
       timer = setTimeout(() => reject(new Error(`could not be read within ${PATIENCE_MS} ms`)), PATIENCE_MS);
       worker.once("message", resolve);
       worker.once("error", reject);
@@ -40,10 +71,34 @@ export async function readApart(text: string): Promise<ReadApart> {
   }
 }
 
-export async function readAndValidate(text: string): Promise<ReadApart> {
+export async function runTask(task: Task): Promise<ReadApart | ReadBody> {
+  if ("text" in task) return await readFile(task.text);
+  return { ranApart: !isMainThread, ...(await readBody(task.body, task.id)) } as ReadBody;
+}
+
+async function readFile(text: string): Promise<ReadApart> {
   const read = readRuleFile(text);
   if ("mistakes" in read) return read;
   const outcome = validateRules(read.document);
   if ("mistakes" in outcome) return { mistakes: read.place(outcome.mistakes) };
   return { document: await writeDocument(outcome.rules, new Pace()) };
+}
+
+async function readBody(body: Uint8Array, id: string | undefined): Promise<object> {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder().decode(body));
+  } catch (error) {
+    return { unreadable: (error as Error).message };
+  }
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const { version, ...rest } = (isObject ? value : {}) as { version?: unknown };
+  const isGuarded = id === undefined && isObject && Object.hasOwn(value as object, "version");
+  // The id stands in the path already.
+  const written =
+    id === undefined ? (isGuarded ? rest : value) : { rules: [isObject ? { id, ...(value as object) } : value] };
+  const outcome = validateRules(written);
+  if ("mistakes" in outcome) return outcome;
+  const document = new TextEncoder().encode(await writeDocument(outcome.rules, new Pace()));
+  return { document, ...(isGuarded && { version }) };
 }

@@ -1,6 +1,13 @@
-/** The thread that `read-apart.ts` starts: reads the one file that it is given, answers, and ends. */
+/** The thread that `read-apart.ts` starts: reads what it is given, answers, and ends. */
 import { parentPort, workerData } from "node:worker_threads";
-import { readAndValidate } from "./read-apart.js";
+import { runTask, type Task } from "./read-apart.js";
 
 // Only a thread has a parent: whoever imports this file otherwise gets nothing done.
-parentPort?.postMessage(await readAndValidate(workerData as string));
+if (parentPort !== null) {
+  const read = await runTask(workerData as Task);
+  // Handed over rather than copied.
+  parentPort.postMessage(
+    read,
+    "document" in read && typeof read.document !== "string" ? [read.document.buffer as ArrayBuffer] : [],
+  );
+}

@@ -6,7 +6,7 @@ import { performance } from "node:perf_hooks";
 import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Decision, Limiter } from "sluice";
 import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
-import type { Transport } from "./request-counts.js";
+import type { Outcome, Transport } from "./request-counts.js";
 import { storeMetrics } from "./store-metrics.js";
 import type { Traffic } from "./traffic.js";
 
@@ -29,7 +29,7 @@ export interface Metrics {
   /** Present with --otlp: makes a span of the request, if it is sampled. */
   traced?: ((request: TracedRequest) => void) | undefined;
   /** One request answered: what it was told, and how long that took. `sinceMs`: performance.now() when it came. */
-  answered(transport: Transport, allowed: boolean, sinceMs: number): void;
+  answered(transport: Transport, outcome: Outcome, sinceMs: number): void;
   /** A reload of Envoy's files, good or bad. */
   envoyReloaded(outcome: "loaded" | "failed"): void;
   /** A wrong token, session or API token. */
@@ -80,7 +80,7 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
   return {
     registry,
     answered: isCounted
-      ? (transport, allowed, sinceMs) => requests.add(transport, allowed, performance.now() - sinceMs)
+      ? (transport, outcome, sinceMs) => requests.add(transport, outcome, performance.now() - sinceMs)
       : () => undefined,
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
     authenticationFailed: (labels) => failedAuthentications.inc(labels),
@@ -92,6 +92,7 @@ const one = (value: number): Sample[] => [{ value, labels: {} }];
 function trafficMetrics({ decisions, requests, leases }: Traffic): ReadableMetric[] {
   return [
     requests.requests("sluice_requests_total", "Requests answered, by transport and outcome."),
+    requests.unmatched("sluice_requests_unmatched_total", "Requests that no rule applied to: nothing limited them."),
     requests.latency("sluice_decision_seconds", "From a request's arrival at its transport to its decision."),
     readableMetric(
       {

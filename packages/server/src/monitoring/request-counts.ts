@@ -8,9 +8,17 @@ import { histogramSamples, type ReadableMetric, readableMetric } from "./readabl
 export type Transport = "http" | "grpc" | "forward-auth" | "proxy";
 const transports: readonly Transport[] = ["http", "grpc", "forward-auth", "proxy"];
 
+/** What a request was told. */
+export interface Outcome {
+  readonly allowed: boolean;
+  /** Whether any rule applied. */
+  readonly matched: boolean;
+}
+
 class TransportCounts {
   allowed = 0;
   refused = 0;
+  unmatched = 0;
   sumMs = 0;
   readonly buckets = new Float64Array(LATENCY_BUCKETS);
 }
@@ -23,10 +31,11 @@ export class RequestCounts {
     proxy: new TransportCounts(),
   };
 
-  add(transport: Transport, allowed: boolean, tookMs: number): void {
+  add(transport: Transport, { allowed, matched }: Outcome, tookMs: number): void {
     const counts = this.#byTransport[transport];
     if (allowed) counts.allowed++;
     else counts.refused++;
+    if (!matched) counts.unmatched++;
     counts.sumMs += tookMs;
     counts.buckets[bucketOf(tookMs)]!++;
   }
@@ -47,6 +56,12 @@ export class RequestCounts {
         { value: allowed, labels: { transport, outcome: "allowed" } },
         { value: refused, labels: { transport, outcome: "refused" } },
       ]),
+    );
+  }
+
+  unmatched(name: string, help: string): ReadableMetric {
+    return readableMetric({ name, help, type: "counter" }, () =>
+      this.#inUse().map(([transport, { unmatched }]) => ({ value: unmatched, labels: { transport } })),
     );
   }
 

@@ -146,6 +146,11 @@ export class Limiter {
     return this.#book.rules;
   }
 
+  /** A rule in force, by its id; `rules` may hold a hundred thousand. */
+  findRule(id: string): Rule | undefined {
+    return this.#book.find(id);
+  }
+
   get rulesVersion(): number {
     return this.#book.version;
   }

@@ -25,10 +25,27 @@ export function describeValue(value: unknown): string {
 
 function jsonOf(value: unknown): string {
   try {
-    return JSON.stringify(value) ?? "a value that JSON cannot show";
+    return JSON.stringify(shortened(value, { nodes: LONGEST_SHOWN })) ?? "a value that JSON cannot show";
   } catch {
     return "a value that JSON cannot show";
   }
+}
+
+/** Only as much as can be shown, each part at least a character: a value may be megabytes, or nested a million deep. */
+function shortened(value: unknown, left: { nodes: number }): unknown {
+  left.nodes--;
+  if (typeof value === "string") return value.slice(0, LONGEST_SHOWN + 1);
+  if (typeof value !== "object" || value === null || "toJSON" in value) return value;
+  const shown: Record<string, unknown> = Object.create(null);
+  const items: unknown[] = [];
+  const isList = Array.isArray(value);
+  for (const name in value) {
+    if (left.nodes < 0) break;
+    const part = shortened((value as Record<string, unknown>)[name], left);
+    if (isList) items.push(part);
+    else if (part !== undefined) shown[name.slice(0, LONGEST_SHOWN + 1)] = part;
+  }
+  return isList ? items : shown;
 }
 
 function cut(text: string, isCutAlready = false): string {

@@ -1,7 +1,11 @@
 /** Guesses which name was meant by a misspelled one. Pure. */
 
+/** Nobody misspells a name into one much longer: the quadratic work is for short ones only. */
+const LONGEST_GUESSED = 64;
+
 /** The closest name by edit distance, if it is close enough to be a slip of the hand rather than another word. */
 export function nearestName(written: string, names: Iterable<string>): string | undefined {
+  if (written.length > LONGEST_GUESSED) return undefined;
   const farthest = Math.max(1, Math.floor(written.length / 3));
   let nearest: string | undefined;
   let least = farthest + 1;

@@ -3,24 +3,18 @@
  * In: what was written, perhaps wrong in any place. Values that the field table refuses are passed over here, for they have
  * been reported; so every mistake is told once, and all of them in one go.
  */
-import type { Mistake } from "../errors.js";
 import { calendarUnits, DEFAULT_ROLLING_STORAGE } from "./compile-policy.js";
 import { describeValue } from "./describe-value.js";
 import { parseDuration } from "./duration.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import { algorithmNames, bounds, isObject } from "./field-kinds.js";
 import { algorithmsOf } from "./fields.js";
+import type { Findings } from "./findings.js";
 import type { Pausable, Stride } from "./pausable.js";
 import type { AlgorithmName, NumberFields } from "./rule.js";
 
 type Written = Record<string, unknown>;
 type Report = (path: string, message: string) => void;
-
-/** What was found so far, and the stride of the search. */
-export interface Findings {
-  readonly mistakes: Mistake[];
-  readonly stride: Stride;
-}
 
 /** Where a rule's mistakes are reported, and the stride of the search. */
 interface Search {
@@ -28,10 +22,11 @@ interface Search {
   readonly stride: Stride;
 }
 
-export function* findingInconsistencies(rules: readonly unknown[], { mistakes, stride }: Findings): Pausable<void> {
+export function* findingInconsistencies(rules: readonly unknown[], findings: Findings): Pausable<void> {
+  const { stride } = findings;
   // Refused for its length already.
   if (rules.length > bounds.rules) return;
-  const report: Report = (path, message) => mistakes.push({ path, message });
+  const report: Report = (path, message) => findings.add(path, message);
   const search: Search = { report, stride };
   yield* findingRepeated({ items: rules, field: "id", path: "rules" }, search);
   for (let i = 0; i < rules.length; i++) {

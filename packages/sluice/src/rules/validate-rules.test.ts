@@ -442,7 +442,7 @@ test("a circular or endless value is refused without harm", () => {
   const circular: Record<string, unknown> = { ...good };
   circular.description = circular;
   expect(linesOf([circular])).toEqual([
-    "rules[0].description: expected a text of at most 1000 characters, got a value that JSON cannot show",
+    'rules[0].description: expected a text of at most 1000 characters, got {"id":"a","key":["user"],"algorithm":"rolling-window","limit":10,"window":"1s",…',
   ]);
 });
 
@@ -496,4 +496,50 @@ test.each([
   ["fields that are undefined are absent", { ...good, mode: undefined, window: "1s", whatever: undefined }],
 ])("%s", (_, rule) => {
   expect(linesOf([rule])).toEqual([]);
+});
+
+const manyFields = (count: number): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`lmit${i}`, i]));
+
+test("an object with more fields than any has is refused as a whole, and not looked into", () => {
+  const outcome = validateRules([
+    { id: "r", key: [], algorithm: "gcra", limit: 1, window: "1s", ...manyFields(200_000) },
+  ]);
+  expect(outcome).toEqual({
+    mistakes: [{ path: "rules[0]", message: "expected at most 100 fields, got 200005" }],
+  });
+});
+
+test("of very many mistakes the first hundred are told, and how many more there are", () => {
+  const rules = Array.from({ length: 5_000 }, () => ({ id: "R", key: [], algorithm: "gcra", limit: -1, window: "1s" }));
+  const outcome = validateRules(rules) as { mistakes: { path: string; message: string }[] };
+  expect(outcome.mistakes).toHaveLength(101);
+  // Each rule: a wrong id, a wrong limit, and (but for the first) an id that another has.
+  expect(outcome.mistakes.at(-1)).toEqual({ path: "document", message: `and ${3 * 5_000 - 1 - 100} more mistakes` });
+});
+
+test("a guess at the name that was meant is made only for names of a usual length", () => {
+  const mistakesOf = (name: string) =>
+    (
+      validateRules([{ id: "r", key: [], algorithm: "gcra", limit: 1, window: "1s", [name]: 1 }]) as {
+        mistakes: object[];
+      }
+    ).mistakes;
+  expect(mistakesOf("minIntervall")).toEqual([
+    { path: "rules[0].minIntervall", message: 'unknown field, did you mean "minInterval"?' },
+  ]);
+  expect(JSON.stringify(mistakesOf("l".repeat(100_000)))).not.toContain("did you mean");
+});
+
+test("a wrong value of any size or depth is shown in a line", () => {
+  let deep: unknown = 1;
+  for (let i = 0; i < 100_000; i++) deep = [deep];
+  const wide = Array.from({ length: 1_000 }, () => manyFields(100));
+  for (const limit of [deep, wide, { a: wide }, "x".repeat(1_000_000)]) {
+    const { mistakes } = validateRules([{ id: "r", key: [], algorithm: "gcra", limit, window: "1s" }]) as {
+      mistakes: { message: string }[];
+    };
+    expect(mistakes).toHaveLength(1);
+    expect(mistakes[0]!.message.length).toBeLessThan(200);
+  }
 });

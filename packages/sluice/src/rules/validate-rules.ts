@@ -1,16 +1,18 @@
 /**
  * Where rule documents enter: whatever was read from a file, a request body, a database or a caller.
- * Out: rules that can be compiled, as a copy that the caller cannot change any more; or every mistake of the document at once.
+ * Out: rules that can be compiled, as a copy that the caller cannot change any more; or the mistakes of the document, all at once,
+ * up to a number.
  * Nothing is repaired or guessed. What is judged is the copy: a caller may change the document while it is read in slices.
  */
 import { type Mistake, SluiceError } from "../errors.js";
 import { describeValue } from "./describe-value.js";
 import { attributeName, isObject } from "./field-kinds.js";
 import { type ByAttribute, type ListOf, type ObjectOf, ruleDocument, type Shape } from "./fields.js";
+import { Findings } from "./findings.js";
 import { nearestName } from "./nearest-name.js";
-import { type Pausable, runAtOnce, runInSlices, Stride } from "./pausable.js";
+import { type Pausable, runAtOnce, runInSlices } from "./pausable.js";
 import type { Rule } from "./rule.js";
-import { type Findings, findingInconsistencies } from "./rule-consistency.js";
+import { findingInconsistencies } from "./rule-consistency.js";
 
 type Outcome = { rules: Rule[] } | { mistakes: Mistake[] };
 
@@ -19,7 +21,7 @@ export function validateRules(document: unknown): Outcome {
   return runAtOnce(validatingRules(document));
 }
 
-/** The rules, or a SluiceError `invalid-rules` whose message lists every mistake, one a line. */
+/** The rules, or a SluiceError `invalid-rules` whose message lists the mistakes, one a line. */
 export function parseRules(document: unknown): Rule[] {
   return runAtOnce(parsingRules(document));
 }
@@ -32,28 +34,22 @@ export function parseRulesInSlices(document: unknown): Promise<Rule[]> {
 export function* parsingRules(document: unknown): Pausable<Rule[]> {
   const outcome = yield* validatingRules(document);
   if ("rules" in outcome) return outcome.rules;
-  const { mistakes } = outcome;
-  throw new SluiceError("invalid-rules", yield* listing(mistakes), { mistakes });
+  throw invalidRules(outcome.mistakes);
 }
 
-function* listing(mistakes: readonly Mistake[]): Pausable<string> {
-  const stride = new Stride();
-  let lines = "";
-  for (const { path, message } of mistakes) {
-    lines += `${lines === "" ? "" : "\n"}${path}: ${message}`;
-    if (stride.isOver()) yield;
-  }
-  return lines;
+/** The error that tells a document's mistakes, one a line. */
+export function invalidRules(mistakes: readonly Mistake[]): SluiceError {
+  const lines = mistakes.map(({ path, message }) => `${path}: ${message}`);
+  return new SluiceError("invalid-rules", lines.join("\n"), { mistakes });
 }
 
 function* validatingRules(document: unknown): Pausable<Outcome> {
-  const findings: Findings = { mistakes: [], stride: new Stride() };
+  const findings = new Findings();
   const written = Array.isArray(document) ? { rules: document } : document;
   const whole = yield* copying(ruleDocument, written, "", findings);
   const rules = isObject(whole) && Array.isArray(whole.rules) ? whole.rules : [];
   yield* findingInconsistencies(rules, findings);
-  const { mistakes } = findings;
-  return mistakes.length === 0 ? { rules } : { mistakes };
+  return findings.count === 0 ? { rules } : { mistakes: findings.list() };
 }
 
 /** The copy with its long lists, item by item. */
@@ -103,16 +99,19 @@ function copyOf(shape: Shape, value: unknown, path: string, findings: Findings):
   }
 }
 
-function refused(expected: string, value: unknown, path: string, { mistakes }: Findings): unknown {
-  mistakes.push({ path, message: `expected ${expected}, got ${describeValue(value)}` });
+function refused(expected: string, value: unknown, path: string, findings: Findings): unknown {
+  findings.add(path, () => `expected ${expected}, got ${describeValue(value)}`);
   return value;
 }
 
-function hasTooMany({ most }: { most: number }, items: unknown[], path: string, { mistakes }: Findings): boolean {
+function hasTooMany({ most }: { most: number }, items: unknown[], path: string, findings: Findings): boolean {
   if (items.length <= most) return false;
-  mistakes.push({ path, message: `expected at most ${most}, got ${items.length}` });
+  findings.add(path, `expected at most ${most}, got ${items.length}`);
   return true;
 }
+
+/** More than any object knows, by a wide margin: what has so many is not looked into. */
+const MOST_FIELDS = 100;
 
 function copyItems(shape: { item: Shape; most: number }, items: unknown[], path: string, findings: Findings): unknown {
   if (hasTooMany(shape, items, path, findings)) return items;
@@ -123,13 +122,13 @@ function copyItems(shape: { item: Shape; most: number }, items: unknown[], path:
 }
 
 function copyAttributes(shape: ByAttribute, value: Record<string, unknown>, path: string, findings: Findings): unknown {
-  const copy = { ...value };
-  const names = Object.keys(copy);
+  const names = Object.keys(value);
   if (names.length < shape.least) refused(shape.expected, value, path, findings);
   if (names.length > shape.most) {
-    findings.mistakes.push({ path, message: `expected at most ${shape.most} attributes, got ${names.length}` });
-    return copy;
+    findings.add(path, `expected at most ${shape.most} attributes, got ${names.length}`);
+    return value;
   }
+  const copy = { ...value };
   for (const name of names) {
     const at = pathTo(path, name);
     if (attributeName.accepts(name))
@@ -140,6 +139,11 @@ function copyAttributes(shape: ByAttribute, value: Record<string, unknown>, path
 }
 
 function copyFields(shape: ObjectOf, value: Record<string, unknown>, path: string, findings: Findings): unknown {
+  const fieldCount = Object.keys(value).length;
+  if (fieldCount > MOST_FIELDS) {
+    findings.add(path || "document", `expected at most ${MOST_FIELDS} fields, got ${fieldCount}`);
+    return undefined;
+  }
   const copy = withoutUndefined({ ...value });
   for (const [name, field] of shape.fields) {
     const isWritten = Object.hasOwn(copy, name);
@@ -148,10 +152,10 @@ function copyFields(shape: ObjectOf, value: Record<string, unknown>, path: strin
   }
   for (const name of Object.keys(copy)) {
     if (shape.fields.has(name)) continue;
-    const nearest = nearestName(name, shape.fields.keys());
-    const message =
-      shape.refused?.get(name) ?? `unknown field${nearest === undefined ? "" : `, did you mean "${nearest}"?`}`;
-    findings.mistakes.push({ path: pathTo(path, name), message });
+    findings.add(pathTo(path, name), () => {
+      const nearest = nearestName(name, shape.fields.keys());
+      return shape.refused?.get(name) ?? `unknown field${nearest === undefined ? "" : `, did you mean "${nearest}"?`}`;
+    });
   }
   return copy;
 }

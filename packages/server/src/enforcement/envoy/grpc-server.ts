@@ -20,7 +20,7 @@ import type { Metrics } from "../../monitoring/metrics.js";
 import type { Tls } from "../http/bounded-server.js";
 import { boundedListener, MOST_CONNECTIONS, SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
 import { MALFORMED, protoFolder, withLeanCodec } from "./message-codec.js";
-import { codes, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
+import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
 import type { ShouldRateLimit } from "./should-rate-limit.js";
 
 export interface GrpcServerOptions {
@@ -91,7 +91,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     options.shouldRateLimit(call.request).then(
       (response) => {
         const allowed = response.overallCode === codes.ok;
-        metrics.answered("grpc", allowed, sinceMs);
+        metrics.answered("grpc", { allowed, matched: hasLimit(response) }, sinceMs);
         metrics.traced?.({
           transport: "grpc",
           allowed,

@@ -8,6 +8,7 @@ import {
   codeNames,
   codes,
   type DescriptorStatus,
+  hasLimit,
   type RateLimitDescriptor,
   type RateLimitRequest,
   type RateLimitResponse,
@@ -26,7 +27,7 @@ export function registerEnvoyJson(
       const sinceMs = performance.now();
       const response = await shouldRateLimit(requestFromJson(request.body));
       const allowed = response.overallCode === codes.ok;
-      metrics.answered("http", allowed, sinceMs);
+      metrics.answered("http", { allowed, matched: hasLimit(response) }, sinceMs);
       metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent: request.headers.traceparent });
       return reply.code(allowed ? 200 : 429).send(responseToJson(response));
     },

@@ -36,3 +36,9 @@ export interface RateLimitResponse {
   responseHeadersToAdd: { key: string; value: string }[];
   rawBody?: Buffer;
 }
+
+/** Whether any descriptor met a limit, be it one without a bound. */
+export function hasLimit({ overallCode, statuses }: RateLimitResponse): boolean {
+  if (overallCode !== codes.ok) return true;
+  return statuses.some(({ currentLimit, limitRemaining }) => currentLimit !== undefined || limitRemaining > 0);
+}

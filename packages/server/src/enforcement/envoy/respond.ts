@@ -25,7 +25,6 @@ interface OwnCheck {
 /** Sluice's own rules, as descriptors' statuses need them. */
 export class OwnRules {
   readonly #limiter: Limiter;
-  #known: { rules: readonly Rule[]; byId: Map<string, Rule> } | undefined;
 
   constructor(limiter: Limiter) {
     this.#limiter = limiter;
@@ -36,7 +35,7 @@ export class OwnRules {
     const assigned: OwnCheck[][] = asked.map(() => []);
     for (const check of checks) {
       if (check.mode === "candidate") continue;
-      const rule = this.#byId().get(check.rule);
+      const rule = this.#limiter.findRule(check.rule);
       const needed = (rule?.key ?? []).filter((name) => name !== "domain" || domain === "");
       const at = asked.findIndex(({ descriptor }) =>
         needed.every((name) => descriptor.entries.some(({ key }) => key === name)),
@@ -44,12 +43,6 @@ export class OwnRules {
       assigned[Math.max(0, at)]!.push({ check, rule });
     }
     return assigned;
-  }
-
-  #byId(): Map<string, Rule> {
-    const { rules } = this.#limiter;
-    if (this.#known?.rules !== rules) this.#known = { rules, byId: new Map(rules.map((rule) => [rule.id, rule])) };
-    return this.#known.byId;
   }
 }
 

@@ -53,7 +53,7 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
         const decision = await decide(options, request);
         const { allowed } = decision;
         const { traceparent } = request.headers;
-        metrics.answered("forward-auth", allowed, sinceMs);
+        metrics.answered("forward-auth", { allowed, matched: decision.checks.length > 0 }, sinceMs);
         metrics.traced?.({ transport: "forward-auth", allowed, sinceMs, traceparent, decision });
         const answer = answerOf(decision, { headers });
         reply.headers(answer.headers);

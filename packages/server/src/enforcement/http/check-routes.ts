@@ -49,7 +49,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
       const sinceMs = performance.now();
       return limiter.check(attributesOf(body), optionsOf(body)).then((made) => {
         const { allowed } = made;
-        metrics.answered("http", allowed, sinceMs);
+        metrics.answered("http", { allowed, matched: made.checks.length > 0 }, sinceMs);
         metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent, decision: made });
         return made;
       });
@@ -75,7 +75,10 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
       );
       // A mistake in one is answered in its place: the others are charged by now, and their callers wait for the answers.
       const decisions = settled.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));
-      for (const made of decisions) if (made !== undefined) metrics.answered("http", made.allowed, sinceMs);
+      for (const made of decisions) {
+        if (made === undefined) continue;
+        metrics.answered("http", { allowed: made.allowed, matched: made.checks.length > 0 }, sinceMs);
+      }
       const texts = settled.map((outcome) =>
         outcome.status === "fulfilled" ? decisionText(outcome.value) : problemText(outcome.reason),
       );
@@ -99,7 +102,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
     async ({ body, headers: { traceparent } }) => {
       const sinceMs = performance.now();
       const made = await limiter.charge(attributesOf(body), optionsOf(body));
-      metrics.answered("http", true, sinceMs);
+      metrics.answered("http", { allowed: true, matched: made.checks.length > 0 }, sinceMs);
       metrics.traced?.({ transport: "http", allowed: true, sinceMs, traceparent, decision: made });
       return made;
     },

@@ -7,9 +7,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Attributes, type CheckOptions, type Decision, type Limiter, SluiceError } from "sluice";
 import type { Metrics } from "../../monitoring/metrics.js";
+import { validatorOf } from "../../schema-mistake.js";
 import { BODY_LIMIT } from "./check-routes.js";
 import { decisionText } from "./decision-text.js";
-import { bodyText, invalidJson, validatorOf } from "./json-body.js";
+import { bodyText, invalidJson } from "./json-body.js";
 import { internalProblem, type Problem, problemBody, problemOf } from "./problem.js";
 import { type CheckBody, checkBody } from "./schemas.js";
 import { SendTogether } from "./send-together.js";
@@ -42,7 +43,7 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
 
   function answer(response: ServerResponse, sinceMs: number, made: Decision): void {
     const { allowed } = made;
-    metrics.answered("http", allowed, sinceMs);
+    metrics.answered("http", { allowed, matched: made.checks.length > 0 }, sinceMs);
     metrics.traced?.({
       transport: "http",
       allowed,

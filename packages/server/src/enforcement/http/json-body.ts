@@ -7,8 +7,7 @@ import { isAscii, isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifySchemaCompiler } from "fastify";
 import { SluiceError } from "sluice";
 import type { TSchema } from "typebox";
-import { Compile } from "typebox/compile";
-import { type Found, schemaMistake } from "../../schema-mistake.js";
+import { validatorOf } from "../../schema-mistake.js";
 
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -30,17 +29,6 @@ export function bodyText(bytes: Buffer): string {
 
 export function invalidJson(error: unknown): SluiceError {
   return new SluiceError("invalid-request", `body: expected JSON, got ${(error as Error).message.slice(0, 200)}`);
-}
-
-/** What is wrong with a value, in a sentence; undefined if it fits the schema. */
-export type Validator = (value: unknown, part: string) => string | undefined;
-
-export function validatorOf(schema: TSchema): Validator {
-  const validator = Compile(schema);
-  return (value, part) => {
-    if (validator.Check(value)) return undefined;
-    return schemaMistake([...validator.Errors(value)] as unknown as Found[], value, part);
-  };
 }
 
 /** Instead of Fastify's default, which turns "5" into 5 and drops unknown fields in silence. */

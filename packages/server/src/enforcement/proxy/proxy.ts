@@ -131,7 +131,7 @@ async function decide(
   });
   const decision = await limiter.check(known);
   const { allowed } = decision;
-  metrics.answered("proxy", allowed, sinceMs);
+  metrics.answered("proxy", { allowed, matched: decision.checks.length > 0 }, sinceMs);
   const traceparent = client.headers.traceparent as string | undefined;
   metrics.traced?.({ transport: "proxy", allowed, sinceMs, traceparent, decision });
   return { decision, answer: answerOf(decision, { headers }) };

@@ -14,7 +14,7 @@ export interface StoreViewOptions {
   readonly nodes?: RedisNodes | undefined;
   /** Counters held by the memory store. */
   readonly keysInMemory?: (() => number) | undefined;
-  readonly rules: () => readonly Rule[];
+  readonly findRule: (id: string) => Rule | undefined;
   readonly outage: () => StoreView["outage"];
   readonly calls: () => StoreView["calls"];
 }
@@ -31,7 +31,7 @@ const SAMPLE_FOR_MS = 30_000;
 const MOST_RULES = 1_000;
 
 export function createStoreView(options: StoreViewOptions): StoreWatch {
-  const { kind, nodes, rules, outage, calls, keysInMemory } = options;
+  const { kind, nodes, findRule, outage, calls, keysInMemory } = options;
   const readNodes = keptFor(NODES_FOR_MS, async () => (nodes === undefined ? [] : await nodes.read()));
   const readSample = keptFor(SAMPLE_FOR_MS, async () => {
     if (nodes === undefined) return undefined;
@@ -55,7 +55,7 @@ export function createStoreView(options: StoreViewOptions): StoreWatch {
         ...(away !== undefined && { outage: away }),
         calls: calls(),
         nodes: all,
-        memory: memoryOf(sample, rules()),
+        memory: memoryOf(sample, findRule),
         ...(held !== undefined && { keysInMemory: held }),
       };
     },
@@ -63,11 +63,10 @@ export function createStoreView(options: StoreViewOptions): StoreWatch {
   };
 }
 
-function memoryOf(sample: MemorySample | undefined, rules: readonly Rule[]): StoreView["memory"] {
+function memoryOf(sample: MemorySample | undefined, findRule: (id: string) => Rule | undefined): StoreView["memory"] {
   if (sample === undefined) return { byRule: [] };
-  const byId = new Map(rules.map((rule) => [rule.id, rule]));
   const byRule = Array.from(sample.byRule, ([id, { keys, bytes, keyLength }]) => {
-    const rule = byId.get(id);
+    const rule = findRule(id);
     // A rule that is gone leaves counters until they expire: they grow no more.
     const predictedFullBytes = rule === undefined ? (bytes ?? 0) : Math.round(keys * fullRuleKeyBytes(rule, keyLength));
     return { rule: id, keys, ...(bytes !== undefined && { measuredBytes: bytes }), predictedFullBytes };
