@@ -56,7 +56,13 @@ export async function startTestService(options: StartOptions = {}): Promise<Runn
 
 function flagsIn(folder: string, { rules, settings = {}, files = {} }: StartOptions): Record<string, string> {
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  const flags: Record<string, string> = { ...anyPort, "data-folder": folder, "drain-timeout": "2s", ...settings };
+  const flags: Record<string, string> = {
+    ...anyPort,
+    "data-folder": folder,
+    "drain-delay": "0",
+    "drain-timeout": "2s",
+    ...settings,
+  };
   for (const name of ["attributes", "envoy-config"]) {
     if (flags[name] !== undefined) flags[name] = join(folder, flags[name]);
   }

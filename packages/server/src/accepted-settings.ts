@@ -79,6 +79,13 @@ export const memory: Accepted<number> = {
   },
 };
 
+/** The same, or 0. */
+export const durationOrNone: Accepted<number> = {
+  ...duration,
+  expected: 'a duration such as "500ms" or "3s", up to an hour, or 0',
+  parse: (given) => (/^0(ms|s|m)?$/.test(given) ? 0 : duration.parse(given)),
+};
+
 export const store: Accepted<string> = {
   placeholder: "URL",
   expected: "memory, or a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://",

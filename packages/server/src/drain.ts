@@ -1,6 +1,6 @@
 /**
  * Ends an HTTP server without losing an answer.
- * New connections are refused at once. On open ones, every answer says `Connection: close`, so that each ends after the request that is
+ * First the connections that wait in the kernel's queue are accepted: to close a listener resets them. Then new ones are refused. On open ones, every answer says `Connection: close`, so that each ends after the request that is
  * on its way; those that stay idle for a moment are then closed. Node's own `close()` would close idle ones at once, and a request
  * that was already sent on one of them would be lost.
  */
@@ -11,6 +11,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** Longer than a client on the same continent takes to send its next request on a busy connection. */
 const IDLE_GRACE_MS = 300;
 const LOOK_EVERY_MS = 20;
+const QUIET_MS = 100;
+const MOST_ACCEPTING_MS = 1_000;
 
 const openSockets = new WeakMap<Server, Set<Socket>>();
 
@@ -28,6 +30,7 @@ export function trackConnections(server: Server): Server {
 /** The server's handlers must answer with `Connection: close` from now on. Resolves when every connection has ended. */
 export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }): Promise<void> {
   if (!server.listening) return;
+  await untilQueueIsEmpty(server);
   const ended = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   const sockets = openSockets.get(server) ?? new Set();
   const startedMs = performance.now();
@@ -46,4 +49,17 @@ export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }
   }
   // Ends Node's timer that looks for late peers; the error says that the server is not running, which is the point.
   server.close(() => undefined);
+}
+
+/** Accepts what waits, until none came for a moment; not for ever, for there may be clients that never stop. */
+async function untilQueueIsEmpty(server: Server): Promise<void> {
+  let lastMs = performance.now();
+  const count = (): void => {
+    lastMs = performance.now();
+  };
+  server.on("connection", count);
+  const startedMs = lastMs;
+  do await sleep(LOOK_EVERY_MS);
+  while (performance.now() - lastMs < QUIET_MS && performance.now() - startedMs < MOST_ACCEPTING_MS);
+  server.off("connection", count);
 }

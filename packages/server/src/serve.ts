@@ -7,6 +7,7 @@ import { createLog } from "./log.js";
 import { checkEnvoyFolder, type Service, startService, storeKind } from "./service.js";
 import type { Settings } from "./settings.js";
 import { startScreen } from "./start-screen.js";
+import { drainDelayMs, stopSignal } from "./stop-signal.js";
 import { runWorker, superviseWorkers } from "./workers.js";
 
 /** Resolves when the service has ended, with the exit status. */
@@ -17,19 +18,14 @@ export async function serve(settings: Settings): Promise<number> {
     checkEnvoyFolder(settings);
     return await superviseWorkers({ settings, log, onReady: (service) => printScreen(settings, service) });
   }
+  // Before anything is printed: whoever reads that the service is up may end it at once.
+  const stopped = stopSignal(() => process.exit(1));
   const service = await startService({ settings, log });
   printScreen(settings, service);
-  await stopSignal();
-  log.info("ending: answering what is under way");
-  await service.close();
+  const delayMs = drainDelayMs(settings, await stopped);
+  log.info("ending: not ready from now on; then what is under way is answered", { delayMs });
+  await service.close({ delayMs });
   return 0;
-}
-
-/** A second signal ends the process at once: whoever sends it does not want to wait. */
-export function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => resolve());
-  });
 }
 
 export type ServiceSummary = Omit<Service, "close">;

@@ -5,7 +5,8 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter, type Limiter, memoryStore, type Rule, type Store } from "sluice";
 import { redisStore } from "sluice/redis";
 import {
@@ -15,6 +16,7 @@ import {
   registerDashboard,
 } from "./administration/administration.js";
 import { type Configuration, startConfiguration } from "./configuration/configuration.js";
+import { holdFolder, makeFolder } from "./data-folder.js";
 import { drain } from "./drain.js";
 import { requestAttributes } from "./enforcement/attributes/request-attributes.js";
 import { type FolderOptions, readConfigFolder } from "./enforcement/envoy/config-folder.js";
@@ -27,6 +29,7 @@ import { createHttpApp } from "./enforcement/http/app.js";
 import type { Tls } from "./enforcement/http/bounded-server.js";
 import { createProxy } from "./enforcement/proxy/proxy.js";
 import { RulesInForce } from "./enforcement/rules-in-force.js";
+import { listen } from "./listen.js";
 import type { Log } from "./log.js";
 import { openHistory, openOwnHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
@@ -46,8 +49,11 @@ export interface Service {
   readonly adminTokenFile: string | undefined;
   readonly rules: readonly Rule[];
   readonly rulesVersion: number;
-  /** Answers what is under way, then ends everything. */
-  close(): Promise<void>;
+  /**
+   * Lame duck: for `delayMs` the instance is not ready and still serves, so that load balancers turn away from it first. Then it takes no
+   * more connections, answers what is under way, and ends everything.
+   */
+  close(options?: { delayMs: number }): Promise<void>;
 }
 
 export interface ServiceOptions {
@@ -85,6 +91,8 @@ async function putTogether(
   { settings, log, allMetrics, onRegistry }: ServiceOptions,
   opened: (() => unknown)[],
 ): Promise<Service> {
+  const lock = openFolders(settings);
+  opened.push(() => lock?.release());
   const store = storeOf(settings, log);
   const limiter = createLimiter({
     rules: [],
@@ -217,8 +225,10 @@ async function putTogether(
   const proxy = proxyOf({ settings, limiter, metrics, attributes, headers, tls, isDraining, log });
 
   const { host } = settings;
-  const close = async (): Promise<void> => {
+  const close = async ({ delayMs } = { delayMs: 0 }): Promise<void> => {
     state.draining = true;
+    grpc.turnAway();
+    if (delayMs > 0) await sleep(delayMs);
     monitoring?.endStreams();
     const timeoutMs = settings["drain-timeout"];
     await Promise.all([
@@ -236,12 +246,13 @@ async function putTogether(
     await history?.close();
     await configuration.close();
     await limiter.close();
+    lock?.release();
   };
   try {
     const scheme = tls === undefined ? "http" : "https";
-    const http = `${scheme}://${spell(host)}:${await listen(app.server, { host, port: settings.port })}`;
+    const http = `${scheme}://${spell(host)}:${await listen(app.server, { host, port: settings.port, portSetting: "port" })}`;
     const grpcPort = await grpc.listen({ host, port: settings["grpc-port"] });
-    const proxyPort = proxy && (await listen(proxy, { host, port: settings["proxy-port"] }));
+    const proxyPort = proxy && (await listen(proxy, { host, port: settings["proxy-port"], portSetting: "proxy-port" }));
     warnOfOpenDoors(settings, log);
     // Nobody may have asked yet: an outage at the start would otherwise be told by the first check.
     if (!(await limiter.ready())) {
@@ -278,6 +289,15 @@ function storeOf({ store, "store-deadline": deadlineMs, "memory-limit": maxBytes
         ...evicted,
       }),
   });
+}
+
+function openFolders(settings: Settings): { release(): void } | undefined {
+  const { "data-folder": folder, database, store } = settings;
+  makeFolder(folder, "data-folder");
+  if (database?.startsWith("sqlite:") && database !== "sqlite::memory:") {
+    makeFolder(dirname(database.slice("sqlite:".length)), "database");
+  }
+  return store === "memory" ? holdFolder(folder) : undefined;
 }
 
 /** A store's URL may hold a password; what is told is what stands before it. */
@@ -340,17 +360,6 @@ function proxyOf(
 ): Server | undefined {
   const { settings, ...rest } = options;
   return settings.upstream === undefined ? undefined : createProxy({ upstream: settings.upstream, ...rest });
-}
-
-/** Resolves with the port. */
-function listen(server: Server, { host, port }: { host: string; port: number }): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port }, () => {
-      server.off("error", reject);
-      resolve((server.address() as AddressInfo).port);
-    });
-  });
 }
 
 function spell(host: string): string {

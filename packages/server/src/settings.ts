@@ -100,6 +100,11 @@ export const settingSpecs = {
   "tls-cert": setting(accept.file, "Certificate chain (PEM) for HTTP, gRPC and the proxy; needs --tls-key."),
   "tls-key": setting(accept.file, "Private key (PEM) of --tls-cert."),
   region: setting(accept.text("NAME", "a name"), "The attribute region of requests that name none."),
+  "drain-delay": setting(
+    accept.durationOrNone,
+    "How long an instance that got SIGTERM is not ready but still serves, so that load balancers turn away first. Not after SIGINT.",
+    "3s",
+  ),
   "drain-timeout": setting(accept.duration, "How long requests under way may take to end after SIGTERM.", "10s"),
   "log-level": setting(
     accept.oneOf(["debug", "info", "warn", "error", "silent"]),

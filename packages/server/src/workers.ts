@@ -10,11 +10,13 @@ import type { Log } from "./log.js";
 import type { ServiceSummary } from "./serve.js";
 import { startService } from "./service.js";
 import type { Settings } from "./settings.js";
+import { drainDelayMs, stopSignal } from "./stop-signal.js";
 
 /** What workers and the first process say to each other. */
 type Message =
   | { readonly sluice: "ready"; readonly service: ServiceSummary }
   | { readonly sluice: "failed"; readonly error: string }
+  | { readonly sluice: "stop"; readonly delayMs: number }
   | { readonly sluice: "metrics?"; readonly id: number }
   | { readonly sluice: "metrics"; readonly id: number; readonly text?: string | undefined };
 
@@ -29,8 +31,9 @@ export async function superviseWorkers(options: {
   const { settings, log, onReady } = options;
   const aggregator = new AggregatorRegistry();
   let ending = false;
-  const stop = stopRequested(() => {
-    ending = true;
+  const stop = stopSignal(() => {
+    for (const worker of liveWorkers()) worker.process.kill("SIGKILL");
+    process.exit(1);
   });
   const answerMetrics = async (worker: Worker, id: number): Promise<void> => {
     // Without a text: a worker did not answer. Whoever asked must not wait for ever.
@@ -51,35 +54,30 @@ export async function superviseWorkers(options: {
     const first = await startWorker();
     await Promise.all(Array.from({ length: settings.workers - 1 }, startWorker));
     onReady(first);
-    await stop;
-    log.info("ending: workers answer what is under way");
+    const delayMs = drainDelayMs(settings, await stop);
+    ending = true;
+    log.info("ending: not ready from now on; then workers answer what is under way", { delayMs });
+    await endWorkers(delayMs);
   } finally {
     ending = true;
-    await endWorkers();
+    await endWorkers(0);
   }
   return 0;
 }
 
-async function endWorkers(): Promise<void> {
-  const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+function liveWorkers(): Worker[] {
+  return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+}
+
+async function endWorkers(delayMs: number): Promise<void> {
   await Promise.all(
-    workers.map(async (worker) => {
+    liveWorkers().map(async (worker) => {
       const ended = once(worker, "exit");
-      worker.process.kill("SIGTERM");
+      if (worker.isConnected()) worker.send({ sluice: "stop", delayMs } satisfies Message);
+      else worker.process.kill("SIGKILL");
       await ended;
     }),
   );
-}
-
-function stopRequested(onStop: () => void): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
-      process.on(signal, () => {
-        onStop();
-        resolve();
-      });
-    }
-  });
 }
 
 /** Resolves when it serves; rejects with its own words if it cannot. */
@@ -97,8 +95,16 @@ function startWorker(): Promise<ServiceSummary> {
 export async function runWorker({ settings, log }: { settings: Settings; log: Log }): Promise<number> {
   const asked = new Map<number, (text: string | undefined) => void>();
   let lastId = 0;
-  const stop = stopRequested(() => undefined);
+  let stopAfter: (delayMs: number) => void = () => undefined;
+  const stop = new Promise<number>((resolve) => {
+    stopAfter = resolve;
+  });
+  // A terminal's Ctrl-C reaches every process; the first process passes on what it means.
+  process.on("SIGINT", () => undefined);
+  process.on("SIGTERM", () => stopAfter(settings["drain-delay"]));
+  process.on("disconnect", () => stopAfter(0));
   process.on("message", (message: Message) => {
+    if (message.sluice === "stop") stopAfter(message.delayMs);
     if (message.sluice !== "metrics") return;
     asked.get(message.id)?.(message.text);
     asked.delete(message.id);
@@ -119,8 +125,7 @@ export async function runWorker({ settings, log }: { settings: Settings; log: Lo
   );
   const { close, ...summary } = service;
   say({ sluice: "ready", service: { ...summary, rules: service.rules, rulesVersion: service.rulesVersion } });
-  await stop;
-  await close();
+  await close({ delayMs: await stop });
   process.disconnect?.();
   return 0;
 }

@@ -64,8 +64,5 @@ function report(error: unknown): number {
 }
 
 function describe(error: unknown): string {
-  const { code, address, port, message } = error as NodeJS.ErrnoException & { address?: string; port?: number };
-  if (code === "EADDRINUSE") return `port ${port} is taken: stop what listens there, or choose another with --port`;
-  if (code === "EADDRNOTAVAIL") return `--host: expected an address of this machine, got ${address}`;
-  return error instanceof Error ? message : String(error);
+  return error instanceof Error ? error.message : String(error);
 }

@@ -2,7 +2,8 @@
  * The gRPC server: Envoy's rate limit service, health, reflection.
  * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
  */
-import type { AddressInfo } from "node:net";
+import type { ServerHttp2Session } from "node:http2";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   Server,
   ServerCredentials,
@@ -15,6 +16,7 @@ import { loadSync } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import { HealthImplementation, protoPath as healthProto } from "grpc-health-check";
 import { SluiceError } from "sluice";
+import { listen } from "../../listen.js";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { Tls } from "../http/bounded-server.js";
@@ -39,12 +41,17 @@ export interface GrpcServerOptions {
 export interface GrpcServer {
   /** Resolves with the port. */
   listen(address: { host: string; port: number }): Promise<number>;
-  /** Tells health checkers to look elsewhere, lets calls under way end, then closes. */
+  /** Tells health checkers to look elsewhere. Calls are still answered. */
+  turnAway(): void;
+  /** Takes no more connections, tells clients to go elsewhere (GOAWAY), answers calls under way, then closes. */
   drain(options: { timeoutMs: number }): Promise<void>;
 }
 
 export const SERVICE_NAME = "envoy.service.ratelimit.v3.RateLimitService";
 const HEALTH_NAMES = ["", "ratelimit"];
+const LARGEST_STREAM_ID = 2 ** 31 - 1;
+/** Longer than a call takes that was sent before its client heard of it. */
+const GOAWAY_GRACE_MS = 300;
 const MOST_MESSAGE_BYTES = 64 * 1024;
 /** Each that is under way holds memory; more wait at the client until one ends. */
 const MOST_CALLS_PER_CONNECTION = 1_000;
@@ -125,18 +132,15 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   );
 
   return {
-    listen: (address) =>
-      new Promise((resolve, reject) => {
-        const fail = (error: NodeJS.ErrnoException): void => reject(bindError(error, address.port));
-        listener.once("error", fail);
-        listener.listen(address, () => {
-          listener.off("error", fail);
-          resolve((listener.address() as AddressInfo).port);
-        });
-      }),
-    async drain({ timeoutMs }) {
+    listen: (address) => listen(listener, { ...address, portSetting: "grpc-port" }),
+    turnAway() {
       for (const name of HEALTH_NAMES) health.setStatus(name, "NOT_SERVING");
+    },
+    async drain({ timeoutMs }) {
       listener.close();
+      // RFC 9113, section 6.8: a first GOAWAY names no last call, so that calls which cross it on their way are still answered.
+      for (const session of sessionsOf(server)) session.goaway(0, LARGEST_STREAM_ID);
+      await sleep(GOAWAY_GRACE_MS);
       const insist = setTimeout(() => server.forceShutdown(), timeoutMs);
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
       clearTimeout(insist);
@@ -164,9 +168,7 @@ function credentialsOf(tls: Tls | undefined): ServerCredentials {
   return ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }]);
 }
 
-function bindError(error: NodeJS.ErrnoException, port: number): Error {
-  if (error.code !== "EADDRINUSE") return error;
-  return new Error(`port ${port} is taken: stop what listens there, or choose another with --grpc-port`, {
-    cause: error,
-  });
+/** grpc-js keeps them to itself, and has no way to announce an end before it. */
+function sessionsOf(server: Server): Iterable<ServerHttp2Session> {
+  return (server as unknown as { sessions?: ReadonlyMap<ServerHttp2Session, unknown> }).sessions?.keys() ?? [];
 }

@@ -1,0 +1,91 @@
+/**
+ * The folder that an instance keeps its files in: made, tried and, with counters in memory, held for this process alone.
+ * In: the setting. Out: a way to let it go; or `invalid-setting` with what is wrong.
+ */
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { SluiceError } from "sluice";
+
+const LOCK_FILE = "service.lock";
+/** By this process. */
+const held = new Set<string>();
+
+export function makeFolder(path: string, setting: string): void {
+  try {
+    makeEach(resolve(path));
+    const probe = join(path, `.probe-${process.pid}`);
+    writeFileSync(probe, "", { mode: 0o600 });
+    rmSync(probe);
+  } catch (error) {
+    throw new SluiceError(
+      "invalid-setting",
+      `${setting}: expected a folder that can be made and written, got ${JSON.stringify(path)}: ${(error as Error).message}`,
+    );
+  }
+}
+
+/** Level by level: Node's own `recursive` never ends where a folder cannot be made and its parent exists (/proc). */
+function makeEach(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  const parent = dirname(path);
+  if (parent !== path) makeEach(parent);
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another process was faster.
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !statSync(path).isDirectory()) throw error;
+  }
+}
+
+interface Holder {
+  readonly pid: number;
+  readonly host: string;
+}
+
+/**
+ * Two instances with counters in memory would admit twice what the rules say, and write over each other's files. A lock whose process
+ * is gone (a crash) is taken over; one of another host cannot be judged and is taken over too.
+ */
+export function holdFolder(path: string): { release(): void } {
+  const folder = resolve(path);
+  const file = join(folder, LOCK_FILE);
+  const mine = JSON.stringify({ pid: process.pid, host: hostname() } satisfies Holder);
+  const holder = readHolder(file);
+  if (holder !== undefined && isAlive(holder, folder)) {
+    throw new SluiceError(
+      "invalid-setting",
+      `data-folder: ${JSON.stringify(path)} is in use by process ${holder.pid}, which counts in its own memory: the limits would be ` +
+        "twice what the rules say. Stop it, give this one another --data-folder, or share counters by --store redis://…",
+    );
+  }
+  writeFileSync(file, mine, { mode: 0o600 });
+  held.add(folder);
+  return {
+    release() {
+      held.delete(folder);
+      if (readHolder(file)?.pid === process.pid) rmSync(file, { force: true });
+    },
+  };
+}
+
+function readHolder(file: string): Holder | undefined {
+  try {
+    const holder = JSON.parse(readFileSync(file, "utf8")) as Partial<Holder>;
+    return Number.isSafeInteger(holder.pid) && typeof holder.host === "string" ? (holder as Holder) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive({ pid, host }: Holder, folder: string): boolean {
+  if (host !== hostname()) return false;
+  // In a container every service is process 1: a lock of our own number is that of a run before.
+  if (pid === process.pid) return held.has(folder);
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,47 @@
+/** The soak, for 25 s; `npm run soak -- --minutes 10` runs it for longer. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { makeUrgent } from "../harness/server-process.js";
+import { soak } from "./soak.js";
+
+const ms = Number(process.env.SOAK_MS ?? 25_000);
+const seed = Number(process.env.SOAK_SEED ?? Date.now() % 2 ** 31);
+
+/** Small, and the same for the same seed (mulberry32). */
+function randomOf(start: number): () => number {
+  let state = start;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+describe.skipIf(whyMissing("redis"))(
+  "a soak under delays, cuts, half-open connections, lost replies and failovers",
+  () => {
+    beforeAll(() => makeUrgent());
+
+    test(
+      "admits nothing beyond the bound, charges nothing twice, and loses nothing",
+      async () => {
+        const found = await soak({ ms, random: randomOf(seed) });
+        const faults = Object.entries(found.faults).map(([name, count]) => `${name} ${count}`);
+        console.log(
+          [
+            `soak of ${ms / 1_000} s, seed ${seed}: ${found.checks} checks (${found.byPolicy} by policy), ${found.orders} orders, ${found.refunds} refunds`,
+            `faults: ${faults.join(", ")}`,
+            "| admitted beyond the bound | charged twice | lost |",
+            "|---|---|---|",
+            `| ${found.beyondBound} | ${found.chargedTwice} | ${found.lost} |`,
+          ].join("\n"),
+        );
+        expect(found).toMatchObject({ beyondBound: 0, chargedTwice: 0, lost: 0 });
+        expect(found.checks).toBeGreaterThan(ms / 10);
+        expect(found.orders).toBeGreaterThan(50);
+      },
+      ms + 120_000,
+    );
+  },
+);
