@@ -90,12 +90,18 @@ export function Notice({
   );
 }
 
+/** Where the service repeats what a client of its own said, which names addresses and tells most readers nothing. */
+const plainWords: Readonly<Record<string, string>> = {
+  "database-unavailable": "The database of rules, versions and the audit does not answer.",
+  "store-unavailable": "The store does not answer.",
+};
+
 /** A failed call in the service's own words, and what to do. */
 export function ProblemNotice({ error, title }: { error: unknown; title?: string }) {
   const problem = error instanceof Problem ? error : undefined;
   return (
     <Notice tone="bad" {...(title !== undefined && { title })}>
-      {problem?.message ?? String(error)}
+      {problem === undefined ? String(error) : (plainWords[problem.code] ?? problem.message)}
       {problem !== undefined && problem.remedy !== "" && <div className="small">{problem.remedy}</div>}
     </Notice>
   );

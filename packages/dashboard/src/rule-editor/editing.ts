@@ -24,7 +24,8 @@ export function useMistake(path: string): string | undefined {
 }
 
 export function useWarning(path: string): string | undefined {
-  return textAt(useEditing().warnings, path);
+  const own = useEditing().warnings.filter((one) => one.path.startsWith(path));
+  return own.length === 0 ? undefined : own.map(({ message }) => message).join("; ");
 }
 
 function textAt(remarks: readonly Mistake[], path: string): string | undefined {
