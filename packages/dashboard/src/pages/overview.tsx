@@ -95,7 +95,8 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
   return (
     <Figures>
       <Figure label="Allowed" mark="allowed">
-        {shown(latest?.allowedPerSecond, rate)} <small>/s</small>
+        {shown(latest?.allowedPerSecond, rate)}{" "}
+        <small>/s{(latest?.unmatchedPerSecond ?? 0) > 0 && `, ${rate(latest!.unmatchedPerSecond)} met no rule`}</small>
       </Figure>
       <Figure label="Refused" mark="refused">
         {shown(latest?.refusedPerSecond, rate)}{" "}
@@ -111,9 +112,6 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
       <Figure label="By failure policy" {...((latest?.degradedPerSecond ?? 0) > 0 && { mark: "refused" as const })}>
         {shown(latest?.degradedPerSecond, rate)} <small>/s</small>
       </Figure>
-      <Figure label="Met no rule">
-        {shown(latest?.unmatchedPerSecond, rate)} <small>/s</small>
-      </Figure>
       <Figure label="Event loop">{shown(latest?.eventLoopUtilisation, share)}</Figure>
     </Figures>
   );
@@ -125,7 +123,8 @@ function PastFigures({ stats }: { stats: StatsView | undefined }) {
   return (
     <Figures>
       <Figure label="Allowed" mark="allowed">
-        {total === undefined ? "–" : count(total.allowed)}
+        {total === undefined ? "–" : count(total.allowed)}{" "}
+        <small>{(total?.unmatched ?? 0) > 0 && `${count(total!.unmatched)} met no rule`}</small>
       </Figure>
       <Figure label="Refused" mark="refused">
         {total === undefined ? "–" : count(total.refused)} <small>{all > 0 && share(total!.refused / all)}</small>
@@ -140,7 +139,6 @@ function PastFigures({ stats }: { stats: StatsView | undefined }) {
       <Figure label="By failure policy" {...((total?.degraded ?? 0) > 0 && { mark: "refused" as const })}>
         {total === undefined ? "–" : count(total.degraded)}
       </Figure>
-      <Figure label="Met no rule">{total === undefined ? "–" : count(total.unmatched)}</Figure>
     </Figures>
   );
 }
