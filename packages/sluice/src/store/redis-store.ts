@@ -9,6 +9,7 @@ import type { Check } from "../check.js";
 import { hashTag, INSTANCES_KEY, KEY_PREFIX, requestIdKey, storedAs } from "../keys.js";
 import { DecideQueue } from "./decide-queue.js";
 import { InstanceCount } from "./instance-count.js";
+import { MovingTags } from "./moving-tags.js";
 import { RedisCalls } from "./redis-calls.js";
 import { type RedisClient, type RedisConnection, redisConnection } from "./redis-connection.js";
 import { checkedStoreOptions, type RedisStoreOptions } from "./redis-store-options.js";
@@ -44,15 +45,17 @@ export class RedisStore implements Store {
     const calls = this.#calls;
     const queue = this.#queue;
     const places = new RequestPlaces(calls);
+    const moving = new MovingTags();
     const repayments = new Repayments({
       calls,
+      moving,
       tagOf: connection.sharded ? hashTag : () => SHARED_TAG,
       serverNowMs: () => queue.serverNowMs,
       onGivenBack: (keys) => this.#refusals?.forget(keys),
     });
     this.#places = places;
     this.#repayments = repayments;
-    this.#slots = new SlotDecider({ calls, queue, places, repayments });
+    this.#slots = new SlotDecider({ calls, queue, places, repayments, moving });
   }
 
   decide(request: StoreRequest): MaybePromise<StoreReply> {

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SluiceError } from "../errors.js";
 import { hashTag, KEY_PREFIX, requestIdKey, undoneKey } from "../keys.js";
 import { slotIsMoving } from "./decide-queue.js";
+import type { MovingTags } from "./moving-tags.js";
 import type { RedisCalls } from "./redis-calls.js";
 import type { Argument } from "./redis-connection.js";
 import { redisSays } from "./redis-failure.js";
@@ -52,6 +53,7 @@ export interface RepaymentsOptions {
   /** On a single Redis all records lie under one tag. */
   readonly tagOf: (key: string) => string;
   readonly serverNowMs: () => number;
+  readonly moving: MovingTags;
   /** Hears of counters that have more room now. */
   readonly onGivenBack: (keys: readonly string[]) => void;
 }
@@ -125,10 +127,13 @@ export class Repayments {
   }
 
   async #give(undo: Undo, guard: Guard): Promise<boolean> {
+    const tag = hashTag(undo.charges[0]!.check.key);
+    if (this.#options.moving.has(tag)) return await this.#giveKeyByKey(undo, guard);
     try {
       return await this.#run(undo, guard);
     } catch (error) {
       if (!slotIsMoving(error)) throw error;
+      this.#options.moving.add(tag);
       return await this.#giveKeyByKey(undo, guard);
     }
   }

@@ -8,6 +8,7 @@
 import { SluiceError } from "../errors.js";
 import { KEY_PREFIX, requestIdKey } from "../keys.js";
 import { type DecideQueue, slotIsMoving } from "./decide-queue.js";
+import type { MovingTags } from "./moving-tags.js";
 import type { RedisCalls } from "./redis-calls.js";
 import type { Repayments, Undo } from "./repayments.js";
 import type { RequestPlaces } from "./request-places.js";
@@ -15,10 +16,8 @@ import { joinReplies, type Part, splitByKey, splitByTag, undoOf } from "./split-
 import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from "./store.js";
 import { decodeRecord, recordText, spellReceipt, spellVerdicts } from "./wire.js";
 
-const MOVING_MS = 250;
 /** The records of one request end this much apart at most: clocks that run unevenly, parts that waited. */
 const ENDS_APART_MS = 10_000;
-const MOST_MOVING_TAGS = 1_024;
 
 type Outcome = PromiseSettledResult<StoreReply>;
 
@@ -27,6 +26,7 @@ export interface SlotDeciderOptions {
   readonly queue: DecideQueue;
   readonly places: RequestPlaces;
   readonly repayments: Repayments;
+  readonly moving: MovingTags;
 }
 
 export class SlotDecider {
@@ -34,13 +34,14 @@ export class SlotDecider {
   readonly #queue: DecideQueue;
   readonly #places: RequestPlaces;
   readonly #repayments: Repayments;
-  readonly #moving = new MovingTags();
+  readonly #moving: MovingTags;
 
-  constructor({ calls, queue, places, repayments }: SlotDeciderOptions) {
+  constructor({ calls, queue, places, repayments, moving }: SlotDeciderOptions) {
     this.#calls = calls;
     this.#queue = queue;
     this.#places = places;
     this.#repayments = repayments;
+    this.#moving = moving;
   }
 
   decide(request: StoreRequest): Promise<StoreReply> {
@@ -174,26 +175,6 @@ export class SlotDecider {
     const reply = decodeRecord(text, Number(nowMs));
     if (reply === undefined) throw otherRequest();
     return reply;
-  }
-}
-
-/** Tags whose slots were found on the move: for a moment, requests for them are not tried as a whole first. */
-class MovingTags {
-  readonly #untilMs = new Map<string, number>();
-
-  add(tag: string): void {
-    // Slots move one by one; a full map is one of old entries.
-    if (this.#untilMs.size === MOST_MOVING_TAGS) this.#untilMs.clear();
-    this.#untilMs.set(tag, performance.now() + MOVING_MS);
-  }
-
-  has(tag: string): boolean {
-    if (this.#untilMs.size === 0) return false;
-    const untilMs = this.#untilMs.get(tag);
-    if (untilMs === undefined) return false;
-    if (untilMs > performance.now()) return true;
-    this.#untilMs.delete(tag);
-    return false;
   }
 }
 
