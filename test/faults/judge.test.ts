@@ -64,8 +64,15 @@ describe("how long callers waited", () => {
     expect(judged({ fromMs: 82, toMs: 112 }).worstOwnMs).toBe(78);
   });
 
-  test("what turns were late before the deadline, or after the answer, excuses nothing", () => {
-    expect(judged({ fromMs: 110, toMs: 150 }).worstOwnMs).toBe(90);
+  test("a turn that was late before the deadline starts it anew, up to a second in all", () => {
+    expect(judged({ fromMs: 110, toMs: 150 }).worstOwnMs).toBe(40);
+    expect(judged({ fromMs: 110, toMs: 114 }).worstOwnMs).toBe(90);
+    const never = { ...slow, answeredAtMs: 3_000 };
+    const busy = Array.from({ length: 40 }, (_, i) => ({ fromMs: 110 + i * 30, toMs: 135 + i * 30 }));
+    expect(waits([never], { deadlineMs: 50, lateTurns: busy }).worstOwnMs).toBeGreaterThan(1_500);
+  });
+
+  test("what turns were late after the answer excuses nothing", () => {
     expect(judged({ fromMs: 270, toMs: 300 }).worstOwnMs).toBe(90);
   });
 });

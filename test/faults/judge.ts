@@ -84,20 +84,27 @@ export function waits(
   return { worstMs, worstOwnMs };
 }
 
+/** Shorter turns do not move a deadline (`deadlines.ts`), and none moves it beyond this. */
+const LATE_MS = 5;
+const MOST_WAIT_MS = 1_000;
+
 /**
- * How long the loop's own lateness put an answer off: the rest of a late turn in which the check was sent, for nothing leaves before its
- * end, and what late turns took after the deadline.
+ * How long the loop's own lateness put an answer off. A late turn before the deadline starts it anew at the turn's end, up to a second in
+ * all: time in which the process was held up does not count. What late turns took after that is added.
  */
 function heldUpMs(
   lateTurns: readonly LateTurn[],
   { sentAtMs, deadlineMs, answeredAtMs }: { sentAtMs: number; deadlineMs: number; answeredAtMs: number },
 ): number {
-  let sumMs = 0;
+  const lastMs = sentAtMs + Math.max(MOST_WAIT_MS, deadlineMs);
+  let dueMs = sentAtMs + deadlineMs;
   for (const { fromMs, toMs } of lateTurns) {
-    const wasSentIn = fromMs <= sentAtMs && sentAtMs < toMs;
-    const heldFromMs = wasSentIn ? sentAtMs : Math.max(fromMs, sentAtMs + deadlineMs);
-    sumMs += Math.max(0, Math.min(toMs, answeredAtMs) - heldFromMs);
+    const isMoved = toMs - fromMs > LATE_MS && toMs > sentAtMs && fromMs < dueMs;
+    if (isMoved) dueMs = Math.max(dueMs, Math.min(toMs + deadlineMs, lastMs));
   }
+  let sumMs = dueMs - sentAtMs - deadlineMs;
+  for (const { fromMs, toMs } of lateTurns)
+    sumMs += Math.max(0, Math.min(toMs, answeredAtMs) - Math.max(fromMs, dueMs));
   return sumMs;
 }
 

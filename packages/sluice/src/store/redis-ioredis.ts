@@ -81,8 +81,8 @@ export function connectTo(target: RedisTarget, options: ClientOptions): RedisCon
 function leavingHungLeader(client: Redis): (isHung: boolean) => void {
   let leftAtMs = Number.NEGATIVE_INFINITY;
   return (isHung) => {
-    const isConnected = client.status === "ready" || client.status === "connect";
-    if (!isHung || !isConnected || performance.now() - leftAtMs < LEAVE_EVERY_MS) return;
+    // Not during a handshake: on a busy machine it may take longer than this pause, and would never end. The heartbeat judges that.
+    if (!isHung || client.status !== "ready" || performance.now() - leftAtMs < LEAVE_EVERY_MS) return;
     leftAtMs = performance.now();
     client.disconnect(true);
   };
