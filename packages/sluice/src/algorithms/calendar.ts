@@ -12,12 +12,11 @@ export interface Calendar {
 
 const DAY_MS = 86_400_000;
 
-/** The longest that a window of each unit can be: a day with a clock change has 25 hours. */
-export const longestCalendarMs = {
-  day: 25 * 3_600_000,
-  week: 7 * DAY_MS + 3_600_000,
-  month: 31 * DAY_MS + 3_600_000,
-} as const;
+/**
+ * How long a window of each unit is called, where one number must do (`RateLimit-Policy`, charts): a day with a clock change has 23 or 25
+ * hours, a month up to 31 days. What is decided follows the calendar itself.
+ */
+export const calendarMs = { day: DAY_MS, week: 7 * DAY_MS, month: 31 * DAY_MS } as const;
 
 /**
  * Five consecutive window starts; the instant given lies in the second or third of the four windows between them,

@@ -16,7 +16,7 @@ export interface BucketPolicy {
 export interface FixedWindowPolicy {
   readonly stored: "fixed-window";
   readonly limit: number;
-  /** For a calendar window, the longest it can be (headers and charts need one number). */
+  /** For a calendar window, how long it is called (headers and charts need one number). */
   readonly windowMs: number;
   readonly calendar?: Calendar;
 }

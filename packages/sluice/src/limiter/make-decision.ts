@@ -1,7 +1,8 @@
 /**
  * Makes the decision that a caller sees from the verdicts of its checks. Pure.
  */
-import type { Verdict } from "../algorithms/model.js";
+import { MOST_UNITS, type Verdict } from "../algorithms/model.js";
+import { capacityOf } from "../algorithms/policy.js";
 import type { Check, CheckPlan } from "../check.js";
 import type { CheckResult, DecisionSummary, Degraded, Guarantee, Reason } from "../decision.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
@@ -119,11 +120,12 @@ function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {
     mode: plan.mode,
     allowed: verdict.allowed,
     limit: plan.policy.limit,
-    remaining: Math.max(0, verdict.remaining),
+    // Some clients of Redis read 2^53 - 1 as 2^53.
+    remaining: verdict.remaining > 0 ? Math.min(verdict.remaining, capacityOf(plan.policy)) : 0,
     retryAfterMs: verdict.retryAfterMs,
     resetAfterMs: verdict.resetAfterMs,
   };
-  if (verdict.remaining < 0) result.debt = -verdict.remaining;
+  if (verdict.remaining < 0) result.debt = Math.min(-verdict.remaining, MOST_UNITS);
   if (verdict.reason !== undefined) result.reason = verdict.reason;
   if (plan.variant !== undefined) result.variant = plan.variant;
   return result;

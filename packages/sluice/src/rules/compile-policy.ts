@@ -2,7 +2,7 @@
  * Turns an algorithm's numbers, as rules write them, into the policy that stores run: durations in ms, rates as reduced
  * fractions, defaults filled in. In: validated numbers. Pure.
  */
-import { type Calendar, longestCalendarMs } from "../algorithms/calendar.js";
+import { type Calendar, calendarMs } from "../algorithms/calendar.js";
 import type { BucketPolicy, Policy } from "../algorithms/policy.js";
 import { parseDuration } from "./duration.js";
 import type { AlgorithmNumbers, Duration, FixedWindowNumbers, RollingStorage } from "./rule.js";
@@ -67,7 +67,7 @@ function calendarWindow(numbers: FixedWindowNumbers): Policy {
   return {
     stored: "fixed-window",
     limit: numbers.limit,
-    windowMs: longestCalendarMs[unit],
+    windowMs: calendarMs[unit],
     calendar: { unit, timezone: numbers.timezone ?? DEFAULT_TIMEZONE },
   };
 }

@@ -8,7 +8,7 @@
 import { SluiceError } from "../errors.js";
 import { hashTag, KEY_PREFIX, storedAs } from "../keys.js";
 import type { RedisCalls, ScriptName } from "./redis-calls.js";
-import { redisSays } from "./redis-failure.js";
+import { isScriptError, redisSays } from "./redis-failure.js";
 import { otherRequest, type StoreReply, type StoreRequest } from "./store.js";
 import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles } from "./wire.js";
 
@@ -120,7 +120,8 @@ export class DecideQueue {
       return;
     }
     const foreign = redisSays(error, /^WRONGTYPE /);
-    if (foreign && batch.length > 1) {
+    // Of a script error it is not known whose numbers caused it: each is asked alone, and fails alone.
+    if (batch.length > 1 && (foreign || isScriptError(error))) {
       for (const waiting of batch) this.#decide(script, [waiting], mayMend);
       return;
     }

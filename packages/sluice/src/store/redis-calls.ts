@@ -12,7 +12,7 @@ import { SluiceError } from "../errors.js";
 import { Breaker } from "./breaker.js";
 import { Deadlines } from "./deadlines.js";
 import type { Argument, RedisConnection } from "./redis-connection.js";
-import { fullMessage, redisSays, unavailable } from "./redis-failure.js";
+import { fullMessage, isAboutTheCall, redisSays, unavailable } from "./redis-failure.js";
 import { scriptSources } from "./scripts.generated.js";
 import { CallCounts, type StoreStats } from "./store-stats.js";
 
@@ -28,8 +28,6 @@ const scriptShas = Object.fromEntries(
   Object.entries(scriptSources).map(([name, source]) => [name, createHash("sha1").update(source).digest("hex")]),
 ) as Record<ScriptName, string>;
 
-/** Errors by which Redis shows that it is well: what it says is about the call. */
-const ANSWERS = /^(NOSCRIPT|WRONGTYPE|LONG|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
 /** No call was made and nobody waited: there is nothing to spare, and the client says itself when it is connected again. */
 const NOT_CONNECTED = Symbol("not connected");
 /** How clients word that a connection broke; what broke it was told before. */
@@ -129,7 +127,7 @@ export class RedisCalls {
         over = true;
         deadline.end();
         this.#ended(sinceMs);
-        if (error instanceof Error && ANSWERS.test(error.message)) breaker.succeeded();
+        if (isAboutTheCall(error)) breaker.succeeded();
         else {
           this.counts.errors++;
           if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error);

@@ -70,6 +70,25 @@ export function unavailable(why: string, cause?: unknown, mayHaveRun = false): S
   return new SluiceError("store-unavailable", `Redis: ${why}${because}${told}`, { cause, mayHaveRun });
 }
 
+/** Errors by which Redis shows that it is well: what it says is about the call. */
+const ANSWERS = /^(NOSCRIPT|WRONGTYPE|LONG|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
+/** A script that met numbers or bytes it cannot work with. */
+const SCRIPT_ERROR = /^ERR\b.*\buser_script\b/s;
+/** What only passes through a script: Redis 6 wraps the server's own state into the script's error. */
+const SERVER_STATE =
+  /\b(OOM|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|LOADING|CLUSTERDOWN|NOPERM)\b|can't run this command/;
+
+/** Whether Redis answered, and what it said is about the call: no sign of an outage, whatever it means for the caller. */
+export function isAboutTheCall(error: unknown): boolean {
+  return error instanceof Error && (ANSWERS.test(error.message) || isScriptError(error));
+}
+
+/** Whether one request's own numbers, or what is stored for it, made the script fail: other requests would not have. */
+export function isScriptError(error: unknown): boolean {
+  const cause = error instanceof SluiceError ? error.cause : error;
+  return cause instanceof Error && SCRIPT_ERROR.test(cause.message) && !SERVER_STATE.test(cause.message);
+}
+
 /** Whether a failed call failed because Redis said something that matches. */
 export function redisSays(error: unknown, pattern: RegExp): RegExpExecArray | null {
   const cause = error instanceof SluiceError ? error.cause : error;
