@@ -1,4 +1,5 @@
 /** A server whose clock steps, for real: a Redis under libfaketime. */
+import { Redis } from "ioredis";
 import { createLimiter, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -17,13 +18,16 @@ const rules: Rule[] = [
 describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", () => {
   let redis: RedisServer;
   let limiter: Limiter;
+  let client: Redis;
 
   beforeAll(async () => {
     redis = await startRedis({ faketime: true });
+    client = new Redis(redis.url);
     limiter = createLimiter({ store: redisStore(redis.url, { deadlineMs: 5_000, rememberRefusals: false }), rules });
   });
   afterAll(async () => {
     await limiter?.close();
+    client?.disconnect();
     await redis?.stop();
   });
 
@@ -36,8 +40,8 @@ describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", ()
     await redis.stepClock!(2 * 3_600);
     for (let i = 0; i < 3; i++) expect((await limiter.check(request)).allowed).toBe(true);
     expect((await limiter.check(request)).allowed).toBe(false);
-    // The clock steps back, and lives the same hours once more: they were paid out already.
-    for (const back of [3_600, 0, 1_800, 2 * 3_600 - 60]) {
+    // The clock steps back, within a window, and lives the same time once more: it was paid out already.
+    for (const back of [3_660, 2 * 3_600 - 1_800, 3_700, 2 * 3_600 - 60]) {
       await redis.stepClock!(back);
       const decision = await limiter.check(request);
       expect(decision).toMatchObject({ allowed: false, remaining: 0 });
@@ -46,6 +50,45 @@ describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", ()
     }
     await redis.stepClock!(6 * 3_600);
     expect(await limiter.check(request)).toMatchObject({ allowed: true });
+  });
+
+  test.each(rules)("$id: a clock that was hours ahead locks a key for a window, not for hours", async ({ id }) => {
+    const request = { only: id, user: "cas" };
+    await redis.stepClock!(10 * 3_600);
+    for (let i = 0; i < 3; i++) expect((await limiter.check(request)).allowed).toBe(true);
+    // Hours back: what was charged ahead counts as now, in one look and for good.
+    await redis.stepClock!(0);
+    const decision = await limiter.check(request);
+    expect(decision).toMatchObject({ allowed: false, remaining: 0 });
+    expect(decision.degraded).toBeUndefined();
+    expect(decision.retryAfterMs).toBeLessThanOrEqual(2 * 3_600_000);
+    const [key] = await client.keys("*cas*");
+    expect(await client.pttl(key!)).toBeLessThanOrEqual(2 * 3_600_000);
+    await redis.stepClock!(decision.retryAfterMs / 1_000 - 60);
+    expect(await limiter.check(request)).toMatchObject({ allowed: false });
+    await redis.stepClock!(decision.retryAfterMs / 1_000 + 1);
+    expect(await limiter.check(request)).toMatchObject({ allowed: true });
+    await client.flushall();
+  });
+
+  test("a calendar window that was counted far ahead is counted in the present one", async () => {
+    const daily: Rule = {
+      id: "day",
+      key: ["user"],
+      algorithm: "fixed-window",
+      limit: 1,
+      window: "1d",
+      align: "calendar",
+    };
+    const other = createLimiter({ store: redisStore(redis.url, { deadlineMs: 5_000 }), rules: [daily] });
+    await redis.stepClock!(40 * 86_400);
+    expect((await other.check({ user: "dan" })).allowed).toBe(true);
+    await redis.stepClock!(0);
+    const decision = await other.check({ user: "dan" });
+    expect(decision).toMatchObject({ allowed: false });
+    expect(decision.degraded).toBeUndefined();
+    expect(decision.retryAfterMs).toBeLessThanOrEqual(86_400_000);
+    await other.close();
   });
 
   test("a caller's clock is not asked: a calendar window follows the server's", async () => {

@@ -145,7 +145,7 @@ describe.skipIf(whyMissing("redis"))("errors that a request causes itself", () =
         expect(expiries.filter((left) => left === -1)).toEqual([]);
         await client.flushall();
       }),
-      { seed, numRuns: 150, endOnFailure: true },
+      { seed, numRuns: 600, endOnFailure: true },
     );
     console.log(`own-errors: ${asked} requests at the ends of what is valid`);
     expect(failures).toEqual([]);

@@ -40,6 +40,13 @@ test("peek looks without charging and is always 0; --cost and --id are sent", as
   expect(JSON.parse((await sluice("peek", "user=7", "--json")).stdout)).toMatchObject({ allowed: false, remaining: 0 });
 });
 
+test("charge is never refused, and shows how far a counter is past its limit", async () => {
+  const charged = await sluice("charge", "user=8", "--cost", "5");
+  expect(charged.status).toBe(0);
+  expect(charged.stdout).toMatch(/^allowed\n[\s\S]*per-user {2}enforce {2}allowed {2}-3 /);
+  expect((await sluice("check", "user=8")).status).toBe(3);
+});
+
 test("explain tells why each rule applies or not", async () => {
   const { stdout } = await sluice("explain", "user=9");
   expect(stdout).toMatch(/per-user +yes +applies to every request that has user +nothing +now/);

@@ -3,7 +3,7 @@ import { createClient } from "sluice/client";
 import { expect, test } from "vitest";
 import { startTestService } from "./running-service.js";
 
-test("the typed client speaks to the service: check, batch, peek, explain, refund, release, renew", async () => {
+test("the typed client speaks to the service: check, batch, charge, peek, explain, refund, release, renew", async () => {
   await using service = await startTestService({
     rules: [
       { id: "per-user", key: ["user"], algorithm: "rolling-window", limit: 3, window: "1m" },
@@ -23,6 +23,10 @@ test("the typed client speaks to the service: check, batch, peek, explain, refun
   expect(JSON.stringify(await client.explain({ user: "bob" }))).toContain("per-user");
   expect(await client.refund("order-1")).toBe(true);
   expect(await client.check({ user: "ann" }, { cost: 0 })).toMatchObject({ remaining: 2 });
+  expect(await client.charge({ user: "cas" }, { cost: 5, id: "usage-1" })).toMatchObject({ allowed: true, debt: 2 });
+  expect(await client.charge({ user: "cas" }, { cost: 5, id: "usage-1" })).toMatchObject({ allowed: true, debt: 2 });
+  expect(await client.check({ user: "cas" })).toMatchObject({ allowed: false, debt: 2, checks: [{ debt: 2 }] });
+  expect(await client.charge({ job: "nightly" })).not.toHaveProperty("lease");
   const { lease } = await client.check({ job: "nightly" });
   expect(await client.check({ job: "nightly" })).toMatchObject({ allowed: false, reason: "concurrency" });
   expect(await client.renew(lease!.id)).toBeTruthy();

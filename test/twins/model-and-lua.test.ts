@@ -10,15 +10,14 @@ import { SluiceError } from "../../packages/sluice/src/errors.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
 import { asCharges } from "../../packages/sluice/src/limiter/charges.js";
 import { compileRuleBook } from "../../packages/sluice/src/rules/rule-book.js";
-import { arrange } from "../../packages/sluice/src/store/decide-queue.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory-store.js";
 import { redisConnection } from "../../packages/sluice/src/store/redis-connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis-store.js";
 import type { LeaseRequest, StoreReply, StoreRequest } from "../../packages/sluice/src/store/store.js";
-import { encodeSingles } from "../../packages/sluice/src/store/wire.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { ruleSet, type Step, step } from "./arbitrary-rules.js";
+import { inOrderOfDecision, isForDecide } from "./order-of-decision.js";
 
 const test = vitest.skipIf(whyMissing("redis"));
 
@@ -74,6 +73,8 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
   const model = new MemoryStore({ clock: { now: () => nowMs } });
   let admitted: { request: StoreRequest; reply: StoreReply }[] = [];
   let pending: { request: StoreRequest; reply: Promise<StoreReply | string> }[] = [];
+  // The plain script leaves a ring in debt to another.
+  const mayBeLeft = rules.length === 1 && rules[0]!.algorithm === "rolling-window" && rules[0]!.storage === "packed";
 
   const settle = async (): Promise<void> => {
     for (const { request, reply } of inOrderOfDecision(pending)) {
@@ -115,6 +116,8 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
         fingerprint: `${attributes.user}${attributes.path}${cost}`,
         rulesVersion: 1,
       };
+      const mixes = mayBeLeft && pending.length > 0 && isForDecide(request) !== isForDecide(pending[0]!.request);
+      if (mixes) await settle();
       const reply = Promise.resolve(store.decide(request)).catch(mistake);
       pending.push({ request, reply });
       if (pending.length >= 100) await settle();
@@ -157,15 +160,6 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
 function checksOf(kind: Step["kind"], checks: readonly Check[]): readonly Check[] {
   if (kind === "charge") return asCharges(checks);
   return kind === "mixed" ? checks.flatMap((check, i) => (i % 2 === 0 ? asCharges([check]) : [check])) : checks;
-}
-
-/** Requests of one turn are free to be decided in any order; this is the one that the store takes. */
-function inOrderOfDecision<T extends { request: StoreRequest }>(pending: readonly T[]): T[] {
-  const addressed = pending.map((entry) => ({ ...entry, recordKey: undefined }));
-  return arrange(addressed, false).flatMap(({ script, batch }): T[] => {
-    if (script === "decide") return batch;
-    return encodeSingles(batch, 0).groups.flatMap(({ members }) => members.map((i) => batch[i]!));
-  });
 }
 
 /** A refund, release or renewal of a past request, on both. */
@@ -211,7 +205,7 @@ test("random rules and schedules get the same verdicts from the models and from 
   const property = fc.asyncProperty(ruleSet, schedule, replay);
   await fc.assert(property, {
     seed,
-    numRuns: Number(process.env.TWIN_RUNS ?? 250),
+    numRuns: 250,
     // Schedules depend on real time: shrinking one would find others.
     endOnFailure: true,
     interruptAfterTimeLimit: 150_000,

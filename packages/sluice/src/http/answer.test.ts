@@ -56,11 +56,6 @@ test.each<[string, Rule, string]>([
     '"f";q=5;w=2',
   ],
   [
-    "a month is as long as the longest",
-    { id: "m", key: [], algorithm: "fixed-window", limit: 5, window: "month", align: "calendar" },
-    `"m";q=5;w=${31 * 86_400 + 3600}`,
-  ],
-  [
     "places have a unit and no window",
     { id: "c", key: [], algorithm: "concurrency", limit: 5 },
     '"c";q=5;qu="concurrent-requests"',
@@ -98,4 +93,13 @@ test("legacy fields count from 1970, or from now where asked for", async () => {
 test("no fields at all leave Retry-After, which belongs to the refusal", async () => {
   const { headers } = await answerAfter(2, [rolling], { headers: false });
   expect(Object.keys(headers)).toEqual(["Retry-After", "Content-Type"]);
+});
+
+test.each([
+  ["day", 86_400],
+  ["week", 7 * 86_400],
+  ["month", 31 * 86_400],
+] as const)("a calendar %s is told as a window of %i s", async (window, seconds) => {
+  const rule: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 2, window, align: "calendar" };
+  expect((await answerAfter(1, [rule])).headers["RateLimit-Policy"]).toBe(`"r";q=2;w=${seconds}`);
 });

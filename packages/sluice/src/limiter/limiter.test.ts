@@ -242,3 +242,19 @@ test("a lease's id that was edited to a longer term renews nothing, and the leas
   expect((await limiter.check({})).allowed).toBe(false);
   await limiter.close();
 });
+
+test.each(["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-window"] as const)(
+  "%s: in the millisecond of a reset, a refund gives back its own charge and no other",
+  async (algorithm) => {
+    const rule: Rule = { id: "r", key: [], algorithm, limit: 10, window: "1h" };
+    const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
+    const first = await limiter.check({}, { cost: 5 });
+    await limiter.reset("r", {});
+    const second = await limiter.check({}, { cost: 5 });
+    await limiter.refund(first);
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(5);
+    await limiter.refund(second);
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(10);
+    await limiter.close();
+  },
+);

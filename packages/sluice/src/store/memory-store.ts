@@ -132,7 +132,7 @@ export class MemoryStore implements Store {
 
   #reply(request: StoreRequest, nowMs: number): StoreReply {
     const verdicts = this.#decide(request, nowMs);
-    if (nowMs >= this.#resetAtMs) return { nowMs, verdicts, guarantee: "atomic" };
+    if (nowMs !== Math.floor(this.#resetAtMs)) return { nowMs, verdicts, guarantee: "atomic" };
     return { nowMs, verdicts, guarantee: "atomic", timesMs: verdicts.map(() => this.#resetAtMs) };
   }
 
