@@ -11,11 +11,14 @@ const OVER_LIMIT = 2;
 const fleet = `
 domain: fleet
 descriptors:
-  - { key: places, rate_limit: { requests_per_unit: 3, algorithm: concurrency, ttl: 5m } }
-  - { key: rolling, rate_limit: { requests_per_unit: 3, algorithm: rolling-window, window: 5m } }
-  - { key: fixed, rate_limit: { requests_per_unit: 3, unit: year } }
-  - { key: bucket, rate_limit: { requests_per_unit: 3, algorithm: token-bucket, window: 365d } }
+  - { key: places, rate_limit: { negative_hits: true, requests_per_unit: 3, algorithm: concurrency, ttl: 5m } }
+  - { key: rolling, rate_limit: { negative_hits: true, requests_per_unit: 3, algorithm: rolling-window, window: 5m } }
+  - { key: fixed, rate_limit: { negative_hits: true, requests_per_unit: 3, unit: year } }
+  - { key: bucket, rate_limit: { negative_hits: true, requests_per_unit: 3, algorithm: token-bucket, window: 365d } }
 `;
+
+const leaseIn = (response: Json): string | undefined =>
+  response.dynamicMetadata?.fields.sluice_lease?.stringValue ?? undefined;
 
 describe.skipIf(whyMissing("redis"))("a fleet of two", () => {
   let redis: RedisServer;
@@ -27,8 +30,8 @@ describe.skipIf(whyMissing("redis"))("a fleet of two", () => {
     for (let i = 0; i < 2; i++) {
       const instance = await startTestService({
         rules: [{ id: "own-places", key: ["worker"], algorithm: "concurrency", limit: 2, ttl: "5m" }],
-        files: { "fleet.yaml": fleet },
-        settings: { store: redis.url, "store-deadline": "2s", "envoy-config": "." },
+        files: { "limits/fleet.yaml": fleet },
+        settings: { store: redis.url, "store-deadline": "2s", "envoy-config": "limits" },
       });
       instances.push(instance);
       clients.push(connectEnvoy(instance.grpc));
@@ -58,22 +61,35 @@ describe.skipIf(whyMissing("redis"))("a fleet of two", () => {
     },
   );
 
-  test("a request that gives back with all its descriptors does so under Sluice's own rules too, and with some of them does not", async () => {
+  test("nothing is given back by negative hits where no limit of a file takes them: own rules, limits of requests", async () => {
     const worker = descriptor({ worker: "w" });
     for (let i = 0; i < 2; i++) expect((await ask(0, worker)).overallCode).toBe(OK);
-    expect((await ask(1, worker)).overallCode).toBe(OVER_LIMIT);
-    expect((await ask(1, { ...worker, isNegativeHits: true })).overallCode).toBe(OK);
-    expect((await ask(0, worker)).overallCode).toBe(OK);
-    const mixed = await ask(0, worker, descriptor({ fixed: "mixed" }, { isNegativeHits: true }));
-    expect(mixed.overallCode).toBe(OVER_LIMIT);
-  });
-
-  test("a limit that the request brings is given back as it was counted", async () => {
+    await ask(1, { ...worker, hitsAddend: { value: 1_000_000 }, isNegativeHits: true });
+    expect((await ask(0, worker)).overallCode).toBe(OVER_LIMIT);
     const own = (more: Json = {}) => descriptor({ brought: "y" }, { limit: { requestsPerUnit: 2, unit: 5 }, ...more });
     for (let i = 0; i < 2; i++) expect((await ask(0, own())).overallCode).toBe(OK);
-    expect((await ask(1, own())).overallCode).toBe(OVER_LIMIT);
-    await ask(1, own({ isNegativeHits: true }));
-    expect((await ask(0, own())).overallCode).toBe(OK);
+    await ask(1, own({ isNegativeHits: true, hitsAddend: { value: 1_000_000 } }));
+    expect((await ask(0, own())).overallCode).toBe(OVER_LIMIT);
+  });
+
+  test("a lease is given back through any instance, once, and only by its id", async () => {
+    const worker = descriptor({ worker: "leased" });
+    const held = [await ask(0, worker), await ask(0, worker)].map(leaseIn);
+    expect(held.every((lease) => lease !== undefined)).toBe(true);
+    const full = await ask(1, worker);
+    expect(full.overallCode).toBe(OVER_LIMIT);
+    expect(leaseIn(full)).toBeUndefined();
+    const back = (lease: string) => ask(1, descriptor({ worker: "leased", sluice_lease: lease }));
+    for (const forged of ["", "nonsense", held[0]!.replace(/^./, "x"), "a.s.W10"]) {
+      expect((await back(forged)).overallCode).toBe(OK);
+      expect((await ask(0, worker)).overallCode).toBe(OVER_LIMIT);
+    }
+    for (let i = 0; i < 3; i++) expect((await back(held[0]!)).overallCode).toBe(OK);
+    expect((await ask(0, worker)).overallCode).toBe(OK);
+    expect((await ask(0, worker)).overallCode).toBe(OVER_LIMIT);
+    const metrics = await (await fetch(`${instances[1]!.http}/metrics`)).text();
+    expect(metrics).toContain('sluice_envoy_given_back_total{outcome="released"} 1');
+    expect(metrics).toContain('sluice_envoy_given_back_total{outcome="unknown"} 6');
   });
 
   test("10 places stay 10 while requests end in any order on any instance, over many terms of a lease", async () => {
@@ -83,10 +99,21 @@ describe.skipIf(whyMissing("redis"))("a fleet of two", () => {
       settings: { store: redis.url, "store-deadline": "2s" },
     });
     const client = connectEnvoy(short.grpc);
-    const call = async (more: Json = {}) =>
-      (await client.shouldRateLimit({ domain: "d", descriptors: [descriptor({ busy: "z" }, more)] })).overallCode;
+    let leases: string[] = [];
+    const call = async (): Promise<number> => {
+      const response = await client.shouldRateLimit({ domain: "d", descriptors: [descriptor({ busy: "z" })] });
+      const lease = leaseIn(response);
+      if (lease !== undefined) leases.push(lease);
+      return response.overallCode;
+    };
+    const end = async (count: number): Promise<void> => {
+      for (const sluice_lease of leases.splice(0, count)) {
+        await client.shouldRateLimit({ domain: "d", descriptors: [descriptor({ sluice_lease })] });
+      }
+    };
     const fill = async (): Promise<number[]> => {
-      await call({ isNegativeHits: true, hitsAddend: { value: 10 } });
+      await end(leases.length);
+      leases = [];
       const begun: number[] = [];
       for (let i = 0; i < 10; i++) {
         begun.push(performance.now());
@@ -98,7 +125,7 @@ describe.skipIf(whyMissing("redis"))("a fleet of two", () => {
     let turns = 0;
     const untilMs = performance.now() + 2.5 * ttlMs;
     while (performance.now() < untilMs || turns < 20) {
-      await call({ isNegativeHits: true });
+      await end(1);
       begun = [...begun.slice(1), performance.now()];
       const answers = [await call(), await call()];
       // On a machine that stood still, leases ended by themselves, rightly.

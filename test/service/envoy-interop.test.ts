@@ -13,10 +13,10 @@ describe.skipIf(whyMissing("grpcio"))("gRPC's C core", () => {
   beforeAll(async () => {
     service = await startTestService({
       files: {
-        "limits.yaml":
-          "domain: interop\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 2, name: yearly } }]\n",
+        "limits/interop.yaml":
+          "domain: interop\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 2, name: yearly, negative_hits: true } }]\n",
       },
-      settings: { "envoy-config": "." },
+      settings: { "envoy-config": "limits" },
     });
   });
   afterAll(() => service.close());

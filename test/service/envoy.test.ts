@@ -62,6 +62,8 @@ descriptors:
     rate_limit: { requests_per_unit: 1, algorithm: concurrency, ttl: 1m }
   - key: weekly
     rate_limit: { unit: week, requests_per_unit: 5 }
+  - key: refundable
+    rate_limit: { unit: week, requests_per_unit: 5, negative_hits: true }
 `;
 
 let folder: string;
@@ -286,16 +288,32 @@ describe("beyond the reference", () => {
     expect(Number(refused.statuses[0].durationUntilReset.seconds)).toBeGreaterThanOrEqual(29);
   });
 
-  test("negative hits free a place, and give back a charge", async () => {
-    const places = (more: Json = {}) => ask(descriptor({ places: "x" }, more));
-    expect((await places()).overallCode).toBe(OK);
-    expect((await places()).overallCode).toBe(OVER_LIMIT);
-    expect((await places({ isNegativeHits: true })).overallCode).toBe(OK);
-    expect((await places()).overallCode).toBe(OK);
+  test("negative hits give back at most what was counted, and only where the limit takes them", async () => {
     const weekly = (more: Json = {}) => ask(descriptor({ weekly: "back" }, more));
     await weekly({ hitsAddend: { value: 3 } });
-    expect((await weekly({ hitsAddend: { value: 3 }, isNegativeHits: true })).statuses[0].limitRemaining).toBe(5);
-    expect((await weekly({ hitsAddend: { value: 3 }, isNegativeHits: true })).statuses[0].limitRemaining).toBe(5);
+    const million = { hitsAddend: { value: 1_000_000 }, isNegativeHits: true };
+    expect((await weekly(million)).statuses[0].limitRemaining).toBe(2);
+    const refundable = (more: Json = {}) => ask(descriptor({ refundable: "x" }, more));
+    await refundable({ hitsAddend: { value: 3 } });
+    const back = { hitsAddend: { value: 2 }, isNegativeHits: true };
+    expect((await refundable(back)).statuses[0].limitRemaining).toBe(4);
+    expect((await refundable(million)).statuses[0].limitRemaining).toBe(5);
+    expect((await refundable(million)).statuses[0].limitRemaining).toBe(5);
+    const metrics = await (await fetch(`${service.http}/metrics`)).text();
+    expect(metrics).toContain('sluice_envoy_given_back_total{outcome="ignored"} 2');
+    expect(metrics).toContain('sluice_envoy_given_back_total{outcome="given-back"} 2');
+  });
+
+  test("a place is given back by the lease that its response carried, and by nothing else", async () => {
+    const places = (more: Json = {}) => ask(descriptor({ places: "x" }, more));
+    const held = await places();
+    expect(held.overallCode).toBe(OK);
+    expect((await places()).overallCode).toBe(OVER_LIMIT);
+    await places({ isNegativeHits: true });
+    expect((await places()).overallCode).toBe(OVER_LIMIT);
+    const sluice_lease = held.dynamicMetadata.fields.sluice_lease.stringValue;
+    expect((await ask(descriptor({ places: "x", sluice_lease }))).overallCode).toBe(OK);
+    expect((await places()).overallCode).toBe(OK);
   });
 
   test("an entry may have any name, also one that objects have by themselves", async () => {

@@ -4,8 +4,8 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Rule } from "sluice";
 import { createLog } from "../../packages/server/src/log.js";
@@ -55,7 +55,10 @@ export async function startTestService(options: StartOptions = {}): Promise<Runn
 }
 
 function flagsIn(folder: string, { rules, settings = {}, files = {} }: StartOptions): Record<string, string> {
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
   const flags: Record<string, string> = {
     ...anyPort,
     "data-folder": folder,

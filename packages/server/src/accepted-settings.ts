@@ -111,6 +111,38 @@ function url(expected: string, accepts: (parsed: URL) => boolean): Accepted<stri
 
 const isHttp = ({ protocol }: URL) => protocol === "http:" || protocol === "https:";
 
+export const hostAndPort: Accepted<string> = {
+  placeholder: "HOST:PORT",
+  expected: "a host and a port, such as 127.0.0.1:18000",
+  parse: (given) => (/^(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}$/.test(given) ? given : undefined),
+};
+
+const MOST_PAIRS = 64;
+
+/** `name=value`, several with commas between. */
+export const pairs: Accepted<Readonly<Record<string, string>>> = {
+  placeholder: "NAME=VALUE,…",
+  expected: `up to ${MOST_PAIRS} of name=value, with commas between`,
+  parse(given) {
+    const found = given.split(",").map((part) => /^\s*([^=,\s]+)=(.*)$/.exec(part));
+    if (found.length > MOST_PAIRS || found.some((pair) => pair === null)) return undefined;
+    return Object.fromEntries(found.map((pair) => [pair![1]!, pair![2]!]));
+  },
+};
+
+/** Which fields a response to Envoy carries: ours, none, or three names for limit, remaining and reset. */
+export const responseFields: Accepted<"standard" | "off" | readonly [string, string, string]> = {
+  placeholder: "standard|off|NAME,NAME,NAME",
+  expected:
+    "standard, off, or three header names with commas between: for the limit, what remains, and the seconds until the reset",
+  parse(given) {
+    if (given === "standard" || given === "off") return given;
+    const names = given.split(",").map((name) => name.trim());
+    const areNames = names.length === 3 && names.every((name) => /^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name));
+    return areNames ? (names as [string, string, string]) : undefined;
+  },
+};
+
 export const httpUrl = url("a URL that begins with http:// or https://", isHttp);
 
 export const upstream = url(

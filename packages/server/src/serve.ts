@@ -3,8 +3,9 @@
  */
 import cluster from "node:cluster";
 import { readFileSync } from "node:fs";
+import { checkEnvoyFolder } from "./envoy-settings.js";
 import { createLog } from "./log.js";
-import { checkEnvoyFolder, type Service, startService, storeKind } from "./service.js";
+import { type Service, startService, storeKind } from "./service.js";
 import type { Settings } from "./settings.js";
 import { startScreen } from "./start-screen.js";
 import { drainDelayMs, stopSignal } from "./stop-signal.js";

@@ -19,16 +19,15 @@ import { type Configuration, startConfiguration } from "./configuration/configur
 import { holdFolder, makeFolder } from "./data-folder.js";
 import { drain } from "./drain.js";
 import { requestAttributes } from "./enforcement/attributes/request-attributes.js";
-import { type FolderOptions, readConfigFolder } from "./enforcement/envoy/config-folder.js";
 import { startEnvoy } from "./enforcement/envoy/envoy.js";
 import { createGrpcServer } from "./enforcement/envoy/grpc-server.js";
 import { registerEnvoyJson } from "./enforcement/envoy/json-route.js";
 import { registerForwardAuth } from "./enforcement/forward-auth/forward-auth.js";
 import { tokenGuard } from "./enforcement/http/api-token.js";
 import { createHttpApp } from "./enforcement/http/app.js";
-import type { Tls } from "./enforcement/http/bounded-server.js";
 import { createProxy } from "./enforcement/proxy/proxy.js";
 import { RulesInForce } from "./enforcement/rules-in-force.js";
+import { checkEnvoyFolder, envoyAnswers, envoyFolder, hasOwnLimits, xdsOf } from "./envoy-settings.js";
 import { listen } from "./listen.js";
 import type { Log } from "./log.js";
 import { openHistory, openOwnHistory } from "./monitoring/history/open-history.js";
@@ -40,6 +39,7 @@ import { factsOf, noteFailures } from "./note-failures.js";
 import { isLoopback, ownHosts } from "./own-hosts.js";
 import type { Settings } from "./settings.js";
 import { isStarterRule, starterRules } from "./starter-rules.js";
+import { TlsFiles } from "./tls-files.js";
 import { startWatchers } from "./watchers.js";
 
 export interface Service {
@@ -74,17 +74,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     for (const close of opened.reverse()) await close();
     throw error;
   }
-}
-
-/** Before anything is opened: the mistakes of files should be told at once, whatever the store does. */
-export function checkEnvoyFolder(settings: Settings): void {
-  const folder = envoyFolder(settings);
-  if (folder !== undefined) readConfigFolder(folder);
-}
-
-function envoyFolder(settings: Settings): FolderOptions | undefined {
-  const folder = settings["envoy-config"];
-  return folder === undefined ? undefined : { folder, merge: settings["envoy-merge-domains"] };
 }
 
 async function putTogether(
@@ -155,10 +144,20 @@ async function putTogether(
   );
   const state = { draining: false };
   const isDraining = (): boolean => state.draining;
-  const tls = tlsOf(settings);
+  const { tls, grpcTls } = tlsOf(settings, log);
+  opened.push(() => tls?.close());
+  opened.push(() => grpcTls?.close());
   const headers = settings["legacy-headers"] ? (["draft-11", "legacy"] as const) : "draft-11";
   const attributes = requestAttributes({ file: settings.attributes, region: settings.region });
-  const envoy = await startEnvoy({ folder: envoyFolder(settings), limiter, rules, metrics, log });
+  const envoy = await startEnvoy({
+    folder: envoyFolder(settings),
+    xds: xdsOf(settings),
+    answers: envoyAnswers(settings),
+    limiter,
+    rules,
+    metrics,
+    log,
+  });
   opened.push(() => envoy.close());
   const tokens = await openTokens({
     dataFolder: settings["data-folder"],
@@ -218,7 +217,8 @@ async function putTogether(
     shouldRateLimit: envoy.shouldRateLimit,
     metrics,
     log,
-    tls,
+    tls: grpcTls,
+    clientName: settings["grpc-tls-client-san"],
     carriesToken,
     noteFailure: failures.ofDataPlane,
   });
@@ -238,6 +238,8 @@ async function putTogether(
     ]);
     await app.close();
     envoy.close();
+    tls?.close();
+    grpcTls?.close();
     await failures.close();
     outage.close();
     await watchers.close();
@@ -332,11 +334,6 @@ async function openConfiguration(options: {
   return configuration;
 }
 
-/** Whoever names limits of Envoy's did not come to try things out. */
-function hasOwnLimits(settings: Settings): boolean {
-  return settings["envoy-config"] !== undefined;
-}
-
 /** Loaded only here: the libraries for it are larger than the rest of the service. */
 async function openOtlp(
   url: string,
@@ -350,9 +347,16 @@ async function openOtlp(
   return otlp;
 }
 
-function tlsOf(settings: Settings): Tls | undefined {
-  const { "tls-cert": cert, "tls-key": key } = settings;
-  return cert === undefined || key === undefined ? undefined : { cert: readFileSync(cert), key: readFileSync(key) };
+/** gRPC has certificates of its own, or the others'. */
+function tlsOf(settings: Settings, log: Log): { tls: TlsFiles | undefined; grpcTls: TlsFiles | undefined } {
+  const open = (cert: string | undefined, key: string | undefined, clientCa: string | undefined) =>
+    cert === undefined || key === undefined ? undefined : new TlsFiles({ cert, key, clientCa }, log);
+  const { "tls-cert": cert, "tls-key": key, "tls-client-ca": clientCa } = settings;
+  const { "grpc-tls-cert": grpcCert, "grpc-tls-key": grpcKey, "grpc-tls-client-ca": grpcClientCa } = settings;
+  return {
+    tls: open(cert, key, clientCa),
+    grpcTls: open(grpcCert ?? cert, grpcKey ?? key, grpcClientCa ?? clientCa),
+  };
 }
 
 function proxyOf(

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { SluiceError } from "sluice";
 import { parse as parseYaml } from "yaml";
 import * as accept from "./accepted-settings.js";
+import { referenceSettings } from "./reference-environment.js";
 
 interface SettingSpec<T> extends accept.Accepted<T> {
   readonly meaning: string;
@@ -74,6 +75,47 @@ export const settingSpecs = {
     "Let several files of --envoy-config, or resources of --envoy-xds, tell of the same domain.",
     "false",
   ),
+  "envoy-xds": setting(
+    accept.hostAndPort,
+    "A control plane that sends limits by xDS (Envoy Gateway), instead of --envoy-config.",
+  ),
+  "envoy-xds-node-id": setting(accept.text("ID", "a name"), "As which node limits are asked for.", "default"),
+  "envoy-xds-node-metadata": setting(accept.pairs, "What the node tells of itself."),
+  "envoy-xds-headers": secret(accept.pairs, "Metadata that is sent with the stream, such as a token."),
+  "envoy-xds-tls": setting(accept.yesNo, "Speak TLS with the control plane; implied by the settings below.", "false"),
+  "envoy-xds-ca": setting(accept.file, "Authority (PEM) of the control plane's certificate. Absent: those of Node.js."),
+  "envoy-xds-cert": setting(accept.file, "Client certificate (PEM) for the control plane; needs --envoy-xds-key."),
+  "envoy-xds-key": setting(accept.file, "Private key (PEM) of --envoy-xds-cert."),
+  "envoy-xds-server-name": setting(
+    accept.text("NAME", "a name"),
+    "The name in the control plane's certificate, if it is not the host's.",
+  ),
+  "envoy-headers": setting(
+    accept.responseFields,
+    "Fields of responses to Envoy: standard (RateLimit, RateLimit-Policy, Retry-After), off, or three names for limit, remaining and reset.",
+    "standard",
+  ),
+  "envoy-body": setting(accept.yesNo, "Give Envoy a problem body for refused requests.", "true"),
+  "envoy-dynamic-metadata": setting(
+    accept.yesNo,
+    "Give Envoy the domain, the descriptors and the metadata of those that passed as dynamic metadata.",
+    "false",
+  ),
+  "envoy-shadow-mode": setting(
+    accept.yesNo,
+    "Refuse no request of Envoy's; what would be refused is counted.",
+    "false",
+  ),
+  "envoy-quota-mode": setting(
+    accept.yesNo,
+    "Treat every limit of Envoy's as a quota: a request is refused only if all of its limits are used up.",
+    "false",
+  ),
+  "envoy-store-failure": setting(
+    accept.oneOf(["policy", "error"]),
+    "While the store is away: policy (each limit's onStoreFailure answers), or error, so that Envoy's failure_mode_deny decides.",
+    "policy",
+  ),
   attributes: setting(accept.file, "Which header, cookie, claim or address becomes which attribute; trusted proxies."),
   upstream: setting(accept.upstream, "Where the reverse proxy passes requests on to. Absent: no proxy."),
   "proxy-port": setting(accept.port, "Port of the reverse proxy, with --upstream; 0 picks a free one.", "8000"),
@@ -97,8 +139,22 @@ export const settingSpecs = {
     "Let webhooks be at private, loopback or link-local addresses.",
     "false",
   ),
-  "tls-cert": setting(accept.file, "Certificate chain (PEM) for HTTP, gRPC and the proxy; needs --tls-key."),
+  "tls-cert": setting(
+    accept.file,
+    "Certificate chain (PEM) for HTTP, gRPC and the proxy; needs --tls-key. Renewed files are read again.",
+  ),
   "tls-key": setting(accept.file, "Private key (PEM) of --tls-cert."),
+  "tls-client-ca": setting(
+    accept.file,
+    "Authority (PEM) of client certificates: HTTP, gRPC and the proxy then refuse clients without one.",
+  ),
+  "grpc-tls-cert": setting(accept.file, "Certificate chain (PEM) for gRPC alone, instead of --tls-cert."),
+  "grpc-tls-key": setting(accept.file, "Private key (PEM) of --grpc-tls-cert."),
+  "grpc-tls-client-ca": setting(accept.file, "Authority (PEM) of client certificates, for gRPC alone."),
+  "grpc-tls-client-san": setting(
+    accept.text("NAME", "a name"),
+    "The subject alternative name that a client certificate must have, for gRPC.",
+  ),
   region: setting(accept.text("NAME", "a name"), "The attribute region of requests that name none."),
   "drain-delay": setting(
     accept.durationOrNone,
@@ -155,10 +211,11 @@ export interface SettingSources {
 export function resolveSettings({ flags, env = process.env, configFile }: SettingSources): Settings {
   const mistakes: string[] = [];
   const fromFile = readConfigFile(configFile ?? env.SLUICE_CONFIG, mistakes);
+  const fromReference = referenceSettings(env);
   const settings: Record<string, unknown> = {};
   for (const name of settingNames) {
     const spec: SettingSpec<unknown> = settingSpecs[name];
-    const given = firstGiven(name, flags, env, fromFile);
+    const given = firstGiven(name, { flags, env, fromFile, fromReference });
     const text = given?.text ?? spec.default;
     if (text === undefined) continue;
     const value = spec.parse(text);
@@ -172,18 +229,25 @@ export function resolveSettings({ flags, env = process.env, configFile }: Settin
   return settings as Settings;
 }
 
+/** The environment of envoyproxy/ratelimit comes behind our own names for the same. */
 function firstGiven(
   name: SettingName,
-  flags: SettingSources["flags"],
-  env: NonNullable<SettingSources["env"]>,
-  fromFile: ReadonlyMap<string, Given>,
+  {
+    flags,
+    env,
+    fromFile,
+    fromReference,
+  }: Required<Pick<SettingSources, "flags" | "env">> & {
+    fromFile: ReadonlyMap<string, Given>;
+    fromReference: ReadonlyMap<string, Given>;
+  },
 ): Given | undefined {
   const flag = flags[name];
   if (flag !== undefined) return { text: flag, where: `--${name}` };
   const variable = env[variableOf(name)];
   // An empty variable is how shells and compose files leave one out.
   if (variable !== undefined && variable !== "") return { text: variable, where: variableOf(name) };
-  return fromFile.get(name);
+  return fromReference.get(name) ?? fromFile.get(name);
 }
 
 function readConfigFile(named: string | undefined, mistakes: string[]): ReadonlyMap<string, Given> {
@@ -213,6 +277,12 @@ function readConfigFile(named: string | undefined, mistakes: string[]): Readonly
   return given;
 }
 
+const certificatePairs = [
+  ["tls-cert", "tls-key"],
+  ["grpc-tls-cert", "grpc-tls-key"],
+  ["envoy-xds-cert", "envoy-xds-key"],
+] as const;
+
 /** What no setting can tell alone. */
 function conflicts(settings: Settings): string[] {
   const found: string[] = [];
@@ -222,8 +292,26 @@ function conflicts(settings: Settings): string[] {
         `be ${settings.workers} times what the rules say. Use --store redis://… to share counters`,
     );
   }
-  if ((settings["tls-cert"] === undefined) !== (settings["tls-key"] === undefined)) {
-    found.push("tls-cert, tls-key: expected both or neither, got one");
+  for (const [cert, key] of certificatePairs) {
+    if ((settings[cert] === undefined) !== (settings[key] === undefined))
+      found.push(`${cert}, ${key}: expected both or neither, got one`);
+  }
+  if (settings["tls-client-ca"] !== undefined && settings["tls-cert"] === undefined) {
+    found.push("tls-client-ca: expected --tls-cert beside it");
+  }
+  const grpcClients = settings["grpc-tls-client-ca"] ?? settings["tls-client-ca"];
+  if (grpcClients !== undefined && (settings["grpc-tls-cert"] ?? settings["tls-cert"]) === undefined) {
+    found.push("grpc-tls-client-ca: expected --grpc-tls-cert or --tls-cert beside it");
+  }
+  if (settings["grpc-tls-client-san"] !== undefined && grpcClients === undefined) {
+    found.push(
+      "grpc-tls-client-san: expected --grpc-tls-client-ca beside it: the name of an unverified certificate says nothing",
+    );
+  }
+  if (settings["envoy-config"] !== undefined && settings["envoy-xds"] !== undefined) {
+    found.push(
+      "envoy-config, envoy-xds: expected one of them, got both; limits come from files or from a control plane",
+    );
   }
   if (settings.rules !== undefined && settings.database !== undefined) {
     found.push("rules, database: expected one of them, got both; rules come from a file or from a database");

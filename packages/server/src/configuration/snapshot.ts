@@ -1,5 +1,5 @@
 /**
- * The last good rules in a local file, for a start at which neither database nor cache can be reached.
+ * The last good rules in a local file, for a start at which neither database nor cache can be reached; and so the limits of a control plane.
  * The first line tells version, digest and origin; the document follows. It is written whole or not at all.
  */
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
@@ -11,7 +11,7 @@ export interface SnapshotDocument extends VersionMark {
   readonly document: string;
 }
 
-const FILE = "rules-snapshot";
+const RULES_FILE = "rules-snapshot";
 
 export class Snapshot {
   readonly #file: string;
@@ -19,8 +19,8 @@ export class Snapshot {
   readonly #origin: string;
   #lastSave: Promise<void> = Promise.resolve();
 
-  constructor({ dataFolder, origin }: { dataFolder: string; origin: string }) {
-    this.#file = join(dataFolder, FILE);
+  constructor({ dataFolder, origin, file = RULES_FILE }: { dataFolder: string; origin: string; file?: string }) {
+    this.#file = join(dataFolder, file);
     this.#origin = origin;
   }
 

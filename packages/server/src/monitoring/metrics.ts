@@ -34,6 +34,10 @@ export interface Metrics {
   envoyReloaded(outcome: "loaded" | "failed"): void;
   /** A wrong token, session or API token. */
   authenticationFailed(labels: { plane: string; credential: string }): void;
+  /** A lease or negative hits came back from Envoy. */
+  envoyGaveBack(outcome: "released" | "unknown" | "given-back" | "ignored"): void;
+  /** The stream of a control plane stands, or does not. */
+  envoyConnected(connected: boolean): void;
 }
 
 /** What the configuration layer has and lacks, as `/readyz` tells it too. */
@@ -57,7 +61,7 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
   collectDefaultMetrics({ register: registry });
   const reloads = new Counter({
     name: "sluice_envoy_config_reloads_total",
-    help: "Reloads of --envoy-config; a failed one keeps the files that were in force.",
+    help: "Limits read from --envoy-config or received from --envoy-xds; failed ones leave those in force.",
     labelNames: ["outcome"],
     registers: [registry],
   });
@@ -67,6 +71,13 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
     labelNames: ["plane", "credential"],
     registers: [registry],
   });
+  const givenBack = new Counter({
+    name: "sluice_envoy_given_back_total",
+    help: "What Envoy gave back: leases (released, or unknown) and negative hits (given-back, or ignored where the limit takes none).",
+    labelNames: ["outcome"],
+    registers: [registry],
+  });
+  let connected: number | undefined;
   const ours: readonly ReadableMetric[] = [
     ...trafficMetrics(traffic),
     ...limiterMetrics(limiter),
@@ -74,6 +85,15 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
     ...configurationMetrics(configuration),
     ...(lostWrites === undefined ? [] : [historyMetric(lostWrites)]),
     eventLoopMetric(),
+    readableMetric(
+      {
+        name: "sluice_envoy_xds_connected",
+        help: "1 while the control plane of --envoy-xds sends limits, 0 while it does not; absent without one.",
+        type: "gauge",
+        aggregator: "min",
+      },
+      () => (connected === undefined ? [] : one(connected)),
+    ),
   ];
   for (const metric of ours) registry.registerMetric(metric as unknown as Metric);
   const { requests, isCounted } = traffic;
@@ -84,6 +104,10 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
       : () => undefined,
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
     authenticationFailed: (labels) => failedAuthentications.inc(labels),
+    envoyGaveBack: (outcome) => givenBack.inc({ outcome }),
+    envoyConnected(now) {
+      connected = now ? 1 : 0;
+    },
   };
 }
 

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { SluiceError } from "sluice";
 import type { Log } from "../../log.js";
-import { type GivenDomain, treeOf } from "./config-tree.js";
+import { type GivenDomain, type TreeOptions, treeOf } from "./config-tree.js";
 import { parseDomains } from "./descriptor-config.js";
 import type { LimitTree } from "./limit-tree.js";
 
@@ -17,12 +17,10 @@ const SETTLED_AFTER_MS = 50;
 /** Bounds what a link to the root of a disk would make us read. */
 const MOST_FILES = 10_000;
 const MOST_DEPTH = 16;
-const SUFFIXES = new Set(["", ".yaml", ".yml", ".json"]);
+const SUFFIXES = new Set(["", ".yaml", ".yml"]);
 
-export interface FolderOptions {
+export interface FolderOptions extends TreeOptions {
   readonly folder: string;
-  /** Whether several files may tell of the same domain. */
-  readonly merge: boolean;
 }
 
 interface Files {
@@ -33,7 +31,10 @@ interface Files {
 }
 
 /** Throws `invalid-setting` with every mistake, one a line, each with its file. */
-export function readConfigFolder({ folder, merge }: FolderOptions): { tree: LimitTree; leftOut: readonly string[] } {
+export function readConfigFolder({ folder, ...options }: FolderOptions): {
+  tree: LimitTree;
+  leftOut: readonly string[];
+} {
   const mistakes: string[] = [];
   const given: GivenDomain[] = [];
   const files = filesIn(folder);
@@ -42,7 +43,7 @@ export function readConfigFolder({ folder, merge }: FolderOptions): { tree: Limi
     if ("mistakes" in outcome) mistakes.push(...outcome.mistakes.map((mistake) => `${file}: ${mistake}`));
     else given.push(...outcome.domains.map((domain) => ({ domain, from: file })));
   }
-  const outcome = treeOf(given, { merge });
+  const outcome = treeOf(given, options);
   if ("mistakes" in outcome) mistakes.push(...outcome.mistakes);
   else if (mistakes.length === 0) return { tree: outcome.tree, leftOut: files.leftOut };
   throw new SluiceError("invalid-setting", mistakes.map((mistake) => `envoy-config: ${mistake}`).join("\n"));
@@ -103,7 +104,7 @@ export function watchConfigFolder(
 
 function warnOf(leftOut: readonly string[], { folder, log }: { folder: string; log: Log }): void {
   if (leftOut.length === 0) return;
-  log.warn("files that are not read: expected the suffix .yaml, .yml or .json, or none", { folder, files: leftOut });
+  log.warn("files that are not read: expected the suffix .yaml or .yml, or none", { folder, files: leftOut });
 }
 
 function filesIn(folder: string): Files {

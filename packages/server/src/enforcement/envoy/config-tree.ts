@@ -7,6 +7,13 @@ import { duplicatesIn } from "./descriptor-config.js";
 import { ruleOf } from "./envoy-rules.js";
 import { LimitTree } from "./limit-tree.js";
 
+export interface TreeOptions {
+  /** Whether several files or resources may tell of the same domain. */
+  readonly merge: boolean;
+  /** Whether every limit is a quota (`QUOTA_MODE` of the reference). */
+  readonly allQuotas: boolean;
+}
+
 export interface GivenDomain {
   readonly domain: Domain;
   /** Its file or resource, for messages. */
@@ -15,10 +22,10 @@ export interface GivenDomain {
 
 export function treeOf(
   given: readonly GivenDomain[],
-  options: { merge: boolean },
+  options: TreeOptions,
 ): { tree: LimitTree } | { mistakes: string[] } {
   const mistakes: string[] = [];
-  const tree = new LimitTree(joinDomains(given, options, mistakes));
+  const tree = new LimitTree(joinDomains(given, options, mistakes), options);
   if (mistakes.length === 0) mistakes.push(...numberMistakes(tree));
   return mistakes.length > 0 ? { mistakes } : { tree };
 }

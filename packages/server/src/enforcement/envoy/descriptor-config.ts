@@ -23,6 +23,10 @@ export interface Limit {
   readonly requestsPerUnit: number;
   /** "" where `window` or an algorithm without one stands in its place. */
   readonly unit: Unit | "";
+  /** Whether `is_negative_hits` gives back hits of this limit. */
+  readonly negativeHits: boolean;
+  /** Whether refused hits are counted too; absent: those that a descriptor carries are. */
+  readonly countRefused: boolean | undefined;
   /** What only Sluice understands: algorithm, window and other numbers, under the names that rules have. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
@@ -75,7 +79,15 @@ const descriptorKeys = new Set([
   "share_threshold",
   "metadata",
 ]);
-const limitKeys = new Set(["unit", "requests_per_unit", "unlimited", "name", "replaces"]);
+const limitKeys = new Set([
+  "unit",
+  "requests_per_unit",
+  "unlimited",
+  "name",
+  "replaces",
+  "negative_hits",
+  "count_refused",
+]);
 /** The numbers of a rule, in the spelling of this file and in the rule's. */
 const extraKeys: ReadonlyMap<string, string> = new Map([
   ["window", "window"],
@@ -199,6 +211,8 @@ function readLimit(value: unknown, path: string, report: Report): Limit | undefi
     name: name === "" ? undefined : name,
     replaces: readReplaces(mapping.replaces, name, `${path}.replaces`, report),
     unlimited,
+    negativeHits: flagAt(mapping, "negative_hits", path, report),
+    countRefused: isNull(mapping.count_refused) ? undefined : flagAt(mapping, "count_refused", path, report),
     requestsPerUnit: readCount(mapping.requests_per_unit, `${path}.requests_per_unit`, report),
     unit: readUnit(mapping.unit, { path: `${path}.unit`, unlimited, unitless: isUnitless(extra) }, report),
     extra,

@@ -76,6 +76,8 @@ export interface Override {
   readonly requestsPerUnit: number;
   /** Whose counters it counts in: those of the files' limit, or those of its unit. */
   readonly ruleId: string;
+  /** Judged by the caller, together with the others. */
+  readonly quota: boolean;
 }
 
 /** The rule whose counters an override shares with the files' limit that the same descriptor meets; else its unit's own. */
@@ -89,7 +91,7 @@ function countsInWindowsOf({ limit, shared }: PlacedLimit, unit: Unit): boolean 
 }
 
 /** The rule of a limit that a request brings. */
-export function overrideRule({ unit, requestsPerUnit, ruleId }: Override): Rule {
+export function overrideRule({ unit, requestsPerUnit, ruleId, quota }: Override): Rule {
   return {
     id: ruleId,
     description: `Envoy: limits that requests bring, per ${unit}`,
@@ -97,5 +99,6 @@ export function overrideRule({ unit, requestsPerUnit, ruleId }: Override): Rule 
     algorithm: "fixed-window",
     limit: countableLimit(requestsPerUnit),
     window: `${unitSeconds[unit]}s`,
+    mode: quota ? "shadow" : "enforce",
   };
 }

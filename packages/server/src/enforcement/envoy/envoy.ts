@@ -10,7 +10,9 @@ import { type FolderOptions, watchConfigFolder } from "./config-folder.js";
 import { ruleOf } from "./envoy-rules.js";
 import type { LimitTree } from "./limit-tree.js";
 import { RequestOverrides } from "./request-overrides.js";
+import type { AnswerOptions } from "./respond.js";
 import { createShouldRateLimit, type ShouldRateLimit } from "./should-rate-limit.js";
+import { startXds, type XdsOptions } from "./xds/xds.js";
 
 export interface Envoy {
   readonly shouldRateLimit: ShouldRateLimit;
@@ -20,12 +22,16 @@ export interface Envoy {
 export async function startEnvoy(options: {
   /** Absent without --envoy-config. */
   folder: FolderOptions | undefined;
+  /** Absent without --envoy-xds. */
+  xds: XdsOptions | undefined;
+  answers: AnswerOptions;
   limiter: Limiter;
   rules: RulesInForce;
   metrics: Metrics;
   log: Log;
 }): Promise<Envoy> {
-  const { folder, limiter, rules, metrics, log } = options;
+  const { folder, xds, limiter, rules, metrics, log } = options;
+  const onReload = (outcome: "loaded" | "failed"): void => metrics.envoyReloaded(outcome);
   // Rules before tree: a descriptor that finds its limit must find the limit's rule in force.
   let tree: LimitTree | undefined;
   const apply = async (next: LimitTree): Promise<void> => {
@@ -38,14 +44,26 @@ export async function startEnvoy(options: {
       : watchConfigFolder({
           ...folder,
           log,
-          onReload: (outcome) => metrics.envoyReloaded(outcome),
+          onReload,
           onChange: (next) =>
             void apply(next).catch((error) => log.error("Envoy's limits were refused", { error: String(error) })),
         });
   if (watched !== undefined) await apply(watched.tree);
+  const received = xds && (await startXds({ ...xds, log, apply, onReload, onConnection: metrics.envoyConnected }));
+  const isExpected = xds !== undefined;
   return {
-    shouldRateLimit: createShouldRateLimit({ limiter, tree: () => tree, overrides: new RequestOverrides() }),
-    close: () => watched?.close(),
+    shouldRateLimit: createShouldRateLimit({
+      limiter,
+      tree: () => tree,
+      lacksLimits: () => isExpected && tree === undefined,
+      overrides: new RequestOverrides(),
+      answers: options.answers,
+      onGivenBack: (outcome) => metrics.envoyGaveBack(outcome),
+    }),
+    close() {
+      watched?.close();
+      received?.close();
+    },
   };
 }
 

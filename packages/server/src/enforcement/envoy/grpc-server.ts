@@ -4,14 +4,7 @@
  */
 import type { ServerHttp2Session } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
-  type ServiceDefinition,
-  type sendUnaryData,
-  status,
-} from "@grpc/grpc-js";
+import { Server, type ServerUnaryCall, type ServiceDefinition, type sendUnaryData, status } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { ReflectionService } from "@grpc/reflection";
 import { HealthImplementation, protoPath as healthProto } from "grpc-health-check";
@@ -19,17 +12,20 @@ import { SluiceError } from "sluice";
 import { listen } from "../../listen.js";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
-import type { Tls } from "../http/bounded-server.js";
+import type { TlsFiles } from "../../tls-files.js";
 import { boundedListener, MOST_CONNECTIONS, SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
+import { credentialsOf, hasName } from "./grpc-credentials.js";
 import { MALFORMED, protoFolder, withLeanCodec } from "./message-codec.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
-import type { ShouldRateLimit } from "./should-rate-limit.js";
+import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 
 export interface GrpcServerOptions {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly metrics: Metrics;
   readonly log: Log;
-  readonly tls: Tls | undefined;
+  readonly tls: TlsFiles | undefined;
+  /** The subject alternative name that a client's certificate must have. */
+  readonly clientName?: string | undefined;
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
   /** Notes a wrong API token; resolves when the answer may go out. */
   noteFailure?(facts: { peer: string; headers: { "x-forwarded-for"?: string } }): Promise<unknown>;
@@ -68,7 +64,7 @@ export function loadProtos({ keepCase = false } = {}): ReturnType<typeof loadSyn
 }
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { metrics, log, tls, carriesToken } = options;
+  const { metrics, log, tls, carriesToken, clientName } = options;
   const server = new Server({
     "grpc.max_receive_message_length": MOST_MESSAGE_BYTES,
     "grpc.keepalive_time_ms": 60_000,
@@ -90,6 +86,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       else void options.noteFailure(factsOf(call)).then(refuse);
       return;
     }
+    if (clientName !== undefined && !hasName(call, clientName)) {
+      done({ code: status.PERMISSION_DENIED, details: "the client's certificate has not the name that is asked for" });
+      return;
+    }
     if (call.request === MALFORMED) {
       done({ code: status.INVALID_ARGUMENT, details: "the message is no RateLimitRequest" });
       return;
@@ -97,6 +97,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     const sinceMs = performance.now();
     options.shouldRateLimit(call.request).then(
       (response) => {
+        // Envoy gave up waiting, or its client did: nobody will give the places back.
+        if (call.cancelled) response.abandon?.();
         const allowed = response.overallCode === codes.ok;
         metrics.answered("grpc", { allowed, matched: hasLimit(response) }, sinceMs);
         metrics.traced?.({
@@ -110,6 +112,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       (error: unknown) => {
         if (error instanceof SluiceError && error.code === "invalid-request") {
           done({ code: status.INVALID_ARGUMENT, details: error.message });
+          return;
+        }
+        if (error instanceof Undecided) {
+          done({ code: status.UNAVAILABLE, details: error.message });
           return;
         }
         log.error("ShouldRateLimit failed", { error: String(error), stack: (error as Error)?.stack });
@@ -161,11 +167,6 @@ function factsOf(call: ServerUnaryCall<unknown, unknown>): { peer: string; heade
     .replace(/^\[(.*)\]$/, "$1");
   const forwarded = text(call, "x-forwarded-for");
   return { peer, headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded } };
-}
-
-function credentialsOf(tls: Tls | undefined): ServerCredentials {
-  if (tls === undefined) return ServerCredentials.createInsecure();
-  return ServerCredentials.createSsl(null, [{ cert_chain: tls.cert, private_key: tls.key }]);
 }
 
 /** grpc-js keeps them to itself, and has no way to announce an end before it. */

@@ -14,7 +14,8 @@ import {
   type RateLimitResponse,
   unitNames,
 } from "./rate-limit-messages.js";
-import type { ShouldRateLimit } from "./should-rate-limit.js";
+import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
+import { plainStruct } from "./struct-message.js";
 
 export function registerEnvoyJson(
   app: FastifyInstance,
@@ -25,7 +26,10 @@ export function registerEnvoyJson(
     { schema: { summary: "Envoy's ShouldRateLimit in proto3 JSON", tags: ["gateways"] } },
     async (request, reply) => {
       const sinceMs = performance.now();
-      const response = await shouldRateLimit(requestFromJson(request.body));
+      const response = await shouldRateLimit(requestFromJson(request.body)).catch((error: unknown) => {
+        if (error instanceof Undecided) throw new SluiceError("store-unavailable", error.message);
+        throw error;
+      });
       const allowed = response.overallCode === codes.ok;
       metrics.answered("http", { allowed, matched: hasLimit(response) }, sinceMs);
       metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent: request.headers.traceparent });
@@ -71,12 +75,14 @@ function limitFromJson(limit: Json, path: string): { requestsPerUnit: number; un
   return { requestsPerUnit, unit: number as number };
 }
 
-export function responseToJson({ overallCode, statuses, responseHeadersToAdd, rawBody }: RateLimitResponse): Json {
+export function responseToJson(response: RateLimitResponse): Json {
+  const { overallCode, statuses, responseHeadersToAdd, rawBody, dynamicMetadata } = response;
   return {
     overallCode: codeNames[overallCode],
     statuses: statuses.map(statusToJson),
     ...(responseHeadersToAdd.length > 0 && { responseHeadersToAdd }),
     ...(rawBody !== undefined && { rawBody: rawBody.toString("base64") }),
+    ...(dynamicMetadata !== undefined && { dynamicMetadata: plainStruct(dynamicMetadata) }),
   };
 }
 

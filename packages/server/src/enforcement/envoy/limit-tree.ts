@@ -46,11 +46,13 @@ export interface Found {
 export class LimitTree {
   readonly #domains = new Map<string, ReadonlyMap<string, Level>>();
   readonly limits: readonly PlacedLimit[];
+  readonly allQuotas: boolean;
 
-  constructor(domains: readonly Domain[]) {
+  constructor(domains: readonly Domain[], { allQuotas = false } = {}) {
+    this.allQuotas = allQuotas;
     const limits: PlacedLimit[] = [];
     for (const { domain, descriptors } of domains) {
-      this.#domains.set(domain, levelsOf(descriptors, { domain, path: [], shared: false }, limits));
+      this.#domains.set(domain, levelsOf(descriptors, { domain, path: [], shared: false, allQuotas }, limits));
     }
     this.limits = limits;
   }
@@ -83,12 +85,13 @@ export function counterOf(domain: string, entries: readonly Entry[]): string {
 
 function levelsOf(
   descriptors: readonly Descriptor[],
-  above: { domain: string; path: readonly Entry[]; shared: boolean },
+  above: { domain: string; path: readonly Entry[]; shared: boolean; allQuotas: boolean },
   limits: PlacedLimit[],
 ): ReadonlyMap<string, Level> {
   const levels = new Map<string, Level>();
   for (const descriptor of descriptors) {
-    const { key, value, limit, shadow, quota, detailedMetric, metadata } = descriptor;
+    const { key, value, limit, shadow, detailedMetric, metadata } = descriptor;
+    const quota = above.allQuotas || descriptor.quota;
     const path = [...above.path, { key, value }];
     const shared = above.shared || descriptor.shareThreshold;
     const placed = limit && { limit, domain: above.domain, path, shared, shadow, quota, detailedMetric, metadata };
@@ -96,7 +99,7 @@ function levelsOf(
     const node: Node = {
       placed,
       shared: descriptor.shareThreshold ? value : undefined,
-      next: levelsOf(descriptor.descriptors, { domain: above.domain, path, shared }, limits),
+      next: levelsOf(descriptor.descriptors, { ...above, path, shared }, limits),
     };
     const level: Level = levels.get(key) ?? { exact: new Map(), wildcards: [], bare: undefined };
     levels.set(key, level);

@@ -1,6 +1,8 @@
 /**
  * The messages of `envoy.service.ratelimit.v3`, as they arrive from gRPC and from `/json`, and as they leave.
  */
+import type { StructMessage } from "./struct-message.js";
+
 export interface RateLimitRequest {
   readonly domain: string;
   readonly descriptors: readonly RateLimitDescriptor[];
@@ -20,7 +22,7 @@ export type Code = (typeof codes)[keyof typeof codes];
 
 export const codeNames: Readonly<Record<Code, string>> = { 1: "OK", 2: "OVER_LIMIT" };
 
-/** By number: the units of the response. The request's override knows no WEEK. */
+/** By number: the units of the response. */
 export const unitNames = ["UNKNOWN", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR", "WEEK"] as const;
 
 export interface DescriptorStatus {
@@ -35,6 +37,9 @@ export interface RateLimitResponse {
   statuses: DescriptorStatus[];
   responseHeadersToAdd: { key: string; value: string }[];
   rawBody?: Buffer;
+  dynamicMetadata?: StructMessage;
+  /** Not sent: gives back the places that the request holds, where nobody is there any more to be told of them. */
+  abandon?: () => void;
 }
 
 /** Whether any descriptor met a limit, be it one without a bound. */

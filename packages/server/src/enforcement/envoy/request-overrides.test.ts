@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Unit } from "./descriptor-config.js";
 import { MOST_OVERRIDES, RequestOverrides } from "./request-overrides.js";
 
-const override = (unit: Unit, requestsPerUnit: number) => ({ unit, requestsPerUnit, ruleId: "rule" });
+const override = (unit: Unit, requestsPerUnit: number) => ({ unit, requestsPerUnit, ruleId: "rule", quota: false });
 
 function counted() {
   let compiled = 0;

@@ -3,9 +3,10 @@
  */
 import type { CheckResult, Decision, Limiter, Rule } from "sluice";
 import { NEVER_MS } from "sluice";
-import { answerOf } from "sluice/http";
 import { type Unit, unitSeconds } from "./descriptor-config.js";
+import { metadataOf } from "./dynamic-metadata.js";
 import { displayName } from "./envoy-rules.js";
+import { LEASE_ENTRY } from "./give-back.js";
 import {
   codes,
   type DescriptorStatus,
@@ -13,7 +14,9 @@ import {
   type RateLimitResponse,
   unitNames,
 } from "./rate-limit-messages.js";
+import { additionTo, type FieldsOption } from "./response-fields.js";
 import type { Asked } from "./should-rate-limit.js";
+import { structOf } from "./struct-message.js";
 
 const MOST_UINT32 = 0xffff_ffff;
 
@@ -46,23 +49,43 @@ export class OwnRules {
   }
 }
 
+export interface AnswerOptions {
+  readonly fields: FieldsOption;
+  readonly body: boolean;
+  readonly dynamicMetadata: boolean;
+  /** Nothing is refused; statuses tell what would have been. */
+  readonly shadowMode: boolean;
+  readonly allQuotas: boolean;
+  /** A store that is away is an error for the caller, whose failure mode then decides. */
+  readonly failsWithStore: boolean;
+}
+
 export function respond(made: {
+  request: RateLimitRequest;
   asked: readonly Asked[];
   /** By descriptor. */
   own: readonly (readonly OwnCheck[])[];
   decision: Decision;
-  refused: boolean;
+  quotaUsedUp: boolean;
+  answers: AnswerOptions;
 }): RateLimitResponse {
-  const { asked, own, decision, refused } = made;
+  const { request, asked, own, decision, quotaUsedUp, answers } = made;
   const statuses = asked.map((one, i) => tightest([...limitStatus(one), ...own[i]!.map(ownStatus)]));
-  const answer = answerOf(decision);
-  const headers = Object.entries(answer.headers).map(([key, value]) => ({ key, value }));
+  const refused = !answers.shadowMode && (!decision.allowed || quotaUsedUp);
+  const { headers, body } = additionTo({ decision, asked, statuses, quotaUsedUp, option: answers.fields });
   const response: RateLimitResponse = {
     overallCode: refused ? codes.overLimit : codes.ok,
     statuses,
-    responseHeadersToAdd: headers,
+    responseHeadersToAdd: refused ? headers : headers.filter(({ key }) => !refusalFields.has(key)),
   };
-  if (answer.body !== undefined) response.rawBody = Buffer.from(JSON.stringify(answer.body));
+  if (refused && answers.body && body !== undefined) response.rawBody = Buffer.from(JSON.stringify(body));
+  const { lease } = decision;
+  const fields = {
+    ...(answers.dynamicMetadata && metadataOf(request, asked)),
+    ...(lease !== undefined && !quotaUsedUp && { [LEASE_ENTRY]: lease.id }),
+  };
+  if (Object.keys(fields).length > 0) response.dynamicMetadata = structOf(fields);
+  if (lease !== undefined) response.abandon = () => void lease.release().catch(() => undefined);
   return response;
 }
 
@@ -75,10 +98,16 @@ export function refuseAll({ descriptors }: RateLimitRequest): RateLimitResponse 
   };
 }
 
+/** What only a refusal has: a shadow lets it pass. */
+const refusalFields = new Set(["Retry-After", "Content-Type"]);
+
+export function passedStatus(): DescriptorStatus {
+  return { code: codes.ok, limitRemaining: 0 };
+}
+
 /** Of several limits on one descriptor, the one that says most to the client: over before ok, the longer wait, the least remaining. */
 function tightest(statuses: readonly DescriptorStatus[]): DescriptorStatus {
-  const passed: DescriptorStatus = { code: codes.ok, limitRemaining: 0 };
-  return statuses.reduce((a, b) => (saysMore(b, a) ? b : a), statuses[0] ?? passed);
+  return statuses.reduce((a, b) => (saysMore(b, a) ? b : a), statuses[0] ?? passedStatus());
 }
 
 function saysMore(a: DescriptorStatus, b: DescriptorStatus): boolean {

@@ -1,14 +1,13 @@
 /**
  * `ShouldRateLimit`: a request with descriptors in, a response with one status per descriptor out. The whole story is `decide`.
  *
- *   1. each descriptor finds its limit in Envoy's files, or brings one            none: it passes
- *   2. limits that others replace are dropped; unlimited ones need no counter
- *   3. all that is left, and Sluice's own rules on the request's entries, is decided as ONE request: nothing is charged unless all passes
- *   4. quotas refuse only if all of them are used up; then what was charged is given back
- *   5. each descriptor's status tells its tightest limit, with the true remaining and wait
- *
- * Descriptors that give back (`is_negative_hits`) free their limits' counters of so many hits, whichever instance was asked for them; where all
- * descriptors do, so does the request under Sluice's own rules. Then all that is left is looked at, for the statuses.
+ *   1. descriptors that carry a lease give its places back, and ask nothing more
+ *   2. each of the others finds its limit in Envoy's files, or brings one            none: it passes
+ *   3. limits that others replace are dropped; unlimited ones need no counter
+ *   4. all that is left, and Sluice's own rules on the request's entries, is decided as ONE request: nothing is charged unless all passes,
+ *      but hits that a descriptor itself carries: those were used already (stream done), and are counted in full
+ *   5. quotas refuse only if all of them are used up; then what was charged is given back
+ *   6. each descriptor's status tells its tightest limit, with the true remaining and wait
  */
 import {
   type Attributes,
@@ -29,17 +28,30 @@ import {
   overrideRuleId,
   ruleIdOf,
 } from "./envoy-rules.js";
+import { type GivenBackOutcome, giveBackParts, LEASE_ENTRY, leaseOf, releaseLeases } from "./give-back.js";
 import { counterOf, type LimitTree, type PlacedLimit } from "./limit-tree.js";
-import type { RateLimitDescriptor, RateLimitRequest, RateLimitResponse } from "./rate-limit-messages.js";
+import {
+  codes,
+  type RateLimitDescriptor,
+  type RateLimitRequest,
+  type RateLimitResponse,
+} from "./rate-limit-messages.js";
 import { overrideUnit, type RequestOverrides } from "./request-overrides.js";
-import { OwnRules, refuseAll, respond } from "./respond.js";
+import { type AnswerOptions, OwnRules, passedStatus, refuseAll, respond } from "./respond.js";
 
 export interface ShouldRateLimitOptions {
   readonly limiter: Limiter;
   /** Absent without --envoy-config. */
   readonly tree: () => LimitTree | undefined;
+  /** Whether limits are yet to come: until then nothing can be decided, and the caller's own failure mode should. */
+  readonly lacksLimits: () => boolean;
   readonly overrides: RequestOverrides;
+  readonly answers: AnswerOptions;
+  readonly onGivenBack: (outcome: GivenBackOutcome) => void;
 }
+
+/** Nothing can be decided now; it is not the caller's fault, nor Sluice's. */
+export class Undecided extends Error {}
 
 /** A descriptor with what became of it. */
 export interface Asked {
@@ -58,9 +70,11 @@ export type ShouldRateLimit = (request: RateLimitRequest) => Promise<RateLimitRe
 
 const MOST_DESCRIPTORS = 256;
 const MOST_ENTRIES = 64;
+/** More than any limit can be; beyond 2^53 numbers would not be whole. */
+const MOST_HITS = 0xffff_ffff;
 
 export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRateLimit {
-  const { limiter, overrides } = options;
+  const { limiter, overrides, answers } = options;
   const ownRules = new OwnRules(limiter);
   const ownBook = withoutStarterRules(limiter);
 
@@ -68,23 +82,32 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
 
   async function decide(request: RateLimitRequest): Promise<RateLimitResponse> {
     mustBeWhole(request);
+    if (options.lacksLimits()) throw new Undecided("no limits were received yet from the control plane (--envoy-xds)");
+    const leased = await releaseLeases(request, options);
     const tree = options.tree();
     const asked = request.descriptors.map((descriptor) => ask(descriptor, request, tree));
+    if (leased.length === asked.length)
+      return { overallCode: codes.ok, statuses: asked.map(() => passedStatus()), responseHeadersToAdd: [] };
     dropReplaced(asked);
     const charged = asked.filter(({ limit }) => limit !== undefined && !isUnlimited(limit));
     const parts = [{ ...ownPart(request, asked), book: ownBook() }, ...charged.map((one) => partOf(one, overrides))];
-    if (request.descriptors.some(({ isNegativeHits }) => isNegativeHits))
-      await giveBackParts({ limiter, request, charged, parts });
+    await giveBackParts(charged, parts, options);
     const { decision, parts: results } = await limiter.checkAll(parts);
+    if (answers.failsWithStore && decision.degraded !== undefined) {
+      await decision.lease?.release().catch(() => undefined);
+      throw new Undecided("the store does not answer (--envoy-store-failure error)");
+    }
     for (let i = 0; i < charged.length; i++) charged[i]!.check = results[i + 1]![0];
 
-    const quotaUsedUp = isQuotaUsedUp(asked);
+    const quotaUsedUp = isQuotaUsedUp(asked, answers);
     if (decision.allowed && quotaUsedUp) await limiter.refund(decision);
     return respond({
+      request,
       asked,
       own: ownRules.assign(results[0]!, asked, request.domain),
       decision,
-      refused: !decision.allowed || quotaUsedUp,
+      quotaUsedUp,
+      answers,
     });
   }
 }
@@ -127,33 +150,40 @@ function ask(descriptor: RateLimitDescriptor, request: RateLimitRequest, tree: L
   const { domain, hitsAddend } = request;
   // 64 bits arrive as an object, a text or a number, by the transport.
   const own = descriptor.hitsAddend?.value;
-  const hits = own === undefined ? Math.max(1, hitsAddend) : Math.min(Number(String(own)), Number.MAX_SAFE_INTEGER);
+  const hits = own == null ? Math.max(1, hitsAddend) : Math.min(Number(String(own)), MOST_HITS);
+  if (leaseOf(descriptor) !== undefined) return { descriptor, hits: 0, limit: undefined, check: undefined };
   const limit = tree === undefined ? undefined : findLimit(descriptor, domain, tree);
   return { descriptor, hits, limit, check: undefined };
 }
 
-/** Under Sluice's own rules the request costs what it says itself, and nothing if all its descriptors only look. */
+/**
+ * Under Sluice's own rules the request costs what it says itself, and nothing if all its descriptors only look. Where each carries hits of
+ * its own, the work was done before: then it is counted, never refused.
+ */
 function ownPart(request: RateLimitRequest, asked: readonly Asked[]): CheckPart {
   const looksOnly = asked.every(({ hits }) => hits === 0);
-  return { attributes: ownAttributes(request), cost: looksOnly ? 0 : Math.max(1, request.hitsAddend) };
-}
-
-function isGivenBack({ descriptors }: RateLimitRequest): boolean {
-  return descriptors.every(({ isNegativeHits }) => isNegativeHits);
+  const late = request.descriptors.every(({ hitsAddend }) => hitsAddend != null);
+  return {
+    attributes: ownAttributes(request),
+    cost: looksOnly ? 0 : Math.max(1, request.hitsAddend),
+    ...(late && { charge: true }),
+  };
 }
 
 function findLimit({ limit, entries }: RateLimitDescriptor, domain: string, tree: LimitTree): FoundLimit | undefined {
+  const { allQuotas } = tree;
   if (!tree.knows(domain)) return undefined;
   const found = tree.find(domain, entries);
   if (limit == null) return found && { kind: "placed", ...found };
   const unit = overrideUnit(limit.unit);
   if (unit === undefined) throw new SluiceError("invalid-request", "descriptors.limit.unit: expected a unit of time");
-  const override = { requestsPerUnit: limit.requestsPerUnit, unit, ruleId: overrideRuleId(unit, found?.placed) };
+  const ruleId = overrideRuleId(unit, found?.placed);
+  const override = { requestsPerUnit: limit.requestsPerUnit, unit, ruleId, quota: allQuotas };
   return { kind: "override", override, counter: counterOf(domain, entries) };
 }
 
-function isUnlimited(limit: FoundLimit): boolean {
-  return limit.kind === "placed" && limit.placed.limit.unlimited;
+function isUnlimited(limit: FoundLimit | undefined): boolean {
+  return limit?.kind === "placed" && limit.placed.limit.unlimited;
 }
 
 /** `replaces` drops every limit of the same request whose name is listed. */
@@ -167,19 +197,34 @@ function dropReplaced(asked: readonly Asked[]): void {
   }
 }
 
-function partOf({ limit, hits }: Asked, overrides: RequestOverrides): CheckPart {
+function partOf(one: Asked, overrides: RequestOverrides): CheckPart {
+  const { limit, hits } = one;
   const found = limit!;
+  const charge = { charge: isCountedInFull(one) };
   if (found.kind === "placed") {
     return {
       attributes: { [LIMIT_ATTRIBUTE]: ruleIdOf(found.placed), [COUNTER_ATTRIBUTE]: found.counter },
       cost: costOf(hits, found.placed.limit.requestsPerUnit),
+      ...charge,
     };
   }
   return {
     attributes: { [COUNTER_ATTRIBUTE]: found.counter },
     cost: costOf(hits, found.override.requestsPerUnit),
     book: overrides.bookOf(found.override),
+    ...charge,
   };
+}
+
+/**
+ * The protocol does not mark a call on stream done, but only those carry hits in a descriptor: what was used is counted, as the reference
+ * does. Places are taken or not.
+ */
+function isCountedInFull({ descriptor, limit }: Asked): boolean {
+  const placed = limit?.kind === "placed" ? limit.placed.limit : undefined;
+  if (placed?.extra.algorithm === "concurrency") return false;
+  if (placed?.countRefused !== undefined) return placed.countRefused;
+  return descriptor.hitsAddend != null;
 }
 
 function costOf(hits: number, most: number): number {
@@ -195,7 +240,8 @@ function ownAttributes({ domain, descriptors }: RateLimitRequest): Attributes {
   const attributes: Record<string, string> = { domain };
   for (const { entries } of descriptors) {
     for (const { key, value } of entries) {
-      if (key === LIMIT_ATTRIBUTE || key === COUNTER_ATTRIBUTE || Object.hasOwn(attributes, key)) continue;
+      if (key === LIMIT_ATTRIBUTE || key === COUNTER_ATTRIBUTE || key === LEASE_ENTRY || Object.hasOwn(attributes, key))
+        continue;
       // Assigned, this one name would change the prototype.
       if (key === "__proto__") Object.defineProperty(attributes, key, { value, enumerable: true });
       else attributes[key] = value;
@@ -204,40 +250,14 @@ function ownAttributes({ domain, descriptors }: RateLimitRequest): Attributes {
   return attributes;
 }
 
-function isQuotaUsedUp(asked: readonly Asked[]): boolean {
-  const quotas = asked.filter(({ limit }) => limit?.kind === "placed" && limit.placed.quota && !isUnlimited(limit));
+/** Under `allQuotas` a descriptor without a limit is a quota that is never used up. */
+function isQuotaUsedUp(asked: readonly Asked[], { allQuotas }: AnswerOptions): boolean {
+  const quotas = asked.filter(
+    ({ limit }) => !isUnlimited(limit) && (allQuotas || (limit?.kind === "placed" && limit.placed.quota)),
+  );
   return quotas.length > 0 && quotas.every((quota) => quota.check?.allowed === false && !isShadow(quota));
 }
 
 function isShadow({ limit }: Asked): boolean {
   return limit?.kind === "placed" && limit.placed.shadow;
-}
-
-/** The parts that give back do so now, and are then only looked at. */
-async function giveBackParts({
-  limiter,
-  request,
-  charged,
-  parts,
-}: {
-  limiter: Limiter;
-  request: RateLimitRequest;
-  charged: readonly Asked[];
-  parts: CheckPart[];
-}): Promise<void> {
-  const given = [isGivenBack(request), ...charged.map(({ descriptor }) => descriptor.isNegativeHits)];
-  await giveBack(
-    limiter,
-    parts.filter((_, i) => given[i]),
-  );
-  for (let i = 0; i < parts.length; i++) if (given[i]) parts[i] = { ...parts[i]!, cost: 0 };
-}
-
-/** While the store is away nothing can be given back, and the look that follows is answered by policy: the caller cannot mend it. */
-async function giveBack(limiter: Limiter, parts: readonly CheckPart[]): Promise<void> {
-  try {
-    await limiter.giveBackAll(parts);
-  } catch (error) {
-    if (!(error instanceof SluiceError && error.code === "store-unavailable")) throw error;
-  }
 }

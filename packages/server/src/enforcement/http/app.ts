@@ -16,8 +16,9 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
+import type { TlsFiles } from "../../tls-files.js";
 import { tokenGuard } from "./api-token.js";
-import { boundedServer, type Tls } from "./bounded-server.js";
+import { boundedServer } from "./bounded-server.js";
 import { BODY_LIMIT, registerCheckRoutes } from "./check-routes.js";
 import { answerClientError } from "./client-error.js";
 import { createFastCheck } from "./fast-check.js";
@@ -35,7 +36,7 @@ export interface HttpAppOptions extends HealthOptions {
   readonly log: Log;
   readonly region: string | undefined;
   readonly apiToken: string | undefined;
-  readonly tls: Tls | undefined;
+  readonly tls: TlsFiles | undefined;
   /** Whether a Host header names this service. */
   isOwnHost(host: string | undefined): boolean;
   /** Notes a wrong API token; resolves when the answer may go out, with the seconds to wait where its address failed too often. */

@@ -4,11 +4,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { trackConnections } from "../../drain.js";
-
-export interface Tls {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
+import { serverOptions, type TlsFiles } from "../../tls-files.js";
 
 /** Checks are small: whoever needs longer than this to send one is not asking for one. */
 const bounds = {
@@ -20,11 +16,16 @@ const bounds = {
   connectionsCheckingInterval: 1_000,
 } as const;
 
-export function boundedServer(tls: Tls | undefined, listener: RequestListener): Server {
+export function boundedServer(tls: TlsFiles | undefined, listener: RequestListener): Server {
   const serve: RequestListener = (request, response) => {
     // What was sent behind a request that ended its connection is not looked at: nobody could be told the answer.
     if (request.socket.writable) listener(request, response);
   };
-  const server = tls === undefined ? createServer(bounds, serve) : createTlsServer({ ...bounds, ...tls }, serve);
-  return trackConnections(server);
+  return trackConnections(tls === undefined ? createServer(bounds, serve) : tlsServer(tls, serve));
+}
+
+function tlsServer(tls: TlsFiles, serve: RequestListener): Server {
+  const server = createTlsServer({ ...bounds, ...serverOptions(tls.current) }, serve);
+  tls.onChange((renewed) => server.setSecureContext(renewed));
+  return server;
 }

@@ -15,8 +15,9 @@ import type { Decision, Limiter } from "sluice";
 import { type Answer, answerOf, type HeadersOption } from "sluice/http";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
+import type { TlsFiles } from "../../tls-files.js";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
-import { boundedServer, type Tls } from "../http/bounded-server.js";
+import { boundedServer } from "../http/bounded-server.js";
 import { answerClientError } from "../http/client-error.js";
 import { lingerAfter } from "../http/lingering-close.js";
 import { internalProblem, problemOf } from "../http/problem.js";
@@ -33,7 +34,7 @@ export interface ProxyOptions {
   readonly metrics: Metrics;
   readonly attributes: RequestAttributes;
   readonly headers: HeadersOption;
-  readonly tls: Tls | undefined;
+  readonly tls: TlsFiles | undefined;
   readonly isDraining: () => boolean;
   readonly log: Log;
 }

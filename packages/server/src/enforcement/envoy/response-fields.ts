@@ -1,0 +1,103 @@
+/**
+ * What Envoy should add to its own response: fields, and the body of a refusal. Policies are named as the files name their limits.
+ */
+import type { Decision } from "sluice";
+import { answerOf } from "sluice/http";
+import { unitSeconds } from "./descriptor-config.js";
+import { displayName, ruleIdOf } from "./envoy-rules.js";
+import { codes, type DescriptorStatus } from "./rate-limit-messages.js";
+import type { Asked } from "./should-rate-limit.js";
+
+/** `standard`: RateLimit, RateLimit-Policy, Retry-After; three names: envoyproxy/ratelimit's fields, for limit, remaining and reset. */
+export type FieldsOption = "standard" | "off" | readonly [limit: string, remaining: string, reset: string];
+
+export interface Addition {
+  readonly headers: { key: string; value: string }[];
+  readonly body: object | undefined;
+}
+
+export function additionTo(made: {
+  decision: Decision;
+  asked: readonly Asked[];
+  statuses: readonly DescriptorStatus[];
+  /** Refused though every enforced rule passed: all quotas are used up. */
+  quotaUsedUp: boolean;
+  option: FieldsOption;
+}): Addition {
+  const { decision, asked, statuses, option } = made;
+  const answer = made.quotaUsedUp && decision.allowed ? quotaAnswer(asked) : answerOf(decision);
+  const rename = renaming(asked);
+  const body = answer.body && (JSON.parse(rename(JSON.stringify(answer.body))) as object);
+  if (option !== "standard") return { headers: option === "off" ? [] : threeFields(statuses, option), body };
+  return { headers: Object.entries(answer.headers).map(([key, value]) => ({ key, value: rename(value) })), body };
+}
+
+/** A rule's id, in quotes, gives way to the name that its file has for it. Ids hold no quotes: what looks like one is one. */
+function renaming(asked: readonly Asked[]): (text: string) => string {
+  const named = asked.flatMap(({ limit }) =>
+    limit?.kind === "placed" && limit.placed.limit.name !== undefined
+      ? [{ id: ruleIdOf(limit.placed), name: limit.placed.limit.name }]
+      : [],
+  );
+  if (named.length === 0) return (text) => text;
+  return (text) => {
+    let renamed = text;
+    for (const { id, name } of named) {
+      // As JSON and as a Structured Fields string alike; in the text of a body quotes are escaped.
+      const spelled = plainName(name);
+      renamed = renamed.replaceAll(`\\"${id}\\"`, `\\"${spelled}\\"`).replaceAll(`"${id}"`, `"${spelled}"`);
+    }
+    return renamed;
+  };
+}
+
+/** Structured Fields strings hold printable ASCII; quotes and backslashes would have to be escaped twice inside a body. */
+function plainName(name: string): string {
+  return name.replaceAll(/[^\x20-\x7e]|["\\]/g, "_");
+}
+
+/** The wait is that of the quota that comes back first: then the request passes. */
+function quotaAnswer(asked: readonly Asked[]): { headers: Record<string, string>; body: object } {
+  const used = asked.flatMap(({ limit, check }) =>
+    limit !== undefined && check?.allowed === false ? [{ limit, check }] : [],
+  );
+  const named = used.map(({ limit, check }) => {
+    const name = plainName(limit.kind === "placed" ? displayName(limit.placed) : check.rule);
+    const unit = limit.kind === "placed" ? limit.placed.limit.unit : limit.override.unit;
+    return { name, check, window: unit === "" ? "" : `;w=${unitSeconds[unit]}` };
+  });
+  const first = named.reduce((a, b) => (b.check.retryAfterMs < a.check.retryAfterMs ? b : a));
+  const seconds = Math.max(1, Math.ceil(first.check.retryAfterMs / 1000));
+  return {
+    headers: {
+      "RateLimit-Policy": named.map(({ name, check, window }) => `"${name}";q=${check.limit}${window}`).join(", "),
+      RateLimit: `"${first.name}";r=0;t=${seconds}`,
+      "Retry-After": String(seconds),
+      "Content-Type": "application/problem+json",
+    },
+    body: {
+      type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+      title: "Request cannot be satisfied as assigned quota has been exceeded",
+      status: 429,
+      detail: `All quotas are used up. Try again in ${seconds} s.`,
+      "violated-policies": named.map(({ name }) => name),
+      retryAfterMs: first.check.retryAfterMs,
+    },
+  };
+}
+
+/** As the reference: the status that is over, else the one with the least left. */
+function threeFields(
+  statuses: readonly DescriptorStatus[],
+  [limit, remaining, reset]: readonly [string, string, string],
+): { key: string; value: string }[] {
+  const limited = statuses.filter(({ currentLimit }) => currentLimit !== undefined);
+  if (limited.length === 0) return [];
+  const left = (status: DescriptorStatus): number => (status.code === codes.overLimit ? -1 : status.limitRemaining);
+  const least = limited.reduce((a, b) => (left(b) < left(a) ? b : a));
+  return [
+    { key: limit, value: String(least.currentLimit!.requestsPerUnit) },
+    { key: remaining, value: String(least.limitRemaining) },
+    { key: reset, value: String(least.durationUntilReset?.seconds ?? 0) },
+  ];
+}

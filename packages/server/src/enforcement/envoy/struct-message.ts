@@ -1,0 +1,39 @@
+/** `google.protobuf.Struct`, to and from what JSON has. */
+
+export interface StructMessage {
+  readonly fields?: Readonly<Record<string, ValueMessage>>;
+}
+
+interface ValueMessage {
+  readonly nullValue?: 0;
+  readonly numberValue?: number;
+  readonly stringValue?: string;
+  readonly boolValue?: boolean;
+  readonly structValue?: StructMessage;
+  readonly listValue?: { readonly values?: readonly ValueMessage[] };
+}
+
+/** `google.protobuf.Struct` as JSON has it. */
+export function plainStruct({ fields = {} }: StructMessage): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plainValue(value)]));
+}
+
+function plainValue({ numberValue, stringValue, boolValue, structValue, listValue }: ValueMessage): unknown {
+  if (structValue !== undefined) return plainStruct(structValue);
+  if (listValue !== undefined) return (listValue.values ?? []).map(plainValue);
+  return numberValue ?? stringValue ?? boolValue ?? null;
+}
+
+/** The other way round. What JSON does not have is null. */
+export function structOf(plain: Readonly<Record<string, unknown>>): StructMessage {
+  return { fields: Object.fromEntries(Object.entries(plain).map(([name, value]) => [name, messageOf(value)])) };
+}
+
+function messageOf(value: unknown): ValueMessage {
+  if (typeof value === "number") return { numberValue: value };
+  if (typeof value === "string") return { stringValue: value };
+  if (typeof value === "boolean") return { boolValue: value };
+  if (Array.isArray(value)) return { listValue: { values: value.map(messageOf) } };
+  if (typeof value === "object" && value !== null) return { structValue: structOf(value as Record<string, unknown>) };
+  return { nullValue: 0 };
+}

@@ -1,0 +1,117 @@
+/**
+ * The messages of xDS that carry limits: requests and responses of the aggregated discovery service, and `RateLimitConfig` inside them.
+ * In and out: bytes. A resource is read into the shape that the YAML files have, so that both are checked by the same code.
+ */
+import { join } from "node:path";
+import protobuf from "protobufjs";
+import { protoFolder } from "../message-codec.js";
+import { plainStruct, type StructMessage } from "../struct-message.js";
+
+export const CONFIG_TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
+export const STREAM_PATH = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+
+export interface DiscoveryRequest {
+  readonly versionInfo: string;
+  readonly node: { readonly id: string; readonly metadata?: unknown; readonly userAgentName: string };
+  readonly typeUrl: string;
+  readonly responseNonce: string;
+  readonly errorDetail?: { readonly code: number; readonly message: string };
+}
+
+export interface DiscoveryResponse {
+  readonly versionInfo: string;
+  readonly typeUrl: string;
+  readonly nonce: string;
+  /** `google.protobuf.Any`, which protobufjs brings with its names as they are published. */
+  readonly resources: readonly { readonly type_url: string; readonly value: Uint8Array }[];
+}
+
+export interface Resource {
+  readonly name: string;
+  /** As a file would have it. */
+  readonly content: unknown;
+}
+
+export interface XdsCodec {
+  writeRequest(request: DiscoveryRequest): Buffer;
+  /** Undefined for bytes that are no response. */
+  readResponse(bytes: Buffer): DiscoveryResponse | undefined;
+  /** Throws for a resource of another type, or bytes that are none. */
+  readResource(any: DiscoveryResponse["resources"][number]): Resource;
+}
+
+export function xdsCodec(): XdsCodec {
+  const root = new protobuf.Root();
+  root.resolvePath = (_origin, target) => (protobuf.common.get(target) === null ? join(protoFolder, target) : target);
+  root.loadSync(["envoy/service/discovery/v3/discovery.proto", "ratelimit/config/ratelimit/v3/rls_conf.proto"], {
+    keepCase: false,
+  });
+  const request = root.lookupType("envoy.service.discovery.v3.DiscoveryRequest");
+  const response = root.lookupType("envoy.service.discovery.v3.DiscoveryResponse");
+  const config = root.lookupType("ratelimit.config.ratelimit.v3.RateLimitConfig");
+  return {
+    writeRequest: (message) => request.encode(request.fromObject(message)).finish() as Buffer,
+    readResponse(bytes) {
+      try {
+        return response.decode(bytes) as unknown as DiscoveryResponse;
+      } catch {
+        return undefined;
+      }
+    },
+    readResource({ type_url: typeUrl, value }) {
+      if (typeUrl !== CONFIG_TYPE)
+        throw new Error(`expected resources of type ${CONFIG_TYPE}, got ${JSON.stringify(typeUrl)}`);
+      const read = config.toObject(config.decode(value), { enums: String, longs: Number }) as ConfigMessage;
+      const { name = "", domain = "", descriptors = [] } = read;
+      return { name, content: { domain, descriptors: descriptors.map(fileDescriptor) } };
+    },
+  };
+}
+
+interface ConfigMessage {
+  readonly name?: string;
+  readonly domain?: string;
+  readonly descriptors?: readonly DescriptorMessage[];
+}
+
+interface DescriptorMessage {
+  readonly key?: string;
+  readonly value?: string;
+  readonly rateLimit?: {
+    readonly unit?: string | number;
+    readonly requestsPerUnit?: number;
+    readonly unlimited?: boolean;
+    readonly name?: string;
+    readonly replaces?: readonly { readonly name?: string }[];
+  };
+  readonly descriptors?: readonly DescriptorMessage[];
+  readonly shadowMode?: boolean;
+  readonly detailedMetric?: boolean;
+  readonly quotaMode?: boolean;
+  readonly metadata?: StructMessage;
+}
+
+function fileDescriptor(descriptor: DescriptorMessage): Record<string, unknown> {
+  const { key, value, rateLimit, descriptors, shadowMode, detailedMetric, quotaMode, metadata } = descriptor;
+  return {
+    key,
+    value,
+    rate_limit: rateLimit && fileLimit(rateLimit),
+    descriptors: descriptors?.map(fileDescriptor),
+    shadow_mode: shadowMode,
+    detailed_metric: detailedMetric,
+    quota_mode: quotaMode,
+    metadata: metadata && plainStruct(metadata),
+  };
+}
+
+function fileLimit({ unit, requestsPerUnit, unlimited, name, replaces }: NonNullable<DescriptorMessage["rateLimit"]>) {
+  return {
+    // UNKNOWN is how a unit is left out here.
+    unit: unit === "UNKNOWN" ? undefined : unit,
+    requests_per_unit: requestsPerUnit,
+    unlimited,
+    name,
+    replaces: replaces?.map((one) => ({ name: one.name })),
+  };
+}

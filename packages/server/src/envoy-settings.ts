@@ -1,0 +1,73 @@
+/**
+ * What the settings say of Envoy, as its parts take it: a folder, a control plane, how requests are answered.
+ */
+import { digestOf } from "./configuration/document-text.js";
+import { Snapshot } from "./configuration/snapshot.js";
+import { type FolderOptions, readConfigFolder } from "./enforcement/envoy/config-folder.js";
+import type { TreeOptions } from "./enforcement/envoy/config-tree.js";
+import type { AnswerOptions } from "./enforcement/envoy/respond.js";
+import type { XdsOptions } from "./enforcement/envoy/xds/xds.js";
+import type { Settings } from "./settings.js";
+
+/** Whoever names limits of Envoy's did not come to try things out. */
+export function hasOwnLimits(settings: Settings): boolean {
+  return settings["envoy-config"] !== undefined || settings["envoy-xds"] !== undefined;
+}
+
+/** Before anything is opened: the mistakes of files should be told at once, whatever the store does. */
+export function checkEnvoyFolder(settings: Settings): void {
+  const folder = envoyFolder(settings);
+  if (folder !== undefined) readConfigFolder(folder);
+}
+
+export function envoyFolder(settings: Settings): FolderOptions | undefined {
+  const folder = settings["envoy-config"];
+  return folder === undefined ? undefined : { folder, ...treeOptions(settings) };
+}
+
+export function xdsOf(settings: Settings): XdsOptions | undefined {
+  const address = settings["envoy-xds"];
+  if (address === undefined) return undefined;
+  const nodeId = settings["envoy-xds-node-id"];
+  const kept = new Snapshot({
+    dataFolder: settings["data-folder"],
+    origin: `${address} ${nodeId}`,
+    file: "envoy-limits-snapshot",
+  });
+  const {
+    "envoy-xds-ca": ca,
+    "envoy-xds-cert": cert,
+    "envoy-xds-key": key,
+    "envoy-xds-server-name": serverName,
+  } = settings;
+  const usesTls = settings["envoy-xds-tls"] || [ca, cert, serverName].some((given) => given !== undefined);
+  return {
+    server: {
+      address,
+      nodeId,
+      nodeMetadata: settings["envoy-xds-node-metadata"] ?? {},
+      headers: settings["envoy-xds-headers"] ?? {},
+      tls: usesTls ? { ca, cert, key, serverName } : undefined,
+    },
+    ...treeOptions(settings),
+    kept: {
+      load: async () => (await kept.load())?.document,
+      save: (document) => kept.save({ version: 1, digest: digestOf(document), createdAtMs: Date.now(), document }),
+    },
+  };
+}
+
+function treeOptions(settings: Settings): TreeOptions {
+  return { merge: settings["envoy-merge-domains"], allQuotas: settings["envoy-quota-mode"] };
+}
+
+export function envoyAnswers(settings: Settings): AnswerOptions {
+  return {
+    fields: settings["envoy-headers"],
+    body: settings["envoy-body"],
+    dynamicMetadata: settings["envoy-dynamic-metadata"],
+    shadowMode: settings["envoy-shadow-mode"],
+    allQuotas: settings["envoy-quota-mode"],
+    failsWithStore: settings["envoy-store-failure"] === "error",
+  };
+}

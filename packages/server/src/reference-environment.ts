@@ -1,0 +1,161 @@
+/**
+ * The environment of an envoyproxy/ratelimit deployment, as settings of ours: so that its image can be replaced and its manifest kept.
+ * Names such as HOST and PORT are set by many shells and platforms; they count only where the environment is plainly that program's, which
+ * is where it says whence the limits come. `docs/from-envoyproxy-ratelimit.md` has the same table, held equal by a test.
+ * In: the environment. Out: settings as text, each with the variable it came from. Pure.
+ */
+import { join } from "node:path";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ReferenceSetting {
+  readonly text: string;
+  /** The variable, for messages. */
+  readonly where: string;
+}
+
+/** One of them must be there for any of the others to count. */
+export const MARKERS = ["CONFIG_TYPE", "RUNTIME_ROOT", "RUNTIME_SUBDIRECTORY"] as const;
+
+/** Variables that are a setting of ours by another name. */
+export const renamed: Readonly<Record<string, string>> = {
+  HOST: "host",
+  PORT: "port",
+  GRPC_PORT: "grpc-port",
+  GRPC_CLIENT_TLS_CACERT: "grpc-tls-client-ca",
+  GRPC_CLIENT_TLS_SAN: "grpc-tls-client-san",
+  MERGE_DOMAIN_CONFIG: "envoy-merge-domains",
+  SHADOW_MODE: "envoy-shadow-mode",
+  QUOTA_MODE: "envoy-quota-mode",
+  RESPONSE_DYNAMIC_METADATA: "envoy-dynamic-metadata",
+};
+
+const switches = new Set(["MERGE_DOMAIN_CONFIG", "SHADOW_MODE", "QUOTA_MODE", "RESPONSE_DYNAMIC_METADATA"]);
+
+/** Variables that say something together with others. */
+export const combined: Readonly<Record<string, string>> = {
+  CONFIG_TYPE: "envoy-config, envoy-xds",
+  RUNTIME_ROOT: "envoy-config",
+  RUNTIME_SUBDIRECTORY: "envoy-config",
+  RUNTIME_APPDIRECTORY: "envoy-config",
+  CONFIG_GRPC_XDS_SERVER_URL: "envoy-xds",
+  CONFIG_GRPC_XDS_NODE_ID: "envoy-xds-node-id",
+  CONFIG_GRPC_XDS_NODE_METADATA: "envoy-xds-node-metadata",
+  CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: "envoy-xds-headers",
+  CONFIG_GRPC_XDS_SERVER_USE_TLS: "envoy-xds-tls",
+  CONFIG_GRPC_XDS_CLIENT_TLS_CERT: "envoy-xds-cert",
+  CONFIG_GRPC_XDS_CLIENT_TLS_KEY: "envoy-xds-key",
+  CONFIG_GRPC_XDS_SERVER_TLS_CACERT: "envoy-xds-ca",
+  CONFIG_GRPC_XDS_SERVER_TLS_SAN: "envoy-xds-server-name",
+  GRPC_SERVER_USE_TLS: "grpc-tls-cert, grpc-tls-key",
+  GRPC_SERVER_TLS_CERT: "grpc-tls-cert",
+  GRPC_SERVER_TLS_KEY: "grpc-tls-key",
+  LIMIT_RESPONSE_HEADERS_ENABLED: "envoy-headers",
+  LIMIT_LIMIT_HEADER: "envoy-headers",
+  LIMIT_REMAINING_HEADER: "envoy-headers",
+  LIMIT_RESET_HEADER: "envoy-headers",
+  LOG_LEVEL: "log-level",
+  REDIS_URL: "store",
+  REDIS_TYPE: "store",
+  REDIS_AUTH: "store",
+  REDIS_TLS: "store",
+};
+
+const logLevels: Readonly<Record<string, string>> = {
+  trace: "debug",
+  debug: "debug",
+  info: "info",
+  warn: "warn",
+  warning: "warn",
+  error: "error",
+  fatal: "error",
+  panic: "error",
+};
+
+export function referenceSettings(env: Environment): ReadonlyMap<string, ReferenceSetting> {
+  const settings = new Map<string, ReferenceSetting>();
+  if (!MARKERS.some((name) => env[name])) return settings;
+  const set = (name: string, where: string, text: string | undefined): void => {
+    if (text !== undefined && text !== "") settings.set(name, { text, where });
+  };
+  for (const [variable, name] of Object.entries(renamed)) {
+    const text = env[variable];
+    set(name, variable, switches.has(variable) && text ? spelledBoolean(text) : text);
+  }
+  // It listens on all addresses: a container that listened on loopback would not be reached by its probes.
+  if (!env.HOST) set("host", "HOST", "0.0.0.0");
+  if (env.LOG_LEVEL) set("log-level", "LOG_LEVEL", logLevels[env.LOG_LEVEL.toLowerCase()] ?? env.LOG_LEVEL);
+  limitSources(env, set);
+  if (isTrue(env.GRPC_SERVER_USE_TLS)) {
+    set("grpc-tls-cert", "GRPC_SERVER_TLS_CERT", env.GRPC_SERVER_TLS_CERT);
+    set("grpc-tls-key", "GRPC_SERVER_TLS_KEY", env.GRPC_SERVER_TLS_KEY);
+  }
+  if (env.LIMIT_RESPONSE_HEADERS_ENABLED) set("envoy-headers", "LIMIT_RESPONSE_HEADERS_ENABLED", headersOf(env));
+  set("store", "REDIS_URL", storeOf(env));
+  return settings;
+}
+
+type Set = (name: string, where: string, text: string | undefined) => void;
+
+function limitSources(env: Environment, set: Set): void {
+  if (env.CONFIG_TYPE !== "GRPC_XDS_SOTW") {
+    const root = env.RUNTIME_ROOT || "/srv/runtime_data/current";
+    set(
+      "envoy-config",
+      "RUNTIME_ROOT",
+      join(root, env.RUNTIME_SUBDIRECTORY ?? "", env.RUNTIME_APPDIRECTORY || "config"),
+    );
+    return;
+  }
+  set("envoy-xds", "CONFIG_GRPC_XDS_SERVER_URL", env.CONFIG_GRPC_XDS_SERVER_URL || "localhost:18000");
+  set("envoy-xds-node-id", "CONFIG_GRPC_XDS_NODE_ID", env.CONFIG_GRPC_XDS_NODE_ID);
+  set("envoy-xds-node-metadata", "CONFIG_GRPC_XDS_NODE_METADATA", env.CONFIG_GRPC_XDS_NODE_METADATA);
+  // Written `name:value` there.
+  const headers = env.CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS?.replaceAll(/(^|,)([^:,]+):/g, "$1$2=");
+  set("envoy-xds-headers", "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", headers);
+  if (!isTrue(env.CONFIG_GRPC_XDS_SERVER_USE_TLS)) return;
+  set("envoy-xds-tls", "CONFIG_GRPC_XDS_SERVER_USE_TLS", "true");
+  set("envoy-xds-cert", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT", env.CONFIG_GRPC_XDS_CLIENT_TLS_CERT);
+  set("envoy-xds-key", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY", env.CONFIG_GRPC_XDS_CLIENT_TLS_KEY);
+  set("envoy-xds-ca", "CONFIG_GRPC_XDS_SERVER_TLS_CACERT", env.CONFIG_GRPC_XDS_SERVER_TLS_CACERT);
+  set("envoy-xds-server-name", "CONFIG_GRPC_XDS_SERVER_TLS_SAN", env.CONFIG_GRPC_XDS_SERVER_TLS_SAN);
+}
+
+function headersOf(env: Environment): string {
+  if (!isTrue(env.LIMIT_RESPONSE_HEADERS_ENABLED)) return "off";
+  return [
+    env.LIMIT_LIMIT_HEADER || "RateLimit-Limit",
+    env.LIMIT_REMAINING_HEADER || "RateLimit-Remaining",
+    env.LIMIT_RESET_HEADER || "RateLimit-Reset",
+  ].join(",");
+}
+
+/** Addresses without a scheme, several for a cluster, the master's name first for Sentinel. */
+function storeOf(env: Environment): string | undefined {
+  const url = env.REDIS_URL;
+  if (!url || /^rediss?(\+|:\/\/)/.test(url)) return url;
+  const type = (env.REDIS_TYPE || "SINGLE").toUpperCase();
+  const scheme = isTrue(env.REDIS_TLS) ? "rediss" : "redis";
+  const auth = env.REDIS_AUTH ? `${spelledAuth(env.REDIS_AUTH)}@` : "";
+  if (type === "CLUSTER") return `${scheme}+cluster://${auth}${url}`;
+  if (type !== "SENTINEL") return `${scheme}://${auth}${url}`;
+  const [master, ...hosts] = url.split(",");
+  return `${scheme}+sentinel://${auth}${hosts.join(",")}/${master}`;
+}
+
+/** `password`, or `user:password`. */
+function spelledAuth(auth: string): string {
+  const at = auth.indexOf(":");
+  const [user, password] = at < 0 ? ["", auth] : [auth.slice(0, at), auth.slice(at + 1)];
+  return `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
+}
+
+/** Go's words for true and false. */
+function spelledBoolean(text: string): string {
+  if (/^(1|t|T|true|TRUE|True)$/.test(text)) return "true";
+  return /^(0|f|F|false|FALSE|False)$/.test(text) ? "false" : text;
+}
+
+function isTrue(text: string | undefined): boolean {
+  return text !== undefined && spelledBoolean(text) === "true";
+}

@@ -1,0 +1,103 @@
+/**
+ * Certificates from files, read again when they change: a renewed certificate is served without a restart, and one that cannot be
+ * used (half written, of another key) leaves the one in force.
+ */
+import { readFileSync, statSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import { SluiceError } from "sluice";
+import type { Log } from "./log.js";
+
+export interface TlsFileNames {
+  readonly cert: string;
+  readonly key: string;
+  /** The authority of client certificates; absent: clients need none. */
+  readonly clientCa: string | undefined;
+}
+
+export interface Tls {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  readonly ca?: Buffer;
+}
+
+/** As `node:tls` and `node:https` take them, for a server that asks for client certificates only where it can verify them. */
+export function serverOptions(tls: Tls): Tls & { requestCert: boolean; rejectUnauthorized: boolean } {
+  return { ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined };
+}
+
+/** Mounted secrets change by a swapped link, which file watchers miss; looking is cheap. */
+const LOOK_EVERY_MS = 1_000;
+
+export class TlsFiles {
+  readonly #names: TlsFileNames;
+  readonly #log: Log;
+  readonly #listeners: ((tls: Tls) => void)[] = [];
+  readonly #timer: NodeJS.Timeout;
+  #seen: string;
+  /** What was warned of already: it is tried again at every look, and told once. */
+  #warned = "";
+  #current: Tls;
+
+  /** Throws `invalid-setting` for files that are no certificate and its key. */
+  constructor(names: TlsFileNames, log: Log) {
+    this.#names = names;
+    this.#log = log;
+    this.#seen = fingerprint(names);
+    try {
+      this.#current = read(names);
+    } catch (error) {
+      throw new SluiceError("invalid-setting", `${names.cert}, ${names.key}: ${(error as Error).message}`);
+    }
+    this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
+    this.#timer.unref();
+  }
+
+  get current(): Tls {
+    return this.#current;
+  }
+
+  onChange(listener: (tls: Tls) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    const now = fingerprint(this.#names);
+    if (now === this.#seen) return;
+    const { cert } = this.#names;
+    try {
+      this.#current = read(this.#names);
+      for (const listener of this.#listeners) listener(this.#current);
+      this.#log.info("a renewed certificate is in force", { cert });
+      this.#seen = now;
+    } catch (error) {
+      // Certificate and key are written one after the other: what does not fit yet may fit at the next look.
+      if (this.#warned === now) return;
+      this.#warned = now;
+      this.#log.warn("a changed certificate cannot be used; the one in force stays", { cert, error: String(error) });
+    }
+  }
+}
+
+function read({ cert, key, clientCa }: TlsFileNames): Tls {
+  const tls: Tls = {
+    cert: readFileSync(cert),
+    key: readFileSync(key),
+    ...(clientCa !== undefined && { ca: readFileSync(clientCa) }),
+  };
+  createSecureContext(tls);
+  return tls;
+}
+
+function fingerprint({ cert, key, clientCa }: TlsFileNames): string {
+  return [cert, key, clientCa]
+    .filter((file) => file !== undefined)
+    .map((file) => {
+      const stats = statSync(file, { throwIfNoEntry: false });
+      return stats === undefined ? "gone" : `${stats.mtimeMs} ${stats.size} ${stats.ino}`;
+    })
+    .join(" ");
+}
