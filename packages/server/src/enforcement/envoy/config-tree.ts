@@ -11,7 +11,7 @@ export interface TreeOptions {
   /** Whether several files or resources may tell of the same domain. */
   readonly merge: boolean;
   /** Whether every limit is a quota (`QUOTA_MODE` of the reference). */
-  readonly allQuotas: boolean;
+  readonly allQuotas?: boolean;
 }
 
 export interface GivenDomain {

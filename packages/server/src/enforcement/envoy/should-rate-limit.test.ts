@@ -7,7 +7,21 @@ import { createShouldRateLimit } from "./should-rate-limit.js";
 test("a value that takes too many steps to match is over its limit: an error would make Envoy let it pass", async () => {
   const rule = { key: [], algorithm: "token-bucket", limit: 5, window: "1m" } as const;
   const limiter = createLimiter({ rules: [{ id: "r", match: { path: `${"**a*".repeat(63)}b` }, ...rule }] });
-  const shouldRateLimit = createShouldRateLimit({ limiter, tree: () => undefined, overrides: new RequestOverrides() });
+  const shouldRateLimit = createShouldRateLimit({
+    limiter,
+    tree: () => undefined,
+    lacksLimits: () => false,
+    overrides: new RequestOverrides(),
+    answers: {
+      fields: "standard",
+      body: true,
+      dynamicMetadata: false,
+      shadowMode: false,
+      allQuotas: false,
+      failsWithStore: false,
+    },
+    onGivenBack: () => undefined,
+  });
   const ask = (value: string, isNegativeHits = false) =>
     shouldRateLimit({
       domain: "shop",

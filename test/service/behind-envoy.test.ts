@@ -1,0 +1,214 @@
+/** Behind a real Envoy: exact under load, usage charged when streams end, places that are never exceeded, restarts that nobody sees. */
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { freePort } from "../harness/free-port.js";
+import { startRedis } from "../harness/redis-server.js";
+import { LoadConnections } from "./load-connections.js";
+import { startApp, startConfigured, startEnvoy } from "./real-envoy.js";
+import { startServiceProcess, startTestService } from "./running-service.js";
+
+const byUser = [{ actions: [{ request_headers: { header_name: "x-user", descriptor_key: "user" } }] }];
+
+describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
+  test("runs the example's configuration: limits, fields, wildcards", async () => {
+    const app = await startApp((_request, response) => response.end("from the app"));
+    const example = (name: string) =>
+      readFileSync(fileURLToPath(new URL(`../../examples/envoy/${name}`, import.meta.url)), "utf8");
+    await using service = await startTestService({
+      files: {
+        "limits/shop.yaml": example("limits/shop.yaml").replace("requests_per_unit: 100", "requests_per_unit: 3"),
+      },
+      settings: { "envoy-config": "limits" },
+    });
+    const port = await freePort();
+    const text = example("envoy.yaml")
+      .replace("port_value: 8090", `port_value: ${port}`)
+      .replace("port_value: 3000", `port_value: ${app.at.split(":")[1]}`)
+      .replace("port_value: 8081", `port_value: ${service.grpc.split(":")[1]}`);
+    const envoy = await startConfigured(text);
+    const get = (user: string) => fetch(`http://127.0.0.1:${port}/`, { headers: { "x-user": user } });
+    const statuses: number[] = [];
+    for (let i = 0; i < 4; i++) statuses.push((await get("ann")).status);
+    expect(statuses).toEqual([200, 200, 200, 429]);
+    const refused = await get("ann");
+    expect(refused.headers.get("x-ratelimit-limit")).toContain("3");
+    expect(refused.headers.get("x-ratelimit-remaining")).toBe("0");
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(refused.headers.get("content-type")).toContain("problem+json");
+    expect(await refused.json()).toMatchObject({ status: 429 });
+    expect((await get("internal-7")).status).toBe(200);
+    await envoy.stop();
+    app.close();
+  });
+
+  test("64 connections: the application sees exactly the limit", async () => {
+    const app = await startApp((_request, response) => response.end("ok"));
+    await using service = await startTestService({
+      files: {
+        "limits/d.yaml": "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1500 } }]",
+      },
+      settings: { "envoy-config": "limits" },
+    });
+    const envoy = await startEnvoy({ limiter: service.grpc, app: app.at, domain: "d", rateLimits: byUser });
+    const load = new LoadConnections({ url: envoy.url, count: 64 });
+    const counts = new Map<number, number>();
+    const answers = Array.from({ length: 4000 }, async () => {
+      const { status } = await load.send("GET", "/", { headers: "x-user: all\r\n" });
+      counts.set(status, (counts.get(status) ?? 0) + 1);
+    });
+    await Promise.all(answers);
+    expect(Object.fromEntries(counts)).toEqual({ 200: 1500, 429: 2500 });
+    expect(app.seen().total).toBe(1500);
+    await envoy.stop();
+    app.close();
+  });
+
+  test("usage that a response tells is charged when its stream is done; requests after it are refused", async () => {
+    const app = await startApp((_request, response) => response.setHeader("x-tokens", "300").end("ok"));
+    await using service = await startTestService({
+      files: {
+        "limits/d.yaml": "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1000 } }]",
+      },
+      settings: { "envoy-config": "limits" },
+    });
+    const user = { request_headers: { header_name: "x-user", descriptor_key: "user" } };
+    const envoy = await startEnvoy({
+      limiter: service.grpc,
+      app: app.at,
+      domain: "d",
+      rateLimits: [
+        { actions: [user], hits_addend: { number: 0 } },
+        { actions: [user], hits_addend: { format: "%RESP(X-TOKENS)%" }, apply_on_stream_done: true },
+      ],
+    });
+    // Each charge comes after its response: it is waited for, by what the service has counted.
+    const used = async () => {
+      const metrics = await (await fetch(`${service.http}/metrics`)).text();
+      return Number(/sluice_requests_total\{[^}]*transport="grpc"[^}]*\} (\d+)/.exec(metrics)?.[1] ?? 0);
+    };
+    const statuses: number[] = [];
+    for (let i = 0; i < 8; i++) {
+      const before = await used();
+      statuses.push((await fetch(envoy.url, { headers: { "x-user": "ann" } })).status);
+      const calls = statuses.at(-1) === 200 ? 2 : 1;
+      for (let tries = 0; (await used()) < before + calls && tries < 100; tries++) await sleep(50);
+    }
+    // 0, 300, 600, 900 are not past 1000; 1200 is.
+    expect(statuses).toEqual([200, 200, 200, 200, 429, 429, 429, 429]);
+    expect(app.seen().total).toBe(4);
+    await envoy.stop();
+    app.close();
+  });
+
+  test("places: the application never has more than the limit under way, with retries, aborts and refusals; all come back", async () => {
+    let turn = 0;
+    const app = await startApp((_request, response) => {
+      // Every fifth fails, which the route retries; the others take their time.
+      if (turn++ % 5 === 0) response.writeHead(503).end();
+      else setTimeout(() => response.end("ok"), 5 + (turn % 4) * 10);
+    });
+    await using service = await startTestService({
+      files: {
+        "limits/d.yaml":
+          "domain: d\ndescriptors: [{ key: pool, rate_limit: { requests_per_unit: 3, algorithm: concurrency, ttl: 20s } }]",
+      },
+      settings: { "envoy-config": "limits" },
+    });
+    const pool = { generic_key: { descriptor_key: "pool", descriptor_value: "checkout" } };
+    const lease = {
+      metadata: {
+        descriptor_key: "sluice_lease",
+        source: "DYNAMIC",
+        metadata_key: { key: "envoy.filters.http.ratelimit", path: [{ key: "sluice_lease" }] },
+      },
+    };
+    const envoy = await startEnvoy({
+      limiter: service.grpc,
+      app: app.at,
+      domain: "d",
+      rateLimits: [{ actions: [pool] }, { actions: [lease], apply_on_stream_done: true }],
+      route: { retry_policy: { retry_on: "5xx", num_retries: 2 } },
+    });
+    const counts = { 200: 0, 429: 0, 503: 0, aborted: 0 };
+    const worker = async (self: number): Promise<void> => {
+      for (let i = 0; i < 25; i++) {
+        const signal = (self + i) % 4 === 0 ? AbortSignal.timeout(1 + ((self * 7 + i * 3) % 20)) : null;
+        const status = await fetch(envoy.url, { signal }).then(
+          async (answer) => {
+            await answer.text();
+            return answer.status as 200 | 429 | 503;
+          },
+          () => "aborted" as const,
+        );
+        counts[status]++;
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, (_, self) => worker(self)));
+    expect(app.seen().most).toBeLessThanOrEqual(3);
+    expect(counts[200]).toBeGreaterThan(0);
+    expect(counts[429]).toBeGreaterThan(0);
+    // A client that leaves between Sluice's answer and Envoy's reading it keeps its place until the ttl ends: Envoy tells nobody.
+    let held: number[] = [];
+    for (let tries = 0; tries < 400; tries++) {
+      held = await Promise.all([1, 2, 3].map(async () => (await fetch(envoy.url)).status));
+      if (!held.includes(429)) break;
+      await sleep(100);
+    }
+    expect(held.filter((status) => status === 429)).toEqual([]);
+    await envoy.stop();
+    app.close();
+  });
+
+  describe.skipIf(whyMissing("redis"))("restarts", () => {
+    test("of Redis and of Sluice: no 5xx where Envoy fails open", async () => {
+      const app = await startApp((_request, response) => response.end("ok"));
+      const redis = await startRedis();
+      const grpcPort = String(await freePort());
+      const settings = { "envoy-config": "limits", store: redis.url, "grpc-port": grpcPort };
+      const files = {
+        "limits/d.yaml":
+          "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1000000 } }]",
+      };
+      let service = await startServiceProcess({ files, settings });
+      const envoy = await startEnvoy({
+        limiter: `127.0.0.1:${grpcPort}`,
+        app: app.at,
+        domain: "d",
+        rateLimits: byUser,
+        failureModeDeny: [false, true],
+      });
+      const counts = envoy.urls.map(() => new Map<number, number>());
+      let running = true;
+      const load = envoy.urls.map(async (url, i) => {
+        const connections = new LoadConnections({ url, count: 8 });
+        await Promise.all(
+          Array.from({ length: 8 }, async () => {
+            while (running) {
+              const { status } = await connections.send("GET", "/", { headers: "x-user: all\r\n" });
+              counts[i]!.set(status, (counts[i]!.get(status) ?? 0) + 1);
+            }
+          }),
+        );
+      });
+      await sleep(1_000);
+      await redis.restart();
+      await sleep(1_000);
+      const duringRedis = counts.map((count) => Object.fromEntries(count));
+      await service.end("SIGTERM");
+      service = await startServiceProcess({ files, settings });
+      await sleep(1_000);
+      running = false;
+      await Promise.all(load);
+      // The store's outage is answered by policy, on either listener.
+      for (const seen of duringRedis) expect(Object.keys(seen)).toEqual(["200"]);
+      expect([...counts[0]!.keys()]).toEqual([200]);
+      await envoy.stop();
+      await service.end();
+      await redis.stop();
+      app.close();
+    });
+  });
+});

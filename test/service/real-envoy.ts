@@ -1,0 +1,173 @@
+/** A real Envoy for tests: the example's configuration, or one of a test's own, with ports of its own. */
+import { writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { components } from "../../scripts/system-components.mjs";
+import { freePort } from "../harness/free-port.js";
+import { makeTempFolder } from "../harness/leash.js";
+import { type ServerProcess, startServerProcess } from "../harness/server-process.js";
+import type { Json } from "./running-service.js";
+
+/** The parts that tests differ in. */
+export interface EnvoyOptions {
+  /** HOST:PORT of the rate limit service, and of the application. */
+  readonly limiter: string;
+  readonly app: string;
+  readonly domain: string;
+  /** Of the route, in the filter's own configuration: only there hits_addend is sent. */
+  readonly rateLimits: Json[];
+  readonly route?: Json;
+  /** One listener each; the first is `url`. */
+  readonly failureModeDeny?: readonly boolean[];
+}
+
+export interface RealEnvoy {
+  readonly urls: readonly string[];
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const type = (name: string) => `type.googleapis.com/envoy.extensions.${name}`;
+
+export async function startEnvoy(options: EnvoyOptions): Promise<RealEnvoy> {
+  const modes = options.failureModeDeny ?? [false];
+  const ports = await Promise.all(modes.map(() => freePort()));
+  const config = {
+    static_resources: {
+      listeners: ports.map((port, i) => listener(port, modes[i]!, options)),
+      clusters: [cluster("app", options.app), cluster("limiter", options.limiter, true)],
+    },
+  };
+  const process = await startConfigured(stringify(config));
+  const urls = ports.map((port) => `http://127.0.0.1:${port}`);
+  return { urls, url: urls[0]!, stop: () => process.stop() };
+}
+
+/** `text`: a configuration in YAML. */
+export function startConfigured(text: string): Promise<ServerProcess> {
+  const file = join(makeTempFolder("real-envoy"), "envoy.yaml");
+  writeFileSync(file, text);
+  return startServerProcess({
+    command: components.envoy.find()!,
+    args: ["-c", file, "--use-dynamic-base-id", "--concurrency", "2", "--log-level", "info"],
+    readyLine: /starting main dispatch loop/,
+    timeoutMs: 60_000,
+  });
+}
+
+function listener(port: number, deny: boolean, { domain, rateLimits, route = {} }: EnvoyOptions): Json {
+  return {
+    name: `web-${port}`,
+    address: address(`127.0.0.1:${port}`),
+    filter_chains: [
+      {
+        filters: [
+          {
+            name: "envoy.filters.network.http_connection_manager",
+            typed_config: {
+              "@type": type("filters.network.http_connection_manager.v3.HttpConnectionManager"),
+              stat_prefix: "web",
+              route_config: {
+                virtual_hosts: [
+                  {
+                    name: "app",
+                    domains: ["*"],
+                    routes: [
+                      {
+                        match: { prefix: "/" },
+                        route: { cluster: "app", ...route },
+                        typed_per_filter_config: {
+                          "envoy.filters.http.ratelimit": {
+                            "@type": type("filters.http.ratelimit.v3.RateLimitPerRoute"),
+                            rate_limits: rateLimits,
+                          },
+                        },
+                      },
+                    ],
+                  },
+                ],
+              },
+              http_filters: [
+                {
+                  name: "envoy.filters.http.ratelimit",
+                  typed_config: {
+                    "@type": type("filters.http.ratelimit.v3.RateLimit"),
+                    domain,
+                    timeout: "2s",
+                    failure_mode_deny: deny,
+                    enable_x_ratelimit_headers: "DRAFT_VERSION_03",
+                    rate_limit_service: {
+                      transport_api_version: "V3",
+                      grpc_service: { envoy_grpc: { cluster_name: "limiter" } },
+                    },
+                  },
+                },
+                { name: "envoy.filters.http.router", typed_config: { "@type": type("filters.http.router.v3.Router") } },
+              ],
+            },
+          },
+        ],
+      },
+    ],
+  };
+}
+
+function cluster(name: string, at: string, http2 = false): Json {
+  return {
+    name,
+    circuit_breakers: {
+      thresholds: [{ max_connections: 4096, max_pending_requests: 4096, max_requests: 4096, max_retries: 64 }],
+    },
+    ...(http2 && {
+      typed_extension_protocol_options: {
+        "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+          "@type": type("upstreams.http.v3.HttpProtocolOptions"),
+          explicit_http_config: { http2_protocol_options: {} },
+        },
+      },
+    }),
+    load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: [{ endpoint: { address: address(at) } }] }] },
+  };
+}
+
+function address(at: string): Json {
+  const [host, port] = at.split(":");
+  return { socket_address: { address: host, port_value: Number(port) } };
+}
+
+export interface TestApp {
+  readonly at: string;
+  readonly server: Server;
+  /** Requests that reached it, and the most that were under way at once. */
+  seen(): { total: number; most: number };
+  close(): void;
+}
+
+/** An application that tells how many requests it has under way. `answer` ends each response. */
+export async function startApp(
+  answer: (request: import("node:http").IncomingMessage, response: import("node:http").ServerResponse) => void,
+): Promise<TestApp> {
+  let total = 0;
+  let now = 0;
+  let most = 0;
+  const server = createServer((request, response) => {
+    total++;
+    most = Math.max(most, ++now);
+    response.once("close", () => now--);
+    answer(request, response);
+  });
+  // Envoy keeps connections: one that we close while it sends would be a 503 of neither's making.
+  server.keepAliveTimeout = 600_000;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    at: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
+    seen: () => ({ total, most }),
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
