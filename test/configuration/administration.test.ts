@@ -408,7 +408,12 @@ test("the OpenAPI document is 3.1, has every route, and carries the rule schema 
         openapi: {
           openapi: "3.1.0",
           info: { title: "t", version: "1" },
-          components: { securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+          components: {
+            securitySchemes: {
+              adminToken: { type: "http", scheme: "bearer" },
+              session: { type: "apiKey", in: "cookie", name: "sluice-session" },
+            },
+          },
         },
       }),
   });

@@ -32,7 +32,13 @@ export function registerKeyRoutes(app: FastifyInstance, options: AdministrationO
 
   app.post<Reset>(
     "/keys/reset",
-    describeRoute({ role: "editor", summary: "Forgets a key's state", body: resetBody, reply: resetReply }),
+    describeRoute({
+      role: "editor",
+      summary: "Forgets a key's state",
+      body: resetBody,
+      reply: resetReply,
+      errors: [404],
+    }),
     async (request) => {
       const { rule, attributes } = request.body;
       await limiter.reset(rule, attributes);

@@ -16,6 +16,7 @@ export const administrationErrorKinds = {
     remedy: "With the session cookie, call from the dashboard's own pages; else send a token.",
   },
   "not-found": { status: 404, remedy: "/docs lists what there is." },
+  "method-not-allowed": { status: 405, remedy: "Use a method that the `Allow` header names." },
   "unknown-token": { status: 404, remedy: "Use a name that GET /admin/v1/tokens lists." },
   "token-exists": { status: 409, remedy: "Choose another name, or delete that token first." },
   "body-too-large": { status: 413, remedy: "Send a smaller document; see MAX_DOCUMENT_BYTES in the docs." },
@@ -80,8 +81,15 @@ export function errorHandler(log: ConfigurationLog) {
   };
 }
 
+/** 404, or 405 where the path answers other methods. */
 export function notFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const path = request.url.split("?", 1)[0]!.slice(0, 200);
+  const methods = request.server.methodsOf?.(path) ?? [];
+  if (methods.length > 0) {
+    reply.header("allow", methods.join(", "));
+    const message = `${path} answers ${methods.join(", ")}, not ${request.method}`;
+    return sendProblem(reply, new AdministrationError("method-not-allowed", message));
+  }
   return sendProblem(reply, new AdministrationError("not-found", `nothing answers ${request.method} ${path}`));
 }
 

@@ -9,7 +9,7 @@ import { readDocument } from "../configuration/document-text.js";
 import { Pace } from "../configuration/pace.js";
 import { readBodyApart } from "../configuration/read-apart.js";
 import { validatorOf } from "../schema-mistake.js";
-import { documentBody, rule } from "./schemas.js";
+import { documentBody, ruleBody } from "./schemas.js";
 
 /** Parsed here in a millisecond or two. */
 const LARGEST_READ_HERE = 64 * 1024;
@@ -41,7 +41,8 @@ function invalidJson(why: string): SluiceError {
 }
 
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const isJudgedByTable = schema === rule || schema === documentBody;
+  // Headers are judged where they are read, in words.
+  const isJudgedByTable = schema === ruleBody || schema === documentBody || httpPart === "headers";
   if (isJudgedByTable) return (value: unknown) => ({ value });
   const validate = validatorOf(schema);
   return (value: unknown) => {

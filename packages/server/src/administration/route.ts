@@ -1,4 +1,5 @@
 /** What the routes of the admin API share: their options, the guard of a change, pages, and the answer to a change. */
+import { STATUS_CODES } from "node:http";
 import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from "fastify";
 import { type Limiter, type Mistake, SluiceError } from "sluice";
 import type { TSchema } from "typebox";
@@ -37,20 +38,53 @@ interface RouteDescription {
   readonly headers?: TSchema;
   readonly body?: TSchema;
   readonly reply?: TSchema;
+  /** Default: JSON. */
+  readonly replyType?: string;
   /** Default 200. */
   readonly status?: number;
   readonly bodyLimit?: number;
+  /** Default: those with a body. */
+  readonly isChange?: boolean;
+  /** Statuses of errors beside those of all routes of its kind. */
+  readonly errors?: readonly number[];
+}
+
+/** No HTTP, no token or too small a role, late, a Host that is not ours, too many failed attempts, headers too large, a defect, no database. */
+const ERRORS = [400, 401, 403, 408, 421, 429, 431, 500, 503];
+/** Rules from a file, a body too large, a body that is no JSON. */
+const ERRORS_OF_CHANGES = [409, 413, 415];
+
+function errorsOf({ params, headers, body, isChange = body !== undefined, errors = [] }: RouteDescription): number[] {
+  return [
+    ...ERRORS,
+    ...(isChange ? ERRORS_OF_CHANGES : []),
+    ...(params === undefined ? [] : [404]),
+    ...(headers === undefined ? [] : [412]),
+    ...errors,
+  ];
+}
+
+function replyOf(schema: TSchema, type: string | undefined): object {
+  return type === undefined ? schema : { description: "Default Response", content: { [type]: { schema } } };
+}
+
+function problemResponse(status: number) {
+  return { description: STATUS_CODES[status], content: { "application/problem+json": { schema: problem } } };
 }
 
 export function describeRoute(description: RouteDescription): RouteShorthandOptions {
-  const { role, summary, reply, status = 200, bodyLimit, ...parts } = description;
+  const { role, summary, reply, replyType, status = 200, bodyLimit, isChange: _, errors: __, ...parts } = description;
   const schema = {
     tags: ["administration"],
     summary,
     description: role === "anyone" ? "Needs no token." : `Role: ${role}.`,
-    security: role === "anyone" ? [] : [{ bearer: [] }],
+    // Either opens the route.
+    security: role === "anyone" ? [] : [{ adminToken: [] }, { session: [] }],
     ...parts,
-    response: { ...(reply !== undefined && { [status]: reply }), default: problem },
+    response: {
+      [status]: reply === undefined ? { type: "null", description: "Done." } : replyOf(reply, replyType),
+      ...Object.fromEntries(errorsOf(description).map((code) => [code, problemResponse(code)])),
+    },
   };
   return { config: { role }, schema, ...(bodyLimit !== undefined && { bodyLimit }) };
 }

@@ -10,14 +10,14 @@ import { Pace } from "../configuration/pace.js";
 import { callerOf } from "./access.js";
 import { promoteCandidate, unknownRule } from "./promote-candidate.js";
 import { type AdministrationOptions, changeOptionsOf, describeRoute, ifMatchOf, sendApplied, tagged } from "./route.js";
-import { applied, changeQuery, document, documentBody, guardHeaders, rule, ruleId } from "./schemas.js";
+import { applied, changeQuery, document, documentBody, guardHeaders, rule, ruleBody, ruleId } from "./schemas.js";
 import { unseenAttributes } from "./unseen-attributes.js";
 
 interface ById {
   Params: { id: string };
 }
 
-const change = { querystring: changeQuery, headers: guardHeaders, reply: applied };
+const change = { querystring: changeQuery, headers: guardHeaders, reply: applied, isChange: true };
 
 export function registerRuleRoutes(
   app: FastifyInstance,
@@ -76,7 +76,7 @@ export function registerRuleRoutes(
       summary: "Adds or replaces one rule",
       params: ruleId,
       ...change,
-      body: rule,
+      body: ruleBody,
       bodyLimit: MAX_DOCUMENT_BYTES,
     }),
     async (request, reply) => {

@@ -6,7 +6,18 @@ import Type from "typebox";
 const exact = { additionalProperties: false } as const;
 
 /** Made from the table that validates rules. Bodies of it are judged by that table, which says more than a schema can. */
-export const rule = Type.Unsafe<Rule>({ ...ruleJsonSchema(), description: "A rule; see docs/rules.md." });
+export const rule = Type.Unsafe<Rule>({
+  title: "Rule",
+  ...ruleJsonSchema(),
+  description: "A rule; see docs/rules.md.",
+});
+/** The id stands in the path, and may be left out of the body. */
+export const ruleBody = Type.Unsafe<Rule>({
+  ...ruleJsonSchema(),
+  required: ["key", "algorithm", "limit"],
+  title: "RuleRequest",
+  description: "A rule; see docs/rules.md. Its id is that of the path.",
+});
 export const rules = Type.Array(rule);
 
 export const version = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -52,6 +63,7 @@ export const versionsQuery = Type.Object(
 export const guardHeaders = Type.Object({
   "if-match": Type.Optional(
     Type.String({
+      pattern: '^\\s*(\\*|(W/)?"?[0-9]{1,15}"?)\\s*$',
       description: 'The version that the change was made from, as `"7"`; another one in force answers 412.',
     }),
   ),
@@ -68,89 +80,121 @@ export const resetBody = Type.Object(
     rule: Type.String({ maxLength: 64 }),
     attributes: attributes("Those that the rule counts by, literally: `*` is a character like any other."),
   },
-  exact,
+  { ...exact, title: "ResetRequest" },
 );
 export const explainBody = Type.Object(
   {
     attributes: attributes("What is known of the request."),
     cost: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   },
-  exact,
+  { ...exact, title: "ExplainRequest" },
 );
-export const explainReply = Type.Unsafe<Explanation>({ type: "object", description: "As POST /v1/explain answers." });
-export const sessionBody = Type.Object({ token: Type.String({ minLength: 1, maxLength: 1_024 }) }, exact);
+export const explainReply = Type.Unsafe<Explanation>({
+  title: "KeyExplanation",
+  type: "object",
+  description: "As POST /v1/explain answers.",
+});
+export const sessionBody = Type.Object(
+  { token: Type.String({ minLength: 1, maxLength: 1_024 }) },
+  { ...exact, title: "SignIn" },
+);
 const role = Type.Union([Type.Literal("viewer"), Type.Literal("editor"), Type.Literal("admin")]);
-export const session = Type.Object({ name: text, role });
+export const session = Type.Object({ name: text, role }, { title: "Session" });
 export const tokenBody = Type.Object(
   { name: Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9@._-]{0,63}$" }), role },
-  exact,
+  { ...exact, title: "TokenRequest" },
 );
 
 const fieldChange = Type.Object({ path: text, from: Type.Optional(Type.Unknown()), to: Type.Optional(Type.Unknown()) });
-export const diff = Type.Object({
-  added: Type.Integer(),
-  removed: Type.Integer(),
-  changed: Type.Integer(),
-  reordered: Type.Boolean(),
-  changes: Type.Array(
-    Type.Object({
-      rule: text,
-      change: Type.Union([Type.Literal("added"), Type.Literal("removed"), Type.Literal("changed")]),
-      fields: Type.Optional(Type.Array(fieldChange)),
-      more: Type.Optional(Type.Integer()),
-    }),
-  ),
-});
-export const applied = Type.Object({
-  version,
-  changed: Type.Boolean({ description: "False for a dry run, and where nothing differs." }),
-  diff,
-  text: Type.String({ description: "The difference for people to read." }),
-  warnings: Type.Optional(
-    Type.Array(Type.Object({ path: text, message: text }), {
-      description: "Of one rule: what is allowed and most likely not meant, such as an attribute that no request had.",
-    }),
-  ),
-});
+export const diff = Type.Object(
+  {
+    added: Type.Integer(),
+    removed: Type.Integer(),
+    changed: Type.Integer(),
+    reordered: Type.Boolean(),
+    changes: Type.Array(
+      Type.Object({
+        rule: text,
+        change: Type.Union([Type.Literal("added"), Type.Literal("removed"), Type.Literal("changed")]),
+        fields: Type.Optional(Type.Array(fieldChange)),
+        more: Type.Optional(Type.Integer()),
+      }),
+    ),
+  },
+  { title: "RuleDiff" },
+);
+export const applied = Type.Object(
+  {
+    version,
+    changed: Type.Boolean({ description: "False for a dry run, and where nothing differs." }),
+    diff,
+    text: Type.String({ description: "The difference for people to read." }),
+    warnings: Type.Optional(
+      Type.Array(Type.Object({ path: text, message: text }), {
+        description:
+          "Of one rule: what is allowed and most likely not meant, such as an attribute that no request had.",
+      }),
+    ),
+  },
+  { title: "AppliedChange" },
+);
 const author = { author: text, message: text, createdAt: Type.String({ format: "date-time" }), kind: text };
-export const versionList = Type.Object({
-  versions: Type.Array(Type.Object({ version, ...author, summary: text })),
-  next: Type.Optional(version),
-});
-export const versionDetail = Type.Object({ version, ...author, summary: text, diff, text, rules });
-export const auditList = Type.Object({
-  entries: Type.Array(
-    Type.Object({
-      id: Type.Integer(),
-      at: Type.String({ format: "date-time" }),
-      actor: text,
-      action: text,
-      target: text,
-      details: Type.Record(text, Type.Unknown()),
-    }),
-  ),
-  next: Type.Optional(Type.Integer()),
-});
-export const document = Type.Object({ version, rules });
+export const versionList = Type.Object(
+  {
+    versions: Type.Array(Type.Object({ version, ...author, summary: text })),
+    next: Type.Optional(version),
+  },
+  { title: "VersionList" },
+);
+export const versionDetail = Type.Object(
+  { version, ...author, summary: text, diff, text, rules },
+  { title: "VersionDetail" },
+);
+export const auditList = Type.Object(
+  {
+    entries: Type.Array(
+      Type.Object({
+        id: Type.Integer(),
+        at: Type.String({ format: "date-time" }),
+        actor: text,
+        action: text,
+        target: text,
+        details: Type.Record(text, Type.Unknown()),
+      }),
+    ),
+    next: Type.Optional(Type.Integer()),
+  },
+  { title: "AuditList" },
+);
+export const document = Type.Object({ version, rules }, { title: "RuleDocument" });
 /** Bodies may also be the list alone; a `version` in it guards like If-Match. */
-export const documentBody = Type.Object({ version: Type.Optional(version), rules });
-export const resetReply = Type.Object({ reset: Type.Boolean() });
-export const token = Type.Object({
-  name: text,
-  role,
-  createdAt: Type.String({ format: "date-time" }),
-  createdBy: text,
-});
-export const tokenList = Type.Object({ tokens: Type.Array(token) });
-export const newToken = Type.Object({ name: text, role, token: Type.String({ description: "Shown this once." }) });
-export const problem = Type.Object({
-  type: text,
-  title: text,
-  status: Type.Integer(),
-  detail: text,
-  code: text,
-  remedy: text,
-  mistakes: Type.Optional(Type.Array(Type.Object({ path: text, message: text }))),
-  currentVersion: Type.Optional(version),
-  diff: Type.Optional(diff),
-});
+export const documentBody = Type.Object({ version: Type.Optional(version), rules }, { title: "RuleDocumentRequest" });
+export const resetReply = Type.Object({ reset: Type.Boolean() }, { title: "ResetAnswer" });
+export const token = Type.Object(
+  {
+    name: text,
+    role,
+    createdAt: Type.String({ format: "date-time" }),
+    createdBy: text,
+  },
+  { title: "Token" },
+);
+export const tokenList = Type.Object({ tokens: Type.Array(token) }, { title: "TokenList" });
+export const newToken = Type.Object(
+  { name: text, role, token: Type.String({ description: "Shown this once." }) },
+  { title: "NewToken" },
+);
+export const problem = Type.Object(
+  {
+    type: text,
+    title: text,
+    status: Type.Integer(),
+    detail: text,
+    code: text,
+    remedy: text,
+    mistakes: Type.Optional(Type.Array(Type.Object({ path: text, message: text }))),
+    currentVersion: Type.Optional(version),
+    diff: Type.Optional(diff),
+  },
+  { title: "AdminProblem" },
+);

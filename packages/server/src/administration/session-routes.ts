@@ -45,7 +45,7 @@ export function registerSessionRoutes(
 
   app.delete(
     "/session",
-    describeRoute({ role: "anyone", summary: "Signs out", status: 204 }),
+    describeRoute({ role: "anyone", summary: "Signs out", status: 204, isChange: true }),
     async (request, reply) => {
       const stranger = whyNotOwnPage(request);
       if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);

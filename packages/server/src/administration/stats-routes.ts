@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
+import Type from "typebox";
 import type { Monitoring } from "../monitoring/monitoring.js";
 import type { LiveView, StatsSpan, StatsWindow } from "../monitoring/views.js";
 import { callerOf, isStillKnown } from "./access.js";
@@ -51,6 +52,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       summary: "The traffic of the last two minutes, hour or day",
       querystring: statsQuery,
       reply: statsView,
+      errors: [404],
     }),
     async ({ query }, reply) => {
       const { window = "hour", rule } = query;
@@ -66,6 +68,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       summary: "The keys with the most traffic, or the most refusals",
       querystring: topKeysQuery,
       reply: topKeysView,
+      errors: [404],
     }),
     async ({ query }, reply) => {
       const { window = "hour", by = "traffic", rule, search } = query;
@@ -77,7 +80,13 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
 
   app.get(
     "/stats/stream",
-    describeRoute({ role: "viewer", summary: "Server-Sent Events: one event `live` a second" }),
+    describeRoute({
+      role: "viewer",
+      summary: "Server-Sent Events: one event `live` a second",
+      replyType: "text/event-stream",
+      reply: Type.String({ description: "Goes on until either side ends it." }),
+      errors: [404],
+    }),
     (request, reply) => {
       const { live } = present(monitoring);
       // HEAD asks what a GET would answer, and has no body that could go on.

@@ -49,40 +49,46 @@ const comparison = Type.Object(
   { description: "The candidate beside the live rule on the same requests, since both have their form of now." },
 );
 
-export const statsView = Type.Object({
-  atMs,
-  window: span,
-  scope,
-  stepMs: count,
-  instances: Type.Integer({ description: "Instances that reported in the last ten seconds." }),
-  rulesVersion: count,
-  total: Type.Object({
-    ...counts,
-    degraded: count,
-    unmatched: Type.Integer({ minimum: 0, description: "Requests that met no rule." }),
-    latency: Type.Object(latency),
-    points: Type.Array(Type.Object({ ...point, ...latency })),
-  }),
-  rules: Type.Array(
-    Type.Object({
-      rule: text,
+export const statsView = Type.Object(
+  {
+    atMs,
+    window: span,
+    scope,
+    stepMs: count,
+    instances: Type.Integer({ description: "Instances that reported in the last ten seconds." }),
+    rulesVersion: count,
+    total: Type.Object({
       ...counts,
-      ...candidateCounts,
-      violationRate: share,
-      utilisation: Type.Array(count, { description: "Checks by the tenth of the limit that was used after them." }),
-      points: Type.Optional(Type.Array(Type.Object(point))),
-      comparison: Type.Optional(comparison),
+      degraded: count,
+      unmatched: Type.Integer({ minimum: 0, description: "Requests that met no rule." }),
+      latency: Type.Object(latency),
+      points: Type.Array(Type.Object({ ...point, ...latency })),
     }),
-  ),
-});
+    rules: Type.Array(
+      Type.Object({
+        rule: text,
+        ...counts,
+        ...candidateCounts,
+        violationRate: share,
+        utilisation: Type.Array(count, { description: "Checks by the tenth of the limit that was used after them." }),
+        points: Type.Optional(Type.Array(Type.Object(point))),
+        comparison: Type.Optional(comparison),
+      }),
+    ),
+  },
+  { title: "Stats" },
+);
 
-export const topKeysView = Type.Object({
-  atMs,
-  window,
-  by: text,
-  scope,
-  maxError: Type.Integer({ description: "No count is more than this above the truth, and none is below it." }),
-  keys: Type.Array(
-    Type.Object({ rule: text, attributes: Type.Record(text, text), count, refused: count, peakUtilisation: share }),
-  ),
-});
+export const topKeysView = Type.Object(
+  {
+    atMs,
+    window,
+    by: text,
+    scope,
+    maxError: Type.Integer({ description: "No count is more than this above the truth, and none is below it." }),
+    keys: Type.Array(
+      Type.Object({ rule: text, attributes: Type.Record(text, text), count, refused: count, peakUtilisation: share }),
+    ),
+  },
+  { title: "TopKeys" },
+);

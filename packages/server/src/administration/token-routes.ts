@@ -31,7 +31,7 @@ export function registerTokenRoutes(app: FastifyInstance, { tokens }: Administra
 
   app.delete<{ Params: { name: string } }>(
     "/tokens/:name",
-    describeRoute({ role: "admin", summary: "Deletes a token", params: tokenName, status: 204 }),
+    describeRoute({ role: "admin", summary: "Deletes a token", params: tokenName, status: 204, isChange: true }),
     async (request, reply) => {
       await tokens.remove(request.params.name, callerOf(request).name);
       return reply.code(204).send();

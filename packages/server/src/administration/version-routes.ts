@@ -75,6 +75,7 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
       querystring: changeQuery,
       headers: guardHeaders,
       reply: applied,
+      isChange: true,
     }),
     async (request, reply) => {
       const number = Number(request.params.version);

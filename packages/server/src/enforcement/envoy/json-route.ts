@@ -3,6 +3,7 @@
  */
 import type { FastifyInstance } from "fastify";
 import { SluiceError } from "sluice";
+import Type, { type TSchema } from "typebox";
 import type { Metrics } from "../../monitoring/metrics.js";
 import {
   codeNames,
@@ -17,13 +18,47 @@ import {
 import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 import { plainStruct } from "./struct-message.js";
 
+/** In proto3 JSON every field may be null, which is its default. */
+const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
+const entry = Type.Object({ key: nullable(Type.String()), value: nullable(Type.String()) });
+const rateLimitRequest = Type.Object(
+  {
+    domain: Type.String({ minLength: 1 }),
+    descriptors: Type.Array(Type.Object({ entries: nullable(Type.Array(entry)) }), { minItems: 1 }),
+    hitsAddend: nullable(
+      Type.Union([
+        Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+        Type.String({ pattern: "^[0-9]{1,15}$" }),
+      ]),
+    ),
+  },
+  { title: "RateLimitRequest", description: "See envoy.service.ratelimit.v3.RateLimitRequest." },
+);
+const rateLimitResponse = Type.Object(
+  {
+    overallCode: Type.Enum(["OK", "OVER_LIMIT"]),
+    statuses: Type.Array(Type.Object({ code: Type.Enum(["OK", "OVER_LIMIT"]) })),
+  },
+  { title: "RateLimitResponse", description: "See envoy.service.ratelimit.v3.RateLimitResponse." },
+);
+
 export function registerEnvoyJson(
   app: FastifyInstance,
   { shouldRateLimit, metrics }: { shouldRateLimit: ShouldRateLimit; metrics: Metrics },
 ): void {
   app.post(
     "/json",
-    { schema: { summary: "Envoy's ShouldRateLimit in proto3 JSON", tags: ["gateways"] } },
+    {
+      schema: {
+        summary: "Envoy's ShouldRateLimit in proto3 JSON",
+        tags: ["gateways"],
+        body: rateLimitRequest,
+        response: { 200: rateLimitResponse, 429: rateLimitResponse },
+      },
+      // The schemas only describe: proto3 JSON takes more spellings than a schema tells, and answers are not cut to their shape.
+      validatorCompiler: () => (value: unknown) => ({ value }),
+      serializerCompiler: () => JSON.stringify,
+    },
     async (request, reply) => {
       const sinceMs = performance.now();
       const response = await shouldRateLimit(requestFromJson(request.body)).catch((error: unknown) => {

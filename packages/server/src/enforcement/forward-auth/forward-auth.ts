@@ -25,6 +25,14 @@ const query = Type.Object({
   deny: Type.Optional(Type.Unknown({ description: "Status of a refusal, 4xx or 5xx, instead of 429." })),
 });
 
+const refusal = { content: { "application/problem+json": { schema: Type.Object({}, { title: "Refusal" }) } } };
+const answers = {
+  200: { type: "null", description: "It may pass; with the RateLimit fields." },
+  429: { description: "Refused; the body and the fields are for the client.", ...refusal },
+  "4xx": { description: "Refused, with the status of ?deny.", ...refusal },
+  "5xx": { description: "Refused, with the status of ?deny; or no decision could be made.", ...refusal },
+};
+
 function refusalStatus(deny: unknown, status: number): number {
   return typeof deny === "string" && /^[45]\d\d$/.test(deny) ? Number(deny) : status;
 }
@@ -46,7 +54,12 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
       "/v1/forward-auth",
       {
         config: { host: "any" },
-        schema: { summary: "May the request that a gateway holds pass?", tags: ["gateways"], querystring: query },
+        schema: {
+          summary: "May the request that a gateway holds pass?",
+          tags: ["gateways"],
+          querystring: query,
+          response: answers,
+        },
       },
       async (request, reply) => {
         const sinceMs = performance.now();

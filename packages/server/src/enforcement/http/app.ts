@@ -12,6 +12,7 @@
  *   decision  allowed or refused            200, both
  */
 import { readFileSync } from "node:fs";
+import { METHODS } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
 import type { Log } from "../../log.js";
@@ -67,6 +68,8 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
         if (!fastCheck(request, response)) handle(request, response);
       }),
   });
+  // A body is asked of QUERY by Fastify before it says that no route has the method.
+  if (METHODS.includes("QUERY")) app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
   app.setValidatorCompiler(validatorCompiler as never);
   app.setErrorHandler(errorHandler(log));
   app.setNotFoundHandler(notFoundHandler(collectMethods(app)));
@@ -78,7 +81,7 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
 
   refuseForeignHosts(app, options);
 
-  await registerOpenApi(app, { version: packageVersion() });
+  await registerOpenApi(app, { version: packageVersion(), asksForToken: apiToken !== undefined });
   registerHealthRoutes(app, options);
   await app.register(async (dataPlane) => {
     dataPlane.addHook("onRoute", (route) => {

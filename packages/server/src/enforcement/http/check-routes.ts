@@ -6,16 +6,7 @@ import type { Attributes, CheckOptions, Limiter } from "sluice";
 import type { Metrics } from "../../monitoring/metrics.js";
 import { decisionText } from "./decision-text.js";
 import { problemBody, problemOf } from "./problem.js";
-import {
-  type BatchBody,
-  batchAnswer,
-  batchBody,
-  type CheckBody,
-  checkBody,
-  decision,
-  explanation,
-  problem,
-} from "./schemas.js";
+import { type BatchBody, batchAnswer, batchBody, type CheckBody, checkBody, decision, explanation } from "./schemas.js";
 
 export interface CheckRouteOptions {
   readonly limiter: Limiter;
@@ -28,8 +19,6 @@ export interface CheckRouteOptions {
 export const BODY_LIMIT = 64 * 1024;
 const BATCH_BODY_LIMIT = 1024 * 1024;
 
-const problems = { 400: problem, 401: problem, 413: problem };
-
 export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, region }: CheckRouteOptions): void {
   const attributesOf = (body: CheckBody): Attributes =>
     region === undefined || Object.hasOwn(body.attributes, "region") ? body.attributes : { ...body.attributes, region };
@@ -41,7 +30,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
         summary: "Decide and charge",
         tags: ["checks"],
         body: checkBody,
-        response: { 200: decision, ...problems },
+        response: { 200: decision },
       },
     },
     // No async function here: on the hottest path of the service, the promise that the limiter gives is enough.
@@ -64,7 +53,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
         summary: "Decide and charge up to 1000 requests, each by itself, in order; a mistake is answered in its place",
         tags: ["checks"],
         body: batchBody,
-        response: { 200: batchAnswer, ...problems },
+        response: { 200: batchAnswer },
       },
     },
     async ({ body, headers: { traceparent } }, reply) => {
@@ -96,7 +85,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
         summary: "Charge a cost that has been incurred: never refused, counters may pass their limits",
         tags: ["checks"],
         body: checkBody,
-        response: { 200: decision, ...problems },
+        response: { 200: decision },
       },
     },
     async ({ body, headers: { traceparent } }) => {
@@ -115,7 +104,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
         summary: "The decision that a check would get, without charging",
         tags: ["checks"],
         body: checkBody,
-        response: { 200: decision, ...problems },
+        response: { 200: decision },
       },
     },
     async ({ body }) => await limiter.peek(attributesOf(body), optionsOf(body)),
@@ -128,7 +117,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
         summary: "A peek that tells which rules were considered, and why each applies or not",
         tags: ["checks"],
         body: checkBody,
-        response: { 200: explanation, ...problems },
+        response: { 200: explanation },
       },
     },
     async ({ body }) => await limiter.explain(attributesOf(body), optionsOf(body)),

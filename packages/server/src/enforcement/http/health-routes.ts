@@ -4,6 +4,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
 import Type from "typebox";
+import { problem } from "./schemas.js";
 
 export interface HealthOptions {
   readonly limiter: Limiter;
@@ -34,6 +35,15 @@ const readiness = Type.Object(
 const anyHost = { host: "any" } as const;
 const PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8";
 
+const problemReply = {
+  description: "A worker hangs, or Sluice failed.",
+  content: { "application/problem+json": { schema: problem } },
+};
+
+function plainText(description: string) {
+  return { description, content: { "text/plain": { schema: Type.String() } } };
+}
+
 export function registerHealthRoutes(app: FastifyInstance, options: HealthOptions): void {
   const { limiter } = options;
   app.get(
@@ -48,7 +58,14 @@ export function registerHealthRoutes(app: FastifyInstance, options: HealthOption
   // envoyproxy/ratelimit's name for the same, in plain text, with its statuses.
   app.get(
     "/healthcheck",
-    { config: anyHost, schema: { summary: "Live, as envoyproxy/ratelimit tells it", tags: ["health"] } },
+    {
+      config: anyHost,
+      schema: {
+        summary: "Live, as envoyproxy/ratelimit tells it",
+        tags: ["health"],
+        response: { 200: plainText("OK"), 500: plainText("The instance is shutting down.") },
+      },
+    },
     (_request, reply) =>
       reply
         .code(options.isDraining() ? 500 : 200)
@@ -79,7 +96,14 @@ export function registerHealthRoutes(app: FastifyInstance, options: HealthOption
 
   app.get(
     "/metrics",
-    { config: anyHost, schema: { summary: "Prometheus text", tags: ["health"] } },
+    {
+      config: anyHost,
+      schema: {
+        summary: "Prometheus text",
+        tags: ["health"],
+        response: { 200: plainText("Metrics of all workers."), 500: problemReply },
+      },
+    },
     async (_request, reply) => reply.type(PROMETHEUS_TEXT).send(await options.metricsText()),
   );
 }

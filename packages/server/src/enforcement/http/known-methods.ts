@@ -4,6 +4,13 @@
  */
 import type { FastifyInstance } from "fastify";
 
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Which methods a path answers; absent where nobody collects them. */
+    methodsOf?: (path: string) => readonly string[];
+  }
+}
+
 interface KnownRoute {
   readonly segments: readonly string[];
   readonly methods: readonly string[];
@@ -16,11 +23,13 @@ export function collectMethods(app: FastifyInstance): (path: string) => readonly
     // A route for everything below a folder says nothing of a path that is not there.
     if (!url.includes("*")) routes.push({ segments: url.split("/"), methods: [method].flat() });
   });
-  return (path) => {
+  const methodsOf = (path: string): readonly string[] => {
     const asked = path.split("/");
     const methods = routes.filter(({ segments }) => fits(segments, asked)).flatMap((route) => route.methods);
     return [...new Set(methods)].sort();
   };
+  app.decorate("methodsOf", methodsOf);
+  return methodsOf;
 }
 
 function fits(segments: readonly string[], asked: readonly string[]): boolean {

@@ -4,7 +4,6 @@
 import type { FastifyInstance } from "fastify";
 import type { Limiter } from "sluice";
 import {
-  problem,
   type RefundBody,
   type ReleaseBody,
   type RenewBody,
@@ -16,8 +15,6 @@ import {
   renewBody,
 } from "./schemas.js";
 
-const problems = { 400: problem, 401: problem, 413: problem, 503: problem };
-
 export function registerLeaseRoutes(app: FastifyInstance, { limiter }: { limiter: Limiter }): void {
   app.post<{ Body: ReleaseBody }>(
     "/v1/release",
@@ -26,7 +23,7 @@ export function registerLeaseRoutes(app: FastifyInstance, { limiter }: { limiter
         summary: "Free a lease's places; twice is harmless",
         tags: ["leases"],
         body: releaseBody,
-        response: { 200: releaseAnswer, ...problems },
+        response: { 200: releaseAnswer },
       },
     },
     async ({ body }) => ({ released: await limiter.release(body.lease) }),
@@ -38,7 +35,7 @@ export function registerLeaseRoutes(app: FastifyInstance, { limiter }: { limiter
         summary: "Hold a lease for another term",
         tags: ["leases"],
         body: renewBody,
-        response: { 200: renewAnswer, ...problems },
+        response: { 200: renewAnswer },
       },
     },
     async ({ body }) => {
@@ -53,7 +50,7 @@ export function registerLeaseRoutes(app: FastifyInstance, { limiter }: { limiter
         summary: "Give back what the request with this id was charged, once",
         tags: ["leases"],
         body: refundBody,
-        response: { 200: refundAnswer, ...problems },
+        response: { 200: refundAnswer },
       },
     },
     async ({ body }) => ({ refunded: await limiter.refund(body.id) }),

@@ -5,9 +5,14 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
 import { docsHeaders } from "../../security-headers.js";
+import { finishDocument, type OpenApiDocument } from "./openapi-document.js";
+import { problem } from "./schemas.js";
 
 /** Before the routes: they are collected as they are added. */
-export async function registerOpenApi(app: FastifyInstance, { version }: { version: string }): Promise<void> {
+export async function registerOpenApi(
+  app: FastifyInstance,
+  { version, asksForToken }: { version: string; asksForToken: boolean },
+): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
@@ -23,12 +28,21 @@ export async function registerOpenApi(app: FastifyInstance, { version }: { versi
         { name: "gateways", description: "For nginx, Caddy, Traefik and Envoy" },
         { name: "health", description: "For probes and Prometheus" },
       ],
-      components: { securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
+      components: {
+        securitySchemes: {
+          apiToken: { type: "http", scheme: "bearer", description: "The token of --api-token, where it is set." },
+          adminToken: { type: "http", scheme: "bearer", description: "A token of the admin API." },
+          session: { type: "apiKey", in: "cookie", name: "sluice-session", description: "The dashboard's session." },
+        },
+      },
     },
-    // A schema keeps its own name; "def-0" would change with every new route.
-    refResolver: {
-      buildLocalReference: (json, _base, _fragment, i) => (typeof json.$id === "string" ? json.$id : `schema-${i}`),
-    },
+    transformObject: (made) =>
+      "openapiObject" in made
+        ? (finishDocument(made.openapiObject as OpenApiDocument, {
+            problem,
+            asksForToken,
+          }) as typeof made.openapiObject)
+        : made.swaggerObject,
   });
   await app.register(async (docs) => {
     docs.addHook("onSend", async (_request, reply) => {

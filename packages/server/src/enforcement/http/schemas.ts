@@ -24,11 +24,17 @@ const id = Type.String({
 /** Unknown fields are refused: a misspelt "cost" would otherwise charge 1 for years. */
 const exact = { additionalProperties: false } as const;
 
-export const checkBody = Type.Object({ attributes, cost: Type.Optional(cost), id: Type.Optional(id) }, exact);
+export const checkBody = Type.Object(
+  { attributes, cost: Type.Optional(cost), id: Type.Optional(id) },
+  { ...exact, title: "CheckRequest" },
+);
 export type CheckBody = Static<typeof checkBody>;
 
 export const MOST_REQUESTS_PER_BATCH = 1_000;
-export const batchBody = Type.Object({ requests: Type.Array(checkBody, { maxItems: MOST_REQUESTS_PER_BATCH }) }, exact);
+export const batchBody = Type.Object(
+  { requests: Type.Array(checkBody, { maxItems: MOST_REQUESTS_PER_BATCH }) },
+  { ...exact, title: "BatchRequest" },
+);
 export type BatchBody = Static<typeof batchBody>;
 
 const lease = Type.String({ minLength: 1, maxLength: 8192, description: "The lease's id, as a decision gave it." });
@@ -39,12 +45,12 @@ export const releaseBody = Type.Object(
       Type.String({ maxLength: 64, description: "How the work under the lease ended, such as success or failure." }),
     ),
   },
-  exact,
+  { ...exact, title: "ReleaseRequest" },
 );
 export type ReleaseBody = Static<typeof releaseBody>;
-export const renewBody = Type.Object({ lease }, exact);
+export const renewBody = Type.Object({ lease }, { ...exact, title: "RenewRequest" });
 export type RenewBody = Static<typeof renewBody>;
-export const refundBody = Type.Object({ id }, exact);
+export const refundBody = Type.Object({ id }, { ...exact, title: "RefundRequest" });
 export type RefundBody = Static<typeof refundBody>;
 
 const reason = Type.Enum(["limit", "min-interval", "concurrency", "load", "cost-exceeds-limit", "store-unavailable"]);
@@ -56,14 +62,17 @@ const numbers = {
   resetAfterMs: Type.Integer(),
 };
 
-const checkResult = Type.Object({
-  rule: Type.String(),
-  mode: Type.Enum(["enforce", "shadow", "candidate"]),
-  allowed: Type.Boolean(),
-  ...numbers,
-  reason: Type.Optional(reason),
-  variant: Type.Optional(Type.String()),
-});
+const checkResult = Type.Object(
+  {
+    rule: Type.String(),
+    mode: Type.Enum(["enforce", "shadow", "candidate"]),
+    allowed: Type.Boolean(),
+    ...numbers,
+    reason: Type.Optional(reason),
+    variant: Type.Optional(Type.String()),
+  },
+  { title: "CheckResult" },
+);
 
 /** Contract, section 3. */
 export const decision = Type.Object(
@@ -83,30 +92,36 @@ export const decision = Type.Object(
     lease: Type.Optional(Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer() })),
     degraded: Type.Optional(Type.Enum(["deny", "local", "allow"])),
   },
-  { description: "Allowed or not: a refusal is an answer, not an error." },
+  { title: "Decision", description: "Allowed or not: a refusal is an answer, not an error." },
 );
 
-export const explanation = Type.Object({
-  decision,
-  rules: Type.Array(
-    Type.Object({
-      rule: Type.String(),
-      matched: Type.Boolean(),
-      why: Type.String(),
-      key: Type.Optional(Type.String()),
-      override: Type.Optional(Type.Integer()),
-      variant: Type.Optional(Type.String()),
-      state: Type.Optional(
-        Type.Unsafe<Record<string, number>>({ type: "object", additionalProperties: { type: "number" } }),
-      ),
-      nextAllowedAt: Type.Optional(Type.String()),
-    }),
-  ),
-});
+export const explanation = Type.Object(
+  {
+    decision,
+    rules: Type.Array(
+      Type.Object({
+        rule: Type.String(),
+        matched: Type.Boolean(),
+        why: Type.String(),
+        key: Type.Optional(Type.String()),
+        override: Type.Optional(Type.Integer()),
+        variant: Type.Optional(Type.String()),
+        state: Type.Optional(
+          Type.Unsafe<Record<string, number>>({ type: "object", additionalProperties: { type: "number" } }),
+        ),
+        nextAllowedAt: Type.Optional(Type.String()),
+      }),
+    ),
+  },
+  { title: "Explanation" },
+);
 
-export const releaseAnswer = Type.Object({ released: Type.Boolean() });
-export const renewAnswer = Type.Object({ renewed: Type.Boolean(), expiresAfterMs: Type.Integer() });
-export const refundAnswer = Type.Object({ refunded: Type.Boolean() });
+export const releaseAnswer = Type.Object({ released: Type.Boolean() }, { title: "ReleaseAnswer" });
+export const renewAnswer = Type.Object(
+  { renewed: Type.Boolean(), expiresAfterMs: Type.Integer() },
+  { title: "RenewAnswer" },
+);
+export const refundAnswer = Type.Object({ refunded: Type.Boolean() }, { title: "RefundAnswer" });
 
 export const problem = Type.Object(
   {
@@ -116,7 +131,10 @@ export const problem = Type.Object(
     detail: Type.String(),
     code: Type.String({ description: "Stable; docs/errors.md lists them all." }),
   },
-  { description: "RFC 9457 problem details." },
+  { title: "Problem", description: "RFC 9457 problem details." },
 );
 
-export const batchAnswer = Type.Object({ decisions: Type.Array(Type.Union([decision, problem])) });
+export const batchAnswer = Type.Object(
+  { decisions: Type.Array(Type.Union([decision, problem])) },
+  { title: "BatchAnswer" },
+);
