@@ -60,6 +60,19 @@ test("docs/README.md names every page and every decision", () => {
   expect(others.filter((page) => !index.includes(page.slice("docs/".length)))).toEqual([]);
 });
 
+test("every decision has a number of its own, in its file's name, its title and the index", () => {
+  const numbers = pages
+    .filter((page) => page.startsWith("docs/decisions/"))
+    .map((page) => ({ page, number: Number(/\/(\d{4})-/.exec(page)?.[1]) }))
+    .sort((a, b) => a.number - b.number);
+  expect(numbers.map(({ number }) => number)).toEqual(numbers.map((_, at) => at + 1));
+  const index = read("docs/README.md");
+  for (const { page, number } of numbers) {
+    expect(read(page), page).toMatch(new RegExp(`^# ${number}\\. `));
+    expect(index, page).toMatch(new RegExp(`^ +${number}\\. \\[.*\\]\\(${page.slice("docs/".length)}\\)$`, "m"));
+  }
+});
+
 test("docs/errors.md and errors.ts tell the same codes, statuses and remedies", () => {
   const rows = Array.from(read("docs/errors.md").matchAll(/^\| `([a-z-]+)` \| (\d+) \| .+ \| (.+) \|$/gm));
   const documented = rows.map(([, code, status, remedy]) => ({ code, status: Number(status), remedy }));
