@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { webhooks as acceptedWebhooks } from "../../packages/server/src/accepted-settings.js";
-import { signature } from "../../packages/server/src/monitoring/alerts/webhook-message.js";
+import { signatureHeaders } from "../../packages/server/src/monitoring/alerts/webhook-message.js";
 import { Webhooks } from "../../packages/server/src/monitoring/alerts/webhooks.js";
 import { eventually } from "../configuration/instance.js";
 import { freePort } from "../harness/free-port.js";
@@ -44,13 +44,16 @@ test("the example takes a signed alert, and refuses another secret, another body
   );
 
   const body = JSON.stringify({ type: "sluice.alert", alert });
-  const post = async (header: string, sent = body): Promise<number> =>
-    (await fetch(url, { method: "POST", body: sent, headers: { "sluice-signature": header } })).status;
-  const atMs = Date.now();
-  expect(await post(signature(body, { secret, atMs }))).toBe(204);
-  expect(await post(signature(body, { secret: "another-secret-of-16", atMs }))).toBe(401);
-  expect(await post(signature(body, { secret, atMs }), body.replace("firing", "resolved"))).toBe(401);
-  expect(await post(signature(body, { secret, atMs: atMs - 3_600_000 }))).toBe(401);
-  expect(await post("")).toBe(401);
+  const post = async (headers: Record<string, string>, sent = body): Promise<number> =>
+    (await fetch(url, { method: "POST", body: sent, headers })).status;
+  const sign = (more: { secret?: string; atMs?: number } = {}): Record<string, string> =>
+    signatureHeaders(body, { secret, id: "a1-firing", atMs: Date.now(), ...more });
+  expect(await post(sign())).toBe(204);
+  expect(await post({ ...sign(), "webhook-signature": `v1,AAAA ${sign()["webhook-signature"]}` })).toBe(204);
+  expect(await post(sign({ secret: "another-secret-of-16" }))).toBe(401);
+  expect(await post(sign(), body.replace("firing", "resolved"))).toBe(401);
+  expect(await post({ ...sign(), "webhook-id": "another" })).toBe(401);
+  expect(await post(sign({ atMs: Date.now() - 3_600_000 }))).toBe(401);
+  expect(await post({})).toBe(401);
   child.kill();
 });

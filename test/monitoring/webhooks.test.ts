@@ -2,6 +2,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Webhook } from "standardwebhooks";
 import { afterEach, expect, test } from "vitest";
 import { webhooks as acceptedWebhooks } from "../../packages/server/src/accepted-settings.js";
 import type { Address } from "../../packages/server/src/monitoring/alerts/public-address.js";
@@ -67,11 +68,27 @@ test("the body is the alert, signed over time and body, so that a receiver can t
   await webhooksTo(url, { secret }).webhooks.tell(alert);
   const { body, headers } = received[0]!;
   expect(JSON.parse(body)).toEqual({ type: "sluice.alert", alert });
+  // As the reference library of Standard Webhooks reads it: it refuses wrong signatures, and messages that are too old.
+  const reference = new Webhook(secret, { format: "raw" });
+  expect(reference.verify(body, headers as Record<string, string>)).toEqual({ type: "sluice.alert", alert });
+  expect(() => reference.verify(`${body} `, headers as Record<string, string>)).toThrow("No matching signature");
+  expect(headers["webhook-id"]).toBe("a1-firing");
+
+  // The header of older versions.
   const [, seconds, hex] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers["sluice-signature"]))!;
   expect(Math.abs(Date.now() / 1_000 - Number(seconds))).toBeLessThan(60);
   const expected = createHmac("sha256", secret).update(`${seconds}.${body}`).digest();
   expect(timingSafeEqual(expected, Buffer.from(hex!, "hex"))).toBe(true);
   expect(expected.equals(createHmac("sha256", secret).update(`${seconds}.${body} `).digest())).toBe(false);
+});
+
+test("a secret in the form of Standard Webhooks is decoded, and every attempt at a message has the same id", async () => {
+  const secret = `whsec_${Buffer.from("twenty-four bytes of it!").toString("base64")}`;
+  const { url, received } = await receiver((count, response) => response.writeHead(count < 3 ? 503 : 204).end());
+  await webhooksTo(url, { secret, pauseMs: 1 }).webhooks.tell(alert);
+  expect(received).toHaveLength(3);
+  expect(new Set(received.map(({ headers }) => headers["webhook-id"]))).toEqual(new Set(["a1-firing"]));
+  for (const { body, headers } of received) new Webhook(secret).verify(body, headers as Record<string, string>);
 });
 
 test("Slack gets a text in which nothing can mention a channel", async () => {

@@ -8,6 +8,8 @@
  * stored, by id (`ended-sessions.ts`). docs/decisions/0013 says what else was thought of.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import { stringifySetCookie } from "cookie";
+import { cookieValue } from "../cookies.js";
 
 /** A working day: whoever leaves a browser open signs in again tomorrow. */
 export const SESSION_MS = 12 * 3_600_000;
@@ -65,16 +67,17 @@ function signatureOf(told: string, { key, tokenHash }: { key: SessionKey; tokenH
 
 /** The value of the session cookie in a `Cookie` header. */
 export function sessionCookieOf(header: string | undefined): string | undefined {
-  for (const pair of (header ?? "").split(";")) {
-    const [name, value] = pair.trim().split("=", 2);
-    if (name === SESSION_COOKIE && value !== undefined && value !== "") return value;
-  }
-  return undefined;
+  return cookieValue(header, SESSION_COOKIE) || undefined;
 }
 
 /** `Path=/admin`: the data plane and whatever else shares the host never sees it. An empty value deletes it. */
 export function sessionCookie({ value, isSecure }: { value: string; isSecure: boolean }): string {
-  const seconds = value === "" ? 0 : SESSION_MS / 1000;
-  const parts = [`${SESSION_COOKIE}=${value}`, "Path=/admin", `Max-Age=${seconds}`, "HttpOnly", "SameSite=Strict"];
-  return [...parts, ...(isSecure ? ["Secure"] : [])].join("; ");
+  const maxAge = value === "" ? 0 : SESSION_MS / 1000;
+  return stringifySetCookie(SESSION_COOKIE, value, {
+    path: "/admin",
+    maxAge,
+    httpOnly: true,
+    sameSite: "strict",
+    secure: isSecure,
+  });
 }

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { type Attributes, SluiceError } from "sluice";
 import { clientAddresses } from "sluice/http";
+import { cookieValue } from "../../cookies.js";
 import { judgedTargets, normalHost } from "./judged-target.js";
 import { type Mapping, readMapping, type Source } from "./mapping-file.js";
 import { compileTemplate, matchTemplate } from "./path-template.js";
@@ -192,21 +193,6 @@ function step(value: unknown, name: string): unknown {
 
 function scalar(value: unknown): Value | undefined {
   if (typeof value === "string" || typeof value === "boolean" || Number.isFinite(value)) return value as Value;
-  return undefined;
-}
-
-/** RFC 6265, section 4.2.1. The first of several of one name, as browsers send the most specific first. */
-export function cookieValue(header: string | undefined, name: string): string | undefined {
-  if (header === undefined) return undefined;
-  for (const pair of header.split(";")) {
-    const equalsAt = pair.indexOf("=");
-    if (equalsAt !== -1 && pair.slice(0, equalsAt).trim() === name) {
-      return pair
-        .slice(equalsAt + 1)
-        .trim()
-        .replace(/^"(.*)"$/, "$1");
-    }
-  }
   return undefined;
 }
 

@@ -8,7 +8,7 @@ export interface AlertMessage extends AlertView {
   readonly subject: string;
 }
 
-export const SIGNATURE_HEADER = "sluice-signature";
+const STANDARD_SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 
 export function messageBody(alert: AlertMessage, format: Webhook["format"]): string {
   if (format === "slack") return JSON.stringify({ text: slackText(alert) });
@@ -17,10 +17,29 @@ export function messageBody(alert: AlertMessage, format: Webhook["format"]): str
   return JSON.stringify({ type: "sluice.alert", alert: told });
 }
 
-/** `t=SECONDS,v1=HEX`: the HMAC-SHA256 of `SECONDS.BODY`. The time is signed too, so that an old message cannot be sent again. */
-export function signature(body: string, { secret, atMs }: { secret: string; atMs: number }): string {
+/**
+ * Standard Webhooks: the HMAC-SHA256 of `ID.SECONDS.BODY`. The time is signed too, so that an old message cannot be sent again. The id is the
+ * same for every attempt at a message. A secret of the form `whsec_BASE64` is decoded; any other is taken as its bytes.
+ */
+export function signatureHeaders(
+  body: string,
+  { secret, id, atMs }: { secret: string; id: string; atMs: number },
+): Record<string, string> {
   const seconds = Math.floor(atMs / 1_000);
-  return `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`;
+  const encoded = STANDARD_SECRET.exec(secret)?.[1];
+  const key = encoded === undefined ? secret : Buffer.from(encoded, "base64");
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": String(seconds),
+    "webhook-signature": `v1,${createHmac("sha256", key).update(`${id}.${seconds}.${body}`).digest("base64")}`,
+    // The header of older versions, for one version more.
+    "sluice-signature": `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`,
+  };
+}
+
+/** The same for every attempt at a message: one alert fires once and is resolved once. */
+export function messageId({ id, state }: Pick<AlertMessage, "id" | "state">): string {
+  return `${id}-${state}`;
 }
 
 function slackText({ state, severity, kind, summary, startedAtMs, endedAtMs }: AlertMessage): string {

@@ -7,7 +7,7 @@ import type { Webhook } from "../../accepted-settings.js";
 import type { Log } from "../../log.js";
 import type { AlertsView } from "../views.js";
 import { type Address, AddressRefused, type Resolve } from "./public-address.js";
-import { type AlertMessage, messageBody, SIGNATURE_HEADER, signature } from "./webhook-message.js";
+import { type AlertMessage, messageBody, messageId, signatureHeaders } from "./webhook-message.js";
 import { PostFailed, postOnce } from "./webhook-post.js";
 
 export interface WebhooksOptions {
@@ -134,7 +134,7 @@ class Lane {
     const signed =
       secret === undefined || format === "slack"
         ? {}
-        : { [SIGNATURE_HEADER]: signature(body, { secret, atMs: Date.now() }) };
+        : signatureHeaders(body, { secret, id: messageId(alert), atMs: Date.now() });
     const headers = { "content-type": "application/json", "user-agent": "sluice", ...signed };
     return postOnce({ url, body, headers, allowPrivate, resolve, deadlineMs });
   }
