@@ -19,8 +19,8 @@ const rulePage = () => import("./rule-editor/rule-page.js");
 const RulePage = lazy(async () => ({ default: (await rulePage()).RulePage }));
 const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
 
-import { Empty, Page } from "./parts/panel.js";
-import { Toasts } from "./parts/toast.js";
+import { Empty, Page } from "./components/panel.js";
+import { Toasts } from "./components/toast.js";
 import { guardedNavigation } from "./shell/leave-guard.js";
 import { Navigation } from "./shell/navigation.js";
 import { OutageBanner } from "./shell/outage.js";

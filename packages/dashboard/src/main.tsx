@@ -4,12 +4,12 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { queryClient } from "./api/queries.js";
 import { App } from "./app.js";
-import "./look/tokens.css";
-import "./look/base.css";
-import "./look/shell.css";
-import "./look/parts.css";
-import "./look/pages.css";
-import { startTheme } from "./look/theme.js";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/components.css";
+import "./styles/pages.css";
+import { startTheme } from "./styles/theme.js";
 
 startTheme();
 createRoot(document.getElementById("root")!).render(

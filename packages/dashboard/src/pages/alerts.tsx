@@ -4,9 +4,9 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { alertsQuery } from "../api/queries.js";
 import type { AlertKind, AlertsView, AlertView } from "../api/shapes.js";
-import { Choice } from "../parts/controls.js";
-import { dayTime, span } from "../parts/format.js";
-import { Empty, Notice, Page, Panel, Read } from "../parts/panel.js";
+import { Choice } from "../components/controls.js";
+import { dayTime, span } from "../components/format.js";
+import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
 
 const kinds: Readonly<Record<AlertKind, string>> = {
   "unusual-rate": "Unusual rate",

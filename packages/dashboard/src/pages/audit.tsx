@@ -1,9 +1,9 @@
 /** What administrators did, newest first. */
 import { useQuery } from "@tanstack/react-query";
 import { auditQuery } from "../api/queries.js";
-import { dayTime, fieldValue } from "../parts/format.js";
-import { Older, usePages } from "../parts/older.js";
-import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { dayTime, fieldValue } from "../components/format.js";
+import { Older, usePages } from "../components/pagination.js";
+import { Empty, Page, Panel, Read } from "../components/panel.js";
 
 const actions: Readonly<Record<string, string>> = {
   "rules.changed": "changed rules",

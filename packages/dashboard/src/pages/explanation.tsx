@@ -3,9 +3,9 @@ import type { UseMutationResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import type { Degraded, ExplainedRule, Explanation } from "../api/shapes.js";
-import { Dialog } from "../parts/dialog.js";
-import { clockTime, count, wait } from "../parts/format.js";
-import { Empty, Notice, Panel, ProblemNotice } from "../parts/panel.js";
+import { Dialog } from "../components/dialog.js";
+import { clockTime, count, wait } from "../components/format.js";
+import { Empty, Notice, Panel, ProblemNotice } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 
 type Reset = UseMutationResult<unknown, Error, string>;

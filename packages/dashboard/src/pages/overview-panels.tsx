@@ -3,9 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { alertsQuery, storeQuery } from "../api/queries.js";
 import type { LiveView, StatsView } from "../api/shapes.js";
-import { GateBar } from "../parts/figures.js";
-import { count, milliseconds, rate, share, span } from "../parts/format.js";
-import { Empty, Panel, Read } from "../parts/panel.js";
+import { GateBar } from "../components/figures.js";
+import { count, milliseconds, rate, share, span } from "../components/format.js";
+import { Empty, Panel, Read } from "../components/panel.js";
 import { Severity } from "./alerts.js";
 
 const MOST = 8;

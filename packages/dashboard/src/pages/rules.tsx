@@ -4,10 +4,10 @@ import { useDeferredValue, useMemo, useState } from "react";
 import { Link } from "wouter";
 import { rulesQuery, statsQuery } from "../api/queries.js";
 import type { Rule, RuleStats, StatsView } from "../api/shapes.js";
-import { Search } from "../parts/controls.js";
-import { AttributeList, GateBar } from "../parts/figures.js";
-import { count, share } from "../parts/format.js";
-import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { Search } from "../components/controls.js";
+import { AttributeList, GateBar } from "../components/figures.js";
+import { count, share } from "../components/format.js";
+import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { describeNumbers } from "../rule-editor/describe-rule.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 

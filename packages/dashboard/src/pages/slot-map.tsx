@@ -1,7 +1,7 @@
 /** The cluster's 16 384 slots as one strip, each leader's share in its place; replicas below their leader. */
 import type { StoreNode } from "../api/shapes.js";
-import { count } from "../parts/format.js";
-import { Panel } from "../parts/panel.js";
+import { count } from "../components/format.js";
+import { Panel } from "../components/panel.js";
 
 const SLOTS = 16_384;
 

@@ -1,8 +1,8 @@
 /** Tables of the store's page: memory by rule beside the prediction, and slow calls of all nodes. */
 import { Link } from "wouter";
 import type { StoreView } from "../api/shapes.js";
-import { bytes, count, dayTime, known, milliseconds } from "../parts/format.js";
-import { Empty, Panel } from "../parts/panel.js";
+import { bytes, count, dayTime, known, milliseconds } from "../components/format.js";
+import { Empty, Panel } from "../components/panel.js";
 
 export function Memory({ view }: { view: StoreView }) {
   const rules = view.memory.byRule;

@@ -2,9 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { storeQuery } from "../api/queries.js";
 import type { StoreNode, StoreView } from "../api/shapes.js";
-import { Figure, Figures } from "../parts/figures.js";
-import { bytes, clockTime, count, known, milliseconds } from "../parts/format.js";
-import { Empty, Notice, Page, Panel, Read } from "../parts/panel.js";
+import { Figure, Figures } from "../components/figures.js";
+import { bytes, clockTime, count, known, milliseconds } from "../components/format.js";
+import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
 import { SlotMap } from "./slot-map.js";
 import { Memory, SlowCalls } from "./store-tables.js";
 

@@ -4,10 +4,10 @@ import { useState } from "react";
 import { tokensQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { Role, TokenView } from "../api/shapes.js";
-import { Field } from "../parts/controls.js";
-import { Dialog } from "../parts/dialog.js";
-import { dayTime } from "../parts/format.js";
-import { Empty, Notice, Page, Panel, ProblemNotice, Read } from "../parts/panel.js";
+import { Field } from "../components/controls.js";
+import { Dialog } from "../components/dialog.js";
+import { dayTime } from "../components/format.js";
+import { Empty, Notice, Page, Panel, ProblemNotice, Read } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 
 const roles: readonly { readonly role: Role; readonly may: string }[] = [

@@ -4,10 +4,10 @@ import { useDeferredValue, useState } from "react";
 import { Link } from "wouter";
 import { topKeysQuery } from "../api/queries.js";
 import type { StatsWindow, TopKey, TopKeysView } from "../api/shapes.js";
-import { Choice, Search, windows } from "../parts/controls.js";
-import { AttributeList, GateBar } from "../parts/figures.js";
-import { count, share } from "../parts/format.js";
-import { Empty, Page, Panel, Read } from "../parts/panel.js";
+import { Choice, Search, windows } from "../components/controls.js";
+import { AttributeList, GateBar } from "../components/figures.js";
+import { count, share } from "../components/format.js";
+import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { keyAddress } from "./key-address.js";
 
 const orders = [

@@ -7,9 +7,9 @@ import { type ReactNode, useState } from "react";
 import { rulesChanged } from "../api/queries.js";
 import { Problem, request } from "../api/request.js";
 import type { AppliedView } from "../api/shapes.js";
-import { Field } from "../parts/controls.js";
-import { Dialog } from "../parts/dialog.js";
-import { Empty, Notice, ProblemNotice } from "../parts/panel.js";
+import { Field } from "../components/controls.js";
+import { Dialog } from "../components/dialog.js";
+import { Empty, Notice, ProblemNotice } from "../components/panel.js";
 import { DiffView } from "./diff-view.js";
 
 export interface Change {

@@ -1,6 +1,6 @@
 /** What changes, rule by rule and field by field, as the service tells it. */
 import type { RuleDiff } from "../api/shapes.js";
-import { count, fieldValue } from "../parts/format.js";
+import { count, fieldValue } from "../components/format.js";
 
 const MOST_RULES = 50;
 const words = { added: "is added", removed: "is removed", changed: "changes" } as const;

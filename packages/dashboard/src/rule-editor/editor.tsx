@@ -3,10 +3,10 @@
  * messages stand at the fields and, with their line, under the text. Saving shows the difference first. What is not saved is kept in the tab.
  */
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { Field } from "../parts/controls.js";
-import { Dialog } from "../parts/dialog.js";
-import { clockTime } from "../parts/format.js";
-import { Notice, Panel, ProblemNotice } from "../parts/panel.js";
+import { Field } from "../components/controls.js";
+import { Dialog } from "../components/dialog.js";
+import { clockTime } from "../components/format.js";
+import { Notice, Panel, ProblemNotice } from "../components/panel.js";
 import { releaseGuard, useLeaveGuard } from "../shell/leave-guard.js";
 import { useSession } from "../shell/session.js";
 import { ChangeDialog } from "./change-dialog.js";

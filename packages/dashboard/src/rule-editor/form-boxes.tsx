@@ -1,6 +1,6 @@
 /** Boxes of the rule form: each shows one field of the draft, writes it back, and carries the service's message about it. */
 import { useState } from "react";
-import { Field } from "../parts/controls.js";
+import { Field } from "../components/controls.js";
 import { textOrNothing, valueAt, withValue } from "./draft.js";
 import { useEditing, useMistake, useWarning } from "./editing.js";
 

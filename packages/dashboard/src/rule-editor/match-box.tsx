@@ -1,6 +1,6 @@
 /** A match as rows: an attribute, and the values of which one must hold. */
 import { useState } from "react";
-import { useRowFocus } from "../parts/row-focus.js";
+import { useRowFocus } from "../components/row-focus.js";
 import { type MatchRow, matchOf, matchRows, valueAt, withValue } from "./draft.js";
 import { useEditing, useMistake, useWarning } from "./editing.js";
 import { type BoxProps, spelledPath, stepsOf } from "./form-boxes.js";

@@ -1,6 +1,6 @@
 /** The parts of a rule that most rules do not have: candidate, variants, overrides. Each can be added and taken away. */
 import type { ReactNode } from "react";
-import { useRowFocus } from "../parts/row-focus.js";
+import { useRowFocus } from "../components/row-focus.js";
 import { numberOrText, textOrNothing, valueAt, withValue } from "./draft.js";
 import { useEditing, useMistake } from "./editing.js";
 import { SelectBox, TextBox } from "./form-boxes.js";

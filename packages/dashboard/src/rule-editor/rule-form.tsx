@@ -1,6 +1,6 @@
 /** A rule as a form. What it has no box for (refill, an attribute as cost) is kept, and is written in the YAML beside it. */
 
-import { fieldValue } from "../parts/format.js";
+import { fieldValue } from "../components/format.js";
 import { algorithmFields, listOf, numberOrText, textOrNothing, valueAt, withAlgorithm } from "./draft.js";
 import { useEditing } from "./editing.js";
 import { ListBox, SelectBox, TextBox } from "./form-boxes.js";

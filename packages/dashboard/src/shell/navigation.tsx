@@ -4,10 +4,10 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { alertsQuery, queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
+import { Icon, type IconName } from "../components/icons.js";
 import { useOpenFeed } from "../live/use-live-feed.js";
-import mark from "../look/mark.svg";
-import { chooseTheme, type Theme, useChosenTheme } from "../look/theme.js";
-import { Icon, type IconName } from "../parts/icons.js";
+import mark from "../styles/mark.svg";
+import { chooseTheme, type Theme, useChosenTheme } from "../styles/theme.js";
 import { useMay, useSession } from "./session.js";
 
 interface Place {

@@ -6,9 +6,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { storeQuery } from "../api/queries.js";
 import type { OutageView, Scope } from "../api/shapes.js";
+import { clockTime, span } from "../components/format.js";
 import { contact } from "../live/contact.js";
 import { useLiveFeed } from "../live/use-live-feed.js";
-import { clockTime, span } from "../parts/format.js";
 
 export interface StoreTrouble {
   /** Of the instance that answers. */

@@ -4,9 +4,9 @@ import { type FormEvent, useState } from "react";
 import { queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { SessionView } from "../api/shapes.js";
-import mark from "../look/mark.svg";
-import { Field } from "../parts/controls.js";
-import { Notice, ProblemNotice } from "../parts/panel.js";
+import { Field } from "../components/controls.js";
+import { Notice, ProblemNotice } from "../components/panel.js";
+import mark from "../styles/mark.svg";
 
 export function SignIn({ hasEnded }: { hasEnded: boolean }) {
   const [token, setToken] = useState("");

@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Role } from "../configuration/repository/rule-repository.js";
-import { whyNotOwnPage } from "./own-page.js";
+import { whyForgeable } from "./csrf.js";
 import { AdministrationError } from "./problem.js";
 import type { AdministrationOptions } from "./route.js";
 import { sessionCookieOf } from "./sessions.js";
@@ -51,7 +51,7 @@ async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Ca
   const { authorization, cookie } = request.headers;
   const session = authorization === undefined ? sessionCookieOf(cookie) : undefined;
   const caller = session === undefined ? await tokens.authenticate(authorization) : await tokens.resume(session);
-  const stranger = session === undefined || caller === undefined ? undefined : whyNotOwnPage(request);
+  const stranger = session === undefined || caller === undefined ? undefined : whyForgeable(request);
   if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);
   return caller;
 }

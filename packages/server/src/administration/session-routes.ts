@@ -3,7 +3,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { callerOf, refuseFailure } from "./access.js";
-import { whyNotOwnPage } from "./own-page.js";
+import { whyForgeable } from "./csrf.js";
 import { AdministrationError } from "./problem.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { session, sessionBody } from "./schemas.js";
@@ -22,7 +22,7 @@ export function registerSessionRoutes(
       reply: session,
     }),
     async (request, reply) => {
-      const stranger = whyNotOwnPage(request);
+      const stranger = whyForgeable(request);
       if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);
       const opened = await tokens.openSession(request.body.token);
       if (opened === undefined) {
@@ -47,7 +47,7 @@ export function registerSessionRoutes(
     "/session",
     describeRoute({ role: "anyone", summary: "Signs out", status: 204, isChange: true }),
     async (request, reply) => {
-      const stranger = whyNotOwnPage(request);
+      const stranger = whyForgeable(request);
       if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);
       const value = sessionCookieOf(request.headers.cookie);
       if (value !== undefined) await tokens.endSession(value);

@@ -73,7 +73,9 @@ export function sessionCookieOf(header: string | undefined): string | undefined 
 /** `Path=/admin`: the data plane and whatever else shares the host never sees it. An empty value deletes it. */
 export function sessionCookie({ value, isSecure }: { value: string; isSecure: boolean }): string {
   const maxAge = value === "" ? 0 : SESSION_MS / 1000;
-  return stringifySetCookie(SESSION_COOKIE, value, {
+  return stringifySetCookie({
+    name: SESSION_COOKIE,
+    value,
     path: "/admin",
     maxAge,
     httpOnly: true,

@@ -4,11 +4,11 @@
 import type { Limiter } from "sluice";
 import type { Log } from "../log.js";
 import type { History } from "./history/history.js";
-import { keptFor } from "./kept-for.js";
 import { LiveFeed } from "./live-feed.js";
 import { readAttributes, type SeenNames } from "./read-attributes.js";
 import { readLive, readStats, type StatsSources } from "./read-stats.js";
 import { startRecorder } from "./recorder.js";
+import { singleFlight } from "./single-flight.js";
 import type { StoreOutage } from "./store-outage.js";
 import { type TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
 import type { Traffic } from "./traffic.js";
@@ -58,14 +58,14 @@ export function startMonitoring(options: MonitoringOptions): Monitoring {
   const topKeys = new TopKeysReader(history, traffic.topKeys);
   const live = new LiveFeed(() => readLive(sources));
   const statsOfAll = {
-    live: keptFor(STATS_FOR_MS, () => readStats(sources, { window: "live" })),
-    hour: keptFor(STATS_FOR_MS, () => readStats(sources, { window: "hour" })),
-    day: keptFor(STATS_FOR_MS, () => readStats(sources, { window: "day" })),
+    live: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "live" })),
+    hour: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "hour" })),
+    day: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "day" })),
   };
   return {
     readStats: (asked) => (asked.rule === undefined ? statsOfAll[asked.window]() : readStats(sources, asked)),
     readTopKeys: (query) => topKeys.read(query),
-    readAttributes: keptFor(ATTRIBUTES_FOR_MS, () => readAttributes(history, traffic.attributes)),
+    readAttributes: singleFlight(ATTRIBUTES_FOR_MS, () => readAttributes(history, traffic.attributes)),
     live,
     endStreams: () => live.close(),
     async close() {

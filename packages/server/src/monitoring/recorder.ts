@@ -10,7 +10,7 @@ import type { Limiter } from "sluice";
 import type { Log } from "../log.js";
 import { CountedSince } from "./counted-since.js";
 import { type History, stepAt } from "./history/history.js";
-import { OwnText } from "./history/own-text.js";
+import { InstanceText } from "./history/instance-text.js";
 import type { StoreOutage } from "./store-outage.js";
 import { spellSummary } from "./top-keys/key-summary.js";
 import { periods } from "./top-keys/read-top-keys.js";
@@ -91,25 +91,25 @@ export function startRecorder(options: RecorderOptions): Recorder {
 class Recording {
   readonly #options: RecorderOptions;
   readonly #instance = randomBytes(9).toString("base64url");
-  readonly #presence: OwnText;
+  readonly #presence: InstanceText;
   readonly #forAll: CountedSince;
   readonly #forOwn: CountedSince;
-  readonly #attributes: OwnText;
+  readonly #attributes: InstanceText;
   #attributesText = "";
   #loopBefore = performance.eventLoopUtilization();
   #last: Presence;
   #ticks = 0;
   #periodMs = Date.now();
-  #quarterText: OwnText;
-  #hourText: OwnText;
+  #quarterText: InstanceText;
+  #hourText: InstanceText;
   #failing = false;
 
   constructor(options: RecorderOptions) {
     this.#options = options;
-    this.#presence = new OwnText(options.history, `${PRESENCE_PREFIX}${this.#instance}`);
+    this.#presence = new InstanceText(options.history, `${PRESENCE_PREFIX}${this.#instance}`);
     this.#quarterText = this.#keysText("hour");
     this.#hourText = this.#keysText("day");
-    this.#attributes = new OwnText(options.history, `${ATTRIBUTES_PREFIX}${this.#instance}`);
+    this.#attributes = new InstanceText(options.history, `${ATTRIBUTES_PREFIX}${this.#instance}`);
     this.#forAll = new CountedSince(options.traffic, options.limiter, this.#periodMs);
     this.#forOwn = new CountedSince(options.traffic, options.limiter, this.#periodMs);
     this.#last = this.#present(this.#periodMs);
@@ -206,9 +206,9 @@ class Recording {
     await writeSummary(this.#quarterText, spellSummary(topKeys.quarter()), "hour");
   }
 
-  #keysText(window: keyof typeof periods): OwnText {
+  #keysText(window: keyof typeof periods): InstanceText {
     const name = `${periods[window].prefix}${startOf(window, this.#periodMs)}:${this.#instance}`;
-    return new OwnText(this.#options.history, name);
+    return new InstanceText(this.#options.history, name);
   }
 }
 
@@ -216,7 +216,7 @@ function startOf(window: keyof typeof periods, atMs: number): number {
   return atMs - (atMs % periods[window].lengthMs);
 }
 
-async function writeSummary(text: OwnText, summary: string, window: keyof typeof periods): Promise<void> {
+async function writeSummary(text: InstanceText, summary: string, window: keyof typeof periods): Promise<void> {
   const { lengthMs, reachMs } = periods[window];
   await text.write(summary, reachMs + 2 * lengthMs);
 }

@@ -1,5 +1,5 @@
 /**
- * Watches, and tells. Every few seconds: report on this instance -> ask for duty -> let the detectors look -> judge -> keep -> tell.
+ * Watches, and tells. Every few seconds: report on this instance -> elect a leader -> let the detectors look -> judge -> keep -> tell.
  *
  *   watching      looks at all of it, keeps alerts in the history, sends messages
  *   standing by   reports on itself, and shows what the watching instance keeps
@@ -10,13 +10,13 @@
 import type { Log } from "../../log.js";
 import type { AlertsView, AlertView } from "../views.js";
 import { AlertBook, type KeptAlert } from "./alert-book.js";
-import { type Duty, WatchDuty } from "./duty.js";
+import { AlertEvaluator, type EvaluatorOptions } from "./alert-evaluator.js";
 import { KeptAlerts } from "./kept-alerts.js";
-import { Lookout, type LookoutOptions } from "./lookout.js";
-import { parsedText } from "./parsed-text.js";
+import { LeaderElection, type Leadership } from "./leader-election.js";
+import { parseJson } from "./parse-json.js";
 import { type WebhookState, Webhooks, type WebhooksOptions } from "./webhooks.js";
 
-export interface AlertsOptions extends LookoutOptions, Omit<WebhooksOptions, "log"> {
+export interface AlertsOptions extends EvaluatorOptions, Omit<WebhooksOptions, "log"> {
   readonly log: Log;
   /** Default 5 s. */
   readonly everyMs?: number;
@@ -33,14 +33,14 @@ const VIEW_FOR_MS = 1_000;
 
 export class Alerts {
   readonly #options: AlertsOptions;
-  readonly #duty: WatchDuty;
+  readonly #election: LeaderElection;
   readonly #kept: KeptAlerts;
-  readonly #lookout: Lookout;
+  readonly #evaluator: AlertEvaluator;
   readonly #webhooks: Webhooks;
   readonly #book: AlertBook;
   /** Ended while nothing could be kept. */
   #endedAlone: KeptAlert[] = [];
-  #was: Duty = "standing-by";
+  #was: Leadership = "follower";
   /** Somebody else wrote what this instance thought to know. */
   #outdated = false;
   #failing = false;
@@ -53,9 +53,9 @@ export class Alerts {
     const everyMs = options.everyMs ?? EVERY_MS;
     this.#options = options;
     this.#book = new AlertBook(options.quietMs);
-    this.#duty = new WatchDuty({ history: options.history, instance: options.instance, keepMs: 3 * everyMs });
+    this.#election = new LeaderElection({ history: options.history, instance: options.instance, keepMs: 3 * everyMs });
     this.#kept = new KeptAlerts(options.history);
-    this.#lookout = new Lookout(options);
+    this.#evaluator = new AlertEvaluator(options);
     this.#webhooks = new Webhooks(options);
   }
 
@@ -78,39 +78,39 @@ export class Alerts {
   /** One round. Never rejects. */
   async round(nowMs: number): Promise<void> {
     try {
-      const duty = await this.#duty.ask();
-      await this.#lookout.report(nowMs).catch(() => undefined);
-      if (duty === "standing-by") await this.#standBy();
-      else await this.#watch(duty, nowMs);
-      this.#was = duty;
+      const leadership = await this.#election.ask();
+      await this.#evaluator.report(nowMs).catch(() => undefined);
+      if (leadership === "follower") await this.#follow();
+      else await this.#watch(leadership, nowMs);
+      this.#was = leadership;
       this.#view = undefined;
       this.#failing = false;
     } catch (error) {
       // The history failed between two steps: what was decided is read again from it.
-      this.#was = "standing-by";
+      this.#was = "follower";
       if (!this.#failing) this.#options.log.warn("detection fails; it is tried again", { error: String(error) });
       this.#failing = true;
     }
   }
 
-  async #standBy(): Promise<void> {
+  async #follow(): Promise<void> {
     this.#book.load([]);
     this.#endedAlone = [];
     this.#firing = (await this.#kept.readOpen()).length;
   }
 
-  async #watch(duty: "watching" | "alone", nowMs: number): Promise<void> {
-    if (duty === "watching" && (this.#was !== "watching" || this.#outdated)) await this.#takeOver(nowMs);
-    const round = await this.#lookout.look(duty, nowMs);
+  async #watch(leadership: "leader" | "alone", nowMs: number): Promise<void> {
+    if (leadership === "leader" && (this.#was !== "leader" || this.#outdated)) await this.#takeOver(nowMs);
+    const round = await this.#evaluator.look(leadership, nowMs);
     const before = new Map(this.#book.open.map((alert) => [alert.subject, alert]));
     const { began, ended } = this.#book.judge({ ...round, nowMs });
     const worse = this.#book.open.filter(({ subject, told }) => !told && before.get(subject)?.told === true);
     for (const alert of [...began, ...worse]) {
-      if (await this.#keepOpen(alert, duty)) this.#announce(alert);
+      if (await this.#keepOpen(alert, leadership)) this.#announce(alert);
     }
     for (const alert of ended) {
-      const saved = duty === "alone" ? true : await this.#kept.saveEnded(alert);
-      if (duty === "alone") this.#endedAlone.push(alert);
+      const saved = leadership === "alone" ? true : await this.#kept.saveEnded(alert);
+      if (leadership === "alone") this.#endedAlone.push(alert);
       if (saved) this.#announce(alert);
     }
     this.#firing = this.#book.open.length;
@@ -141,8 +141,8 @@ export class Alerts {
   }
 
   /** False if another instance keeps it already. */
-  async #keepOpen(alert: KeptAlert, duty: Duty): Promise<boolean> {
-    if (duty === "alone" || (await this.#kept.saveOpen(alert))) return true;
+  async #keepOpen(alert: KeptAlert, leadership: Leadership): Promise<boolean> {
+    if (leadership === "alone" || (await this.#kept.saveOpen(alert))) return true;
     this.#book.drop(alert.subject);
     this.#outdated = true;
     return false;
@@ -210,7 +210,7 @@ export class Alerts {
         this.#kept.readKept(),
         this.#options.history.readText(WEBHOOK_STATES),
       ]);
-      return { isRead: true, open, kept, webhooks: parsedText<WebhookState[]>(states) ?? [] };
+      return { isRead: true, open, kept, webhooks: parseJson<WebhookState[]>(states) ?? [] };
     } catch {
       return { isRead: false, open: [], kept: [], webhooks: [] };
     }
@@ -221,7 +221,7 @@ export class Alerts {
     this.#timer = undefined;
     await this.#round;
     this.#webhooks.close();
-    await this.#duty.give();
+    await this.#election.resign();
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { History } from "../history/history.js";
 import type { KeptAlert } from "./alert-book.js";
-import { parsedText } from "./parsed-text.js";
+import { parseJson } from "./parse-json.js";
 
 const OPEN = "alert:open:";
 const KEPT = "alert:kept:";
@@ -51,7 +51,7 @@ export class KeptAlerts {
       if (name.startsWith(prefix) && !texts.has(name)) this.#texts.delete(name);
     return [...texts].flatMap(([name, text]) => {
       this.#texts.set(name, text);
-      return parsedText<KeptAlert>(text) ?? [];
+      return parseJson<KeptAlert>(text) ?? [];
     });
   }
 

@@ -3,7 +3,7 @@
  * if every key were at its limit. Kept for a moment, so that many viewers cost one question; a failed part is left out, never waited for.
  */
 import { fullRuleKeyBytes, type Rule } from "sluice";
-import { keptFor } from "../kept-for.js";
+import { singleFlight } from "../single-flight.js";
 import type { StoreView } from "../views.js";
 import { type MemorySample, sampleMemory } from "./memory-sample.js";
 import type { RedisNodes } from "./redis-nodes.js";
@@ -32,8 +32,8 @@ const MOST_RULES = 1_000;
 
 export function createStoreView(options: StoreViewOptions): StoreWatch {
   const { kind, nodes, findRule, outage, calls, keysInMemory } = options;
-  const readNodes = keptFor(NODES_FOR_MS, async () => (nodes === undefined ? [] : await nodes.read()));
-  const readSample = keptFor(SAMPLE_FOR_MS, async () => {
+  const readNodes = singleFlight(NODES_FOR_MS, async () => (nodes === undefined ? [] : await nodes.read()));
+  const readSample = singleFlight(SAMPLE_FOR_MS, async () => {
     if (nodes === undefined) return undefined;
     const leaders = (await readNodes()).filter((node) => node.role === "leader" && node.state === "up");
     if (leaders.length === 0) throw new Error("no node answers");

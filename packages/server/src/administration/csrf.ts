@@ -1,19 +1,19 @@
 /**
- * Whether a request that carries the session cookie was made by a page of ours. A browser adds the cookie by itself, whoever asks for it;
+ * CSRF protection of the dashboard's session. A browser adds the cookie to any request to this host, also from a foreign page;
  * `SameSite=Strict` keeps other sites out, but another port of the same host is the same site.
- * Three things must hold, of which each alone would do in a browser that plays by the rules:
- *   the cookie is SameSite=Strict            other sites do not get it sent
- *   `x-sluice-dashboard` on every change     a form cannot set it; a script of another origin would have to ask first (CORS), and is not answered
- *   Sec-Fetch-Site, or Origin against Host   the browser itself says where the page came from
+ * Three defences, each of which alone would do in a browser that follows the standards:
+ *   the cookie is SameSite=Strict            browsers do not send it from other sites
+ *   `x-sluice-dashboard` on every change     a form cannot set it; a foreign script needs a CORS preflight, which is not answered
+ *   Sec-Fetch-Site, or Origin against Host   the browser itself names the page's origin
  */
 import type { IncomingHttpHeaders } from "node:http";
 
-export const OWN_HEADER = "x-sluice-dashboard";
+export const CSRF_HEADER = "x-sluice-dashboard";
 
 const SAFE = new Set(["GET", "HEAD"]);
 
-/** Undefined if it was; else what is wrong. */
-export function whyNotOwnPage({
+/** Undefined if one of our pages made the request; else the reason to refuse it. */
+export function whyForgeable({
   method,
   headers,
 }: {
@@ -21,7 +21,8 @@ export function whyNotOwnPage({
   headers: IncomingHttpHeaders;
 }): string | undefined {
   const isChange = !SAFE.has(method);
-  if (isChange && headers[OWN_HEADER] === undefined) return `${OWN_HEADER}: a request with the session cookie needs it`;
+  if (isChange && headers[CSRF_HEADER] === undefined)
+    return `${CSRF_HEADER}: a request with the session cookie needs it`;
   const site = headers["sec-fetch-site"];
   if (site !== undefined) {
     // `none`: typed into the address bar. That never changes anything.

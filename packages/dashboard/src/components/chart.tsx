@@ -5,7 +5,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { useTheme } from "../look/theme.js";
+import { useTheme } from "../styles/theme.js";
 import { Legend, type Mark } from "./figures.js";
 import { clockTime, dayTime, known, minuteTime } from "./format.js";
 

@@ -1,7 +1,7 @@
-/** One answer for many who ask at once: what is looked at on many screens must not be read again for each. */
+/** Single-flight with a TTL: many screens that show the same figures cause one read, not one each. */
 
-/** `ask`, once for all who come within so many ms. A failure is not kept. */
-export function keptFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
+/** Calls `ask` once for all callers within so many ms. A failure is not cached. */
+export function singleFlight<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let kept: Promise<T> | undefined;
   let untilMs = 0;
   return () => {

@@ -1,7 +1,7 @@
-/** A text of the history that only this instance writes, under a name of its own. */
+/** A text in the history that only this instance writes, under a name of its own; compare-and-swap finds out when it was lost. */
 import type { History } from "./history.js";
 
-export class OwnText {
+export class InstanceText {
   readonly #history: History;
   readonly #name: string;
   #last: string | undefined;

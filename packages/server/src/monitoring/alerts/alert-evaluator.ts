@@ -1,6 +1,6 @@
 /**
- * Looks at everything that an alert may be about, once a round: what the instances report, the store, and, when a minute has ended, every
- * series and the top keys. Out: findings, and which kinds were judged. What cannot be read in a round is not judged in it.
+ * Evaluates every alert condition, once a round: the instances' reports, the store, and, when a minute has ended, every series and
+ * the top keys. Out: findings, and which kinds were judged. A round does not judge what it cannot read.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type History, ruleOfSeries, seriesOfRule } from "../history/history.js";
@@ -8,7 +8,7 @@ import { causeInWords } from "../store-outage.js";
 import type { AlertKind, StoreNode, TopKeysView } from "../views.js";
 import type { Finding } from "./finding.js";
 import { type KnownKeys, newHeavyKeys } from "./heavy-key.js";
-import { parsedText } from "./parsed-text.js";
+import { parseJson } from "./parse-json.js";
 import { type InstanceReport, propagationStuck } from "./propagation.js";
 import { refusalShare } from "./refusal-share.js";
 import { SeriesReader, type SeriesRound } from "./series-reader.js";
@@ -26,7 +26,7 @@ export interface InstanceState {
   readonly storeError?: string | undefined;
 }
 
-export interface LookoutOptions {
+export interface EvaluatorOptions {
   readonly history: History;
   /** Unique in the fleet. */
   readonly instance: string;
@@ -49,8 +49,8 @@ interface Looked {
   readonly judged: ReadonlySet<AlertKind>;
 }
 
-export class Lookout {
-  readonly #options: LookoutOptions;
+export class AlertEvaluator {
+  readonly #options: EvaluatorOptions;
   readonly #history: History;
   readonly #series: SeriesReader;
   #versionSince: { version: number | undefined; atMs: number } | undefined;
@@ -59,7 +59,7 @@ export class Lookout {
   #lastMinute: SeriesRound["lastMinute"] | undefined;
   #knownWrittenMs = 0;
 
-  constructor(options: LookoutOptions) {
+  constructor(options: EvaluatorOptions) {
     this.#options = options;
     this.#history = options.history;
     this.#series = new SeriesReader(options.history);
@@ -75,9 +75,9 @@ export class Lookout {
     this.#reported = written ? now : await this.#history.readText(name);
   }
 
-  async look(duty: "watching" | "alone", nowMs: number): Promise<Looked> {
+  async look(leadership: "leader" | "alone", nowMs: number): Promise<Looked> {
     const judged = new Set<AlertKind>(["store-degraded", "store-memory", "propagation-stuck"]);
-    const alone = duty === "alone";
+    const alone = leadership === "alone";
     const reports = alone ? [this.#own(nowMs)] : await this.#reports(nowMs);
     const findings: (Finding | undefined)[] = [];
     if (alone) this.#lastMinute = undefined;
@@ -108,7 +108,7 @@ export class Lookout {
   async #reports(nowMs: number): Promise<InstanceReport[]> {
     const texts = await this.#history.readTexts(REPORT);
     const others = [...texts.values()]
-      .flatMap((text) => parsedText<InstanceReport>(text) ?? [])
+      .flatMap((text) => parseJson<InstanceReport>(text) ?? [])
       .filter(({ instance }) => instance !== this.#options.instance);
     return [this.#own(nowMs), ...others];
   }
@@ -155,7 +155,7 @@ export class Lookout {
     if (top === undefined) return [];
     judged.add("new-heavy-key");
     const was = await this.#history.readText(KNOWN_KEYS);
-    const before: KnownKeys = new Map(parsedText<[string, never][]>(was) ?? []);
+    const before: KnownKeys = new Map(parseJson<[string, never][]>(was) ?? []);
     const { findings, known } = newHeavyKeys({
       top,
       checksOf: (rule) => sumOf(round.windowOf(seriesOfRule(rule)).checks, MINUTES - 60, MINUTES),
