@@ -21,7 +21,7 @@ describe.skipIf(whyMissing("redis"))("stores in a Redis Cluster", async () => {
     rootNodes: nodes.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` })),
   }).connect();
   const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-  const options = { deadlineMs: 5_000 };
+  const options = { deadlineMs: 60_000 };
 
   beforeEach(async () => {
     await servers.onLeaders("FLUSHALL");

@@ -15,7 +15,7 @@ describe.skipIf(whyMissing("redis"))("stores in Redis", async () => {
   const nodeRedis = await createClient({ url: server.url }).connect();
   const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
   // The table's waits are tight against its windows, not against this machine: a stall must not look like an outage.
-  const options = { deadlineMs: 5_000 };
+  const options = { deadlineMs: 60_000 };
 
   beforeEach(async () => {
     await ioredis.flushall();

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import { createLimiter, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { requestPlaceKey } from "../../packages/sluice/src/keys.js";
 import { clusterSlot } from "../../packages/sluice/src/store/cluster-slot.js";
 import { type RedisConnection, redisConnection } from "../../packages/sluice/src/store/redis-connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis-store.js";
@@ -106,6 +107,47 @@ describe.skipIf(whyMissing("redis"))("request ids on a Redis Cluster in trouble"
       }
       expect(admitted).toBe(10);
       expect((await remaining(again, { user, path }))[0]).toBe(0);
+    },
+  );
+
+  test.each(["killed", "frozen"])(
+    "no charge stands that its id cannot find: the node of the ids was %s",
+    async (fault) => {
+      const rules: Rule[] = [{ id: "per-user", key: ["user"], ...fixed, limit: 100 }];
+      const [limiter, other] = [0, 1].map(() =>
+        limiterOf(rules, { deadlineMs: 200, breakerIntervalMs: 50, rememberRefusals: false }),
+      ) as [Limiter, Limiter];
+      for (const one of [limiter, other]) await until("the store answers", () => one.ready());
+      const third = cluster.leaders[2]!;
+      const { slots } = (await nodesSeenBy(third)).find(({ port }) => port === third.port)!;
+      const isThere = (id: string): boolean => {
+        const slot = clusterSlot(requestPlaceKey(id));
+        return slots.some(([first, last]) => first <= slot && slot <= last);
+      };
+      const named = Array.from({ length: 400 }, (_, i) => `${fault}-${i}`);
+      const ids = named.filter(isThere).slice(0, 12);
+      const elsewhere = named.filter((id) => !isThere(id)).slice(0, 3);
+      if (fault === "killed") await third.kill();
+      else third.pause();
+      for (const id of ids) {
+        expect(await limiter.check({ user }, { id })).toMatchObject({ allowed: false, degraded: "deny" });
+        await expect(other.refund(id)).rejects.toMatchObject({ code: "store-unavailable" });
+      }
+      for (const id of elsewhere) {
+        expect((await limiter.check({ user }, { id })).degraded).toBeUndefined();
+        expect(await other.refund(id)).toBe(true);
+      }
+      if (fault === "killed") await third.restart();
+      else third.resume();
+      await whole(cluster);
+      await until("nothing waits to be undone", async () => limiter.storeStats()!.undos.pending === 0);
+      expect(limiter.storeStats()!.undos.lost).toBe(0);
+      expect(await remaining(limiter, { user })).toEqual([100]);
+      for (const id of ids) {
+        await until("it is decided", async () => (await limiter.check({ user }, { id })).degraded === undefined);
+        await until("its refund is known", () => other.refund(id).catch(() => false));
+      }
+      expect(await remaining(limiter, { user })).toEqual([100]);
     },
   );
 

@@ -84,8 +84,11 @@ export function waits(
   return { worstMs, worstOwnMs };
 }
 
-/** Shorter turns do not move a deadline (`deadlines.ts`), and none moves it beyond this. */
-const LATE_MS = 5;
+/**
+ * Shorter turns do not move a deadline, and none moves it beyond a second (`deadlines.ts`). There the end of a
+ * timer's turn is late by more than 5 ms; seen from outside that may be two turns, one before the timer and its own.
+ */
+const LATE_MS = 2.5;
 const MOST_WAIT_MS = 1_000;
 
 /**

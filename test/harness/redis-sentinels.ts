@@ -30,6 +30,8 @@ export interface SentinelSet extends AsyncDisposable {
   readonly sentinelPorts: readonly number[];
   /** `redis+sentinel://…/main` with every Sentinel. */
   readonly url: string;
+  /** Whether every Sentinel names this server to clients that ask for the leader. */
+  isNamed(server: RedisServer): Promise<boolean>;
   stop(): Promise<void>;
 }
 
@@ -46,21 +48,12 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
   const watching = await Promise.all(
     Array.from({ length: sentinelCount }, () => startSentinel({ leaderPort: leader.port, quorum, options })),
   );
-  const ask = async (port: number): Promise<string> => {
-    const args = [
-      "-h",
-      "127.0.0.1",
-      "-p",
-      String(port),
-      ...(options.sentinelCliArgs ?? []),
-      "SENTINEL",
-      "MASTER",
-      MASTER,
-    ];
+  const ask = async (port: number, ...question: string[]): Promise<string> => {
+    const args = ["-h", "127.0.0.1", "-p", String(port), ...(options.sentinelCliArgs ?? []), "SENTINEL", ...question];
     return (await promisify(execFile)("redis-cli", args, { timeout: 5_000 })).stdout;
   };
   await until("every Sentinel knows every server", async () => {
-    const answers = await Promise.all(watching.map(({ port }) => ask(port)));
+    const answers = await Promise.all(watching.map(({ port }) => ask(port, "MASTER", MASTER)));
     return answers.every(
       (answer) =>
         answer.includes(`num-slaves\n${replicaCount}\n`) &&
@@ -73,6 +66,10 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
     replicas,
     sentinelPorts: watching.map(({ port }) => port),
     url: `redis+sentinel://${watching.map(({ port }) => `127.0.0.1:${port}`).join(",")}/${MASTER}`,
+    async isNamed(server) {
+      const answers = await Promise.all(watching.map(({ port }) => ask(port, "GET-MASTER-ADDR-BY-NAME", MASTER)));
+      return answers.every((answer) => answer.trim() === `127.0.0.1\n${server.port}`);
+    },
     async stop() {
       await Promise.all(watching.map(({ process }) => process.stop()));
       for (const { folder } of watching) removeTempFolder(folder);

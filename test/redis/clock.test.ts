@@ -23,7 +23,7 @@ describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", ()
   beforeAll(async () => {
     redis = await startRedis({ faketime: true });
     client = new Redis(redis.url);
-    limiter = createLimiter({ store: redisStore(redis.url, { deadlineMs: 5_000, rememberRefusals: false }), rules });
+    limiter = createLimiter({ store: redisStore(redis.url, { deadlineMs: 60_000, rememberRefusals: false }), rules });
   });
   afterAll(async () => {
     await limiter?.close();
@@ -80,7 +80,7 @@ describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", ()
       window: "1d",
       align: "calendar",
     };
-    const other = createLimiter({ store: redisStore(redis.url, { deadlineMs: 5_000 }), rules: [daily] });
+    const other = createLimiter({ store: redisStore(redis.url, { deadlineMs: 60_000 }), rules: [daily] });
     await redis.stepClock!(40 * 86_400);
     expect((await other.check({ user: "dan" })).allowed).toBe(true);
     await redis.stepClock!(0);

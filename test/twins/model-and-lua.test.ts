@@ -36,7 +36,7 @@ beforeAll(async () => {
     if (Array.isArray(reply)) lastNowMs = Number(reply[0]);
     return reply;
   };
-  store = new RedisStore(connection, { deadlineMs: 5_000, rememberRefusals: false });
+  store = new RedisStore(connection, { deadlineMs: 60_000, rememberRefusals: false });
   expect(await store.ready()).toBe(true);
 });
 
@@ -208,8 +208,6 @@ test("random rules and schedules get the same verdicts from the models and from 
     numRuns: 250,
     // Schedules depend on real time: shrinking one would find others.
     endOnFailure: true,
-    interruptAfterTimeLimit: 150_000,
-    markInterruptAsFailure: true,
   });
   console.log(
     `model-and-lua: ${decisions} decisions compared in ${runs} schedules; ${charges} with charges, ${debts} in debt; ` +
@@ -217,4 +215,4 @@ test("random rules and schedules get the same verdicts from the models and from 
   );
   expect(decisions).toBeGreaterThanOrEqual(200_000);
   expect(Math.min(charges, debts, refunds, resets, conflicts)).toBeGreaterThan(1_000);
-}, 180_000);
+}, 1_200_000);

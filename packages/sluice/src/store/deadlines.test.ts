@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { Deadlines } from "./deadlines.js";
 
 test("whoever has not ended by the deadline is told so once, in order, and nobody else", async () => {
@@ -58,4 +58,34 @@ test("time in which the process was held up does not count, up to the most that 
   await bounded;
   clearInterval(counting);
   expect(turns).toBe(0);
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+test("a call gets a whole allowance from when the process went on, not more: time that others waited before is not given to it", () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "performance"] });
+  const onTime = performance.now.bind(performance);
+  let heldUpMs = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => onTime() + heldUpMs);
+  const startMs = performance.now();
+  const ends: Record<string, number> = {};
+  const deadlines = new Deadlines(200, 1_000);
+  const watch = (name: string): void =>
+    void deadlines.watch(() => {
+      ends[name] = Math.round(performance.now() - startMs);
+    });
+  watch("first");
+  vi.advanceTimersByTime(150);
+  watch("second");
+  vi.advanceTimersByTime(40);
+  // The first one's timer comes 12 ms late.
+  heldUpMs = 12;
+  vi.advanceTimersByTime(20);
+  watch("third");
+  vi.advanceTimersByTime(1_000);
+  // The faked end of a turn comes a millisecond after its timers.
+  expect(ends).toEqual({ first: 414, second: 414, third: 423 });
 });

@@ -3,20 +3,17 @@
  * All calls have the same allowance, so they end in the order in which they began: a queue, whose head the timer waits for.
  *
  * Only time in which this process ran counts against a call. Where the timer itself came late (a long turn of the event loop, a machine
- * without a free core), the process could not have read an answer either: the time since the timer was armed does not count, up to
- * `mostMs` in all.
+ * without a free core), the process could neither have sent a call nor read an answer: calls under way then get a whole allowance from
+ * the end of that turn, up to `mostMs` in all.
  */
 
 class Watch {
-  /** In the process's own time: without what it was late. */
-  readonly endsAtOwnMs: number;
-  readonly lastMs: number;
+  readonly startMs: number;
   readonly late: () => void;
   over = false;
 
-  constructor(ends: { atOwnMs: number; lastMs: number }, late: () => void) {
-    this.endsAtOwnMs = ends.atOwnMs;
-    this.lastMs = ends.lastMs;
+  constructor(startMs: number, late: () => void) {
+    this.startMs = startMs;
     this.late = late;
   }
 
@@ -37,10 +34,8 @@ export class Deadlines {
   /** Where the queue's first call stands that may still be under way. */
   #first = 0;
   #timer: NodeJS.Timeout | undefined;
-  #armedMs = 0;
-  #dueMs = 0;
-  /** How long this process was late so far, as far as calls were under way. */
-  #lostMs = 0;
+  /** When the process went on after it was last held up: no allowance began before. */
+  #wentOnMs = 0;
 
   /** `mostMs`: when a call ends whatever held the process up. */
   constructor(allowanceMs: number, mostMs = allowanceMs) {
@@ -51,13 +46,12 @@ export class Deadlines {
   /** Calls `late` once the allowance is used up, unless the returned watch is ended before. */
   watch(late: () => void): { end(): void } {
     const nowMs = performance.now();
-    const ends = { atOwnMs: nowMs - this.#lostMs + this.#allowanceMs, lastMs: nowMs + this.#mostMs };
-    const watch = new Watch(ends, late);
+    const watch = new Watch(nowMs, late);
     // What was answered must not stand here until the timer comes by: with a long allowance that would be every call of seconds.
     while (this.#first < this.#queue.length && this.#queue[this.#first]!.over) this.#first++;
     if (this.#first >= MOST_OVER) this.#forget();
     this.#queue.push(watch);
-    if (this.#timer === undefined) this.#arm(nowMs, this.#allowanceMs);
+    if (this.#timer === undefined) this.#arm(this.#allowanceMs);
     return watch;
   }
 
@@ -67,15 +61,12 @@ export class Deadlines {
     let over = false;
     let timer: NodeJS.Timeout;
     const arm = (dueMs: number): void => {
-      const look = (): void => {
+      timer = afterAnswers(dueMs - performance.now(), (isHeldUp) => {
         const nowMs = performance.now();
-        const lateMs = nowMs - dueMs;
         if (over) return;
-        if (lateMs > LATE_MS && nowMs < lastMs) arm(Math.min(nowMs + this.#allowanceMs, lastMs));
+        if (isHeldUp && nowMs < lastMs) arm(Math.min(nowMs + this.#allowanceMs, lastMs));
         else late();
-      };
-      timer = setTimeout(() => setImmediate(look), Math.max(0, Math.ceil(dueMs - performance.now())));
-      timer.unref();
+      });
     };
     arm(Math.max(endsAtMs, performance.now()));
     return {
@@ -91,35 +82,38 @@ export class Deadlines {
     this.#first = 0;
   }
 
-  #arm(nowMs: number, waitMs: number): void {
-    // Rounded up: a timer that fires before the first deadline would only have to be armed again.
-    const wholeMs = Math.ceil(waitMs);
-    this.#armedMs = nowMs;
-    this.#dueMs = nowMs + wholeMs;
-    // Timers come first in a turn of the event loop: after a turn that took long, answers that have arrived are still to be read. So
-    // the look is put off to the end of the turn; a process that was held up must not take that for an outage of Redis.
-    this.#timer = setTimeout(() => setImmediate(() => this.#look()), wholeMs);
-    // The connection keeps a program alive that waits for an answer; a program that has closed it need not wait for this.
-    this.#timer.unref();
+  #arm(waitMs: number): void {
+    this.#timer = afterAnswers(waitMs, (isHeldUp) => this.#look(isHeldUp));
   }
 
-  #look(): void {
+  #look(isHeldUp: boolean): void {
     this.#timer = undefined;
     const nowMs = performance.now();
-    if (nowMs - this.#dueMs > LATE_MS) this.#lostMs += nowMs - this.#armedMs;
-    const ownMs = nowMs - this.#lostMs;
+    if (isHeldUp) this.#wentOnMs = nowMs;
     const queue = this.#queue;
-    while (this.#first < queue.length && isOver(queue[this.#first]!, { nowMs, ownMs })) {
+    while (this.#first < queue.length && (queue[this.#first]!.over || this.#endOf(queue[this.#first]!) <= nowMs)) {
       const watch = queue[this.#first++]!;
       if (!watch.over) watch.late();
     }
     this.#forget();
     const next = this.#queue[0];
-    if (next === undefined) return;
-    this.#arm(nowMs, Math.max(1, Math.min(next.endsAtOwnMs - ownMs, next.lastMs - nowMs)));
+    if (next !== undefined) this.#arm(this.#endOf(next) - nowMs);
+  }
+
+  #endOf({ startMs }: Watch): number {
+    return Math.min(Math.max(startMs, this.#wentOnMs) + this.#allowanceMs, startMs + this.#mostMs);
   }
 }
 
-function isOver({ over, endsAtOwnMs, lastMs }: Watch, { nowMs, ownMs }: { nowMs: number; ownMs: number }): boolean {
-  return over || endsAtOwnMs <= ownMs || lastMs <= nowMs;
+/**
+ * A timer whose look comes at the end of its turn of the event loop, and is told whether that is late. Timers come first in a turn: after one
+ * that took long, answers that have arrived are still to be read. A process that was held up must not take that for an outage.
+ */
+function afterAnswers(waitMs: number, look: (isHeldUp: boolean) => void): NodeJS.Timeout {
+  // Rounded up: a timer that fires before the first deadline would only have to be armed again.
+  const wholeMs = Math.max(1, Math.ceil(waitMs));
+  const dueMs = performance.now() + wholeMs;
+  const atEndOfTurn = (): void => look(performance.now() - dueMs > LATE_MS);
+  // The connection keeps a program alive that waits for an answer; a program that has closed it need not wait for this.
+  return setTimeout(() => setImmediate(atEndOfTurn), wholeMs).unref();
 }

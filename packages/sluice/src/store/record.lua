@@ -1,7 +1,7 @@
 --[[ record: one step with the record of a request id, and no other key: for slots on the move, where a script has one key
   KEYS     the record
   ARGV     'see', fingerprint, attempt ('' claims nothing)       -> the record, or the word for a conflict, or nothing
-           'put', fingerprint, entry id, numbers, receipt         -> 1 written, 0 there was one already
+           'put', fingerprint, entry id, numbers, receipt         -> 1 written (now or before), 0 there is another
            'drop', entry id, attempt ('' for a refund)            -> 1 dropped: its charge is the caller's to give back; else 0
   returns  now_ms, the answer ]]
 local text, step = call('GET', KEYS[1]), ARGV[1]
@@ -12,7 +12,10 @@ if step == 'see' then
   return { now, text }
 end
 if step == 'put' then
-  if text then return { now, 0 } end
+  if text then
+    local _, entry = read_record(text)
+    return { now, entry == ARGV[3] and 1 or 0 }
+  end
   call('SET', KEYS[1], spell_record(ARGV[2], ARGV[3], ARGV[4], ARGV[5]), 'PX', REMEMBER_MS)
   return { now, 1 }
 end

@@ -59,15 +59,13 @@ export function watchErrors(client: Emitter): { lastError(): Error | undefined; 
 
 /** A node of an ioredis cluster. */
 interface ClusterNode extends Emitter {
-  readonly options: { readonly host?: string; readonly port?: number };
+  readonly options: { readonly host?: string; readonly port?: number; readonly readOnly?: boolean };
 }
 
-/** Nodes come and go; what is remembered of them stays bounded. */
-const MOST_NODES = 1_024;
-
 /**
- * Whether a client, or a node of its cluster, is connecting for the first time. The first attempt that ends, either way, ends that; a node
- * that comes back is not cold, or an outage would hold up checks as a cold start may.
+ * Whether a client, or a leader of its cluster, is connecting for the first time since the process started. The first attempt that ends,
+ * either way, ends that. Nothing that comes later is cold: a node that is back, a replica that was promoted; or an outage would
+ * hold up checks as a cold start may.
  */
 export function coldStartOf(client: Emitter): (node: string) => boolean {
   let isCold = client.status !== "ready" && client.isReady !== true;
@@ -75,13 +73,11 @@ export function coldStartOf(client: Emitter): (node: string) => boolean {
     isCold = false;
   };
   for (const event of ["ready", "close", "end", "error"]) client.on(event, warm);
-  const known = new Set<string>();
   const cold = new Set<string>();
   client.on("+node", (added?: unknown) => {
     const node = added as ClusterNode;
     const name = `${node.options.host}:${node.options.port}`;
-    if (known.has(name) || known.size === MOST_NODES) return;
-    known.add(name);
+    if (!isCold || node.options.readOnly === true) return;
     cold.add(name);
     for (const event of ["ready", "close", "end"]) node.on(event, () => cold.delete(name));
   });

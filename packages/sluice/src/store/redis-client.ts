@@ -90,10 +90,11 @@ export function connectRedis(target: RedisTarget, options: ClientOptions = {}): 
       clusterRetryStrategy: retryStrategy,
       redisOptions: access,
     });
-    cluster.on("+node", (node: Redis) => {
-      giveUpWhenSilent(node, heartbeatMs);
-      // A leader is connected to before it is needed: the first burst of a cold process would wait for it.
-      if (node.options.readOnly !== true) node.connect().catch(() => {});
+    cluster.on("+node", (node: Redis) => giveUpWhenSilent(node, heartbeatMs));
+    // A leader is connected to before it is needed: the first burst of a cold process would wait for it. Not before the cluster has
+    // answered: one that is gone would be tried twice an interval.
+    cluster.on("refresh", () => {
+      for (const node of cluster.nodes("master")) if (node.status === "wait") node.connect().catch(() => {});
     });
     return cluster;
   }

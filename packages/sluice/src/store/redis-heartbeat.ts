@@ -3,7 +3,7 @@
  * and answers none; TCP itself notices after minutes, and ioredis never does.
  *
  * Each beat asks a question. A beat that finds nothing heard since the last one gives the connection up, so that the client connects
- * anew: one to two beats after the silence began. Any byte counts as an answer, also an error: a user without the right to PING
+ * anew: one to two beats after the silence began, and one beat after a new connection to a server that hangs. Any byte counts as an answer, also an error: a user without the right to PING
  * has a living connection.
  */
 import type { Redis } from "ioredis";
@@ -22,7 +22,13 @@ export interface Heard {
   readonly count: number;
 }
 
-export function startHeartbeat({ everyMs, heard, ask, giveUp }: HeartbeatOptions): { stop(): void } {
+export interface Heartbeat {
+  /** A new connection has just asked its first question: the next beat comes a whole beat from now. */
+  begin(): void;
+  stop(): void;
+}
+
+export function startHeartbeat({ everyMs, heard, ask, giveUp }: HeartbeatOptions): Heartbeat {
   let asked: Heard | undefined;
   const beat = (): void => {
     const now = heard();
@@ -32,17 +38,23 @@ export function startHeartbeat({ everyMs, heard, ask, giveUp }: HeartbeatOptions
     else if (now !== undefined) ask();
   };
   // Timers come first in a turn of the event loop: after a turn that took long, answers that have arrived are still to be read.
-  const timer = setInterval(() => setImmediate(beat), everyMs);
-  timer.unref();
-  return { stop: () => clearInterval(timer) };
+  const start = (): NodeJS.Timeout => setInterval(() => setImmediate(beat), everyMs).unref();
+  let timer = start();
+  return {
+    begin() {
+      clearInterval(timer);
+      asked = heard();
+      timer = start();
+    },
+    stop: () => clearInterval(timer),
+  };
 }
 
 /** For a connection to one server. It ends with the client. */
 export function giveUpWhenSilent(client: Redis, everyMs: number): void {
-  const { stop } = startHeartbeat({
+  const { begin, stop } = startHeartbeat({
     everyMs,
     heard() {
-      // While the handshake is under way ("connect") its commands are the question.
       const isOpen = client.status === "ready" || client.status === "connect";
       return isOpen && client.stream ? { connection: client.stream, count: client.stream.bytesRead } : undefined;
     },
@@ -54,5 +66,7 @@ export function giveUpWhenSilent(client: Redis, everyMs: number): void {
       client.stream.destroy(new Error(`the connection was silent for ${everyMs} ms, and is made anew`));
     },
   });
+  // The handshake's commands are the first question.
+  client.on("connect", begin);
   client.once("end", stop);
 }

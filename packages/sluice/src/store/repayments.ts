@@ -206,6 +206,6 @@ export class Repayments {
 /** Errors by which Redis refuses a script before it runs. */
 const NOT_RUN = /^(TRYAGAIN|CLUSTERDOWN|MOVED|ASK|LOADING|MASTERDOWN|READONLY|NOREPLICAS|MISCONF|NOAUTH|NOPERM)\b/;
 
-function mayHaveRun(error: unknown): boolean {
+export function mayHaveRun(error: unknown): boolean {
   return error instanceof SluiceError && error.mayHaveRun && redisSays(error, NOT_RUN) === null;
 }

@@ -1,7 +1,7 @@
 /**
  * On a cluster a request's records lie beside its counters, in the slots of what it counts by. Under its id alone stands where, for a
  * refund by the id; and what it was sent for, because the same id with other attributes would look for its records elsewhere.
- * A decision stands without it: while its node is away, an id is not refundable by itself, and one that is used twice is charged twice.
+ * A charge stands only where its place does: a refund that finds no place then knows that there is nothing to give back.
  */
 import { KEY_PREFIX, requestPlaceKey } from "../keys.js";
 import type { RedisCalls } from "./redis-calls.js";
@@ -15,21 +15,21 @@ export class RequestPlaces {
     this.#calls = calls;
   }
 
-  /** Whether the id was sent for another request. If not, and if it is to be charged, its place is kept from now on. */
+  /** Whether the id was sent for another request. If not, and if it is to be charged, its place is kept from now on, or this rejects. */
   async isOther({ id, charge, fingerprint }: StoreRequest, parts: readonly Pick<Part, "tag">[]): Promise<boolean> {
     if (id === undefined) return false;
     const tags = JSON.stringify(parts.map(({ tag }) => tag));
-    try {
-      if (!charge) return ![fingerprint, undefined].includes((await this.#read(id))?.fingerprint);
-      const [, isSame] = (await this.#calls.run(
-        "place",
-        [KEY_PREFIX + requestPlaceKey(id)],
-        [fingerprint, tags, REMEMBER_MS],
-      )) as unknown[];
-      return Number(isSame) === 0;
-    } catch {
-      return false;
+    if (!charge) {
+      // A look charges nothing: it need not know.
+      const place = await this.#read(id).catch(() => undefined);
+      return place !== undefined && place.fingerprint !== fingerprint;
     }
+    const [, isSame] = (await this.#calls.run(
+      "place",
+      [KEY_PREFIX + requestPlaceKey(id)],
+      [fingerprint, tags, REMEMBER_MS],
+    )) as unknown[];
+    return Number(isSame) === 0;
   }
 
   /** The tags that an id's records lie under, as far as is known. */

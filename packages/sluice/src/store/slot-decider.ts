@@ -2,7 +2,8 @@
  * Decides a request on a cluster: slot by slot, in parallel, each slot all or nothing in itself.
  *
  * The life of such a request: split by hash tag -> each part one script, with the record of the request's id beside its counters ->
- * all passed: the reply; one refused, or failed: what the others charged is undone (`repayments.ts`), then the refusal, or the error.
+ * all passed, and the id's place is written: the reply; one refused, or failed: what the others charged is undone (`repayments.ts`),
+ * then the refusal, or the error.
  * A slot on its way to another node is decided key by key.
  */
 import { SluiceError } from "../errors.js";
@@ -10,7 +11,7 @@ import { KEY_PREFIX, requestIdKey } from "../keys.js";
 import { type DecideQueue, slotIsMoving } from "./decide-queue.js";
 import type { MovingTags } from "./moving-tags.js";
 import type { RedisCalls } from "./redis-calls.js";
-import type { Repayments, Undo } from "./repayments.js";
+import { mayHaveRun, type Repayments, type Undo } from "./repayments.js";
 import type { RequestPlaces } from "./request-places.js";
 import { joinReplies, type Part, splitByKey, splitByTag, undoOf } from "./split-by-tag.js";
 import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from "./store.js";
@@ -20,6 +21,15 @@ import { decodeRecord, recordText, spellReceipt, spellVerdicts } from "./wire.js
 const ENDS_APART_MS = 10_000;
 
 type Outcome = PromiseSettledResult<StoreReply>;
+
+interface Settling {
+  readonly settled: readonly Outcome[];
+  readonly endsAtMs: number;
+  /** The id was sent for another request. */
+  readonly conflict?: unknown;
+  /** Why a charge has no place under its id. */
+  readonly placeless?: unknown;
+}
 
 export interface SlotDeciderOptions {
   readonly calls: RedisCalls;
@@ -49,30 +59,32 @@ export class SlotDecider {
     const parts = splitByTag(request);
     const [only] = parts;
     if (parts.length > 1 || request.id !== undefined) return this.#decideInParts(request, parts, endsAtMs);
-    return this.#decidePart(only!, false, endsAtMs);
+    return this.#decidePart(only!, endsAtMs);
   }
 
   /** What lies under one tag, in one script; or key by key, while its slot is on its way to another node. */
-  #decidePart({ tag, request }: Part, isPart: boolean, endsAtMs: number): Promise<StoreReply> {
-    if (this.#moving.has(tag)) return this.#decideKeyByKey({ tag, request, isPart }, endsAtMs);
-    return this.#queue.add(request, recordKey(request.id, tag), isPart).catch((error: unknown) => {
+  #decidePart({ tag, request }: Part, endsAtMs: number): Promise<StoreReply> {
+    if (this.#moving.has(tag)) return this.#decideKeyByKey({ tag, request }, endsAtMs);
+    return this.#queue.add(request, recordKey(request.id, tag), true).catch((error: unknown) => {
       if (!slotIsMoving(error)) throw error;
       this.#moving.add(tag);
-      return this.#decideKeyByKey({ tag, request, isPart }, endsAtMs);
+      return this.#decideKeyByKey({ tag, request }, endsAtMs);
     });
   }
 
   /** Slot by slot, in parallel; if one part refuses, the others are undone. */
   async #decideInParts(request: StoreRequest, parts: readonly Part[], endsAtMs: number): Promise<StoreReply> {
-    const isPart = parts.length > 1;
-    const decide = (part: Part): Promise<StoreReply> => this.#decidePart(part, isPart, endsAtMs);
-    const [isOther, settled] = await Promise.all([
-      this.#places.isOther(request, parts),
+    const decide = (part: Part): Promise<StoreReply> => this.#decidePart(part, endsAtMs);
+    const [[place], settled] = await Promise.all([
+      Promise.allSettled([this.#places.isOther(request, parts)]),
       Promise.allSettled(parts.map(decide)),
     ]);
-    const stale = isPart ? stalePlaces(settled) : [];
+    const stale = parts.length > 1 ? stalePlaces(settled) : [];
     for (const p of stale) settled[p] = await this.#decideAnew(parts[p]!, settled[p]!, decide);
-    return await this.#settle(parts, { settled, endsAtMs, conflict: isOther ? otherRequest() : undefined });
+    const conflict = place.status === "fulfilled" && place.value ? otherRequest() : undefined;
+    // A charge without a place could not be refunded by its id. A refusal needs none.
+    const placeless = place.status === "rejected" && settled.some(hasCharged) ? place.reason : undefined;
+    return await this.#settle(parts, { settled, endsAtMs, conflict, placeless });
   }
 
   /** Forgets what an id was answered in one part, but not its charge, and decides it again. */
@@ -90,11 +102,8 @@ export class SlotDecider {
   }
 
   /** The parts' outcomes as one reply. Nothing may stay charged for a request that was refused, or that cannot be decided. */
-  async #settle(
-    parts: readonly Part[],
-    { settled, endsAtMs, conflict }: { settled: readonly Outcome[]; endsAtMs: number; conflict?: unknown },
-  ): Promise<StoreReply> {
-    const failure = conflict ?? failureOf(settled);
+  async #settle(parts: readonly Part[], { settled, endsAtMs, conflict, placeless }: Settling): Promise<StoreReply> {
+    const failure = conflict ?? failureOf(settled) ?? placeless;
     const replies = settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     if (failure !== undefined) {
       // The failure policy will answer, or the caller hears that the id is another request's.
@@ -141,8 +150,8 @@ export class SlotDecider {
    * nothing goes uncounted while slots move. What is given up is the atomic look at the id: of two requests with one id that
    * arrive at the same time, both are charged, and the later one is undone.
    */
-  async #decideKeyByKey(moving: Omit<Part, "places"> & { isPart: boolean }, endsAtMs: number): Promise<StoreReply> {
-    const { tag, request, isPart } = moving;
+  async #decideKeyByKey(moving: Omit<Part, "places">, endsAtMs: number): Promise<StoreReply> {
+    const { tag, request } = moving;
     const seen = await this.#seeRecord(moving, endsAtMs);
     if (seen !== undefined) return seen;
     const parts = splitByKey(request);
@@ -151,23 +160,37 @@ export class SlotDecider {
     const record = recordKey(request.id, tag);
     if (record === undefined || !request.charge) return reply;
     const text = [request.fingerprint, request.entryId, spellVerdicts(reply), spellReceipt(request, reply.timesMs)];
-    const [, written] = (await this.#calls
-      .run("record", [KEY_PREFIX + record], ["put", ...text], endsAtMs)
-      // The decision is made; a repetition of it would be charged anew.
-      .catch(() => [0, 1])) as unknown[];
-    if (Number(written) === 1) return reply;
     const whole: Part = { tag, places: [], request: { ...request, id: undefined } };
+    try {
+      if (await this.#putRecord(record, text, endsAtMs)) return reply;
+    } catch (error) {
+      // Nobody could refund the charge by its id.
+      await this.#undo(undoOf(whole, reply), endsAtMs);
+      throw error;
+    }
     await this.#undo(undoOf(whole, reply), endsAtMs);
-    return (await this.#seeRecord({ tag, request, isPart }, endsAtMs)) ?? reply;
+    return (await this.#seeRecord(moving, endsAtMs)) ?? reply;
   }
 
-  async #seeRecord(
-    { tag, request, isPart }: Omit<Part, "places"> & { isPart: boolean },
-    endsAtMs: number,
-  ): Promise<StoreReply | undefined> {
+  /** False if another attempt's record is there. One whose answer is lost is put again; the decision stands if that is lost too. */
+  async #putRecord(record: string, text: readonly string[], endsAtMs: number): Promise<boolean> {
+    for (let isLast = false; ; isLast = true) {
+      try {
+        const put = ["put", ...text];
+        const [, written] = (await this.#calls.run("record", [KEY_PREFIX + record], put, endsAtMs)) as unknown[];
+        return Number(written) === 1;
+      } catch (error) {
+        // A second try that was not sent says nothing about the first.
+        if (!isLast && !mayHaveRun(error)) throw error;
+        if (isLast) return true;
+      }
+    }
+  }
+
+  async #seeRecord({ tag, request }: Omit<Part, "places">, endsAtMs: number): Promise<StoreReply | undefined> {
     const record = recordKey(request.id, tag);
     if (record === undefined) return undefined;
-    const attempt = isPart && request.charge ? request.entryId : "";
+    const attempt = request.charge ? request.entryId : "";
     const args = ["see", request.fingerprint, attempt];
     const [nowMs, found] = (await this.#calls.run("record", [KEY_PREFIX + record], args, endsAtMs)) as unknown[];
     const text = recordText(found);
@@ -176,6 +199,10 @@ export class SlotDecider {
     if (reply === undefined) throw otherRequest();
     return reply;
   }
+}
+
+function hasCharged(outcome: Outcome): boolean {
+  return outcome.status === "fulfilled" && outcome.value.verdicts.some(({ charged }) => charged);
 }
 
 /** Why a request cannot be answered, if it cannot. That an id was sent for another request stands whatever the other parts met. */

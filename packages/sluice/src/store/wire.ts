@@ -29,7 +29,7 @@ const MOST_MODES = 65_536;
 export interface Addressed {
   readonly request: StoreRequest;
   readonly recordKey: string | undefined;
-  /** Whether other parts of the same request are decided elsewhere. */
+  /** Whether other parts of the same request are decided elsewhere, or its place is kept there: it may have to be undone. */
   readonly isPart?: boolean | undefined;
   /** When it must have been answered, where that is not a whole deadline after its call: it is one of several calls. */
   readonly endsAtMs?: number | undefined;
