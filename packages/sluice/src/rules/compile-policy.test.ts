@@ -54,7 +54,7 @@ test("fixed windows are aligned to the epoch, or to a calendar in UTC unless a t
   expect(compilePolicy({ ...numbers, window: "1d", align: "calendar" })).toEqual({
     stored: "fixed-window",
     limit: 5,
-    windowMs: 25 * 3_600_000,
+    windowMs: 86_400_000,
     calendar: { unit: "day", timezone: "UTC" },
   });
   expect(compilePolicy({ ...numbers, window: "month", align: "calendar", timezone: "Europe/Paris" })).toMatchObject({
