@@ -80,7 +80,7 @@ const wordings: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/ENOTFOUND|EAI_AGAIN/, "the name of its host is not known"],
   [/EHOSTUNREACH|ENETUNREACH/, "its host cannot be reached"],
   [/ECONNRESET|EPIPE|Stream isn't writeable|closed|not connected|disconnected/, "the connection to Redis is lost"],
-  [/no answer|did not answer|within|deadline|ETIMEDOUT|timed? ?out/i, "Redis does not answer in time"],
+  [/no answer|did not answer|was silent|within|deadline|ETIMEDOUT|timed? ?out/i, "Redis does not answer in time"],
 ];
 
 /** For people who look at a page, not for those who know the client's errors. Those are in the service's log. */
