@@ -62,7 +62,7 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   release(state: ConcurrencyState, held: Omit<HeldLease, "places">, nowMs: number): boolean;
   renew(state: ConcurrencyState, held: HeldLease, nowMs: number): boolean;
 } = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, leases: new Map() }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, leases: new Map() }),
 
   look(state: ConcurrencyState, policy: ConcurrencyPolicy, cost: number, nowMs: number): Verdict {
     const { limit } = policy;

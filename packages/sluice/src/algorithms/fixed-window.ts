@@ -63,7 +63,7 @@ function countAt(state: FixedWindowState, policy: FixedWindowPolicy, atMs: numbe
 }
 
 export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, count: 0, lastMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, count: 0, lastMs: 0 }),
 
   look(state: FixedWindowState, policy: FixedWindowPolicy, cost: number, nowMs: number, strict?: boolean): Verdict {
     const atMs = clockOf(state, policy, nowMs);

@@ -30,8 +30,9 @@ export interface Verdict {
 /** State of one key. From `endsAtMs` on it means the same as no state at all. */
 export interface State {
   endsAtMs: number;
-  /** What the store that keeps it counts it as; models leave it alone. */
+  /** What the store that keeps it counts it as, and whether it holds it among those that are used up; models leave both alone. */
   bytes: number;
+  isUsedUp: boolean;
   /** What was charged before it is not in the counter, and cannot be refunded: the counter was empty since, or was reset. */
   bornMs: number;
 }

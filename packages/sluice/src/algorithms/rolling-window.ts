@@ -70,8 +70,11 @@ function liveDebt({ debt }: RollingWindowState, cutoffMs: number): number {
 
 /** The key's own clock. */
 function clockOf(state: RollingWindowState, windowMs: number, nowMs: number): number {
+  return newestOf(state) <= nowMs ? nowMs : clockAhead(state, windowMs, nowMs);
+}
+
+function clockAhead(state: RollingWindowState, windowMs: number, nowMs: number): number {
   const newestMs = newestOf(state);
-  if (newestMs <= nowMs) return nowMs;
   if (newestMs - nowMs <= windowMs) return newestMs;
   // All entries lie within a window of the newest, so all of them lie ahead: they count as now.
   const cutoffMs = newestMs - windowMs;
@@ -127,7 +130,7 @@ function makeRoom(state: RollingWindowState, needed: number, limit: number): voi
 }
 
 export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, ring: EMPTY, head: 0, count: 0, debt: undefined }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, ring: EMPTY, head: 0, count: 0, debt: undefined }),
 
   look(state: RollingWindowState, policy: RollingWindowPolicy, cost: number, nowMs: number, strict?: boolean): Verdict {
     const { limit, windowMs, minIntervalMs } = policy;

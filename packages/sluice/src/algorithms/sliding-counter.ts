@@ -61,7 +61,7 @@ function untilEmptyMs(cells: { previous: number; current: number }, elapsedMs: n
 }
 
 export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, bornMs: 0, previous: 0, current: 0, lastMs: 0, windowMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, previous: 0, current: 0, lastMs: 0, windowMs: 0 }),
 
   look(
     state: SlidingCounterState,

@@ -44,29 +44,28 @@ export class CounterMap {
     this.#idle.set(key, state, nowMs);
   }
 
-  /** The key was refused, or has just taken the last that it may. */
-  markUsedUp(key: string, nowMs: number): void {
-    this.#move(this.#idle, this.#usedUp, key, nowMs);
+  /** `isUsedUp`: the key was refused, or has just taken the last that it may. The state itself says where it is: nothing is searched. */
+  mark(key: string, state: State, isUsedUp: boolean, nowMs: number): void {
+    if (state.isUsedUp !== isUsedUp) this.#move(key, state, isUsedUp, nowMs);
   }
 
-  /** The key has something left again. */
-  markIdle(key: string, nowMs: number): void {
-    if (this.#usedUp.count > 0) this.#move(this.#usedUp, this.#idle, key, nowMs);
+  #move(key: string, state: State, isUsedUp: boolean, nowMs: number): void {
+    // A counter that gave way to another of the same request is nowhere.
+    if (!this.#homeOf(state).delete(key)) return;
+    state.isUsedUp = isUsedUp;
+    this.#homeOf(state).set(key, state, nowMs);
   }
 
-  #move(from: ExpiringMap<State>, to: ExpiringMap<State>, key: string, nowMs: number): void {
-    const state = from.get(key);
-    if (state === undefined) return;
-    from.delete(key);
-    to.set(key, state, nowMs);
+  #homeOf(state: State): ExpiringMap<State> {
+    return state.isUsedUp ? this.#usedUp : this.#idle;
   }
 
   /** A counter may have grown or shrunk. */
   measure(key: string, state: State, nowMs: number): void {
     const bytes = counterBytes(key, state);
     const by = bytes - state.bytes;
-    if (by === 0) return;
-    const home = this.#idle.get(key) === undefined ? this.#usedUp : this.#idle;
+    const home = this.#homeOf(state);
+    if (by === 0 || home.get(key) !== state) return;
     if (by < 0 || this.bytes + by <= this.#maxBytes) {
       home.resize(by);
       state.bytes = bytes;

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { Check } from "../check.js";
 import { compileRuleBook } from "../rules/rule-book.js";
 import { virtualClock } from "../testing.js";
@@ -179,5 +179,21 @@ test("without traffic, one timer for the whole store sweeps what has ended", asy
   for (let i = 0; i < 500; i++) store.decide({ ...request("x"), checks: brief.checks({ user: `u${i}` }, undefined) });
   expect(store.size).toBeGreaterThan(0);
   await expect.poll(() => store.size, { timeout: 5_000 }).toBe(0);
+  store.close();
+});
+
+test("a check searches for its counter once, twice where it is used up, whatever became of it before", () => {
+  const store = new MemoryStore({ clock: virtualClock() });
+  const once = asking([{ id: "once", key: ["user"], ...hour }], { user: "a" });
+  const often = asking([{ id: "often", key: ["user"], ...hour, limit: 1_000 }], { user: "b" });
+  const searchesOf = (asked: typeof once): number => {
+    const search = vi.spyOn(Map.prototype, "get");
+    store.decide(asked);
+    const { length } = search.mock.calls;
+    search.mockRestore();
+    return length;
+  };
+  for (const asked of [once, often]) store.decide(asked);
+  expect([searchesOf(often), searchesOf(once), searchesOf(once)]).toEqual([1, 2, 2]);
   store.close();
 });

@@ -72,6 +72,9 @@ export class MemoryStore implements Store {
    * then: a charge from before it must not be refunded out of one from after it.
    */
   #resetAtMs = 0;
+  /** Of the request that is being decided: how many enforced checks refuse it, and where the last of them stands. */
+  #refusals = 0;
+  #refuser = -1;
 
   constructor(options: MemoryStoreOptions = {}) {
     const { maxBytes = DEFAULT_BYTES } = options;
@@ -106,8 +109,11 @@ export class MemoryStore implements Store {
 
   decide(request: StoreRequest): StoreReply {
     const nowMs = this.#clock.now();
-    if (request.id === undefined) return this.#reply(request, nowMs);
-    const record = this.#record(request.id, nowMs);
+    return request.id === undefined ? this.#reply(request, nowMs) : this.#decideOnce(request, request.id, nowMs);
+  }
+
+  #decideOnce(request: StoreRequest, id: string, nowMs: number): StoreReply {
+    const record = this.#record(id, nowMs);
     if (record !== undefined) {
       if (record.fingerprint !== request.fingerprint) throw otherRequest();
       return { ...record.reply, repeated: { ...record.receipt, atMs: nowMs } };
@@ -116,8 +122,8 @@ export class MemoryStore implements Store {
     if (request.charge) {
       const { entryId, rulesVersion, checks, fingerprint } = request;
       const receipt = { entryId, rulesVersion, checks };
-      const bytes = recordBytes(request.id, checks);
-      this.#remember(request.id, { endsAtMs: nowMs + REMEMBER_MS, bytes, fingerprint, reply, receipt }, nowMs);
+      const bytes = recordBytes(id, checks);
+      this.#remember(id, { endsAtMs: nowMs + REMEMBER_MS, bytes, fingerprint, reply, receipt }, nowMs);
     }
     return reply;
   }
@@ -132,22 +138,27 @@ export class MemoryStore implements Store {
 
   #reply(request: StoreRequest, nowMs: number): StoreReply {
     const verdicts = this.#decide(request, nowMs);
+    // The millisecond of the reset, or none.
+    if (nowMs <= this.#resetAtMs) return this.#replyAfterReset(verdicts, nowMs);
+    return { nowMs, verdicts, guarantee: "atomic" };
+  }
+
+  #replyAfterReset(verdicts: Verdict[], nowMs: number): StoreReply {
     if (nowMs !== Math.floor(this.#resetAtMs)) return { nowMs, verdicts, guarantee: "atomic" };
     return { nowMs, verdicts, guarantee: "atomic", timesMs: verdicts.map(() => this.#resetAtMs) };
   }
 
-  /** Makes the charges, looks at every other check, then charges all of these or none: the same steps as decide.lua. */
-  #decide({ checks, charge, entryId }: StoreRequest, nowMs: number): Verdict[] {
+  /**
+   * Makes the charges, looks at every other check, then charges all of these or none: the same steps as decide.lua. What is rare
+   * stands in functions of its own: V8 inlines short ones, and this one is most of a check.
+   */
+  #decide(request: StoreRequest, nowMs: number): Verdict[] {
+    const { checks, charge, entryId } = request;
     const verdicts = new Array<Verdict>(checks.length);
     const states = this.#looked;
-    let refusals = 0;
-    let refuser = -1;
+    this.#refusals = 0;
     for (let i = 0; i < checks.length; i++) {
-      if (checks[i]!.charge !== true) continue;
-      verdicts[i] = this.#chargeInFull(checks[i]!, { cost: charge ? checks[i]!.cost : 0, nowMs, requestId: entryId });
-      if (verdicts[i]!.allowed || checks[i]!.plan.mode !== "enforce") continue;
-      refusals++;
-      refuser = i;
+      if (checks[i]!.charge === true) verdicts[i] = this.#chargeInFull(request, i, nowMs);
     }
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
@@ -156,69 +167,70 @@ export class MemoryStore implements Store {
       const model = models[plan.policy.stored];
       const state = this.#state(key, nowMs) ?? model.fresh();
       const verdict = model.look(state, plan.policy, cost, nowMs);
-      // A rule whose window grew must not see its count vanish at the old end: whoever is refused makes the state live on.
-      if (!verdict.allowed) state.endsAtMs = Math.max(state.endsAtMs, nowMs + verdict.resetAfterMs);
+      if (!verdict.allowed) this.#refused(check, i, verdict, state, nowMs);
       verdicts[i] = verdict;
       states[i] = state;
-      if (!verdict.allowed && plan.mode === "enforce") {
-        refusals++;
-        refuser = i;
-        // A cost that no counter could bear says nothing of the counter.
-        if (verdict.reason !== "cost-exceeds-limit") this.#states.markUsedUp(key, nowMs);
-      }
     }
     if (!charge) return verdicts;
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
-      if (check.charge === true) continue;
       const verdict = verdicts[i]!;
-      // A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it. Places
-      // are the exception: a request that was refused does not run, so nobody would give them back.
-      const leased = check.plan.policy.stored === "concurrency";
-      const passes = refusals === 0 || (refusals === 1 && refuser === check.live && !leased);
-      if (passes && verdict.allowed && check.cost > 0)
+      if (check.charge === true || !verdict.allowed || check.cost === 0) continue;
+      if (this.#refusals === 0 || this.#passesAsCandidate(check))
         this.#charge(check, { cost: check.cost, nowMs, requestId: entryId }, verdict, states[i]!);
     }
     return verdicts;
   }
+  #refused({ plan, key }: Check, at: number, verdict: Verdict, state: State, nowMs: number): void {
+    // A rule whose window grew must not see its count vanish at the old end: a refusal makes the state live on.
+    state.endsAtMs = Math.max(state.endsAtMs, nowMs + verdict.resetAfterMs);
+    if (plan.mode !== "enforce") return;
+    this.#refusals++;
+    this.#refuser = at;
+    // A cost that no counter could bear says nothing of the counter.
+    if (verdict.reason !== "cost-exceeds-limit") this.#states.mark(key, state, true, nowMs);
+  }
+
+  /**
+   * A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it. Places are the
+   * exception: a request that was refused does not run, so nobody would give them back.
+   */
+  #passesAsCandidate({ plan, live }: Check): boolean {
+    return this.#refusals === 1 && this.#refuser === live && plan.policy.stored !== "concurrency";
+  }
 
   /** The verdict is that of a look after the charge: refused where the counter is past its limit. */
-  #chargeInFull(check: Check, charge: Charge): Verdict {
+  #chargeInFull(request: StoreRequest, at: number, nowMs: number): Verdict {
+    const check = request.checks[at]!;
     const { plan, key } = check;
     const model = models[plan.policy.stored];
-    const state = this.#state(key, charge.nowMs) ?? model.fresh();
-    let found = model.look(state, plan.policy, 0, charge.nowMs, true);
-    if (charge.cost > 0) {
-      this.#charge(check, charge, found, state);
-      found = model.look(state, plan.policy, 0, charge.nowMs, true);
+    const state = this.#state(key, nowMs) ?? model.fresh();
+    let found = model.look(state, plan.policy, 0, nowMs, true);
+    if (request.charge && check.cost > 0) {
+      this.#charge(check, { cost: check.cost, nowMs, requestId: request.entryId }, found, state);
+      found = model.look(state, plan.policy, 0, nowMs, true);
       found.charged = true;
     }
-    if (!found.allowed) {
-      state.endsAtMs = Math.max(state.endsAtMs, charge.nowMs + found.resetAfterMs);
-      if (plan.mode === "enforce") this.#states.markUsedUp(key, charge.nowMs);
-    }
+    if (!found.allowed) this.#refused(check, at, found, state, nowMs);
     return found;
   }
 
   #charge({ plan, key }: Check, charge: Charge, verdict: Verdict, state: State): void {
+    const { policy, mode } = plan;
+    const { nowMs } = charge;
     // A state that ends before now was made by the look: it is not in the map, or its end there has passed.
-    const isNew = state.endsAtMs <= charge.nowMs;
-    const { stored } = plan.policy;
-    const ringBefore = isRolling(stored) ? (state as RollingWindowState).ring : undefined;
-    models[stored].charge(state, plan.policy, charge, verdict);
+    const isNew = state.endsAtMs <= nowMs;
+    const before = sizedPart(policy.stored, state);
+    models[policy.stored].charge(state, policy, charge, verdict);
     verdict.charged = true;
-    if (isNew) {
-      this.#states.set(key, state, charge.nowMs);
-      this.#sweepLater();
-    } else if (
-      stored === "concurrency" ||
-      (ringBefore !== undefined && ringBefore !== (state as RollingWindowState).ring)
-    ) {
-      this.#states.measure(key, state, charge.nowMs);
-    }
-    if (plan.mode !== "enforce") return;
-    if (verdict.remaining <= 0) this.#states.markUsedUp(key, charge.nowMs);
-    else if (!isNew) this.#states.markIdle(key, charge.nowMs);
+    if (isNew) this.#add(key, state, nowMs);
+    else if (before !== sizedPart(policy.stored, state)) this.#states.measure(key, state, nowMs);
+    if (mode === "enforce") this.#states.mark(key, state, verdict.remaining <= 0, nowMs);
+  }
+
+  #add(key: string, state: State, nowMs: number): void {
+    this.#states.set(key, state, nowMs);
+    this.#sweepLater();
   }
 
   /** A state that has ended is gone, swept or not: as a key in Redis that has expired. */
@@ -336,8 +348,10 @@ export class MemoryStore implements Store {
   }
 }
 
-function isRolling(stored: Stored): boolean {
-  return stored === "rolling-window" || stored === "rolling-window-packed";
+/** What changes where a counter's size does; undefined for counters of a few numbers. */
+function sizedPart(stored: Stored, state: State): unknown {
+  if (stored === "rolling-window" || stored === "rolling-window-packed") return (state as RollingWindowState).ring;
+  return stored === "concurrency" ? (state as ConcurrencyState).leases.size : undefined;
 }
 
 /** A store for one process. */
