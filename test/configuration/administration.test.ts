@@ -385,6 +385,18 @@ describe("bad input", () => {
     expect(twice.body.detail).toMatch(/^rules\[3000\]\.id: expected a unique id, got "r7", which rules\[7\] has$/);
   });
 
+  test("a mistake of one rule is named where that rule stands, however large its body is", async () => {
+    const { rules } = (await call("GET", "/rules")).body;
+    const overrides = Array.from({ length: 2_000 }, (_, i) => ({ match: { user: `user-${i}` }, limit: 7 }));
+    const pathsOf = async (body: object): Promise<string[]> => {
+      const reply = await call("PUT", "/rules/brand-new", { body });
+      return reply.body.mistakes.map(({ path }: { path: string }) => path);
+    };
+    const place = `rules[${rules.length}].limit`;
+    expect(await pathsOf({ ...perUser(-1), id: "brand-new" })).toEqual([place]);
+    expect(await pathsOf({ ...perUser(-1), id: "brand-new", overrides })).toEqual([place]);
+  });
+
   test("bodies that are no rules are bounded more tightly", async () => {
     const attributes = { user: "x".repeat(100 * 1024) };
     const { body } = await call("POST", "/keys/reset", { body: { rule: "per-user", attributes } });

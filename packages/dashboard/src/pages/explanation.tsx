@@ -11,7 +11,7 @@ import { NeedsRole, useMay } from "../shell/session.js";
 type Reset = UseMutationResult<unknown, Error, string>;
 
 export function ExplanationView({ explanation, reset }: { explanation: Explanation; reset: Reset }) {
-  const { decision, rules } = explanation;
+  const { decision, rules, more = 0 } = explanation;
   const matched = rules.filter(({ matched: isMatched }) => isMatched);
   const others = rules.filter(({ matched: isMatched }) => !isMatched);
   const mayReset = useMay("editor");
@@ -33,9 +33,9 @@ export function ExplanationView({ explanation, reset }: { explanation: Explanati
       {!mayReset && matched.length > 0 && <NeedsRole needed="editor" to="reset a key" />}
       {others.length > 0 && (
         <details className="panel others">
-          <summary>Rules that do not apply ({count(others.length)})</summary>
+          <summary>Rules that do not apply ({count(others.length + more)})</summary>
           <ul className="list">
-            {others.slice(0, 200).map(({ rule, why }) => (
+            {others.map(({ rule, why }) => (
               <li key={rule}>
                 <Link href={`/rules/${rule}`} className="mono">
                   {rule}
@@ -43,6 +43,7 @@ export function ExplanationView({ explanation, reset }: { explanation: Explanati
                 <span className="soft break">{why}</span>
               </li>
             ))}
+            {more > 0 && <li className="soft">and {count(more)} more</li>}
           </ul>
         </details>
       )}

@@ -37,7 +37,11 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       admin.setValidatorCompiler(validatorCompiler as never);
       // The schemas of answers describe them; they do not cut them.
       admin.setSerializerCompiler(() => JSON.stringify);
-      acceptJson(admin);
+      acceptJson(admin, (ruleId) => {
+        const { rules } = options.configuration.current;
+        const at = rules.findIndex(({ id }) => id === ruleId);
+        return at < 0 ? rules.length : at;
+      });
       // Answers hold rules, keys and tokens: no cache keeps them, and no browser takes them for something else.
       admin.addHook("onRequest", async (_request, reply) => {
         reply.header("cache-control", "no-store").header("x-content-type-options", "nosniff");

@@ -3,7 +3,7 @@
  * mistake. A large body is read and judged on a thread of its own: to parse eight megabytes here would hold up every check.
  */
 import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from "fastify";
-import { invalidRules, SluiceError } from "sluice";
+import { invalidRules, type Mistake, SluiceError } from "sluice";
 import type { TSchema } from "typebox";
 import { readDocument } from "../configuration/document-text.js";
 import { Pace } from "../configuration/pace.js";
@@ -14,18 +14,26 @@ import { documentBody, ruleBody } from "./schemas.js";
 /** Parsed here in a millisecond or two. */
 const LARGEST_READ_HERE = 64 * 1024;
 
-export function acceptJson(app: FastifyInstance): void {
+/** `placeOf`: where in the document a rule of that id stands, or would be added. */
+export function acceptJson(app: FastifyInstance, placeOf: (id: string) => number): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, async (request: FastifyRequest, body: Buffer) => {
     if (body.length <= LARGEST_READ_HERE) return parse(body.toString());
     const { id } = request.params as { id?: string };
     const read = await readBodyApart(body, id);
     if ("unreadable" in read) throw invalidJson(read.unreadable);
-    if ("mistakes" in read) throw invalidRules(read.mistakes);
+    if ("mistakes" in read) {
+      throw invalidRules(id === undefined ? read.mistakes : moved(read.mistakes, `rules[${placeOf(id)}]`));
+    }
     const { rules } = (await readDocument(Buffer.from(read.document).toString(), new Pace())) as { rules: unknown[] };
     if (id !== undefined) return rules[0];
     return { rules, ...(read.version !== undefined && { version: read.version }) };
   });
+}
+
+/** The rule was read as a document of its own: its mistakes are named where it stands. */
+function moved(mistakes: readonly Mistake[], place: string): Mistake[] {
+  return mistakes.map(({ path, message }) => ({ path: path.replace(/^rules\[0\]/, place), message }));
 }
 
 function parse(text: string): unknown {

@@ -24,7 +24,7 @@ export function explainCommand(): Command {
     });
 }
 
-function show({ decision, rules }: Explanation): void {
+function show({ decision, rules, more }: Explanation): void {
   showDecision(decision);
   if (rules.length === 0) return;
   printLine("");
@@ -39,6 +39,7 @@ function show({ decision, rules }: Explanation): void {
       passing.has(rule) ? "now" : nextAllowedAt,
     ]),
   );
+  if (more !== undefined) printLine(`and ${more} more rules that do not apply`);
 }
 
 /** What is stored, by the names that stores give it. */

@@ -57,7 +57,10 @@ export interface RemoteExplainedRule {
 
 export interface RemoteExplanation {
   readonly decision: RemoteDecision;
+  /** All rules that apply, and the first hundred of the others. */
   readonly rules: readonly RemoteExplainedRule[];
+  /** How many more do not apply; absent if none. */
+  readonly more?: number;
 }
 
 /** The service answered with an error. */

@@ -63,7 +63,10 @@ export interface ExplainedRule extends Considered {
 
 export interface Explanation {
   readonly decision: Decision;
+  /** All rules that apply, and the first hundred of the others. */
   readonly rules: readonly ExplainedRule[];
+  /** How many more do not apply; absent if none. */
+  readonly more?: number;
 }
 
 /** What a decision was asked for. `checks`: the counters that were asked, in the order of the decision's checks. */
@@ -208,15 +211,17 @@ export class Limiter {
     const live = checks.filter(({ plan }) => plan.mode !== "candidate");
     const isDegraded = decision.degraded !== undefined;
     const states = isDegraded ? [] : await Promise.resolve(this.#store.inspect(live)).catch(() => []);
+    const placeOf = new Map(live.map(({ plan }, at) => [plan.rule, at]));
+    const waits = new Map(checks.map((check, i) => [check, verdicts[i]!.retryAfterMs]));
     const rules = book.explain(attributes).map((considered): ExplainedRule => {
-      const at = live.findIndex(({ plan }) => plan.rule === considered.rule);
-      if (at < 0) return considered;
-      const { retryAfterMs } = verdicts[checks.indexOf(live[at]!)]!;
-      const nextAllowedAt = new Date(nowMs + retryAfterMs).toISOString();
+      const at = placeOf.get(considered.rule);
+      if (at === undefined) return considered;
+      const nextAllowedAt = new Date(nowMs + waits.get(live[at]!)!).toISOString();
       const policy = isDegraded && { degraded: live[at]!.plan.onStoreFailure };
       return { ...considered, ...(states[at] && { state: states[at] }), nextAllowedAt, ...policy };
     });
-    return { decision, rules };
+    const more = book.rules.length - rules.length;
+    return { decision, rules, ...(more > 0 && { more }) };
   }
 
   /** Gives back what a decision charged, once. By id it works from any instance, while the id is remembered. */
@@ -357,11 +362,8 @@ export class Limiter {
     return this.#askFor(book.checks(attributes, options.cost), book.version, { attributes, options, charge });
   }
 
-  #askFor(
-    checks: readonly Check[],
-    rulesVersion: number,
-    { attributes, options, charge, neverRefused = false, parts }: AskOptions,
-  ): MaybePromise<Decision> {
+  #askFor(checks: readonly Check[], rulesVersion: number, ask: AskOptions): MaybePromise<Decision> {
+    const { attributes, options, charge, neverRefused = false } = ask;
     let leases = false;
     let named = false;
     for (let i = 0; i < checks.length; i++) {
@@ -376,8 +378,7 @@ export class Limiter {
       // Sorted sets keep a name per entry, and the record of an id the name of its charge.
       entryId: leases ? newLeaseId() : named || id !== undefined ? nextEntryId() : "",
       id,
-      fingerprint:
-        id === undefined ? "" : fingerprintOf(parts ?? [{ attributes, cost: options.cost, charge: neverRefused }]),
+      fingerprint: id === undefined ? "" : fingerprintOfAll(ask),
       rulesVersion,
       attributes,
       options,
@@ -464,4 +465,8 @@ export function ruleBook(rules: readonly Rule[]): RuleBook {
 /** `createLimiter({ rules, store })`; without a store, counters live in this process. */
 export function createLimiter(options: LimiterOptions): Limiter {
   return new Limiter(options);
+}
+
+function fingerprintOfAll({ attributes, options, neverRefused = false, parts }: AskOptions): string {
+  return fingerprintOf(parts ?? [{ attributes, cost: options.cost, charge: neverRefused }]);
 }

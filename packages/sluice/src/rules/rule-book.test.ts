@@ -323,3 +323,30 @@ test("a plan is made once, not at every request", () => {
   const book = bookOf({ ...perUser, overrides: [{ match: { user: "x" }, limit: 1 }] } satisfies Rule | object);
   expect(book.checks({ user: "x" }, undefined)[0]!.plan).toBe(book.checks({ user: "x" }, undefined)[0]!.plan);
 });
+
+test("an explanation lists all rules that apply and a hundred of the others, and looks at no more", () => {
+  const others = Array.from({ length: 5_000 }, (_, i) => ({ ...perUser, id: `other-${i}`, match: { tier: `t${i}` } }));
+  const rules = parseRules([perUser, { ...perUser, id: "off", mode: "off" }, ...others, { ...perUser, id: "last" }]);
+  let reads = 0;
+  const counted = new Proxy(rules, {
+    get: (target, name) => {
+      if (/^\d+$/.test(String(name))) reads++;
+      return Reflect.get(target, name);
+    },
+  });
+  const book = compileRuleBook(counted, 1);
+  reads = 0;
+  const explained = book.explain({ user: "42", tier: "t4000" });
+  expect(explained.filter(({ matched }) => matched).map(({ rule }) => rule)).toEqual([
+    "per-user",
+    "other-4000",
+    "last",
+  ]);
+  expect(explained.slice(0, 3).map(({ rule, why }) => ({ rule, why }))).toEqual([
+    { rule: "per-user", why: "applies to every request that has user" },
+    { rule: "off", why: "mode is off" },
+    { rule: "other-0", why: 'tier: expected "t0", got "t4000"' },
+  ]);
+  expect(explained).toHaveLength(103);
+  expect(reads).toBe(101);
+});

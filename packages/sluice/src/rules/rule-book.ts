@@ -62,6 +62,9 @@ export function* compilingRules(rules: readonly Rule[]): Pausable<CompiledRules>
 /** A request is decided in one go, on Redis in one script call: more rules than these would hold up everybody else's. */
 export const MOST_RULES_APPLIED = 1_000;
 
+/** Rules that do not apply, in one explanation. */
+export const MOST_EXPLAINED = 100;
+
 export class RuleBook {
   readonly version: number;
   readonly rules: readonly Rule[];
@@ -126,20 +129,41 @@ export class RuleBook {
     });
   }
 
-  /** For every rule of the book, whether it applies to the request, and why. */
+  /**
+   * Whether rules apply to the request, and why: all that do, and of the others the first in the book's order. A book may hold a
+   * hundred thousand; each more would hold up other requests.
+   */
   explain(attributes: Attributes): Considered[] {
     this.#reader.read(attributes);
-    const { values } = this.#reader;
+    const found = this.#found;
+    this.#index.find(this.#reader, found);
+    const considered: Considered[] = [];
+    let unmatched = 0;
     let next = 0;
-    return this.rules.map((rule) => {
-      if (rule.mode === "off") return { rule: rule.id, matched: false, why: "mode is off" };
-      const compiled = this.#compiled[next++]!;
-      const failed = compiled.conditions.find((condition) => !holds(condition, this.#reader));
-      if (failed !== undefined) {
-        return { rule: rule.id, matched: false, why: explainFailure(failed, values[failed.slot]) };
-      }
-      return this.#explainMatch(rule, compiled);
-    });
+    let nextFound = 0;
+    for (let i = 0; i < this.rules.length && unmatched < MOST_EXPLAINED; i++) {
+      const rule = this.rules[i]!;
+      const isOff = rule.mode === "off";
+      const isFound = !isOff && nextFound < found.count && found.entries[nextFound] === next;
+      considered.push(
+        isFound ? this.#explainMatch(rule, this.#compiled[next]!) : this.#explainOther(rule, isOff ? undefined : next),
+      );
+      if (isFound) nextFound++;
+      else unmatched++;
+      if (!isOff) next++;
+    }
+    for (; nextFound < found.count; nextFound++) {
+      const compiled = this.#compiled[found.entries[nextFound]!]!;
+      considered.push(this.#explainMatch(this.#byId.get(compiled.id)!, compiled));
+    }
+    return considered;
+  }
+
+  /** `at`: its place among the rules that are not off. */
+  #explainOther(rule: Rule, at: number | undefined): Considered {
+    if (at === undefined) return { rule: rule.id, matched: false, why: "mode is off" };
+    const failed = this.#compiled[at]!.conditions.find((condition) => !holds(condition, this.#reader))!;
+    return { rule: rule.id, matched: false, why: explainFailure(failed, this.#reader.values[failed.slot]) };
   }
 
   #explainMatch(rule: Rule, compiled: CompiledRule): Considered {

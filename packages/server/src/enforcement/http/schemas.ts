@@ -112,6 +112,9 @@ export const explanation = Type.Object(
         nextAllowedAt: Type.Optional(Type.String()),
       }),
     ),
+    more: Type.Optional(
+      Type.Integer({ description: "How many more rules do not apply; a hundred of them are listed." }),
+    ),
   },
   { title: "Explanation" },
 );
