@@ -5,6 +5,7 @@ import { digestOf } from "./configuration/document-text.js";
 import { Snapshot } from "./configuration/snapshot.js";
 import { type FolderOptions, readConfigFolder } from "./enforcement/envoy/config-folder.js";
 import type { TreeOptions } from "./enforcement/envoy/config-tree.js";
+import { ReferenceMetrics } from "./enforcement/envoy/reference-metrics.js";
 import type { AnswerOptions } from "./enforcement/envoy/respond.js";
 import type { XdsOptions } from "./enforcement/envoy/xds/xds.js";
 import type { Settings } from "./settings.js";
@@ -59,6 +60,11 @@ export function xdsOf(settings: Settings): XdsOptions | undefined {
 
 function treeOptions(settings: Settings): TreeOptions {
   return { merge: settings["envoy-merge-domains"], allQuotas: settings["envoy-quota-mode"] };
+}
+
+export function envoyCounts(settings: Settings): ReferenceMetrics | undefined {
+  if (!settings["envoy-metrics"]) return undefined;
+  return new ReferenceMetrics({ nearLimitRatio: settings["envoy-near-limit-ratio"] });
 }
 
 export function envoyAnswers(settings: Settings): AnswerOptions {

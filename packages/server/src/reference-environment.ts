@@ -28,9 +28,17 @@ export const renamed: Readonly<Record<string, string>> = {
   SHADOW_MODE: "envoy-shadow-mode",
   QUOTA_MODE: "envoy-quota-mode",
   RESPONSE_DYNAMIC_METADATA: "envoy-dynamic-metadata",
+  USE_PROMETHEUS: "envoy-metrics",
+  NEAR_LIMIT_RATIO: "envoy-near-limit-ratio",
 };
 
-const switches = new Set(["MERGE_DOMAIN_CONFIG", "SHADOW_MODE", "QUOTA_MODE", "RESPONSE_DYNAMIC_METADATA"]);
+const switches = new Set([
+  "MERGE_DOMAIN_CONFIG",
+  "SHADOW_MODE",
+  "QUOTA_MODE",
+  "RESPONSE_DYNAMIC_METADATA",
+  "USE_PROMETHEUS",
+]);
 
 /** Variables that say something together with others. */
 export const combined: Readonly<Record<string, string>> = {
@@ -54,6 +62,7 @@ export const combined: Readonly<Record<string, string>> = {
   LIMIT_LIMIT_HEADER: "envoy-headers",
   LIMIT_REMAINING_HEADER: "envoy-headers",
   LIMIT_RESET_HEADER: "envoy-headers",
+  PROMETHEUS_ADDR: "metrics-address",
   LOG_LEVEL: "log-level",
   REDIS_URL: "store",
   REDIS_TYPE: "store",
@@ -91,6 +100,9 @@ export function referenceSettings(env: Environment): ReadonlyMap<string, Referen
     set("grpc-tls-key", "GRPC_SERVER_TLS_KEY", env.GRPC_SERVER_TLS_KEY);
   }
   if (env.LIMIT_RESPONSE_HEADERS_ENABLED) set("envoy-headers", "LIMIT_RESPONSE_HEADERS_ENABLED", headersOf(env));
+  // `:9090` is every address.
+  if (isTrue(env.USE_PROMETHEUS))
+    set("metrics-address", "PROMETHEUS_ADDR", (env.PROMETHEUS_ADDR || ":9090").replace(/^:/, "0.0.0.0:"));
   set("store", "REDIS_URL", storeOf(env));
   return settings;
 }

@@ -27,11 +27,12 @@ import { tokenGuard } from "./enforcement/http/api-token.js";
 import { createHttpApp } from "./enforcement/http/app.js";
 import { createProxy } from "./enforcement/proxy/proxy.js";
 import { RulesInForce } from "./enforcement/rules-in-force.js";
-import { checkEnvoyFolder, envoyAnswers, envoyFolder, hasOwnLimits, xdsOf } from "./envoy-settings.js";
+import { checkEnvoyFolder, envoyAnswers, envoyCounts, envoyFolder, hasOwnLimits, xdsOf } from "./envoy-settings.js";
 import { listen } from "./listen.js";
 import type { Log } from "./log.js";
 import { openHistory, openOwnHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
+import { createMetricsListener } from "./monitoring/metrics-listener.js";
 import { startMonitoring } from "./monitoring/monitoring.js";
 import { StoreOutage } from "./monitoring/store-outage.js";
 import { observeTraffic } from "./monitoring/traffic.js";
@@ -153,6 +154,7 @@ async function putTogether(
     folder: envoyFolder(settings),
     xds: xdsOf(settings),
     answers: envoyAnswers(settings),
+    counts: envoyCounts(settings),
     limiter,
     rules,
     metrics,
@@ -175,6 +177,8 @@ async function putTogether(
   const apiToken = settings["api-token"];
   const carriesToken = apiToken === undefined ? undefined : tokenGuard(apiToken);
 
+  const isOwnHost = ownHosts({ host: settings.host, allowed: settings["allowed-hosts"] });
+  const metricsText = allMetrics ?? (() => metrics.registry.metrics());
   const app = await createHttpApp({
     limiter,
     metrics,
@@ -183,7 +187,7 @@ async function putTogether(
     isDraining,
     region: settings.region,
     apiToken,
-    isOwnHost: ownHosts({ host: settings.host, allowed: settings["allowed-hosts"] }),
+    isOwnHost,
     noteFailure: (request) => failures.ofDataPlane(factsOf(request)),
     async isKnown(request) {
       const { authorization } = request.headers;
@@ -194,7 +198,7 @@ async function putTogether(
     },
     storeKind: kind,
     configurationStatus: () => configuration.status(),
-    metricsText: allMetrics ?? (() => metrics.registry.metrics()),
+    metricsText,
     dataPlane: (dataPlane) => {
       registerForwardAuth(dataPlane, { limiter, metrics, headers, attributes });
       registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, metrics });
@@ -224,6 +228,7 @@ async function putTogether(
   });
   const proxy = proxyOf({ settings, limiter, metrics, attributes, headers, tls, isDraining, log });
 
+  const metricsListener = createMetricsListener({ text: metricsText, isOwnHost });
   const { host } = settings;
   const close = async ({ delayMs } = { delayMs: 0 }): Promise<void> => {
     state.draining = true;
@@ -234,6 +239,7 @@ async function putTogether(
     await Promise.all([
       drain(app.server, { timeoutMs }),
       grpc.drain({ timeoutMs }),
+      drain(metricsListener, { timeoutMs }),
       proxy === undefined ? undefined : drain(proxy, { timeoutMs }),
     ]);
     await app.close();
@@ -255,6 +261,8 @@ async function putTogether(
     const http = `${scheme}://${spell(host)}:${await listen(app.server, { host, port: settings.port, portSetting: "port" })}`;
     const grpcPort = await grpc.listen({ host, port: settings["grpc-port"] });
     const proxyPort = proxy && (await listen(proxy, { host, port: settings["proxy-port"], portSetting: "proxy-port" }));
+    const metricsAt = settings["metrics-address"] && addressOf(settings["metrics-address"]);
+    if (metricsAt) await listen(metricsListener, { ...metricsAt, portSetting: "metrics-address" });
     warnOfOpenDoors(settings, log);
     // Nobody may have asked yet: an outage at the start would otherwise be told by the first check.
     if (!(await limiter.ready())) {
@@ -279,6 +287,12 @@ async function putTogether(
     await close();
     throw error;
   }
+}
+
+/** `[::1]:9090` and `host:9090`. */
+function addressOf(text: string): { host: string; port: number } {
+  const at = text.lastIndexOf(":");
+  return { host: text.slice(0, at).replace(/^\[(.*)\]$/, "$1"), port: Number(text.slice(at + 1)) };
 }
 
 function storeOf({ store, "store-deadline": deadlineMs, "memory-limit": maxBytes }: Settings, log: Log): Store {

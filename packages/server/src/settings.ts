@@ -116,6 +116,20 @@ export const settingSpecs = {
     "While the store is away: policy (each limit's onStoreFailure answers), or error, so that Envoy's failure_mode_deny decides.",
     "policy",
   ),
+  "metrics-address": setting(
+    accept.hostAndPort,
+    "A second address that answers GET /metrics and nothing else. Absent: only --port does.",
+  ),
+  "envoy-metrics": setting(
+    accept.yesNo,
+    "Count hits of Envoy's limits also under the names of envoyproxy/ratelimit, for its dashboards.",
+    "false",
+  ),
+  "envoy-near-limit-ratio": setting(
+    accept.share,
+    "From which share of a limit on --envoy-metrics calls it near.",
+    "0.8",
+  ),
   attributes: setting(accept.file, "Which header, cookie, claim or address becomes which attribute; trusted proxies."),
   upstream: setting(accept.upstream, "Where the reverse proxy passes requests on to. Absent: no proxy."),
   "proxy-port": setting(accept.port, "Port of the reverse proxy, with --upstream; 0 picks a free one.", "8000"),

@@ -2,6 +2,7 @@
  * Envoy's side of the service, put together: its files, the limits that its requests bring, and the decision function that gRPC and
  * `/json` share.
  */
+import type { Metric } from "prom-client";
 import type { Limiter, Rule } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
@@ -9,6 +10,7 @@ import type { RulesInForce } from "../rules-in-force.js";
 import { type FolderOptions, watchConfigFolder } from "./config-folder.js";
 import { ruleOf } from "./envoy-rules.js";
 import type { LimitTree } from "./limit-tree.js";
+import type { ReferenceMetrics } from "./reference-metrics.js";
 import { RequestOverrides } from "./request-overrides.js";
 import type { AnswerOptions } from "./respond.js";
 import { createShouldRateLimit, type ShouldRateLimit } from "./should-rate-limit.js";
@@ -25,13 +27,19 @@ export async function startEnvoy(options: {
   /** Absent without --envoy-xds. */
   xds: XdsOptions | undefined;
   answers: AnswerOptions;
+  /** Present with --envoy-metrics. */
+  counts: ReferenceMetrics | undefined;
   limiter: Limiter;
   rules: RulesInForce;
   metrics: Metrics;
   log: Log;
 }): Promise<Envoy> {
   const { folder, xds, limiter, rules, metrics, log } = options;
-  const onReload = (outcome: "loaded" | "failed"): void => metrics.envoyReloaded(outcome);
+  const onReload = (outcome: "loaded" | "failed"): void => {
+    metrics.envoyReloaded(outcome);
+    options.counts?.note(outcome === "loaded" ? "config_load_success" : "config_load_error");
+  };
+  for (const metric of options.counts?.metrics() ?? []) metrics.registry.registerMetric(metric as unknown as Metric);
   // Rules before tree: a descriptor that finds its limit must find the limit's rule in force.
   let tree: LimitTree | undefined;
   const apply = async (next: LimitTree): Promise<void> => {
@@ -58,6 +66,7 @@ export async function startEnvoy(options: {
       lacksLimits: () => isExpected && tree === undefined,
       overrides: new RequestOverrides(),
       answers: options.answers,
+      counts: options.counts,
       onGivenBack: (outcome) => metrics.envoyGaveBack(outcome),
     }),
     close() {

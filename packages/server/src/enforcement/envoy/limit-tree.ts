@@ -3,6 +3,7 @@
  * wildcards in the order of the file, then the bare key; the depth must be that of the entries. Pure.
  */
 import type { Descriptor, Domain, Limit } from "./descriptor-config.js";
+import { type MetLevel, type MetricKey, metricKey } from "./metric-key.js";
 
 export interface Entry {
   readonly key: string;
@@ -29,10 +30,8 @@ interface Level {
   bare: Node | undefined;
 }
 
-interface Node {
+interface Node extends MetLevel {
   readonly placed: PlacedLimit | undefined;
-  /** What is counted by at this level, instead of the value: the wildcard, where its values share a counter. */
-  readonly shared: string | undefined;
   /** By key; empty at a leaf. */
   readonly next: ReadonlyMap<string, Level>;
 }
@@ -41,6 +40,8 @@ export interface Found {
   readonly placed: PlacedLimit;
   /** The entries that are counted by, joined so that no two lists look alike. */
   readonly counter: string;
+  /** Spelled only where somebody asks: most services have no metrics under the reference's names. */
+  readonly metricKey: () => MetricKey;
 }
 
 export class LimitTree {
@@ -64,18 +65,29 @@ export class LimitTree {
   find(domain: string, entries: readonly Entry[]): Found | undefined {
     let levels = this.#domains.get(domain);
     const counted: string[] = [domain];
+    const met: Node[] = [];
     for (let i = 0; i < entries.length; i++) {
       const { key, value } = entries[i]!;
       const node = levels === undefined ? undefined : matchAt(levels.get(key), value);
       if (node === undefined) return undefined;
-      counted.push(key, node.shared ?? value);
-      if (i === entries.length - 1) {
-        return node.placed && { placed: node.placed, counter: JSON.stringify(counted) };
-      }
+      counted.push(key, node.sharesThreshold ? node.value : value);
+      met.push(node);
+      if (i === entries.length - 1) return node.placed && foundAt(node.placed, { domain, entries, met, counted });
       levels = node.next;
     }
     return undefined;
   }
+}
+
+function foundAt(
+  placed: PlacedLimit,
+  made: { domain: string; entries: readonly Entry[]; met: readonly Node[]; counted: readonly string[] },
+): Found {
+  return {
+    placed,
+    counter: JSON.stringify(made.counted),
+    metricKey: () => metricKey({ ...made, detailed: placed.detailedMetric }),
+  };
 }
 
 /** The counter of a descriptor of which each value counts by itself. */
@@ -98,7 +110,9 @@ function levelsOf(
     if (placed !== undefined) limits.push(placed);
     const node: Node = {
       placed,
-      shared: descriptor.shareThreshold ? value : undefined,
+      value,
+      sharesThreshold: descriptor.shareThreshold,
+      valueToMetric: descriptor.valueToMetric,
       next: levelsOf(descriptor.descriptors, { ...above, path, shared }, limits),
     };
     const level: Level = levels.get(key) ?? { exact: new Map(), wildcards: [], bare: undefined };

@@ -29,13 +29,14 @@ import {
   ruleIdOf,
 } from "./envoy-rules.js";
 import { type GivenBackOutcome, giveBackParts, LEASE_ENTRY, leaseOf, releaseLeases } from "./give-back.js";
-import { counterOf, type LimitTree, type PlacedLimit } from "./limit-tree.js";
+import { counterOf, type Found, type LimitTree } from "./limit-tree.js";
 import {
   codes,
   type RateLimitDescriptor,
   type RateLimitRequest,
   type RateLimitResponse,
 } from "./rate-limit-messages.js";
+import type { ReferenceMetrics } from "./reference-metrics.js";
 import { overrideUnit, type RequestOverrides } from "./request-overrides.js";
 import { type AnswerOptions, OwnRules, passedStatus, refuseAll, respond } from "./respond.js";
 
@@ -48,6 +49,8 @@ export interface ShouldRateLimitOptions {
   readonly overrides: RequestOverrides;
   readonly answers: AnswerOptions;
   readonly onGivenBack: (outcome: GivenBackOutcome) => void;
+  /** Present with --envoy-metrics. */
+  readonly counts?: ReferenceMetrics | undefined;
 }
 
 /** Nothing can be decided now; it is not the caller's fault, nor Sluice's. */
@@ -63,7 +66,7 @@ export interface Asked {
 }
 
 export type FoundLimit =
-  | { readonly kind: "placed"; readonly placed: PlacedLimit; readonly counter: string }
+  | ({ readonly kind: "placed" } & Found)
   | { readonly kind: "override"; readonly override: Override; readonly counter: string };
 
 export type ShouldRateLimit = (request: RateLimitRequest) => Promise<RateLimitResponse>;
@@ -74,11 +77,19 @@ const MOST_ENTRIES = 64;
 const MOST_HITS = 0xffff_ffff;
 
 export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRateLimit {
-  const { limiter, overrides, answers } = options;
+  const { limiter, overrides, answers, counts } = options;
   const ownRules = new OwnRules(limiter);
   const ownBook = withoutStarterRules(limiter);
 
-  return (request) => decide(request).catch((error: unknown) => refuseComplex(error, request));
+  return (request) => {
+    counts?.note("total_requests");
+    return decide(request).catch((error: unknown) => {
+      const complex = tooComplex(error, request);
+      if (complex !== undefined) return complex;
+      counts?.note(error instanceof Undecided ? "redis_error" : "service_error");
+      throw error;
+    });
+  };
 
   async function decide(request: RateLimitRequest): Promise<RateLimitResponse> {
     mustBeWhole(request);
@@ -99,8 +110,11 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
     }
     for (let i = 0; i < charged.length; i++) charged[i]!.check = results[i + 1]![0];
 
+    for (const one of charged) counts?.add(one, { domain: request.domain, decision, isCounted: isCountedInFull(one) });
+
     const quotaUsedUp = isQuotaUsedUp(asked, answers);
     if (decision.allowed && quotaUsedUp) await limiter.refund(decision);
+    if (answers.shadowMode && (!decision.allowed || quotaUsedUp)) counts?.note("global_shadow_mode");
     return respond({
       request,
       asked,
@@ -116,9 +130,8 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
  * Values that take too many steps to match are over their limit. To Envoy an error means "let it pass" unless it is told otherwise,
  * and the values are often the client's own: nobody may get through by sending such a value.
  */
-function refuseComplex(error: unknown, request: RateLimitRequest): RateLimitResponse {
-  if (error instanceof SluiceError && error.code === "too-complex") return refuseAll(request);
-  throw error;
+function tooComplex(error: unknown, request: RateLimitRequest): RateLimitResponse | undefined {
+  return error instanceof SluiceError && error.code === "too-complex" ? refuseAll(request) : undefined;
 }
 
 /** A book of their own for requests of Envoy while the starter rules are in force; absent, those in force count. */
