@@ -74,6 +74,7 @@ export function envoyAnswers(settings: Settings): AnswerOptions {
     dynamicMetadata: settings["envoy-dynamic-metadata"],
     shadowMode: settings["envoy-shadow-mode"],
     allQuotas: settings["envoy-quota-mode"],
+    countsRefused: settings["envoy-count-refused"],
     failsWithStore: settings["envoy-store-failure"] === "error",
   };
 }

@@ -120,6 +120,11 @@ export const settingSpecs = {
     accept.hostAndPort,
     "A second address that answers GET /metrics and nothing else. Absent: only --port does.",
   ),
+  "envoy-count-refused": setting(
+    accept.yesNo,
+    "Count hits of requests that Envoy's limits refuse, too, as envoyproxy/ratelimit does; count_refused of a limit in a file wins.",
+    "false",
+  ),
   "envoy-metrics": setting(
     accept.yesNo,
     "Count hits of Envoy's limits also under the names of envoyproxy/ratelimit, for its dashboards.",

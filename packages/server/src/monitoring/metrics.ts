@@ -5,7 +5,7 @@
 import { performance } from "node:perf_hooks";
 import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Decision, Limiter } from "sluice";
-import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
+import { type ReadableCounter, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 import type { Outcome, Transport } from "./request-counts.js";
 import { storeMetrics } from "./store-metrics.js";
 import type { Traffic } from "./traffic.js";
@@ -38,6 +38,7 @@ export interface Metrics {
   envoyGaveBack(outcome: "released" | "unknown" | "given-back" | "ignored"): void;
   /** The stream of a control plane stands, or does not. */
   envoyConnected(connected: boolean): void;
+  addCounters(counters: readonly ReadableCounter[]): void;
 }
 
 /** What the configuration layer has and lacks, as `/readyz` tells it too. */
@@ -105,6 +106,10 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
     authenticationFailed: (labels) => failedAuthentications.inc(labels),
     envoyGaveBack: (outcome) => givenBack.inc({ outcome }),
+    addCounters(counters) {
+      for (const { name, help, read } of counters)
+        registry.registerMetric(readableMetric({ name, help, type: "counter" }, read) as unknown as Metric);
+    },
     envoyConnected(now) {
       connected = now ? 1 : 0;
     },

@@ -19,6 +19,13 @@ interface Described {
   readonly aggregator?: Aggregator;
 }
 
+/** A counter of another room, which gives its numbers when asked. */
+export interface ReadableCounter {
+  readonly name: string;
+  readonly help: string;
+  read(): Sample[];
+}
+
 export interface ReadableMetric {
   readonly name: string;
   get(): Promise<Required<Described> & { values: Sample[] }>;

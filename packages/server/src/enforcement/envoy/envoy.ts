@@ -2,7 +2,6 @@
  * Envoy's side of the service, put together: its files, the limits that its requests bring, and the decision function that gRPC and
  * `/json` share.
  */
-import type { Metric } from "prom-client";
 import type { Limiter, Rule } from "sluice";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
@@ -39,7 +38,7 @@ export async function startEnvoy(options: {
     metrics.envoyReloaded(outcome);
     options.counts?.note(outcome === "loaded" ? "config_load_success" : "config_load_error");
   };
-  for (const metric of options.counts?.metrics() ?? []) metrics.registry.registerMetric(metric as unknown as Metric);
+  metrics.addCounters(options.counts?.metrics() ?? []);
   // Rules before tree: a descriptor that finds its limit must find the limit's rule in force.
   let tree: LimitTree | undefined;
   const apply = async (next: LimitTree): Promise<void> => {

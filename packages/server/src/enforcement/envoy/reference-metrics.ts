@@ -7,7 +7,7 @@
  * series are bounded; later ones are counted under `(other)`. Series of the files' own names are as many as the files have limits.
  */
 import type { Decision } from "sluice";
-import { type ReadableMetric, readableMetric, type Sample } from "../../monitoring/readable-metric.js";
+import type { ReadableCounter, Sample } from "../../monitoring/readable-metric.js";
 import { type MetricKey, overrideMetricKey } from "./metric-key.js";
 import type { Asked } from "./should-rate-limit.js";
 
@@ -86,11 +86,11 @@ export class ReferenceMetrics {
     this.#events.set(event, (this.#events.get(event) ?? 0) + 1);
   }
 
-  metrics(): ReadableMetric[] {
+  metrics(): ReadableCounter[] {
     return [...this.#hitMetrics(), ...this.#eventMetrics()];
   }
 
-  #eventMetrics(): ReadableMetric[] {
+  #eventMetrics(): ReadableCounter[] {
     const labelled: Readonly<Record<string, [ReferenceEvent, Labels][]>> = {
       total_requests: [["total_requests", { grpc_method: "ShouldRateLimit" }]],
       should_rate_limit_error: [
@@ -98,27 +98,27 @@ export class ReferenceMetrics {
         ["service_error", { err_type: "service_error" }],
       ],
     };
-    return Object.entries(events).map(([name, help]) =>
-      readableMetric({ name: `ratelimit_service_${name}`, help, type: "counter" }, () =>
+    return Object.entries(events).map(([name, help]) => ({
+      name: `ratelimit_service_${name}`,
+      help,
+      read: () =>
         (labelled[name] ?? [[name as ReferenceEvent, {}]]).flatMap(([event, labels]): Sample[] => {
           const value = this.#events.get(event);
           return value === undefined ? [] : [{ value, labels }];
         }),
-      ),
-    );
+    }));
   }
 
-  #hitMetrics(): ReadableMetric[] {
-    return statNames.map((stat) =>
-      readableMetric(
-        { name: `ratelimit_service_rate_limit_${stat}`, help: stats[stat], type: "counter" },
-        // The reference shows a counter from its first hit on.
-        () =>
-          Array.from(this.#counts.values()).flatMap((counts): Sample[] =>
-            counts[stat] > 0 ? [{ value: counts[stat], labels: counts.labels }] : [],
-          ),
-      ),
-    );
+  #hitMetrics(): ReadableCounter[] {
+    return statNames.map((stat) => ({
+      name: `ratelimit_service_rate_limit_${stat}`,
+      help: stats[stat],
+      // The reference shows a counter from its first hit on.
+      read: () =>
+        Array.from(this.#counts.values()).flatMap((counts): Sample[] =>
+          counts[stat] > 0 ? [{ value: counts[stat], labels: counts.labels }] : [],
+        ),
+    }));
   }
 
   /** How many of the hits from `before` to `after` are past the near share. In 32 bits, as the reference reckons. */

@@ -56,6 +56,8 @@ export interface AnswerOptions {
   /** Nothing is refused; statuses tell what would have been. */
   readonly shadowMode: boolean;
   readonly allQuotas: boolean;
+  /** Refused hits are counted, but for limits of files that say otherwise. */
+  readonly countsRefused: boolean;
   /** A store that is away is an error for the caller, whose failure mode then decides. */
   readonly failsWithStore: boolean;
 }

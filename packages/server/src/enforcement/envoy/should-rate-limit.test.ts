@@ -18,6 +18,7 @@ test("a value that takes too many steps to match is over its limit: an error wou
       dynamicMetadata: false,
       shadowMode: false,
       allQuotas: false,
+      countsRefused: false,
       failsWithStore: false,
     },
     onGivenBack: () => undefined,

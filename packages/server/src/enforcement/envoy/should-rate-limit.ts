@@ -13,6 +13,7 @@ import {
   type Attributes,
   type CheckPart,
   type CheckResult,
+  type Decision,
   type Limiter,
   type Rule,
   type RuleBook,
@@ -101,7 +102,10 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
       return { overallCode: codes.ok, statuses: asked.map(() => passedStatus()), responseHeadersToAdd: [] };
     dropReplaced(asked);
     const charged = asked.filter(({ limit }) => limit !== undefined && !isUnlimited(limit));
-    const parts = [{ ...ownPart(request, asked), book: ownBook() }, ...charged.map((one) => partOf(one, overrides))];
+    const parts = [
+      { ...ownPart(request, asked), book: ownBook() },
+      ...charged.map((one) => partOf(one, { overrides, answers })),
+    ];
     await giveBackParts(charged, parts, options);
     const { decision, parts: results } = await limiter.checkAll(parts);
     if (answers.failsWithStore && decision.degraded !== undefined) {
@@ -110,10 +114,11 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
     }
     for (let i = 0; i < charged.length; i++) charged[i]!.check = results[i + 1]![0];
 
-    for (const one of charged) counts?.add(one, { domain: request.domain, decision, isCounted: isCountedInFull(one) });
+    for (const one of charged)
+      counts?.add(one, { domain: request.domain, decision, isCounted: isCountedInFull(one, answers) });
 
     const quotaUsedUp = isQuotaUsedUp(asked, answers);
-    if (decision.allowed && quotaUsedUp) await limiter.refund(decision);
+    if (decision.allowed && quotaUsedUp) await refundPlain(limiter, { decision, parts, results });
     if (answers.shadowMode && (!decision.allowed || quotaUsedUp)) counts?.note("global_shadow_mode");
     return respond({
       request,
@@ -124,6 +129,18 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
       answers,
     });
   }
+}
+
+/** What was used stays counted, though the request is refused: only what it asked for is given back. */
+async function refundPlain(
+  limiter: Limiter,
+  made: { decision: Decision; parts: readonly CheckPart[]; results: readonly (readonly CheckResult[])[] },
+): Promise<void> {
+  const { decision, parts, results } = made;
+  if (!parts.some(({ charge }) => charge)) return void (await limiter.refund(decision));
+  const plain = parts.filter(({ charge }, i) => !charge && results[i]!.some(({ allowed }) => allowed));
+  if (plain.length > 0) await limiter.giveBackAll(plain);
+  await decision.lease?.release();
 }
 
 /**
@@ -210,10 +227,13 @@ function dropReplaced(asked: readonly Asked[]): void {
   }
 }
 
-function partOf(one: Asked, overrides: RequestOverrides): CheckPart {
+function partOf(
+  one: Asked,
+  { overrides, answers }: { overrides: RequestOverrides; answers: AnswerOptions },
+): CheckPart {
   const { limit, hits } = one;
   const found = limit!;
-  const charge = { charge: isCountedInFull(one) };
+  const charge = { charge: isCountedInFull(one, answers) };
   if (found.kind === "placed") {
     return {
       attributes: { [LIMIT_ATTRIBUTE]: ruleIdOf(found.placed), [COUNTER_ATTRIBUTE]: found.counter },
@@ -233,15 +253,15 @@ function partOf(one: Asked, overrides: RequestOverrides): CheckPart {
  * The protocol does not mark a call on stream done, but only those carry hits in a descriptor: what was used is counted, as the reference
  * does. Places are taken or not.
  */
-function isCountedInFull({ descriptor, limit }: Asked): boolean {
+function isCountedInFull({ descriptor, limit }: Asked, { countsRefused }: AnswerOptions): boolean {
   const placed = limit?.kind === "placed" ? limit.placed.limit : undefined;
   if (placed?.extra.algorithm === "concurrency") return false;
   if (placed?.countRefused !== undefined) return placed.countRefused;
-  return descriptor.hitsAddend != null;
+  return countsRefused || descriptor.hitsAddend != null;
 }
 
 function costOf(hits: number, most: number): number {
-  return hits > 0 && most === 0 ? BLOCKING_COST : hits;
+  return hits > 0 && most === 0 ? Math.max(BLOCKING_COST, hits) : hits;
 }
 
 /**
