@@ -20,6 +20,7 @@ import { redisSection } from "./redis.mjs";
 import { startRedis } from "./redis-server.mjs";
 import { chart, printBars, printBytes, printSection } from "./report.mjs";
 import { parsePeers, printService, serviceBars, serviceSections } from "./service.mjs";
+import { printStalls, stallsSection } from "./stalls.mjs";
 import { printWorkers, workersSection } from "./workers.mjs";
 
 const { values } = parseArgs({
@@ -55,6 +56,8 @@ try {
   printMatching(matching);
   const hostile = await hostileSection();
   printHostile(hostile);
+  const stalls = await stallsSection();
+  printStalls(stalls);
   const sections = await redisSection(redis, options);
   for (const section of sections) printSection(section);
   const bytes = await bytesSection(redis);
@@ -71,7 +74,7 @@ try {
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, sections, bytes, workers, service, monitoring, express, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, bytes, workers, service, monitoring, express, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));
