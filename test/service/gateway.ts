@@ -69,12 +69,15 @@ export async function startGateway(
   return server;
 }
 
-/** HAProxy says that it is ready before it listens; Traefik listens before it has read its routes. */
+/** HAProxy says that it is ready before it listens; Traefik listens before it has read its routes, and says so in words of its own. */
 async function untilRouted(url: string): Promise<void> {
-  const statusOf = () =>
+  const isRouted = () =>
     fetch(url).then(
-      ({ status }) => status,
-      () => 404,
+      async (answer) => (await answer.text()) !== "404 page not found\n",
+      () => false,
     );
-  while ((await statusOf()) === 404) await sleep(50);
+  for (let looks = 0; !(await isRouted()); looks++) {
+    if (looks > 1_000) throw new Error(`${url} is not routed to the application`);
+    await sleep(50);
+  }
 }
