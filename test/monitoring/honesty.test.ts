@@ -214,6 +214,7 @@ test("why a store does not answer is told in words, whatever its client calls it
     "Redis: no answer within 50 ms": "does not answer in time",
     "OOM command not allowed when used memory > 'maxmemory'.": "out of memory",
     "ERR max number of clients reached": "no more connections",
+    "Redis: the connection broke": "the connection to Redis is lost",
     "Connection is closed.": "the connection to Redis is lost",
     "Redis: Stream isn't writeable and enableOfflineQueue options is false": "the connection to Redis is lost",
     undefined: "Redis does not answer",

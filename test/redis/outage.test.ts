@@ -128,25 +128,25 @@ test("a Redis that hangs costs a few deadlines, then the breaker spares the wait
 
 test("while the breaker is open, Redis sees at most one probe an interval", async () => {
   const redis = await startRedis();
-  const proxy = await startTcpFaultProxy({ upstreamPort: redis.port });
-  const limiter = limiterAt(proxy.url, { deadlineMs: 20, breakerFailures: 2, breakerIntervalMs: 300 });
+  const limiter = limiterAt(redis.url, { deadlineMs: 20, breakerFailures: 2, breakerIntervalMs: 300 });
   await eventually("the store answers", () => limiter.ready());
   await redis.cli("CONFIG", "RESETSTAT");
-  proxy.latencyMs = 60;
-  const untilMs = performance.now() + 1_000;
+  redis.pause();
+  const startMs = performance.now();
   let checks = 0;
-  while (performance.now() < untilMs) {
+  for (; performance.now() - startMs < 1_000; checks++) {
     expect((await limiter.check({ user: "u", policy: "allow" })).degraded).toBe("allow");
-    checks++;
   }
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  const intervals = Math.ceil((performance.now() - startMs) / 300);
+  redis.resume();
+  // What was sent waits in the server's buffer, and is run before this is answered.
   const calls = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.cli("INFO", "commandstats"))?.[1]);
   console.log(`outage: ${checks} checks in a second of outage reached Redis ${calls} times`);
-  // Two that opened the breaker, then one each 300 ms.
-  expect(calls).toBeLessThanOrEqual(2 + 4);
-  expect(checks).toBeGreaterThan(100);
+  // Two that opened the breaker, then one an interval.
+  expect(calls).toBeGreaterThanOrEqual(2);
+  expect(calls).toBeLessThanOrEqual(2 + intervals);
+  expect(checks).toBeGreaterThan(2 * calls);
   await limiter.close();
-  await proxy.stop();
   await redis.stop();
 });
 

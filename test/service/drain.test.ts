@@ -1,5 +1,4 @@
-/** SIGTERM under load loses no answer; a Redis that stops answering under load holds nobody beyond the deadline. */
-import { setTimeout as sleep } from "node:timers/promises";
+/** SIGTERM under load loses no answer; a Redis that stops answering under load holds nobody. */
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
@@ -11,6 +10,9 @@ import { startServiceProcess } from "./running-service.js";
 const rules: Rule[] = [{ id: "load", key: ["user"], algorithm: "token-bucket", limit: 1_000_000, window: "1s" }];
 const body = JSON.stringify({ attributes: { user: "x" } });
 
+/** The signal comes in the midst of the load, however fast the machine is. */
+const ANSWERED_BEFORE = 200;
+
 describe("SIGTERM under load", () => {
   test.each([["HTTP"], ["gRPC"]] as const)("every accepted request over %s gets its answer", async (transport) => {
     const service = await startServiceProcess({ rules });
@@ -18,6 +20,10 @@ describe("SIGTERM under load", () => {
     const envoy = connectEnvoy(service.grpc);
     const tally = { answered: 0, notAccepted: 0, lost: [] as string[] };
     let isEnding = false;
+    let busy: () => void = () => undefined;
+    const isBusy = new Promise<void>((resolve) => {
+      busy = resolve;
+    });
     const client = async (): Promise<void> => {
       for (;;) {
         try {
@@ -25,7 +31,7 @@ describe("SIGTERM under load", () => {
             const { status } = await connections.send("POST", "/v1/check", { body });
             expect(status).toBe(200);
           } else await envoy.shouldRateLimit({ domain: "d", descriptors: [descriptor({ user: "x" })] });
-          tally.answered++;
+          if (++tally.answered === ANSWERED_BEFORE) busy();
         } catch (error) {
           const { code, message } = error as NodeJS.ErrnoException;
           // Nobody listens any more: the request was never accepted, and a client turns to another instance.
@@ -33,12 +39,13 @@ describe("SIGTERM under load", () => {
             isEnding && (code === "ECONNREFUSED" || /ECONNREFUSED|No connection established/.test(message));
           if (refused) tally.notAccepted++;
           else tally.lost.push(`${String(code)} ${message}`);
+          busy();
           return;
         }
       }
     };
     const clients = Array.from({ length: 32 }, client);
-    await sleep(700);
+    await isBusy;
     isEnding = true;
     const ended = service.end("SIGTERM");
     await Promise.all(clients);
@@ -48,7 +55,8 @@ describe("SIGTERM under load", () => {
       `${transport}: ${tally.answered} answered, ${tally.lost.length} lost, ${tally.notAccepted} clients turned away`,
     );
     expect(tally.lost).toEqual([]);
-    expect(tally.answered).toBeGreaterThan(100);
+    expect(tally.answered).toBeGreaterThanOrEqual(ANSWERED_BEFORE);
+    expect(tally.notAccepted).toBe(clients.length);
   });
 });
 
@@ -59,9 +67,8 @@ describe.skipIf(whyMissing("redis"))("a Redis that is stopped (SIGSTOP) under lo
   });
   afterAll(() => redis.stop());
 
-  const deadlineMs = 100;
-
-  test("leaves every check answered within the deadline plus 20 ms, by policy", async () => {
+  // How long a check may take stands in deadlines.test.ts and in test/faults; here every answer comes before Redis does.
+  test("leaves every check answered, by policy, while Redis is silent", async () => {
     const service = await startServiceProcess({
       rules: [
         {
@@ -92,58 +99,38 @@ describe.skipIf(whyMissing("redis"))("a Redis that is stopped (SIGSTOP) under lo
           onStoreFailure: "local",
         },
       ],
-      settings: { store: redis.url, "store-deadline": `${deadlineMs}ms` },
+      settings: { store: redis.url, "store-deadline": "100ms" },
     });
     const connections = new LoadConnections({ url: service.http, count: 16 });
-    const check = async (plan: string) => {
+    const check = async (plan: string): Promise<{ allowed: boolean; degraded?: string }> => {
       const text = JSON.stringify({ attributes: { user: "x", plan } });
-      const startedMs = performance.now();
-      const answer = await connections.send("POST", "/v1/check", { body: text });
-      return { ms: performance.now() - startedMs, ...JSON.parse(answer.body) };
+      return JSON.parse((await connections.send("POST", "/v1/check", { body: text })).body);
     };
     const plans = ["open", "shut", "near"];
-    for (const plan of plans) expect((await check(plan)).degraded).toBeUndefined();
+    const ask = async (rounds: number) =>
+      (
+        await Promise.all(
+          Array.from({ length: 15 }, async (_, i) => {
+            const plan = plans[i % 3]!;
+            const answers: { plan: string; allowed: boolean; degraded?: string }[] = [];
+            for (let round = 0; round < rounds; round++) answers.push({ plan, ...(await check(plan)) });
+            return answers;
+          }),
+        )
+      ).flat();
+    await expect.poll(async () => (await check("open")).degraded, { timeout: 10_000 }).toBeUndefined();
 
-    let isRunning = true;
-    const answers: { ms: number; degraded?: string; allowed: boolean; plan: string }[] = [];
-    // What an empty request takes at the same time: a machine that runs other tests delays both, and only the difference is ours.
-    const emptyMs: number[] = [];
-    const clients = Array.from({ length: 16 }, async (_, i) => {
-      const plan = plans[i % 3]!;
-      while (isRunning) {
-        answers.push({ ...(await check(plan)), plan });
-        const startedMs = performance.now();
-        await connections.send("GET", "/healthz");
-        emptyMs.push(performance.now() - startedMs);
-        await sleep(5);
-      }
-    });
-    await sleep(300);
     redis.pause();
-    await sleep(1_500);
+    const answers = await ask(40);
+    // Only now: what waited for Redis would still wait.
     redis.resume();
-    await expect.poll(async () => (await check("open")).degraded, { timeout: 5_000 }).toBeUndefined();
-    isRunning = false;
-    await Promise.all(clients);
-
-    const degraded = answers.filter((answer) => answer.degraded !== undefined);
-    const times = answers.map(({ ms }) => ms).sort((a, b) => a - b);
-    const worstMs = times.at(-1)!;
-    const p99Ms = times[Math.floor(times.length * 0.99)]!;
-    const noiseMs = Math.max(...emptyMs);
-    console.log(
-      `${answers.length} checks, ${degraded.length} by policy; p99 ${p99Ms.toFixed(1)} ms, worst ${worstMs.toFixed(1)} ms; ` +
-        `deadline ${deadlineMs} ms, an empty request took up to ${noiseMs.toFixed(1)} ms`,
-    );
-    expect(degraded.length).toBeGreaterThan(50);
-    expect(worstMs).toBeLessThanOrEqual(deadlineMs + 20 + noiseMs);
-    expect(
-      degraded.filter(({ plan }) => plan === "open").every(({ allowed, degraded }) => allowed && degraded === "allow"),
-    ).toBe(true);
-    expect(
-      degraded.filter(({ plan }) => plan === "shut").every(({ allowed, degraded }) => !allowed && degraded === "deny"),
-    ).toBe(true);
-    expect(degraded.filter(({ plan, allowed }) => plan === "near" && allowed).length).toBeLessThanOrEqual(5);
+    expect(answers).toHaveLength(600);
+    const of = (wanted: string) => answers.filter(({ plan }) => plan === wanted);
+    expect(of("open").every(({ allowed, degraded }) => allowed && degraded === "allow")).toBe(true);
+    expect(of("shut").every(({ allowed, degraded }) => !allowed && degraded === "deny")).toBe(true);
+    expect(of("near").every(({ degraded }) => degraded === "local")).toBe(true);
+    expect(of("near").filter(({ allowed }) => allowed).length).toBeLessThanOrEqual(5);
+    await expect.poll(async () => (await check("open")).degraded, { timeout: 10_000 }).toBeUndefined();
     connections.close();
     await service.end();
   });

@@ -1,18 +1,20 @@
 /**
  * Ends an HTTP server without losing an answer.
- * First the connections that wait in the kernel's queue are accepted: to close a listener resets them. Then new ones are refused. On open ones, every answer says `Connection: close`, so that each ends after the request that is
- * on its way; those that stay idle for a moment are then closed. Node's own `close()` would close idle ones at once, and a request
- * that was already sent on one of them would be lost.
+ * First the connections that wait in the kernel's queue are accepted: to close a listener resets them. Then new ones are refused. On open
+ * ones, every answer says `Connection: close`, so that each ends after the request that is on its way; those that stay idle for a moment
+ * are then closed. Node's own `close()` would close idle ones at once, and a request that was already sent on one of them would be lost.
+ *
+ * A moment is counted in looks, not by the clock: a process that was held up has accepted and read nothing meanwhile.
  */
 import type { Server } from "node:http";
 import { Server as NetServer, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
 
 /** Longer than a client on the same continent takes to send its next request on a busy connection. */
-const IDLE_GRACE_MS = 300;
+const IDLE_LOOKS = 15;
 const LOOK_EVERY_MS = 20;
-const QUIET_MS = 100;
-const MOST_ACCEPTING_MS = 1_000;
+const QUIET_LOOKS = 5;
+const MOST_ACCEPTING_LOOKS = 50;
 
 const openSockets = new WeakMap<Server, Set<Socket>>();
 
@@ -38,11 +40,10 @@ export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }
   void ended.then(() => {
     over = true;
   });
-  while (!over) {
-    await Promise.race([ended, sleep(LOOK_EVERY_MS)]);
-    const passedMs = performance.now() - startedMs;
-    if (passedMs > timeoutMs) for (const socket of sockets) socket.destroy();
-    else if (passedMs > IDLE_GRACE_MS) {
+  for (let looks = 1; !over; looks++) {
+    await Promise.race([ended, nextLook()]);
+    if (performance.now() - startedMs > timeoutMs) for (const socket of sockets) socket.destroy();
+    else if (looks > IDLE_LOOKS) {
       server.closeIdleConnections();
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
     }
@@ -51,15 +52,22 @@ export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }
   server.close(() => undefined);
 }
 
-/** Accepts what waits, until none came for a moment; not for ever, for there may be clients that never stop. */
+/** Timers come first in a turn of the event loop: what has arrived by then is accepted and read before the look. */
+async function nextLook(): Promise<void> {
+  await sleep(LOOK_EVERY_MS);
+  await endOfTurn();
+}
+
+/** Accepts what waits, until none came for a few looks; not for ever, for there may be clients that never stop. */
 async function untilQueueIsEmpty(server: Server): Promise<void> {
-  let lastMs = performance.now();
+  let quiet = 0;
   const count = (): void => {
-    lastMs = performance.now();
+    quiet = 0;
   };
   server.on("connection", count);
-  const startedMs = lastMs;
-  do await sleep(LOOK_EVERY_MS);
-  while (performance.now() - lastMs < QUIET_MS && performance.now() - startedMs < MOST_ACCEPTING_MS);
+  for (let looks = 0; quiet < QUIET_LOOKS && looks < MOST_ACCEPTING_LOOKS; looks++) {
+    quiet++;
+    await nextLook();
+  }
   server.off("connection", count);
 }

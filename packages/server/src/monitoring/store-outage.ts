@@ -79,7 +79,10 @@ const wordings: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/ECONNREFUSED/, "nothing listens at its address: Redis is stopped, or the address is wrong"],
   [/ENOTFOUND|EAI_AGAIN/, "the name of its host is not known"],
   [/EHOSTUNREACH|ENETUNREACH/, "its host cannot be reached"],
-  [/ECONNRESET|EPIPE|Stream isn't writeable|closed|not connected|disconnected/, "the connection to Redis is lost"],
+  [
+    /ECONNRESET|EPIPE|Stream isn't writeable|connection broke|closed|not connected|disconnected/,
+    "the connection to Redis is lost",
+  ],
   [/no answer|did not answer|was silent|within|deadline|ETIMEDOUT|timed? ?out/i, "Redis does not answer in time"],
 ];
 

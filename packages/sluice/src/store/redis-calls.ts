@@ -30,8 +30,8 @@ const scriptShas = Object.fromEntries(
 
 /** No call was made and nobody waited: there is nothing to spare, and the client says itself when it is connected again. */
 const NOT_CONNECTED = Symbol("not connected");
-/** How clients word that a connection broke; what broke it was told before. */
-const CLOSED = /^Connection is closed/;
+/** How clients word that a connection broke; what broke it was told before, or is told by the next attempt. */
+const CLOSED = /^(Connection is closed|Reached the max retries per request|Stream isn't writeable|Command aborted)/;
 /** Not of a node: what goes to every node, and all there is on a single Redis. */
 const WHOLE = "";
 /**
@@ -136,7 +136,7 @@ export class RedisCalls {
         }
         if (error === NOT_CONNECTED) reject(unavailable("not connected", this.#connection.lastError()));
         else if (error instanceof Error && CLOSED.test(error.message)) {
-          reject(unavailable(error.message, this.#connection.lastError(), sent));
+          reject(unavailable("the connection broke", this.#connection.lastError(), sent));
         } else reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sent));
       };
       const late = (): void => {

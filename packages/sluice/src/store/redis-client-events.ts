@@ -28,7 +28,8 @@ export function changesOf(client: Emitter): () => Promise<void> {
 }
 
 /** Errors that only follow from another one, which was told before: they must not hide it. */
-const FOLLOWS = /^(Connection is closed|Stream isn't writeable|None of startup nodes is available|Command aborted)/;
+const FOLLOWS =
+  /^(Connection is closed|Reached the max retries|Stream isn't writeable|None of startup nodes is available|Command aborted)/;
 
 /**
  * Remembers a client's last error, until it is connected again: it is why the client is not. Without a listener, an error of a client
