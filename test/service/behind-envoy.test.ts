@@ -44,27 +44,33 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
     app.close();
   });
 
-  test("64 connections: the application sees exactly the limit", async () => {
-    const app = await startApp((_request, response) => response.end("ok"));
-    await using service = await startTestService({
-      files: {
-        "limits/d.yaml": "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1500 } }]",
-      },
-      settings: { "envoy-config": "limits" },
-    });
-    const envoy = await startEnvoy({ limiter: service.grpc, app: app.at, domain: "d", rateLimits: byUser });
-    const load = new LoadConnections({ url: envoy.url, count: 64 });
-    const counts = new Map<number, number>();
-    const answers = Array.from({ length: 4000 }, async () => {
-      const { status } = await load.send("GET", "/", { headers: "x-user: all\r\n" });
-      counts.set(status, (counts.get(status) ?? 0) + 1);
-    });
-    await Promise.all(answers);
-    expect(Object.fromEntries(counts)).toEqual({ 200: 1500, 429: 2500 });
-    expect(app.seen().total).toBe(1500);
-    await envoy.stop();
-    app.close();
-  });
+  test.each(whyMissing("redis") ? ["memory"] : ["memory", "redis"])(
+    "64 connections: the application sees exactly the limit, with the store in %s",
+    async (kind) => {
+      const app = await startApp((_request, response) => response.end("ok"));
+      const redis = kind === "redis" ? await startRedis() : undefined;
+      await using service = await startTestService({
+        files: {
+          "limits/d.yaml":
+            "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1500, on_store_failure: deny } }]",
+        },
+        settings: { "envoy-config": "limits", store: redis?.url ?? "memory", "store-deadline": "10s" },
+      });
+      const envoy = await startEnvoy({ limiter: service.grpc, app: app.at, domain: "d", rateLimits: byUser });
+      const load = new LoadConnections({ url: envoy.url, count: 64 });
+      const counts = new Map<number, number>();
+      const answers = Array.from({ length: 4000 }, async () => {
+        const { status } = await load.send("GET", "/", { headers: "x-user: all\r\n" });
+        counts.set(status, (counts.get(status) ?? 0) + 1);
+      });
+      await Promise.all(answers);
+      expect(Object.fromEntries(counts)).toEqual({ 200: 1500, 429: 2500 });
+      expect(app.seen().total).toBe(1500);
+      await envoy.stop();
+      await redis?.stop();
+      app.close();
+    },
+  );
 
   test("usage that a response tells is charged when its stream is done; requests after it are refused", async () => {
     const app = await startApp((_request, response) => response.setHeader("x-tokens", "300").end("ok"));
@@ -163,6 +169,62 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
   });
 
   describe.skipIf(whyMissing("redis"))("restarts", () => {
+    test("of two instances, one after the other: nothing is lost where Envoy fails closed", async () => {
+      const app = await startApp((_request, response) => response.end("ok"));
+      const redis = await startRedis();
+      const ports = [String(await freePort()), String(await freePort())];
+      const start = (grpcPort: string) =>
+        startServiceProcess({
+          files: {
+            "limits/d.yaml":
+              "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1000000 } }]",
+          },
+          settings: { "envoy-config": "limits", store: redis.url, "grpc-port": grpcPort, "drain-delay": "4s" },
+        });
+      const services = [await start(ports[0]!), await start(ports[1]!)];
+      const envoy = await startEnvoy({
+        limiter: ports.map((port) => `127.0.0.1:${port}`),
+        app: app.at,
+        domain: "d",
+        rateLimits: byUser,
+        failureModeDeny: [true],
+      });
+      const counts = new Map<number, number>();
+      const connections = new LoadConnections({ url: envoy.url, count: 8 });
+      let running = true;
+      const load = Array.from({ length: 8 }, async () => {
+        while (running) {
+          const { status } = await connections.send("GET", "/", { headers: "x-user: all\r\n" });
+          counts.set(status, (counts.get(status) ?? 0) + 1);
+        }
+      });
+      const seen = () => [...counts.values()].reduce((sum, count) => sum + count, 0);
+      const more = async (): Promise<void> => {
+        const least = seen() + 500;
+        while (seen() < least) await sleep(20);
+      };
+      await more();
+      for (const at of [0, 1]) {
+        expect(await services[at]!.end("SIGTERM")).toBe(0);
+        await more();
+        services[at] = await start(ports[at]!);
+        // Envoy finds it healthy, and asks it again.
+        const asked = async () =>
+          /sluice_requests_total\{[^}]*transport="grpc"/.test(
+            await (await fetch(`${services[at]!.http}/metrics`)).text(),
+          );
+        while (!(await asked())) await sleep(50);
+        await more();
+      }
+      running = false;
+      await Promise.all(load);
+      expect([...counts.keys()]).toEqual([200]);
+      await envoy.stop();
+      for (const service of services) await service.end();
+      await redis.stop();
+      app.close();
+    });
+
     test("of Redis and of Sluice: no 5xx where Envoy fails open", async () => {
       const app = await startApp((_request, response) => response.end("ok"));
       const redis = await startRedis();

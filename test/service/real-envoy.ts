@@ -12,8 +12,8 @@ import type { Json } from "./running-service.js";
 
 /** The parts that tests differ in. */
 export interface EnvoyOptions {
-  /** HOST:PORT of the rate limit service, and of the application. */
-  readonly limiter: string;
+  /** HOST:PORT of the rate limit service, and of the application. Several are asked for their health. */
+  readonly limiter: string | readonly string[];
   readonly app: string;
   readonly domain: string;
   /** Of the route, in the filter's own configuration: only there hits_addend is sent. */
@@ -37,7 +37,7 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RealEnvoy> {
   const config = {
     static_resources: {
       listeners: ports.map((port, i) => listener(port, modes[i]!, options)),
-      clusters: [cluster("app", options.app), cluster("limiter", options.limiter, true)],
+      clusters: [cluster("app", [options.app]), cluster("limiter", [options.limiter].flat(), true)],
     },
   };
   const process = await startConfigured(stringify(config));
@@ -52,7 +52,8 @@ export function startConfigured(text: string): Promise<ServerProcess> {
   return startServerProcess({
     command: components.envoy.find()!,
     args: ["-c", file, "--use-dynamic-base-id", "--concurrency", "2", "--log-level", "info"],
-    readyLine: /starting main dispatch loop/,
+    // Listeners open when every cluster is known, with health checks: later than its main loop starts.
+    readyLine: /all dependencies initialized. starting workers/,
     timeoutMs: 60_000,
   });
 }
@@ -114,7 +115,7 @@ function listener(port: number, deny: boolean, { domain, rateLimits, route = {} 
   };
 }
 
-function cluster(name: string, at: string, http2 = false): Json {
+function cluster(name: string, at: readonly string[], http2 = false): Json {
   return {
     name,
     circuit_breakers: {
@@ -128,9 +129,23 @@ function cluster(name: string, at: string, http2 = false): Json {
         },
       },
     }),
-    load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: [{ endpoint: { address: address(at) } }] }] },
+    ...(at.length > 1 && { health_checks: [gRpcHealth] }),
+    load_assignment: {
+      cluster_name: name,
+      endpoints: [{ lb_endpoints: at.map((one) => ({ endpoint: { address: address(one) } })) }],
+    },
   };
 }
+
+/** As the guide has it: an instance that ends says so, and is left alone before it goes. */
+const gRpcHealth: Json = {
+  timeout: "2s",
+  interval: "0.2s",
+  no_traffic_interval: "0.2s",
+  unhealthy_threshold: 1,
+  healthy_threshold: 1,
+  grpc_health_check: { service_name: "ratelimit" },
+};
 
 function address(at: string): Json {
   const [host, port] = at.split(":");
