@@ -17,6 +17,8 @@ interface Found {
 
 const LONGEST_PATH = 200;
 const LONGEST_SHOWN = 64;
+/** No schema of ours knows so many fields. */
+const MOST_LOOKED_AT = 1_000;
 
 /** What is wrong with a value, in a sentence; undefined if it fits the schema. */
 export type Validator = (value: unknown, part: string) => string | undefined;
@@ -24,8 +26,10 @@ export type Validator = (value: unknown, part: string) => string | undefined;
 export function validatorOf(schema: TSchema): Validator {
   const validator = Compile(schema);
   return (value, part) => {
-    // A hundred thousand unknown fields take the validator longer than the parser.
-    if (!hasTooManyFields(schema, value) && validator.Check(value)) return undefined;
+    // A hundred thousand unknown fields take the validator longer than the parser: they are counted first, once.
+    const surplus = surplusFields(schema, value, part);
+    if (surplus !== undefined) return surplus;
+    if (validator.Check(value)) return undefined;
     return firstMistake(schema, value, part) ?? `${part}: not valid`;
   };
 }
@@ -40,21 +44,26 @@ interface Part {
   readonly maxItems?: number;
 }
 
-/** Whether the object, or one in its lists, has more fields than its schema knows. */
-function hasTooManyFields(schema: TSchema, value: unknown): boolean {
+/** Of the object, or of one in its lists: the fields that its schema does not know, where it has more fields than that knows. */
+function surplusFields(schema: TSchema, value: unknown, path: string): string | undefined {
   const { properties, additionalProperties } = schema as Part;
-  if (properties === undefined || additionalProperties !== false || typeof value !== "object" || value === null)
-    return false;
-  let known = 0;
-  for (const name in properties) {
-    if (!Object.hasOwn(value, name)) continue;
-    known++;
-    const { items } = properties[name] as Part;
-    const list = (value as Readonly<Record<string, unknown>>)[name];
-    if (items !== undefined && Array.isArray(list) && list.some((item) => hasTooManyFields(items, item))) return true;
+  if (properties === undefined || additionalProperties !== false || typeof value !== "object" || value === null) {
+    return undefined;
   }
-  for (const _ in value) if (--known < 0) return true;
-  return false;
+  const fields = value as Readonly<Record<string, unknown>>;
+  const names = Object.keys(fields);
+  const known = names.length <= MOST_LOOKED_AT ? names.filter((name) => Object.hasOwn(properties, name)).length : 0;
+  if (names.length > known) return unknownField(names, { path, properties });
+  for (const name of names) {
+    const { items } = properties[name] as Part;
+    const list = fields[name];
+    if (items === undefined || !Array.isArray(list)) continue;
+    for (let i = 0; i < list.length; i++) {
+      const wrong = surplusFields(items, list[i], `${path}.${name}.${i}`);
+      if (wrong !== undefined) return wrong;
+    }
+  }
+  return undefined;
 }
 
 function firstMistake(schema: TSchema, value: unknown, path: string): string | undefined {
@@ -66,7 +75,7 @@ function firstMistake(schema: TSchema, value: unknown, path: string): string | u
     }
     for (const name in fields) {
       const isKnown = Object.hasOwn(properties, name);
-      if (!isKnown && additionalProperties === false) return unknownField(fields, { name, path, known: properties });
+      if (!isKnown && additionalProperties === false) return unknownField(Object.keys(fields), { path, properties });
       const part = isKnown ? properties[name] : additionalProperties;
       if (typeof part !== "object") continue;
       const wrong = firstMistake(part as TSchema, fields[name], pathTo(path, name));
@@ -87,10 +96,10 @@ function firstMistake(schema: TSchema, value: unknown, path: string): string | u
   return undefined;
 }
 
-function unknownField(fields: object, { name, path, known }: { name: string; path: string; known: object }): string {
-  const more =
-    Object.keys(fields).length - Object.keys(known).filter((field) => Object.hasOwn(fields, field)).length - 1;
-  return `${path}: unknown field ${JSON.stringify(name.slice(0, LONGEST_SHOWN))}${more > 0 ? ` and ${more} more` : ""}`;
+function unknownField(names: readonly string[], { path, properties }: { path: string; properties: object }): string {
+  const first = names.find((name) => !Object.hasOwn(properties, name))!;
+  const more = names.length - 1 - Object.keys(properties).filter((name) => names.includes(name)).length;
+  return `${path}: unknown field ${JSON.stringify(first.slice(0, LONGEST_SHOWN))}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 function pathTo(path: string, name: string): string {
