@@ -196,19 +196,23 @@ describe.skipIf(whyMissing("redis"))("a Redis Cluster of 3 + 3 under steady load
   });
 
   test("checks of one turn for many keys are split by node, and each node gets its own part", async () => {
-    expect(await limiters[0]!.ready()).toBe(true);
+    // Without a rule under `local` it sends no heartbeat of its own: what it calls is the checks. The fleet's are on the servers' count.
+    const rules: Rule[] = [{ ...rule, onStoreFailure: "deny" }];
+    const limiter = createLimiter({ store: redisStore(cluster.url, { deadlineMs: 2_000 }), rules });
+    await until("the store answers", () => limiter.ready());
     await Promise.all(cluster.nodes.map((server) => server.cli("CONFIG", "RESETSTAT")));
-    const decisions = await Promise.all(
-      Array.from({ length: 90 }, (_, i) => limiters[0]!.check({ user: `many-${i}` })),
-    );
+    const before = limiter.storeStats()!.calls;
+    const decisions = await Promise.all(Array.from({ length: 90 }, (_, i) => limiter.check({ user: `many-${i}` })));
     expect(decisions.every(({ degraded, allowed }) => degraded === undefined && allowed)).toBe(true);
+    expect(limiter.storeStats()!.calls - before).toBe(90);
+    await limiter.close();
     const stats = await Promise.all(cluster.nodes.map((server) => server.cli("INFO", "commandstats")));
     const calls = stats
       .map((stat) => Number(/cmdstat_evalsha:calls=(\d+)/.exec(stat)?.[1] ?? 0))
       .filter((count) => count > 0);
     console.log(`split by node: 90 keys in one turn, ${calls.join(" + ")} calls`);
     expect(calls).toHaveLength(3);
-    expect(calls.reduce((sum, count) => sum + count, 0)).toBe(90);
+    expect(Math.min(...calls)).toBeGreaterThan(15);
     expect(stats.join()).not.toMatch(/cmdstat_evalsha:[^\n]*failed_calls=[1-9]/);
   });
 
