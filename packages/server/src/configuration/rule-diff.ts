@@ -37,8 +37,12 @@ const MOST_CHANGES = 1_000;
 const MOST_FIELDS = 50;
 
 export async function diffRules(from: readonly Rule[], to: readonly Rule[], pace: Pace): Promise<RuleDiff> {
-  const before = new Map(from.map((rule) => [rule.id, rule]));
-  const after = new Set(to.map((rule) => rule.id));
+  const before = new Map<string, Rule>();
+  for (const rule of from) {
+    if (pace.isDue()) await pace.rest();
+    before.set(rule.id, rule);
+  }
+  const after = new Set<string>();
   const changes: RuleChange[] = [];
   const counts = { added: 0, removed: 0, changed: 0 };
   const note = (change: RuleChange): void => {
@@ -47,6 +51,7 @@ export async function diffRules(from: readonly Rule[], to: readonly Rule[], pace
   };
   for (const rule of to) {
     if (pace.isDue()) await pace.rest();
+    after.add(rule.id);
     const old = before.get(rule.id);
     if (old === undefined) note({ rule: rule.id, change: "added" });
     else if (!(await isSameRule(old, rule, pace))) {
@@ -54,10 +59,36 @@ export async function diffRules(from: readonly Rule[], to: readonly Rule[], pace
       if (found.count > 0) note(changedRule(rule.id, found));
     }
   }
-  for (const rule of from) if (!after.has(rule.id)) note({ rule: rule.id, change: "removed" });
-  const kept = from.filter(({ id }) => after.has(id));
-  const stayed = to.filter(({ id }) => before.has(id));
-  return { ...counts, reordered: kept.some(({ id }, i) => id !== stayed[i]!.id), changes };
+  for (const rule of from) {
+    if (pace.isDue()) await pace.rest();
+    if (!after.has(rule.id)) note({ rule: rule.id, change: "removed" });
+  }
+  const reordered = await isReordered({ from, to, before, after }, pace);
+  return { ...counts, reordered, changes };
+}
+
+/** Whether the rules that both lists have stand in another order: both are walked at once, past what only one has. */
+async function isReordered(
+  lists: {
+    from: readonly Rule[];
+    to: readonly Rule[];
+    before: ReadonlyMap<string, Rule>;
+    after: ReadonlySet<string>;
+  },
+  pace: Pace,
+): Promise<boolean> {
+  const { from, to, before, after } = lists;
+  let next = 0;
+  for (const { id } of from) {
+    if (pace.isDue()) await pace.rest();
+    if (!after.has(id)) continue;
+    while (!before.has(to[next]!.id)) {
+      if (pace.isDue()) await pace.rest();
+      next++;
+    }
+    if (to[next++]!.id !== id) return true;
+  }
+  return false;
 }
 
 export function isEmpty({ added, removed, changed, reordered }: RuleDiff): boolean {
