@@ -1,8 +1,9 @@
 /**
  * Ends an HTTP server without losing an answer.
- * First the connections that wait in the kernel's queue are accepted: to close a listener resets them. Then new ones are refused. On open
- * ones, every answer says `Connection: close`, so that each ends after the request that is on its way; those that stay idle for a moment
- * are then closed. Node's own `close()` would close idle ones at once, and a request that was already sent on one of them would be lost.
+ * First the connections that wait in the kernel's queue are accepted: to close a listener resets them. Then new ones are refused. Only from
+ * then on every answer on an open one says `Connection: close` (before, its client would connect again, and be in the queue), so that each
+ * ends after the request that is on its way; those that stay idle for a moment are then closed. Node's own `close()` would close idle ones at
+ * once, and a request that was already sent on one of them would be lost.
  *
  * A moment is counted in looks, not by the clock: a process that was held up has accepted and read nothing meanwhile.
  */
@@ -17,6 +18,12 @@ const QUIET_LOOKS = 5;
 const MOST_ACCEPTING_LOOKS = 50;
 
 const openSockets = new WeakMap<Server, Set<Socket>>();
+const closing = new WeakSet<Server>();
+
+/** Whether the server accepts no more connections: its answers must then say `Connection: close`. */
+export function isClosing(server: Server): boolean {
+  return closing.has(server);
+}
 
 /** From its creation on, so that connections which never send anything, or were upgraded, can be ended too: Node forgets both. */
 export function trackConnections(server: Server): Server {
@@ -29,10 +36,11 @@ export function trackConnections(server: Server): Server {
   return server;
 }
 
-/** The server's handlers must answer with `Connection: close` from now on. Resolves when every connection has ended. */
+/** Resolves when every connection has ended. */
 export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }): Promise<void> {
   if (!server.listening) return;
   await untilQueueIsEmpty(server);
+  closing.add(server);
   const ended = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   const sockets = openSockets.get(server) ?? new Set();
   const startedMs = performance.now();

@@ -143,8 +143,9 @@ async function putTogether(
     () => watchers.close(),
     () => monitoring?.close(),
   );
-  const state = { draining: false };
+  const state = { draining: false, lameDuck: false };
   const isDraining = (): boolean => state.draining;
+  const isLameDuck = (): boolean => state.lameDuck;
   const { tls, grpcTls } = tlsOf(settings, log);
   opened.push(() => tls?.close());
   opened.push(() => grpcTls?.close());
@@ -185,6 +186,7 @@ async function putTogether(
     log,
     tls,
     isDraining,
+    isLameDuck,
     region: settings.region,
     apiToken,
     isOwnHost,
@@ -226,14 +228,16 @@ async function putTogether(
     carriesToken,
     noteFailure: failures.ofDataPlane,
   });
-  const proxy = proxyOf({ settings, limiter, metrics, attributes, headers, tls, isDraining, log });
+  const proxy = proxyOf({ settings, limiter, metrics, attributes, headers, tls, isLameDuck, log });
 
   const metricsListener = createMetricsListener({ text: metricsText, isOwnHost });
   const { host } = settings;
   const close = async ({ delayMs } = { delayMs: 0 }): Promise<void> => {
     state.draining = true;
     grpc.turnAway();
+    state.lameDuck = delayMs > 0;
     if (delayMs > 0) await sleep(delayMs);
+    state.lameDuck = false;
     monitoring?.endStreams();
     const timeoutMs = settings["drain-timeout"];
     await Promise.all([

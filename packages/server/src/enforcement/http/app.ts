@@ -15,6 +15,7 @@ import { readFileSync } from "node:fs";
 import { METHODS } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
+import { isClosing } from "../../drain.js";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { TlsFiles } from "../../tls-files.js";
@@ -38,6 +39,8 @@ export interface HttpAppOptions extends HealthOptions {
   readonly region: string | undefined;
   readonly apiToken: string | undefined;
   readonly tls: TlsFiles | undefined;
+  /** Whether clients should turn to another instance, while this one still serves. */
+  isLameDuck(): boolean;
   /** Whether a Host header names this service. */
   isOwnHost(host: string | undefined): boolean;
   /** Notes a wrong API token; resolves when the answer may go out, with the seconds to wait where its address failed too often. */
@@ -52,9 +55,12 @@ const packageVersion = (): string =>
 export async function createHttpApp(options: HttpAppOptions): Promise<FastifyInstance> {
   const { log, apiToken } = options;
   const carriesToken = apiToken === undefined ? undefined : tokenGuard(apiToken);
+  /** The peer should send its next request elsewhere. Not while the queue is emptied, or it would come back into it (`drain.ts`). */
+  const turnsAway = (): boolean => options.isLameDuck() || isClosing(app.server);
   const fastCheck = createFastCheck({
     ...options,
     carriesToken,
+    turnsAway,
     onUnexpected: (error) => log.error("a check failed", { error: String(error), stack: (error as Error)?.stack }),
   });
   const app = Fastify({
@@ -75,8 +81,7 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
   app.setNotFoundHandler(notFoundHandler(collectMethods(app)));
   acceptJson(app);
   app.addHook("onSend", async (_request, reply) => {
-    // The peer should not send its next request here.
-    if (options.isDraining()) reply.header("connection", "close");
+    if (turnsAway()) reply.header("connection", "close");
   });
 
   refuseForeignHosts(app, options);

@@ -21,7 +21,7 @@ export interface FastCheckOptions {
   readonly region: string | undefined;
   /** Whether an Authorization header may pass; absent: the data plane is open. */
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
-  isDraining(): boolean;
+  turnsAway(): boolean;
   onUnexpected(error: unknown): void;
 }
 
@@ -35,7 +35,7 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
   const { limiter, metrics, region, carriesToken } = options;
   const validate = validatorOf(checkBody);
   const answers = new SendTogether((response, text) => {
-    if (options.isDraining()) response.setHeader("connection", "close");
+    if (options.turnsAway()) response.setHeader("connection", "close");
     // ASCII, so its length is that in bytes, and Node need not look for other letters.
     response.writeHead(200, { "content-type": JSON_TYPE, "content-length": text.length });
     response.end(text, "latin1");
@@ -61,7 +61,7 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
       problem = internalProblem;
     }
     const bytes = Buffer.from(JSON.stringify(problemBody(problem)));
-    if (options.isDraining()) response.setHeader("connection", "close");
+    if (options.turnsAway()) response.setHeader("connection", "close");
     response.writeHead(problem.status, { "content-type": PROBLEM_TYPE, "content-length": bytes.length });
     response.end(bytes);
   }

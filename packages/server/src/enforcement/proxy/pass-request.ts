@@ -18,7 +18,7 @@ export interface Passing {
   readonly upstream: Upstream;
   /** Added to the upstream's own. */
   readonly rateLimitFields: Readonly<Record<string, string>>;
-  readonly isDraining: () => boolean;
+  readonly turnsAway: () => boolean;
 }
 
 export function passRequest(passing: Passing, mayRetry = hasNoBody(passing.client)): void {
@@ -41,10 +41,10 @@ export function passRequest(passing: Passing, mayRetry = hasNoBody(passing.clien
   else sendBody(client, request);
 }
 
-function passResponse({ response, rateLimitFields, isDraining }: Passing, answer: IncomingMessage): void {
+function passResponse({ response, rateLimitFields, turnsAway }: Passing, answer: IncomingMessage): void {
   const fields = endToEnd(answer.rawHeaders);
   for (const [name, value] of Object.entries(rateLimitFields)) fields.push(name, value);
-  if (isDraining()) fields.push("Connection", "close");
+  if (turnsAway()) fields.push("Connection", "close");
   response.writeHead(answer.statusCode!, answer.statusMessage, fields);
   // Headers at once: a stream of events may have its first event in an hour.
   response.flushHeaders();

@@ -13,6 +13,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Decision, Limiter } from "sluice";
 import { type Answer, answerOf, type HeadersOption } from "sluice/http";
+import { isClosing } from "../../drain.js";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { TlsFiles } from "../../tls-files.js";
@@ -35,7 +36,8 @@ export interface ProxyOptions {
   readonly attributes: RequestAttributes;
   readonly headers: HeadersOption;
   readonly tls: TlsFiles | undefined;
-  readonly isDraining: () => boolean;
+  /** Clients should turn to another instance. */
+  readonly isLameDuck: () => boolean;
   readonly log: Log;
 }
 
@@ -46,6 +48,8 @@ export function createProxy(options: ProxyOptions): Server {
   const upstream = createUpstream({ url: options.upstream, attributes: options.attributes });
   const ended = new WeakSet<Socket>();
   const problemOfClient = (client: IncomingMessage) => makeJudgeable(client, options.attributes.normalTarget);
+
+  const turnsAway = (): boolean => options.isLameDuck() || isClosing(server);
 
   async function serve(client: IncomingMessage, response: ServerResponse): Promise<void> {
     // What was sent behind a request that ended its connection is not looked at: its sender and we may disagree where it begins.
@@ -62,8 +66,7 @@ export function createProxy(options: ProxyOptions): Server {
     // The client may have gone while we asked; "close" was then emitted before anyone listened.
     if (response.destroyed) release();
     else if (decision.allowed) {
-      const { isDraining } = options;
-      passRequest({ client, response, upstream, rateLimitFields: answer.headers, isDraining });
+      passRequest({ client, response, upstream, rateLimitFields: answer.headers, turnsAway });
     } else sendRefusal(client, response, answer);
   }
 
