@@ -12,6 +12,7 @@ import { CountedSince } from "./counted-since.js";
 import { type History, stepAt } from "./history/history.js";
 import { InstanceText } from "./history/instance-text.js";
 import type { StoreOutage } from "./store-outage.js";
+import { causeInWords } from "./store-outage.js";
 import { spellSummary } from "./top-keys/key-summary.js";
 import { periods } from "./top-keys/read-top-keys.js";
 import type { TopKeys } from "./top-keys/top-keys.js";
@@ -154,7 +155,8 @@ class Recording {
       await work();
       this.#failing = false;
     } catch (error) {
-      if (!this.#failing) this.#options.log.warn("the monitoring history cannot be reached", { error: String(error) });
+      const told = { cause: causeInWords(String(error)), error: String(error) };
+      if (!this.#failing) this.#options.log.warn("the monitoring history cannot be reached", told);
       this.#failing = true;
     }
   }
