@@ -18,6 +18,8 @@ export class Breaker {
   #failuresInRow = 0;
   #nextProbeMs = 0;
   #probing = false;
+  /** When the newest call that failed was sent. */
+  #failedSentMs = Number.NEGATIVE_INFINITY;
   #lastInVainMs = Number.NEGATIVE_INFINITY;
   /** Why the last call failed; undefined once one has succeeded. */
   cause: unknown;
@@ -39,11 +41,15 @@ export class Breaker {
     return this.#failuresInRow > 0 && this.#lastInVainMs >= sinceMs;
   }
 
-  /** Whether a call may be made now. While open, a yes is the interval's one probe. */
-  mayCall(nowMs: number): boolean {
+  /**
+   * Whether a call may be made now. While open, a yes is the interval's one probe. A connection that is younger than every call that
+   * failed is probed at once: nothing is known against it.
+   */
+  mayCall(nowMs: number, connectedAtMs = Number.NEGATIVE_INFINITY): boolean {
     if (!this.open) return true;
     this.#lastInVainMs = nowMs;
-    if (nowMs < this.#nextProbeMs) return false;
+    const isNew = !this.#probing && connectedAtMs > this.#failedSentMs;
+    if (nowMs < this.#nextProbeMs && !isNew) return false;
     this.#nextProbeMs = nowMs + this.#options.intervalMs;
     this.#probing = true;
     return true;
@@ -55,10 +61,11 @@ export class Breaker {
     this.cause = undefined;
   }
 
-  failed(nowMs: number, cause?: unknown): void {
+  failed(nowMs: number, cause?: unknown, sentAtMs = nowMs): void {
     this.#failuresInRow++;
     this.#probing = false;
     this.#lastInVainMs = nowMs;
+    this.#failedSentMs = Math.max(this.#failedSentMs, sentAtMs);
     this.cause = cause;
     if (this.#failuresInRow === this.#options.failures) this.#nextProbeMs = nowMs + this.#options.intervalMs;
   }

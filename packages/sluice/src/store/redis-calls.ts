@@ -111,16 +111,16 @@ export class RedisCalls {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new SluiceError("closed", "the store is closed"));
       const breaker = this.#breakerOf(node);
-      if (breaker.open && !breaker.mayCall(performance.now())) {
+      if (breaker.open && !breaker.mayCall(performance.now(), this.#connection.connectedAtMs())) {
         this.counts.spared++;
-        this.#connection.lookAgain(breaker.cause instanceof SluiceError);
+        this.#connection.lookAgain();
         return reject(unavailable("it did not answer lately", breaker.cause ?? this.#connection.lastError()));
       }
       const sinceMs = performance.now();
       const lastMs = sinceMs + this.#mostMs;
       // An answer after the deadline is nobody's any more; that it came does not show that the next would come in time.
       let over = false;
-      let sent = false;
+      let sentAtMs: number | undefined;
       let isCold = this.#connection.isCold(node);
       const fail = (error: unknown): void => {
         if (over) return;
@@ -130,14 +130,15 @@ export class RedisCalls {
         if (isAboutTheCall(error)) breaker.succeeded();
         else {
           this.counts.errors++;
-          if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error);
+          if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error, sentAtMs);
           // Our own errors are those of a call without an answer.
-          this.#connection.lookAgain(breaker.open && error instanceof SluiceError);
+          this.#connection.lookAgain(breaker.open && error instanceof SluiceError ? sentAtMs : undefined);
         }
         if (error === NOT_CONNECTED) reject(unavailable("not connected", this.#connection.lastError()));
         else if (error instanceof Error && CLOSED.test(error.message)) {
-          reject(unavailable("the connection broke", this.#connection.lastError(), sent));
-        } else reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sent));
+          reject(unavailable("the connection broke", this.#connection.lastError(), sentAtMs !== undefined));
+        } else
+          reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sentAtMs !== undefined));
       };
       const late = (): void => {
         const nowMs = performance.now();
@@ -148,12 +149,12 @@ export class RedisCalls {
           return;
         }
         const waited = `${Math.round(nowMs - sinceMs)} ms`;
-        if (sent) fail(unavailable(`no answer within ${waited}`, undefined, true));
+        if (sentAtMs !== undefined) fail(unavailable(`no answer within ${waited}`, undefined, true));
         else fail(unavailable(`not connected within ${waited}`, this.#connection.lastError()));
       };
       let deadline = endsAtMs === undefined ? this.#deadlines.watch(late) : this.#deadlines.watchUntil(endsAtMs, late);
       const sending = (): Promise<unknown> => {
-        sent = true;
+        sentAtMs = performance.now();
         return send();
       };
       this.#whenConnected(sending).then((answer) => {

@@ -31,17 +31,26 @@ export function changesOf(client: Emitter): () => Promise<void> {
 const FOLLOWS =
   /^(Connection is closed|Reached the max retries|Stream isn't writeable|None of startup nodes is available|Command aborted)/;
 
+export interface ClientWatch {
+  lastError(): Error | undefined;
+  /** When the client was last ready, by the monotonic clock. */
+  connectedAtMs(): number;
+  stop(): void;
+}
+
 /**
  * Remembers a client's last error, until it is connected again: it is why the client is not. Without a listener, an error of a client
  * would end the process.
  */
-export function watchErrors(client: Emitter): { lastError(): Error | undefined; stop(): void } {
+export function watchClient(client: Emitter): ClientWatch {
   let lastError: Error | undefined;
+  let connectedAtMs = Number.NEGATIVE_INFINITY;
   const failed = (error?: Error): void => {
     if (lastError === undefined || !FOLLOWS.test(error?.message ?? "")) lastError = error;
   };
   const connected = (): void => {
     lastError = undefined;
+    connectedAtMs = performance.now();
   };
   // A cluster tells the errors of single nodes apart.
   const listeners = [
@@ -52,6 +61,7 @@ export function watchErrors(client: Emitter): { lastError(): Error | undefined; 
   for (const [event, listener] of listeners) client.on(event, listener);
   return {
     lastError: () => lastError,
+    connectedAtMs: () => connectedAtMs,
     stop() {
       for (const [event, listener] of listeners) client.off(event, listener);
     },

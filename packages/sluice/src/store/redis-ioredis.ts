@@ -5,7 +5,7 @@
 import type { Redis } from "ioredis";
 import { clusterSlot } from "./cluster-slot.js";
 import { type ClientOptions, connectRedis } from "./redis-client.js";
-import { changesOf, coldStartOf, watchErrors } from "./redis-client-events.js";
+import { changesOf, coldStartOf, watchClient } from "./redis-client-events.js";
 import type { RedisConnection } from "./redis-connection.js";
 import type { RedisTarget } from "./redis-url.js";
 
@@ -29,10 +29,9 @@ interface ClusterView {
 
 /** A look at the map of slots is a connection and a command: not for every check that fails. */
 const LOOK_EVERY_MS = 200;
-const LEAVE_EVERY_MS = 500;
 
 export function ioredisConnection(client: IoredisLike): RedisConnection {
-  const errors = watchErrors(client);
+  const watch = watchClient(client);
   const sharded = client.isCluster === true;
   const view = client as ClusterView;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -58,8 +57,9 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
       const nodes = sharded ? client.nodes!("master") : [client];
       return Promise.all(nodes.map((node) => node.call(command, ...args)));
     },
-    close: async () => errors.stop(),
-    lastError: errors.lastError,
+    close: async () => watch.stop(),
+    lastError: watch.lastError,
+    connectedAtMs: sharded ? () => Number.NEGATIVE_INFINITY : watch.connectedAtMs,
   };
 }
 
@@ -70,7 +70,8 @@ export function connectTo(target: RedisTarget, options: ClientOptions): RedisCon
     ...ioredisConnection(client as unknown as IoredisLike),
     close: async () => client.disconnect(),
   };
-  return target.kind === "sentinel" ? { ...connection, lookAgain: leavingHungLeader(client as Redis) } : connection;
+  if (target.kind !== "sentinel") return connection;
+  return { ...connection, lookAgain: leavingHungLeader(client as Redis, connection.connectedAtMs) };
 }
 
 /**
@@ -78,12 +79,10 @@ export function connectTo(target: RedisTarget, options: ClientOptions): RedisCon
  * Not by listening to them: each tells of the switch when it learns of it itself, up to seconds later, and a client that has found
  * the new leader would leave it again.
  */
-function leavingHungLeader(client: Redis): (isHung: boolean) => void {
-  let leftAtMs = Number.NEGATIVE_INFINITY;
-  return (isHung) => {
-    // Not during a handshake: on a busy machine it may take longer than this pause, and would never end. The heartbeat judges that.
-    if (!isHung || client.status !== "ready" || performance.now() - leftAtMs < LEAVE_EVERY_MS) return;
-    leftAtMs = performance.now();
-    client.disconnect(true);
+function leavingHungLeader(client: Redis, connectedAtMs: () => number): RedisConnection["lookAgain"] {
+  return (unansweredSinceMs = Number.NEGATIVE_INFINITY) => {
+    // A call that went to the last leader says nothing about this one, which may be the new one.
+    const isHung = client.status === "ready" && unansweredSinceMs >= connectedAtMs();
+    if (isHung) client.disconnect(true);
   };
 }

@@ -2,7 +2,7 @@
  * How a node-redis client, single or cluster, gives what the store needs. It is never ours: its owner connects and closes it.
  */
 import { clusterSlot } from "./cluster-slot.js";
-import { changesOf, coldStartOf, watchErrors } from "./redis-client-events.js";
+import { changesOf, coldStartOf, watchClient } from "./redis-client-events.js";
 import type { Argument, RedisConnection } from "./redis-connection.js";
 
 /** The part of a node-redis client that is used. */
@@ -24,7 +24,7 @@ type SendToNode = (args: string[]) => Promise<unknown>;
 type SendToCluster = (firstKey: string | undefined, isReadonly: boolean, args: string[]) => Promise<unknown>;
 
 export function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
-  const errors = watchErrors(client);
+  const watch = watchClient(client);
   const sharded = client.masters !== undefined;
   const spelled = (command: string, args: readonly Argument[]): string[] => [command, ...args.map(String)];
   const send = (node: NodeRedisLike, words: string[]): Promise<unknown> =>
@@ -53,8 +53,9 @@ export function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
       const nodes = sharded ? await Promise.all(client.masters!.map(({ client }) => client)) : [client];
       return await Promise.all(nodes.map((node) => send(node as NodeRedisLike, spelled(command, args))));
     },
-    close: async () => errors.stop(),
-    lastError: errors.lastError,
+    close: async () => watch.stop(),
+    lastError: watch.lastError,
+    connectedAtMs: sharded ? () => Number.NEGATIVE_INFINITY : watch.connectedAtMs,
   };
 }
 
