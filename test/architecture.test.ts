@@ -20,7 +20,7 @@ interface Room {
 
 /** From the ground up. */
 const rooms: readonly Room[] = [
-  { name: "ground", files: /^(decision|errors|keys|check)\.ts$/, sees: [], seesTypesOf: ["algorithms"] },
+  { name: "ground", files: /^(decision|errors|keys|check|time-slices)\.ts$/, sees: [], seesTypesOf: ["algorithms"] },
   { name: "algorithms", files: /^algorithms\//, sees: ["ground"] },
   { name: "rules", files: /^rules(\.ts$|\/)/, sees: ["ground", "algorithms"], seesTypesOf: ["store", "telemetry"] },
   { name: "store", files: /^store(\.ts$|\/)/, sees: ["ground", "algorithms"], seesTypesOf: ["rules", "telemetry"] },

@@ -4,3 +4,4 @@
 export type { Cluster, Redis } from "ioredis";
 export { type ClientOptions, connectRedis } from "./store/redis-client.js";
 export { startHeartbeat } from "./store/redis-heartbeat.js";
+export { runAtOnce, runInSlices, type Sliced, Stride, TimeSlice } from "./time-slices.js";

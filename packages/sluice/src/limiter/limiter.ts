@@ -11,7 +11,6 @@ import { EventEmitter } from "node:events";
 import type { Check } from "../check.js";
 import type { CheckResult, Degraded } from "../decision.js";
 import { SluiceError } from "../errors.js";
-import { type Pausable, runAtOnce, runInSlices } from "../rules/pausable.js";
 import { type Attributes, DEFAULT_FAILURE_POLICY, type Rule } from "../rules/rule.js";
 import { type CompiledRules, type Considered, compilingRules, RuleBook } from "../rules/rule-book.js";
 import { parsingRules } from "../rules/validate-rules.js";
@@ -20,6 +19,7 @@ import type { MemoryUse } from "../store/memory-limit.js";
 import { MemoryStore } from "../store/memory-store.js";
 import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
 import type { StoreStats } from "../store/store-stats.js";
+import { runAtOnce, runInSlices, type Sliced } from "../time-slices.js";
 import { asCharges, refusingNothing } from "./charges.js";
 import { checkedId, entriesFit, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
@@ -453,7 +453,7 @@ export class Limiter {
   }
 }
 
-function* readingRules(rules: readonly Rule[]): Pausable<CompiledRules> {
+function* readingRules(rules: readonly Rule[]): Sliced<CompiledRules> {
   return yield* compilingRules(yield* parsingRules(rules));
 }
 

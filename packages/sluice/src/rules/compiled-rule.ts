@@ -5,13 +5,13 @@
 import type { CheckPlan } from "../check.js";
 import type { CheckMode } from "../decision.js";
 import { counterKeyEnd, escapeKeyPart, type Stored } from "../keys.js";
+import type { Sliced, Stride } from "../time-slices.js";
 import type { AttributeReader } from "./attribute-reader.js";
 import { compilePolicy } from "./compile-policy.js";
 import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import type { RuleKeys } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
-import type { Pausable, Stride } from "./pausable.js";
 import { DEFAULT_FAILURE_POLICY, type Match, type Override, type Rule } from "./rule.js";
 import { VariantChoice } from "./variant-choice.js";
 
@@ -47,7 +47,7 @@ interface Compiler {
   readonly stride: Stride;
 }
 
-export function* compilingRule(rule: Rule, compiler: Compiler): Pausable<CompiledRule> {
+export function* compilingRule(rule: Rule, compiler: Compiler): Sliced<CompiledRule> {
   const { reader, stride } = compiler;
   const costAttribute = typeof rule.cost === "object" ? rule.cost.attribute : undefined;
   const { variants, overrides = [] } = rule;
@@ -102,7 +102,7 @@ export function storedForms(rule: Rule): { stored: Stored; candidate: boolean }[
 function* compilingMatches(
   matching: readonly { readonly match?: Match }[],
   { reader, stride }: Compiler,
-): Pausable<Condition[][]> {
+): Sliced<Condition[][]> {
   const compiled: Condition[][] = [];
   for (const { match = {} } of matching) {
     const conditions: Condition[] = [];
@@ -117,7 +117,7 @@ function* compilingMatches(
   return compiled;
 }
 
-function* compilingPlans(rule: Rule, stride: Stride): Pausable<Pick<CompiledRule, "plans" | "candidatePlans">> {
+function* compilingPlans(rule: Rule, stride: Stride): Sliced<Pick<CompiledRule, "plans" | "candidatePlans">> {
   const { candidate, variants, overrides = [] } = rule;
   const mode = rule.mode === "shadow" ? "shadow" : "enforce";
   const live: readonly Planner[] =

@@ -3,7 +3,7 @@
  * hundred thousand, and nobody reads more than some; to word and to send them all would cost more than to find them.
  */
 import type { Mistake } from "../errors.js";
-import { Stride } from "./pausable.js";
+import { Stride } from "../time-slices.js";
 
 export const MOST_MISTAKES = 100;
 

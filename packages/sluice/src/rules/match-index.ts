@@ -3,10 +3,11 @@
  * one that lets the fewest entries through, and only entries found there have their other conditions tried.
  * Rules and overrides are found by the same index. In: conditions by entry. Out: entry numbers, in order.
  */
+
+import type { Sliced, Stride } from "../time-slices.js";
 import type { AttributeReader } from "./attribute-reader.js";
 import { type Condition, holds } from "./condition.js";
 import { EntryList } from "./entry-list.js";
-import type { Pausable, Stride } from "./pausable.js";
 import { ValueIndex } from "./value-index.js";
 
 /** Presence is hardly a condition: nearly every request has the attribute. */
@@ -23,7 +24,7 @@ export class MatchIndex {
   /** By entry: what finding it has not proved. */
   readonly #unproved: (readonly Condition[])[] = [];
 
-  static *filing(entries: readonly (readonly Condition[])[], stride: Stride): Pausable<MatchIndex> {
+  static *filing(entries: readonly (readonly Condition[])[], stride: Stride): Sliced<MatchIndex> {
     const index = new MatchIndex();
     const needsChoice = entries.some((conditions) => conditions.length > 1);
     const crowds = needsChoice ? yield* countingCrowds(entries, stride) : new Map<string, number>();
@@ -126,7 +127,7 @@ function without(proved: Condition, conditions: readonly Condition[]): readonly 
 function* countingCrowds(
   entries: readonly (readonly Condition[])[],
   stride: Stride,
-): Pausable<ReadonlyMap<string, number>> {
+): Sliced<ReadonlyMap<string, number>> {
   const crowds = new Map<string, number>();
   for (const conditions of entries) {
     for (const condition of conditions) {

@@ -6,6 +6,7 @@
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import { colocatedKey, counterKey, counterKeyEnd, spellEscaped, spellValues } from "../keys.js";
+import { runAtOnce, type Sliced, Stride } from "../time-slices.js";
 import { AttributeReader, checkCost, costIn, invalid, readAttribute } from "./attribute-reader.js";
 import { type CompiledRule, compilingRule, storedForms } from "./compiled-rule.js";
 import { explainFailure, holds } from "./condition.js";
@@ -13,7 +14,6 @@ import { describeValue } from "./describe-value.js";
 import { EntryList } from "./entry-list.js";
 import { KeyMemo } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
-import { type Pausable, runAtOnce, Stride } from "./pausable.js";
 import type { Attributes, Rule } from "./rule.js";
 
 /** What became of one rule when a request was looked at. */
@@ -45,7 +45,7 @@ export function compileRuleBook(rules: readonly Rule[], version: number): RuleBo
 }
 
 /** `rules` have been validated. */
-export function* compilingRules(rules: readonly Rule[]): Pausable<CompiledRules> {
+export function* compilingRules(rules: readonly Rule[]): Sliced<CompiledRules> {
   const stride = new Stride();
   const reader = new AttributeReader();
   const byId = new Map<string, Rule>();

@@ -3,6 +3,8 @@
  * In: what was written, perhaps wrong in any place. Values that the field table refuses are passed over here, for they have
  * been reported; so every mistake is told once, and all of them in one go.
  */
+
+import type { Sliced, Stride } from "../time-slices.js";
 import { calendarUnits, DEFAULT_ROLLING_STORAGE } from "./compile-policy.js";
 import { describeValue } from "./describe-value.js";
 import { parseDuration } from "./duration.js";
@@ -10,7 +12,6 @@ import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import { algorithmNames, bounds, isObject } from "./field-kinds.js";
 import { algorithmsOf } from "./fields.js";
 import type { Findings } from "./findings.js";
-import type { Pausable, Stride } from "./pausable.js";
 import type { AlgorithmName, NumberFields } from "./rule.js";
 
 type Written = Record<string, unknown>;
@@ -22,7 +23,7 @@ interface Search {
   readonly stride: Stride;
 }
 
-export function* findingInconsistencies(rules: readonly unknown[], findings: Findings): Pausable<void> {
+export function* findingInconsistencies(rules: readonly unknown[], findings: Findings): Sliced<void> {
   const { stride } = findings;
   // Refused for its length already.
   if (rules.length > bounds.rules) return;
@@ -36,7 +37,7 @@ export function* findingInconsistencies(rules: readonly unknown[], findings: Fin
   }
 }
 
-function* checkingRule(rule: Written, path: string, search: Search): Pausable<void> {
+function* checkingRule(rule: Written, path: string, search: Search): Sliced<void> {
   const key = listIn(rule, "key");
   key.forEach((name, i) => {
     if (typeof name === "string" && key.indexOf(name) < i) {
@@ -49,7 +50,7 @@ function* checkingRule(rule: Written, path: string, search: Search): Pausable<vo
   yield* checkingLayers(rule, path, search);
 }
 
-function* checkingVariants(variants: readonly unknown[], path: string, search: Search): Pausable<void> {
+function* checkingVariants(variants: readonly unknown[], path: string, search: Search): Sliced<void> {
   yield* findingRepeated({ items: variants, field: "name", path }, search);
   let sum = 0;
   for (const variant of variants) {
@@ -62,7 +63,7 @@ function* checkingVariants(variants: readonly unknown[], path: string, search: S
 }
 
 /** An attribute that the rule neither counts by nor asks for would give one counter two limits. */
-function* checkingOverrideAttributes(rule: Written, path: string, { report, stride }: Search): Pausable<void> {
+function* checkingOverrideAttributes(rule: Written, path: string, { report, stride }: Search): Sliced<void> {
   if (!Array.isArray(rule.key)) return;
   const ruleMatch = isObject(rule.match) ? rule.match : {};
   const key = rule.key;
@@ -92,7 +93,7 @@ interface Stack {
   readonly beside: string;
 }
 
-function* checkingLayers(rule: Written, path: string, { report, stride }: Search): Pausable<void> {
+function* checkingLayers(rule: Written, path: string, { report, stride }: Search): Sliced<void> {
   const base = rule as NumberLayer;
   const algorithm = algorithmIn(rule);
   if (algorithm === undefined) return;
@@ -213,7 +214,7 @@ function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boo
 function* findingRepeated(
   { items, field, path }: { items: readonly unknown[]; field: string; path: string },
   { report, stride }: Search,
-): Pausable<void> {
+): Sliced<void> {
   const firstAt = new Map<string, number>();
   for (let i = 0; i < items.length; i++) {
     const item = items[i];

@@ -5,12 +5,12 @@
  * Nothing is repaired or guessed. What is judged is the copy: a caller may change the document while it is read in slices.
  */
 import { type Mistake, SluiceError } from "../errors.js";
+import { runAtOnce, runInSlices, type Sliced } from "../time-slices.js";
 import { describeValue } from "./describe-value.js";
 import { attributeName, isObject } from "./field-kinds.js";
 import { type ByAttribute, type ListOf, type ObjectOf, ruleDocument, type Shape } from "./fields.js";
 import { Findings } from "./findings.js";
 import { nearestName } from "./nearest-name.js";
-import { type Pausable, runAtOnce, runInSlices } from "./pausable.js";
 import type { Rule } from "./rule.js";
 import { findingInconsistencies } from "./rule-consistency.js";
 
@@ -31,7 +31,7 @@ export function parseRulesInSlices(document: unknown): Promise<Rule[]> {
   return runInSlices(parsingRules(document));
 }
 
-export function* parsingRules(document: unknown): Pausable<Rule[]> {
+export function* parsingRules(document: unknown): Sliced<Rule[]> {
   const outcome = yield* validatingRules(document);
   if ("rules" in outcome) return outcome.rules;
   throw invalidRules(outcome.mistakes);
@@ -43,7 +43,7 @@ export function invalidRules(mistakes: readonly Mistake[]): SluiceError {
   return new SluiceError("invalid-rules", lines.join("\n"), { mistakes });
 }
 
-function* validatingRules(document: unknown): Pausable<Outcome> {
+function* validatingRules(document: unknown): Sliced<Outcome> {
   const findings = new Findings();
   const written = Array.isArray(document) ? { rules: document } : document;
   const whole = yield* copying(ruleDocument, written, "", findings);
@@ -53,7 +53,7 @@ function* validatingRules(document: unknown): Pausable<Outcome> {
 }
 
 /** The copy with its long lists, item by item. */
-function* copying(shape: Shape, value: unknown, path: string, findings: Findings): Pausable<unknown> {
+function* copying(shape: Shape, value: unknown, path: string, findings: Findings): Sliced<unknown> {
   const copy = copyOf(shape, value, path, findings);
   if (shape.shape !== "object" || !isObject(copy)) return copy;
   for (const [name, list] of shape.longLists) {
@@ -63,7 +63,7 @@ function* copying(shape: Shape, value: unknown, path: string, findings: Findings
   return copy;
 }
 
-function* copyingItems(shape: ListOf, items: unknown[], path: string, findings: Findings): Pausable<unknown[]> {
+function* copyingItems(shape: ListOf, items: unknown[], path: string, findings: Findings): Sliced<unknown[]> {
   if (hasTooMany(shape, items, path, findings)) return items;
   const { item } = shape;
   const holdsLists = item.shape === "object" && item.longLists.size > 0;
