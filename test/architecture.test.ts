@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, posix, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { readImports } from "./read-imports.js";
+import { readSource } from "../scripts/read-source.mjs";
 
 interface Room {
   readonly name: string;
@@ -82,7 +82,7 @@ function codeFiles(folder: string): string[] {
 }
 
 const sources = codeFiles(library).filter((file) => file.endsWith(".ts") && !isTest(file));
-const importsOf = (file: string) => readImports(readFileSync(join(library, file), "utf8"));
+const importsOf = (file: string) => readSource(file, readFileSync(join(library, file), "utf8")).imports;
 
 /** Every source file of every package, tests apart: where it is, and its text. */
 const allSources = readdirSync(join(root, "packages")).flatMap((name) =>
@@ -95,34 +95,6 @@ const allSources = readdirSync(join(root, "packages")).flatMap((name) =>
 function expectNone(mistakes: readonly string[]): void {
   expect(mistakes, `\n${mistakes.join("\n")}\n`).toEqual([]);
 }
-
-test("the reader of imports sees every form in use, and none in comments", () => {
-  const source = [
-    'import { a, type B } from "./values.js";',
-    'import type { C } from "./types.js";',
-    'import { type D, type E } from "./inline-types.js";',
-    'import * as all from "./all.js";',
-    'import "./effect.js";',
-    'import {\n  long,\n  list,\n} from "./list.js";',
-    'export { f } from "./again.js";',
-    'export type { G } from "./again-types.js";',
-    'const late = await import("./late.js");',
-    ' * import { example } from "sluice";',
-    '// await import("./never.js")',
-    'export const from = "./not-an-import.js";',
-  ].join("\n");
-  expect(readImports(source).map(({ from, typesOnly }) => `${typesOnly ? "types " : ""}${from}`)).toEqual([
-    "./values.js",
-    "types ./types.js",
-    "types ./inline-types.js",
-    "./all.js",
-    "./effect.js",
-    "./list.js",
-    "./again.js",
-    "types ./again-types.js",
-    "./late.js",
-  ]);
-});
 
 test("every source file stands in a room of the table", () => {
   expect(sources.length).toBeGreaterThan(0);

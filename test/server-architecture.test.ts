@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, posix, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { readImports } from "./read-imports.js";
+import { readSource } from "../scripts/read-source.mjs";
 
 interface Room {
   readonly name: string;
@@ -81,6 +81,7 @@ const files = readdirSync(source, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && !entry.name.endsWith(".test.ts"))
   .map((entry) => relative(source, join(entry.parentPath, entry.name)).replaceAll("\\", "/"));
 const textOf = (file: string) => readFileSync(join(source, file), "utf8");
+const importsOf = (file: string) => readSource(file, textOf(file)).imports;
 const roomOf = (file: string) => rooms.find((room) => room.files.test(file));
 
 function expectNone(mistakes: readonly string[]): void {
@@ -95,7 +96,7 @@ test("every source file of the service stands in a room of the table", () => {
 test("no file of the service imports from a room above its own", () => {
   const mistakes = files.flatMap((file) => {
     const room = roomOf(file)!;
-    return readImports(textOf(file)).flatMap(({ from, typesOnly }) => {
+    return importsOf(file).flatMap(({ from, typesOnly }) => {
       if (!from.startsWith(".")) return [];
       const target = posix.join(posix.dirname(file), from).replace(/\.js$/, ".ts");
       const other = roomOf(target);
@@ -109,7 +110,7 @@ test("no file of the service imports from a room above its own", () => {
 
 test("only the repository's drivers touch a database, and only the rule cache a Redis client", () => {
   const mistakes = files.flatMap((file) =>
-    readImports(textOf(file))
+    importsOf(file)
       .map(({ from }) => from.match(/^(@[^/]+\/)?[^/]+/)![0])
       .filter((name) => name in keepers && !keepers[name]!.test(file))
       .map((name) => `${file} imports ${name}`),
@@ -129,8 +130,8 @@ test("the dashboard takes nothing but types from the service and the library", (
   const sources = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => /\.tsx?$/.test(file));
   expect(sources.length).toBeGreaterThan(0);
   const mistakes = sources.flatMap((file) =>
-    readImports(readFileSync(join(folder, file), "utf8"))
-      .filter(({ from, typesOnly }) => !typesOnly && /^sluice|\/(server|sluice)\//.test(from))
+    readSource(file, readFileSync(join(folder, file), "utf8"))
+      .imports.filter(({ from, typesOnly }) => !typesOnly && /^sluice|\/(server|sluice)\//.test(from))
       .map(({ from }) => `${file} imports ${from}`),
   );
   expectNone(mistakes);

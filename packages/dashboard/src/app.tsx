@@ -2,8 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
 import { Route, Router, Switch } from "wouter";
+import { contact } from "./api/contact.js";
 import { queryClient, sessionQuery } from "./api/queries.js";
-import { contact } from "./live/contact.js";
 import { AlertsPage } from "./pages/alerts.js";
 import { AuditPage } from "./pages/audit.js";
 import { HistoryPage } from "./pages/history.js";

@@ -1,6 +1,6 @@
 /** What each page reads, as hooks. Figures are read again every few seconds; what people change is read again after each change. */
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
-import { contact } from "../live/contact.js";
+import { contact } from "./contact.js";
 import { Problem, request } from "./request.js";
 import type {
   AlertsView,

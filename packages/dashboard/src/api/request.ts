@@ -2,7 +2,7 @@
  * One call of the admin API. Every answer and every failure passes here, so the shell knows when the service was last heard of, and
  * when the session has ended.
  */
-import { contact } from "../live/contact.js";
+import { contact } from "./contact.js";
 import type { Mistake, RuleDiff } from "./shapes.js";
 
 /** What went wrong, in the service's words. Status 0: it did not answer at all. */

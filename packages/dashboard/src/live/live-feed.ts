@@ -5,10 +5,11 @@
  * them), and opens again by itself after a loss. EventSource's own reconnecting gives up on an error status, which a service that is just
  * starting may answer.
  */
+
+import { contact } from "../api/contact.js";
 import { queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { Latency, LiveView, StatsView } from "../api/shapes.js";
-import { contact } from "./contact.js";
 
 export type FeedState = "connecting" | "live" | "lost" | "unavailable";
 

@@ -1,14 +1,10 @@
-/** What the rules say of one request. */
-import type { UseMutationResult } from "@tanstack/react-query";
-import { useState } from "react";
+/** Explains one request: the verdict, the rules that apply with their state, and why each of the others does not. */
 import { Link } from "wouter";
-import type { Degraded, ExplainedRule, Explanation } from "../api/shapes.js";
-import { Dialog } from "../components/dialog.js";
-import { clockTime, count, wait } from "../components/format.js";
+import type { Explanation } from "../api/shapes.js";
+import { count, wait } from "../components/format.js";
 import { Empty, Notice, Panel, ProblemNotice } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
-
-type Reset = UseMutationResult<unknown, Error, string>;
+import { MatchedRule, type Reset } from "./matched-rule.js";
 
 export function ExplanationView({ explanation, reset }: { explanation: Explanation; reset: Reset }) {
   const { decision, rules, more = 0 } = explanation;
@@ -51,13 +47,6 @@ export function ExplanationView({ explanation, reset }: { explanation: Explanati
   );
 }
 
-/** What each failure policy does with a request. */
-const policies: Readonly<Record<Degraded, string>> = {
-  allow: "passes, and is not counted",
-  deny: "is refused until the store answers",
-  local: "is counted by this instance alone, at its share of the limit",
-};
-
 function Verdict({ decision }: { decision: Explanation["decision"] }) {
   if (decision.degraded !== undefined) {
     return (
@@ -86,121 +75,5 @@ function Verdict({ decision }: { decision: Explanation["decision"] }) {
       By {decision.violated.join(", ")} ({decision.reason}). It passes in {wait(decision.retryAfterMs)} if nothing else
       comes.
     </Notice>
-  );
-}
-
-function MatchedRule({
-  rule,
-  decision,
-  reset,
-  mayReset,
-}: {
-  rule: ExplainedRule;
-  decision: Explanation["decision"];
-  reset: Reset;
-  mayReset: boolean;
-}) {
-  const [isAsking, setIsAsking] = useState(false);
-  const checks = decision.checks.filter((check) => check.rule === rule.rule);
-  const live = checks.find(({ mode }) => mode !== "candidate");
-  const candidate = checks.find(({ mode }) => mode === "candidate");
-  const used = live === undefined ? 0 : live.limit - live.remaining;
-  const mark = live?.allowed === false ? "refused" : "allowed";
-  return (
-    <li className="matched">
-      <div>
-        <Link href={`/rules/${rule.rule}`} className="mono strong">
-          {rule.rule}
-        </Link>{" "}
-        {live !== undefined && (
-          <span
-            className={`tag ${rule.degraded !== undefined && live.allowed ? "warn" : live.allowed ? "good" : "bad"}`}
-          >
-            {live.allowed ? "allows" : `refuses: ${live.reason}`}
-            {rule.degraded !== undefined && `, by its failure policy (${rule.degraded})`}
-            {live.mode === "shadow" && ", in shadow"}
-          </span>
-        )}{" "}
-        {candidate !== undefined && (
-          <span className="tag candidate">candidate {candidate.allowed ? "would allow" : "would refuse"}</span>
-        )}{" "}
-        {rule.variant !== undefined && <span className="tag accent">variant {rule.variant}</span>}
-        <p className="soft break">{rule.why}</p>
-        {rule.degraded !== undefined && <p>Without the store the request {policies[rule.degraded]}.</p>}
-      </div>
-      {live !== undefined && (rule.degraded === undefined || rule.degraded === "local") && (
-        <div className="use">
-          <span className="meter">
-            <i
-              style={
-                {
-                  width: `${live.limit === 0 ? 0 : Math.min(1, used / live.limit) * 100}%`,
-                  "--mark": `var(--${mark})`,
-                } as React.CSSProperties
-              }
-            />
-          </span>
-          <span className="small">
-            {count(used)} of {count(live.limit)} in use{rule.degraded === "local" && ", counted here alone"}
-          </span>
-        </div>
-      )}
-      <dl className="pairs small">
-        {rule.key !== undefined && (
-          <>
-            <dt>Key</dt>
-            <dd className="mono">{rule.key === "" ? "one for all" : rule.key}</dd>
-          </>
-        )}
-        {rule.nextAllowedAt !== undefined && rule.degraded === undefined && (
-          <>
-            <dt>Passes next</dt>
-            <dd>{live?.allowed === false ? `at ${clockTime(rule.nextAllowedAt)}` : "now"}</dd>
-          </>
-        )}
-        {rule.degraded !== undefined && (
-          <>
-            <dt>Stored</dt>
-            <dd>unknown</dd>
-          </>
-        )}
-        {rule.state !== undefined && Object.keys(rule.state).length > 0 && (
-          <>
-            <dt>Stored</dt>
-            <dd className="mono">
-              {Object.entries(rule.state)
-                .map(([name, value]) => `${name} ${value}`)
-                .join(", ")}
-            </dd>
-          </>
-        )}
-      </dl>
-      {mayReset && (
-        <button type="button" className="button small" onClick={() => setIsAsking(true)}>
-          Reset
-          <span className="unseen"> {rule.rule}</span>
-        </button>
-      )}
-      {isAsking && (
-        <Dialog
-          title={`Forget what ${rule.rule} has counted?`}
-          onClose={() => setIsAsking(false)}
-          onSubmit={() => {
-            reset.mutate(rule.rule);
-            setIsAsking(false);
-          }}
-          footer={
-            <button type="submit" className="button main bad">
-              Reset the key
-            </button>
-          }
-        >
-          <p>
-            The key starts anew, as if it had never asked. Other keys and rules are not touched. The audit keeps who did
-            it.
-          </p>
-        </Dialog>
-      )}
-    </li>
   );
 }

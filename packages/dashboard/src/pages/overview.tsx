@@ -7,11 +7,11 @@ import { Choice } from "../components/controls.js";
 import { Figure, Figures, Utilisation } from "../components/figures.js";
 import { clockTime, count, milliseconds, rate, share } from "../components/format.js";
 import { Empty, Notice, Page, Panel } from "../components/panel.js";
+import { LatencyChart, TrafficChart } from "../components/traffic-charts.js";
+import { coverageWords, pointsOf } from "../components/traffic-points.js";
 import type { Feed } from "../live/live-feed.js";
 import { useLiveFeed } from "../live/use-live-feed.js";
 import { BusyRules, FiringAlerts, StoreHealth } from "./overview-panels.js";
-import { LatencyChart, TrafficChart } from "./traffic-charts.js";
-import { coverageWords, pointsOf } from "./traffic-points.js";
 
 const spans = [
   { value: "live", label: "Live" },

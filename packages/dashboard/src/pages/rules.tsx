@@ -8,6 +8,7 @@ import { Search } from "../components/controls.js";
 import { AttributeList, GateBar } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
+import { RuleTags } from "../components/rule-tags.js";
 import { describeNumbers } from "../rule-editor/describe-rule.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 
@@ -167,22 +168,6 @@ function RuleRow({
         {isShadow && <span className="soft small numbers-kind">in shadow</span>}
       </td>
     </tr>
-  );
-}
-
-export function RuleTags({ rule }: { rule: Rule }) {
-  return (
-    <>
-      {rule.mode === "shadow" && <span className="tag warn">shadow</span>}
-      {rule.mode === "off" && <span className="tag">off</span>}
-      {rule.candidate !== undefined && <span className="tag candidate">candidate</span>}
-      {rule.variants !== undefined && <span className="tag accent">{rule.variants.length} variants</span>}
-      {rule.overrides !== undefined && (
-        <span className="tag">
-          {rule.overrides.length === 1 ? "1 override" : `${count(rule.overrides.length)} overrides`}
-        </span>
-      )}
-    </>
   );
 }
 

@@ -1,21 +1,23 @@
 /**
- * Form and YAML side by side, one draft behind both. Typing in either changes the other; the service judges the draft a moment later, and its
- * messages stand at the fields and, with their line, under the text. Saving shows the difference first. What is not saved is kept in the tab.
+ * Form and YAML side by side, one draft behind both. The service validates the draft shortly after the last keystroke (debounce); its
+ * messages stand at the fields and, with their line, under the text. Saving shows the diff first.
  */
-import { useCallback, useEffect, useMemo, useState } from "react";
-import { Field } from "../components/controls.js";
-import { Dialog } from "../components/dialog.js";
+import { useCallback, useMemo, useState } from "react";
+import type { Mistake } from "../api/shapes.js";
 import { clockTime } from "../components/format.js";
-import { Notice, Panel, ProblemNotice } from "../components/panel.js";
+import { Notice, Panel } from "../components/panel.js";
 import { releaseGuard, useLeaveGuard } from "../shell/leave-guard.js";
-import { useSession } from "../shell/session.js";
 import { ChangeDialog } from "./change-dialog.js";
 import type { Draft } from "./draft.js";
-import { type Editing, EditingProvider } from "./editing.js";
-import { forgetDraft, keepDraft, readDraft } from "./kept-draft.js";
+import { forgetDraft } from "./draft-storage.js";
+import { EditingProvider } from "./editing.js";
+import { LeaveDialog } from "./leave-dialog.js";
 import { RuleForm } from "./rule-form.js";
+import { useDraft } from "./use-draft.js";
 import { useValidation } from "./use-validation.js";
-import { lineOf, parseYaml, yamlOf } from "./yaml-text.js";
+import { ValidationResult } from "./validation-result.js";
+import { YamlBox } from "./yaml-box.js";
+import { lineOf, yamlOf } from "./yaml-text.js";
 
 interface EditorProps {
   /** What the draft is kept under: the rule's id, "" for a new one. */
@@ -29,65 +31,24 @@ interface EditorProps {
   readonly onSaved: (id: string, version: number) => void;
 }
 
-export function Editor({ keptAs, draft: given, isNew, base: givenBase, taken, onSaved }: EditorProps) {
-  const { name: by } = useSession();
-  // Once, when the editor opens: afterwards what is kept follows what is typed.
-  const [kept, setKept] = useState(() => readDraft(keptAs, by));
-  const [start] = useState(() => (kept === undefined ? undefined : parseYaml(kept.text)));
-  const [draft, setDraft] = useState(start !== undefined && "draft" in start ? start.draft : given);
-  const [text, setText] = useState(() => kept?.text ?? yamlOf(given));
-  const [textError, setTextError] = useState(start !== undefined && "error" in start ? start.error : undefined);
+export function Editor({ keptAs, draft: given, isNew, base, taken, onSaved }: EditorProps) {
+  const state = useDraft({ keptAs, given, base });
+  const { draft, text, textError, isDirty, kept, discard } = state;
   const [isSaving, setIsSaving] = useState(false);
   const [leave, setLeave] = useState<() => void>();
-  const base = kept?.base ?? givenBase;
-  const validation = useValidation(draft, true);
+  const validation = useValidation(draft);
   const id = String(draft.id ?? "");
-  const isTaken = isNew && taken.has(id);
-  const isRenamed = !isNew && draft.id !== given.id;
-  const mistakes = useMemo(() => {
-    const own = isTaken
-      ? [{ path: "id", message: "there is a rule of this id already" }]
-      : isRenamed
-        ? [{ path: "id", message: `a rule keeps its id: ${String(given.id)}` }]
-        : [];
-    return [...own, ...validation.mistakes];
-  }, [isTaken, isRenamed, given.id, validation.mistakes]);
-  const isDirty = useMemo(() => text !== yamlOf(given), [text, given]);
+  const idMistake = mistakeOfId({ id: draft.id, given: given.id, isNew, taken });
+  const mistakes = useMemo(
+    () => [...(idMistake === undefined ? [] : [{ path: "id", message: idMistake }]), ...validation.mistakes],
+    [idMistake, validation.mistakes],
+  );
   useLeaveGuard(
     isDirty,
     useCallback((go) => setLeave(() => go), []),
   );
-  useEffect(() => {
-    if (isDirty) keepDraft(keptAs, { text, base, by, atMs: Date.now() });
-    else forgetDraft(keptAs);
-  }, [isDirty, keptAs, text, base, by]);
-  const discard = (): void => {
-    setKept(undefined);
-    setDraft(given);
-    setText(yamlOf(given));
-    setTextError(undefined);
-    forgetDraft(keptAs);
-  };
-
-  const editing: Editing = {
-    draft,
-    mistakes,
-    warnings: validation.warnings,
-    isNew,
-    change(next) {
-      setDraft(next);
-      setText(yamlOf(next));
-      setTextError(undefined);
-    },
-  };
-  const type = (next: string): void => {
-    setText(next);
-    const parsed = parseYaml(next);
-    if ("draft" in parsed) setDraft(parsed.draft);
-    setTextError("error" in parsed ? parsed.error : undefined);
-  };
-  const canSave =
-    isDirty && textError === undefined && mistakes.length === 0 && !validation.isPending && validation.hasChanges;
+  const withLine = (one: Mistake) => ({ ...one, line: lineOf(text, one.path) });
+  const isValid = textError === undefined && mistakes.length === 0 && !validation.isPending;
   return (
     <Panel title={isNew ? "The new rule" : "Edit"} about="Form and YAML are the same rule: change either.">
       {kept !== undefined && isDirty && (
@@ -98,35 +59,27 @@ export function Editor({ keptAs, draft: given, isNew, base: givenBase, taken, on
         </Notice>
       )}
       <div className="editor">
-        <EditingProvider value={editing}>
+        <EditingProvider value={{ draft, mistakes, warnings: validation.warnings, isNew, change: state.setDraft }}>
           <fieldset disabled={textError !== undefined} className="plain">
             <legend className="unseen">Form</legend>
             <RuleForm />
           </fieldset>
         </EditingProvider>
         <div className="yaml">
-          <Field label="YAML" mistake={textError}>
-            {(control) => (
-              <textarea
-                {...control}
-                className="input mono"
-                rows={Math.min(40, Math.max(16, text.split("\n").length + 1))}
-                spellCheck={false}
-                autoComplete="off"
-                value={text}
-                onChange={(event) => type(event.target.value)}
-              />
-            )}
-          </Field>
-          {textError !== undefined && <p className="soft small">The form follows when the text can be read again.</p>}
-          <Judgement
-            mistakes={mistakes.map((one) => ({ ...one, line: lineOf(text, one.path) }))}
-            warnings={validation.warnings.map((one) => ({ ...one, line: lineOf(text, one.path) }))}
+          <YamlBox text={text} error={textError} onChange={state.setText} />
+          <ValidationResult
+            mistakes={mistakes.map(withLine)}
+            warnings={validation.warnings.map(withLine)}
             isPending={validation.isPending}
             error={validation.error}
           />
           <div className="buttons">
-            <button type="button" className="button main" disabled={!canSave} onClick={() => setIsSaving(true)}>
+            <button
+              type="button"
+              className="button main"
+              disabled={!(isDirty && isValid && validation.hasChanges)}
+              onClick={() => setIsSaving(true)}
+            >
               {isNew ? "Review and create" : "Review and save"}
             </button>
             <button type="button" className="button" disabled={!isDirty} onClick={discard}>
@@ -136,99 +89,56 @@ export function Editor({ keptAs, draft: given, isNew, base: givenBase, taken, on
         </div>
       </div>
       {isSaving && (
-        <ChangeDialog
-          title={isNew ? `Create ${id}` : `Save ${id}`}
-          verb={isNew ? "Create rule" : "Save rule"}
-          change={{ method: "PUT", path: `/rules/${encodeURIComponent(id)}`, body: draft, rule: id, base }}
+        <SaveDialog
+          draft={draft}
+          isNew={isNew}
+          base={state.base}
           onClose={() => setIsSaving(false)}
-          onDone={({ version }) => {
+          onDone={(version) => {
             setIsSaving(false);
             forgetDraft(keptAs);
             releaseGuard();
             onSaved(id, version);
           }}
-        >
-          {isNew && <pre className="changes new-rule">{yamlOf(draft)}</pre>}
-        </ChangeDialog>
+        />
       )}
-      {leave !== undefined && (
-        <Dialog
-          title="Leave with unsaved changes?"
-          onClose={() => setLeave(undefined)}
-          cancel="Stay"
-          onSubmit={leave}
-          footer={
-            <>
-              <button
-                type="button"
-                className="button bad"
-                onClick={() => {
-                  discard();
-                  leave();
-                }}
-              >
-                Discard and leave
-              </button>
-              <button type="submit" className="button main">
-                Keep and leave
-              </button>
-            </>
-          }
-        >
-          <p>
-            What you keep stays in this tab until you save or discard it. It is here when you come back to this page.
-          </p>
-        </Dialog>
-      )}
+      {leave !== undefined && <LeaveDialog onStay={() => setLeave(undefined)} onLeave={leave} onDiscard={discard} />}
     </Panel>
   );
 }
 
-interface Remark {
-  readonly path: string;
-  readonly message: string;
-  readonly line: number | undefined;
+interface IdToCheck {
+  readonly id: unknown;
+  readonly given: unknown;
+  readonly isNew: boolean;
+  readonly taken: ReadonlySet<string>;
 }
 
-function Remarks({ of }: { of: readonly Remark[] }) {
-  return (
-    <ul>
-      {of.map(({ path, message, line }) => (
-        <li key={`${path} ${message}`}>
-          {line !== undefined && `line ${line}: `}
-          {path !== "" && <code>{path}</code>} {message}
-        </li>
-      ))}
-    </ul>
-  );
+/** The service would take both: a new rule of an id that exists replaces it, a renamed one is a second rule. */
+function mistakeOfId({ id, given, isNew, taken }: IdToCheck): string | undefined {
+  if (isNew) return taken.has(String(id ?? "")) ? "there is a rule of this id already" : undefined;
+  return id === given ? undefined : `a rule keeps its id: ${String(given)}`;
 }
 
-function Judgement({
-  mistakes,
-  warnings,
-  isPending,
-  error,
-}: {
-  mistakes: readonly Remark[];
-  warnings: readonly Remark[];
-  isPending: boolean;
-  error: Error | undefined;
-}) {
+interface SaveDialogProps {
+  readonly draft: Draft;
+  readonly isNew: boolean;
+  readonly base: number;
+  readonly onClose: () => void;
+  readonly onDone: (version: number) => void;
+}
+
+function SaveDialog({ draft, isNew, base, onClose, onDone }: SaveDialogProps) {
+  const id = String(draft.id ?? "");
   return (
-    <div role="status" className="judgement">
-      {error !== undefined ? (
-        <ProblemNotice error={error} title="It cannot be checked" />
-      ) : mistakes.length > 0 ? (
-        <Notice tone="warn" title={mistakes.length === 1 ? "One mistake" : `${mistakes.length} mistakes`}>
-          <Remarks of={mistakes} />
-        </Notice>
-      ) : warnings.length > 0 && !isPending ? (
-        <Notice tone="warn" title="Valid, but most likely not what you mean">
-          <Remarks of={warnings} />
-        </Notice>
-      ) : (
-        <span className="soft small">{isPending ? "Checking …" : "No mistakes."}</span>
-      )}
-    </div>
+    <ChangeDialog
+      title={isNew ? `Create ${id}` : `Save ${id}`}
+      verb={isNew ? "Create rule" : "Save rule"}
+      change={{ method: "PUT", path: `/rules/${encodeURIComponent(id)}`, body: draft, rule: id, base }}
+      onClose={onClose}
+      onDone={({ version }) => onDone(version)}
+    >
+      {isNew && <pre className="changes new-rule">{yamlOf(draft)}</pre>}
+    </ChangeDialog>
   );
 }

@@ -5,7 +5,7 @@ import { numberOrText, textOrNothing, valueAt, withValue } from "./draft.js";
 import { useEditing, useMistake } from "./editing.js";
 import { SelectBox, TextBox } from "./form-boxes.js";
 import { MatchBox } from "./match-box.js";
-import { Numbers } from "./rule-form.js";
+import { Numbers } from "./number-boxes.js";
 
 const MOST_SHOWN = 20;
 

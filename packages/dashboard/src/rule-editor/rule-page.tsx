@@ -8,18 +8,18 @@ import { Choice, windows } from "../components/controls.js";
 import { Figure, Figures, Utilisation } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
+import { RuleTags } from "../components/rule-tags.js";
 import { toast } from "../components/toast.js";
-import { RuleTags } from "../pages/rules.js";
-import { RuleChart } from "../pages/traffic-charts.js";
-import { coverageWords } from "../pages/traffic-points.js";
+import { RuleChart } from "../components/traffic-charts.js";
+import { coverageWords } from "../components/traffic-points.js";
 import { releaseGuard } from "../shell/leave-guard.js";
 import { NeedsRole, useMay, useSession } from "../shell/session.js";
 import { CandidatePanel } from "./candidate-panel.js";
 import { ChangeDialog } from "./change-dialog.js";
 import { describeNumbers } from "./describe-rule.js";
 import { type Draft, draftOf, newDraft } from "./draft.js";
+import { forgetDraft, readDraft } from "./draft-storage.js";
 import { Editor } from "./editor.js";
-import { forgetDraft, readDraft } from "./kept-draft.js";
 import { RuleHistory } from "./rule-history.js";
 import { yamlOf } from "./yaml-text.js";
 
@@ -97,7 +97,6 @@ function DeletedRule({ id, version }: { id: string; version: number }) {
 }
 
 function RuleView({ rule, version }: { rule: Rule; version: number }) {
-  const [, navigate] = useLocation();
   const mayEdit = useMay("editor");
   const [isDeleting, setIsDeleting] = useState(false);
   // The editor keeps the version that it began with; it begins anew only after a change made here.
@@ -157,24 +156,29 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
         version={version}
         onRestored={(from, made) => finish(`Back as it was in version ${from}; in force as version ${made}.`, made)}
       />
-      {isDeleting && (
-        <ChangeDialog
-          title={`Delete ${rule.id}?`}
-          verb="Delete rule"
-          isBad
-          change={{ method: "DELETE", path: `/rules/${rule.id}`, rule: rule.id, base: version }}
-          onClose={() => setIsDeleting(false)}
-          onDone={({ version: made }) => {
-            forgetDraft(rule.id);
-            releaseGuard();
-            toast(`The rule ${rule.id} is deleted, as of version ${made}.`);
-            navigate("/rules");
-          }}
-        >
-          <p>It stops to limit anything at once. Its history stays, and a roll back brings it back.</p>
-        </ChangeDialog>
-      )}
+      {isDeleting && <DeleteDialog id={rule.id} version={version} onClose={() => setIsDeleting(false)} />}
     </Page>
+  );
+}
+
+function DeleteDialog({ id, version, onClose }: { id: string; version: number; onClose: () => void }) {
+  const [, navigate] = useLocation();
+  return (
+    <ChangeDialog
+      title={`Delete ${id}?`}
+      verb="Delete rule"
+      isBad
+      change={{ method: "DELETE", path: `/rules/${id}`, rule: id, base: version }}
+      onClose={onClose}
+      onDone={({ version: made }) => {
+        forgetDraft(id);
+        releaseGuard();
+        toast(`The rule ${id} is deleted, as of version ${made}.`);
+        navigate("/rules");
+      }}
+    >
+      <p>It stops to limit anything at once. Its history stays, and a roll back brings it back.</p>
+    </ChangeDialog>
   );
 }
 

@@ -1,40 +1,39 @@
-/** What the service says of a draft, as it is typed: a dry run, a moment after the last key. */
+/** Validates a draft by a dry run of the service, shortly after the last keystroke (debounce). */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Problem, request } from "../api/request.js";
 import type { AppliedView, Mistake } from "../api/shapes.js";
 import { type Draft, pathInRule } from "./draft.js";
 
-const PAUSE_MS = 300;
+const DEBOUNCE_MS = 300;
 
 export interface Validation {
-  /** True from a key stroke until the service has answered for it. */
+  /** True from a keystroke until the service has answered for it. */
   readonly isPending: boolean;
   readonly mistakes: readonly Mistake[];
   /** Of a draft without mistakes: what is most likely not meant. */
   readonly warnings: readonly Mistake[];
-  /** It could not be asked. */
+  /** The service could not be reached. */
   readonly error: Error | undefined;
   /** Whether saving would change anything. */
   readonly hasChanges: boolean;
 }
 
-export function useValidation(draft: Draft, isAsked: boolean): Validation {
+export function useValidation(draft: Draft): Validation {
   const [settled, setSettled] = useState(draft);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(draft), PAUSE_MS);
+    const timer = setTimeout(() => setSettled(draft), DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [draft]);
   const answer = useQuery({
     queryKey: ["validation", settled],
-    queryFn: () => ask(settled),
-    enabled: isAsked,
+    queryFn: () => validate(settled),
     gcTime: 0,
     staleTime: 60_000,
     retry: false,
   });
   return {
-    isPending: isAsked && (settled !== draft || answer.isPending),
+    isPending: settled !== draft || answer.isPending,
     mistakes: answer.data?.mistakes ?? [],
     warnings: answer.data?.warnings ?? [],
     error: answer.error ?? undefined,
@@ -48,7 +47,7 @@ interface Answer {
   readonly hasChanges: boolean;
 }
 
-async function ask(draft: Draft): Promise<Answer> {
+async function validate(draft: Draft): Promise<Answer> {
   const id = typeof draft.id === "string" && draft.id !== "" ? draft.id : undefined;
   if (id === undefined) return { mistakes: [{ path: "id", message: "a rule needs an id" }], hasChanges: true };
   if (id.length > 64) return { mistakes: [{ path: "id", message: "at most 64 characters" }], hasChanges: true };

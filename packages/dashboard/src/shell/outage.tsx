@@ -4,10 +4,10 @@
  */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, useSyncExternalStore } from "react";
+import { contact } from "../api/contact.js";
 import { storeQuery } from "../api/queries.js";
 import type { OutageView, Scope } from "../api/shapes.js";
 import { clockTime, span } from "../components/format.js";
-import { contact } from "../live/contact.js";
 import { useLiveFeed } from "../live/use-live-feed.js";
 
 export interface StoreTrouble {

@@ -1,7 +1,7 @@
 /** Says that what is on the screen is old, and how old, while the service is not heard of. It goes by itself when the service is back. */
 import { useEffect, useState, useSyncExternalStore } from "react";
+import { contact } from "../api/contact.js";
 import { clockTime, span } from "../components/format.js";
-import { contact } from "../live/contact.js";
 
 export function StaleBanner() {
   const { isUp, lastHeardAtMs } = useSyncExternalStore(contact.subscribe, contact.current);

@@ -1,9 +1,9 @@
 /** The two charts of traffic, over the live stream or over a window of the history. */
 import { useMemo } from "react";
 import type { RuleStats } from "../api/shapes.js";
-import { Chart, type Line } from "../components/chart.js";
-import { milliseconds, rate } from "../components/format.js";
-import { Empty } from "../components/panel.js";
+import { Chart, type Line } from "./chart.js";
+import { milliseconds, rate } from "./format.js";
+import { Empty } from "./panel.js";
 import { rateOf, ratesOf, type TrafficPoints } from "./traffic-points.js";
 
 const isKnown = (value: unknown): boolean => value !== null;

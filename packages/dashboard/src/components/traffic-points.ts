@@ -1,7 +1,7 @@
 /** Figures as rates a second, ready to be drawn: from the live stream or a window of the history. Pure. */
 import type { Latency, StatsPoint, StatsView } from "../api/shapes.js";
-import { minuteTime, span as spanWords } from "../components/format.js";
 import type { Feed, FeedPoint } from "../live/live-feed.js";
+import { minuteTime, span as spanWords } from "./format.js";
 
 type Values = readonly (number | null)[];
 

@@ -1,0 +1,19 @@
+/** Marks beside a rule's name: its mode, and which optional parts it has. */
+import type { Rule } from "../api/shapes.js";
+import { count } from "./format.js";
+
+export function RuleTags({ rule }: { rule: Rule }) {
+  return (
+    <>
+      {rule.mode === "shadow" && <span className="tag warn">shadow</span>}
+      {rule.mode === "off" && <span className="tag">off</span>}
+      {rule.candidate !== undefined && <span className="tag candidate">candidate</span>}
+      {rule.variants !== undefined && <span className="tag accent">{rule.variants.length} variants</span>}
+      {rule.overrides !== undefined && (
+        <span className="tag">
+          {rule.overrides.length === 1 ? "1 override" : `${count(rule.overrides.length)} overrides`}
+        </span>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,143 @@
+/** One rule that applies to a request: its verdict, how much of the limit is in use, what the store holds, and a reset. */
+import type { UseMutationResult } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import type { Degraded, ExplainedRule, Explanation } from "../api/shapes.js";
+import { Dialog } from "../components/dialog.js";
+import { clockTime, count } from "../components/format.js";
+
+export type Reset = UseMutationResult<unknown, Error, string>;
+
+type Check = Explanation["decision"]["checks"][number];
+
+/** What each failure policy does with a request. */
+const policies: Readonly<Record<Degraded, string>> = {
+  allow: "passes, and is not counted",
+  deny: "is refused until the store answers",
+  local: "is counted by this instance alone, at its share of the limit",
+};
+
+interface MatchedRuleProps {
+  readonly rule: ExplainedRule;
+  readonly decision: Explanation["decision"];
+  readonly reset: Reset;
+  readonly mayReset: boolean;
+}
+
+export function MatchedRule({ rule, decision, reset, mayReset }: MatchedRuleProps) {
+  const checks = decision.checks.filter((check) => check.rule === rule.rule);
+  const live = checks.find(({ mode }) => mode !== "candidate");
+  const candidate = checks.find(({ mode }) => mode === "candidate");
+  return (
+    <li className="matched">
+      <div>
+        <Link href={`/rules/${rule.rule}`} className="mono strong">
+          {rule.rule}
+        </Link>{" "}
+        {live !== undefined && <VerdictTag live={live} degraded={rule.degraded} />}{" "}
+        {candidate !== undefined && (
+          <span className="tag candidate">candidate {candidate.allowed ? "would allow" : "would refuse"}</span>
+        )}{" "}
+        {rule.variant !== undefined && <span className="tag accent">variant {rule.variant}</span>}
+        <p className="soft break">{rule.why}</p>
+        {rule.degraded !== undefined && <p>Without the store the request {policies[rule.degraded]}.</p>}
+      </div>
+      {live !== undefined && (rule.degraded === undefined || rule.degraded === "local") && (
+        <Usage live={live} degraded={rule.degraded} />
+      )}
+      <StoredState rule={rule} isRefused={live?.allowed === false} />
+      {mayReset && <ResetButton rule={rule.rule} reset={reset} />}
+    </li>
+  );
+}
+
+function VerdictTag({ live, degraded }: { live: Check; degraded: Degraded | undefined }) {
+  const tone = !live.allowed ? "bad" : degraded !== undefined ? "warn" : "good";
+  return (
+    <span className={`tag ${tone}`}>
+      {live.allowed ? "allows" : `refuses: ${live.reason}`}
+      {degraded !== undefined && `, by its failure policy (${degraded})`}
+      {live.mode === "shadow" && ", in shadow"}
+    </span>
+  );
+}
+
+function Usage({ live, degraded }: { live: Check; degraded: Degraded | undefined }) {
+  const used = live.limit - live.remaining;
+  const width = `${live.limit === 0 ? 0 : Math.min(1, used / live.limit) * 100}%`;
+  const mark = `var(--${live.allowed ? "allowed" : "refused"})`;
+  return (
+    <div className="use">
+      <span className="meter">
+        <i style={{ width, "--mark": mark } as React.CSSProperties} />
+      </span>
+      <span className="small">
+        {count(used)} of {count(live.limit)} in use{degraded === "local" && ", counted here alone"}
+      </span>
+    </div>
+  );
+}
+
+function StoredState({ rule, isRefused }: { rule: ExplainedRule; isRefused: boolean }) {
+  const state = Object.entries(rule.state ?? {});
+  return (
+    <dl className="pairs small">
+      {rule.key !== undefined && (
+        <>
+          <dt>Key</dt>
+          <dd className="mono">{rule.key === "" ? "one for all" : rule.key}</dd>
+        </>
+      )}
+      {rule.nextAllowedAt !== undefined && rule.degraded === undefined && (
+        <>
+          <dt>Passes next</dt>
+          <dd>{isRefused ? `at ${clockTime(rule.nextAllowedAt)}` : "now"}</dd>
+        </>
+      )}
+      {rule.degraded !== undefined && (
+        <>
+          <dt>Stored</dt>
+          <dd>unknown</dd>
+        </>
+      )}
+      {state.length > 0 && (
+        <>
+          <dt>Stored</dt>
+          <dd className="mono">{state.map(([name, value]) => `${name} ${value}`).join(", ")}</dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+function ResetButton({ rule, reset }: { rule: string; reset: Reset }) {
+  const [isAsking, setIsAsking] = useState(false);
+  return (
+    <>
+      <button type="button" className="button small" onClick={() => setIsAsking(true)}>
+        Reset
+        <span className="unseen"> {rule}</span>
+      </button>
+      {isAsking && (
+        <Dialog
+          title={`Forget what ${rule} has counted?`}
+          onClose={() => setIsAsking(false)}
+          onSubmit={() => {
+            reset.mutate(rule);
+            setIsAsking(false);
+          }}
+          footer={
+            <button type="submit" className="button main bad">
+              Reset the key
+            </button>
+          }
+        >
+          <p>
+            The key starts anew, as if it had never sent a request. Other keys and rules stay as they are. The audit log
+            records the reset and its author.
+          </p>
+        </Dialog>
+      )}
+    </>
+  );
+}

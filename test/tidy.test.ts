@@ -1,0 +1,110 @@
+/**
+ * Holds what a reviewer would otherwise have to look for: long functions, dead exports, unused dependencies, import cycles.
+ * It reads the parsed sources (scripts/source-tree.mjs), as the architecture tests do. An exception stands here with its reason.
+ */
+import { readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { isShipped, isTestFile, readManifest, readSourceTree } from "../scripts/source-tree.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const tree = readSourceTree();
+const sources = [...tree.values()];
+const shipped = sources.filter(({ file }) => isShipped(file));
+
+function expectNone(mistakes: readonly string[]): void {
+  expect(mistakes, `\n${mistakes.join("\n")}\n`).toEqual([]);
+}
+
+test("the sources are found, and relative imports lead to files", () => {
+  expect(shipped.length).toBeGreaterThan(300);
+  const lost = sources.flatMap(({ file, imports }) =>
+    imports
+      .filter(({ from, target }) => /^\..*\.js$/.test(from) && target === undefined)
+      .map(({ from }) => `${file} imports ${from}, which is no file`),
+  );
+  expectNone(lost);
+});
+
+const MOST_LINES = 80;
+
+test(`no function is longer than ${MOST_LINES} lines`, () => {
+  const long = sources
+    .filter(({ file }) => /^(packages\/(sluice|dashboard)\/src|scripts|bench)\//.test(file) && !isTestFile(file))
+    .flatMap(({ file, functions }) =>
+      functions
+        .filter(({ lines }) => lines > MOST_LINES)
+        .map(({ name, line, lines }) => `${file}:${line} ${name} has ${lines} lines`),
+    );
+  expectNone(long);
+});
+
+/** Dependencies that no import line names. */
+const resolvedAtRunTime: Readonly<Record<string, string>> = {
+  "sluice-dashboard": "the service finds the console's built files by require.resolve",
+};
+
+test("every runtime dependency is imported by code that ships, not only by tests", () => {
+  const mistakes = readdirSync(`${root}packages`).flatMap((folder) => {
+    const { dependencies = {} } = readManifest(`packages/${folder}/package.json`);
+    const imported = new Set(
+      shipped
+        .filter(({ file }) => file.startsWith(`packages/${folder}/`))
+        .flatMap(({ imports }) => imports.filter(({ typesOnly }) => !typesOnly))
+        .map(({ from }) => from.match(/^(@[^/]+\/)?[^/]+/)![0]),
+    );
+    return Object.keys(dependencies)
+      .filter((name) => !imported.has(name) && !(name in resolvedAtRunTime))
+      .map((name) => `packages/${folder} depends on ${name}, which no source imports at run time`);
+  });
+  expectNone(mistakes);
+});
+
+test("the console has no import cycle, neither between files nor between folders", () => {
+  const folder = "packages/dashboard/src/";
+  const own = shipped.filter(({ file }) => file.startsWith(folder));
+  const targets = (file: string) =>
+    tree.get(file)!.imports.flatMap(({ target }) => (target?.startsWith(folder) ? [target] : []));
+  const room = (file: string) => file.slice(folder.length).split("/").slice(0, -1)[0] ?? file;
+  const rooms = new Map<string, string[]>();
+  for (const { file } of own) {
+    const others = targets(file).map(room);
+    rooms.set(room(file), [...(rooms.get(room(file)) ?? []), ...others.filter((other) => other !== room(file))]);
+  }
+  expectNone([
+    ...findCycles(
+      own.map(({ file }) => file),
+      targets,
+    ),
+    ...findCycles([...rooms.keys()], (name) => rooms.get(name)!),
+  ]);
+});
+
+/** Depth first: an edge to a node that is still being visited closes a cycle. */
+function findCycles(nodes: readonly string[], next: (node: string) => readonly string[]): string[] {
+  const done = new Set<string>();
+  const path: string[] = [];
+  const cycles: string[] = [];
+  const visit = (node: string): void => {
+    if (done.has(node)) return;
+    const start = path.indexOf(node);
+    if (start !== -1) {
+      cycles.push([...path.slice(start), node].join(" -> "));
+      return;
+    }
+    path.push(node);
+    for (const other of next(node)) visit(other);
+    path.pop();
+    done.add(node);
+  };
+  for (const node of nodes) visit(node);
+  return cycles;
+}
+
+test("the search for cycles finds one of two and one of three nodes, and none in a diamond", () => {
+  const graph = (edges: Readonly<Record<string, readonly string[]>>) =>
+    findCycles(Object.keys(edges), (node) => edges[node] ?? []);
+  expect(graph({ a: ["b"], b: ["a"] })).toEqual(["a -> b -> a"]);
+  expect(graph({ a: ["b"], b: ["c"], c: ["b"] })).toEqual(["b -> c -> b"]);
+  expect(graph({ a: ["b", "c"], b: ["d"], c: ["d"], d: [] })).toEqual([]);
+});
