@@ -19,6 +19,7 @@ import { parseSync, Visitor } from "vite";
  * @property {string} name
  * @property {number} line The first line, counted from 1.
  * @property {number} lines
+ * @property {boolean} isAsync
  *
  * @typedef {object} Source
  * @property {readonly Import[]} imports Re-exports and dynamic imports included.
@@ -81,10 +82,11 @@ function walk(program, text) {
   /** @type {Map<string, number>} */
   const identifiers = new Map();
 
-  /** @param {{ start: number, end: number }} span @param {string} [name] */
-  const addFunction = ({ start, end }, name) => {
+  /** @param {{ start: number, end: number, async: boolean }} node @param {string} [name] */
+  const addFunction = ({ start, end, async: isAsync }, name) => {
     const line = lineAt(text, start);
-    functions.push({ name: name ?? holders.get(start) ?? "(anonymous)", line, lines: lineAt(text, end) - line + 1 });
+    const lines = lineAt(text, end) - line + 1;
+    functions.push({ name: name ?? holders.get(start) ?? "(anonymous)", line, lines, isAsync });
   };
   /** @param {{ name: string }} identifier */
   const count = ({ name }) => identifiers.set(name, (identifiers.get(name) ?? 0) + 1);

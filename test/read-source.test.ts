@@ -49,7 +49,7 @@ test("functions have their name, first line and length, however they are written
     "export function plain() {",
     "  return 1;",
     "}",
-    "const arrow = () =>",
+    "const arrow = async () =>",
     "  2;",
     "class Room {",
     "  method() {",
@@ -59,11 +59,11 @@ test("functions have their name, first line and length, however they are written
     "[].map(() => 3);",
   ].join("\n");
   expect(readSource("source.ts", source).functions).toEqual([
-    { name: "plain", line: 1, lines: 3 },
-    { name: "arrow", line: 4, lines: 2 },
-    { name: "method", line: 7, lines: 2 },
-    { name: "inner", line: 10, lines: 1 },
-    { name: "(anonymous)", line: 11, lines: 1 },
+    { name: "plain", line: 1, lines: 3, isAsync: false },
+    { name: "arrow", line: 4, lines: 2, isAsync: true },
+    { name: "method", line: 7, lines: 2, isAsync: false },
+    { name: "inner", line: 10, lines: 1, isAsync: false },
+    { name: "(anonymous)", line: 11, lines: 1, isAsync: false },
   ]);
 });
 

@@ -5,7 +5,7 @@
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { isShipped, isTestFile, readManifest, readSourceTree } from "../scripts/source-tree.mjs";
+import { isShipped, isTestFile, packageEntries, readManifest, readSourceTree } from "../scripts/source-tree.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const tree = readSourceTree();
@@ -107,4 +107,60 @@ test("the search for cycles finds one of two and one of three nodes, and none in
   expect(graph({ a: ["b"], b: ["a"] })).toEqual(["a -> b -> a"]);
   expect(graph({ a: ["b"], b: ["c"], c: ["b"] })).toEqual(["b -> c -> b"]);
   expect(graph({ a: ["b", "c"], b: ["d"], c: ["d"], d: [] })).toEqual([]);
+});
+
+/** Entry points that programs outside this repository import. `sluice/internal` serves the service alone. */
+const publicEntries = new Set(
+  [...packageEntries()].flatMap(([name, file]) => (name === "sluice/internal" ? [] : [file])),
+);
+
+test("every exported name has an importer", () => {
+  const imported = new Set(
+    sources.flatMap(({ imports }) => imports.flatMap(({ target, names }) => names.map((name) => `${target} ${name}`))),
+  );
+  const unused = shipped
+    .filter(({ file }) => file.startsWith("packages/dashboard/") && !publicEntries.has(file))
+    .flatMap(({ file, exports }) =>
+      exports
+        .filter(({ name }) => !imported.has(`${file} ${name}`) && !imported.has(`${file} *`))
+        .map(({ name }) => `${file} exports ${name}, which no file imports`),
+    );
+  expectNone(unused);
+});
+
+/** Modules that compute and touch nothing outside the process. */
+const pureModules = /^(node:(crypto|net|path|url|util|buffer)|yaml|typebox(\/.*)?)$/;
+const impureNames =
+  /^(setTimeout|setInterval|setImmediate|fetch|process|performance|EventSource|document|sessionStorage|localStorage|Promise)$/;
+
+/** Fewer lines than this are tested through their callers. */
+const WORTH_A_TEST = 20;
+
+test("every pure file has a test beside it", () => {
+  const verdicts = new Map<string, boolean>();
+  const isPure = (file: string): boolean => {
+    const known = verdicts.get(file);
+    if (known !== undefined) return known;
+    // A cycle adds nothing: the file that closes it is judged by its own lines.
+    verdicts.set(file, true);
+    const { text, imports, identifiers, functions } = tree.get(file)!;
+    const verdict =
+      !/\bDate\.now\b|\bnew Date\(\)/.test(text) &&
+      !functions.some(({ isAsync }) => isAsync) &&
+      ![...identifiers.keys()].some((name) => impureNames.test(name)) &&
+      imports
+        .filter(({ typesOnly }) => !typesOnly)
+        .every(({ from, target }) => (target === undefined ? pureModules.test(from) : isPure(target)));
+    verdicts.set(file, verdict);
+    return verdict;
+  };
+  const untested = shipped
+    .filter(({ file }) => file.startsWith("packages/dashboard/") && file.endsWith(".ts") && isPure(file))
+    .filter(({ exports, functions }) => {
+      const lines = functions.reduce((sum, one) => sum + one.lines, 0);
+      return lines >= WORTH_A_TEST && exports.some(({ isType }) => !isType);
+    })
+    .filter(({ file }) => !tree.has(file.replace(/\.ts$/, ".test.ts")))
+    .map(({ file }) => `${file} is pure and has no test beside it`);
+  expectNone(untested);
 });

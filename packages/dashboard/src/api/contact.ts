@@ -2,7 +2,7 @@
  * Whether the service is heard of. Every answer and every event of the stream says "heard"; a failed call says "failed".
  * The shell shows a banner from here, with the age of what is on the screen.
  */
-export interface Contact {
+interface Contact {
   /** False from the first failure until something is heard again. */
   readonly isUp: boolean;
   readonly lastHeardAtMs: number;

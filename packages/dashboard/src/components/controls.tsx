@@ -1,7 +1,7 @@
 /** Small controls: a labelled field with its hint and mistake, a choice of few, a search box. */
 import { type ReactNode, useId } from "react";
 
-export interface FieldProps {
+interface FieldProps {
   readonly label: string;
   readonly hint?: ReactNode;
   /** The service's message about this field. */

@@ -1,7 +1,7 @@
 /** Pages of a history, newest first: each page is named by the entry before which it begins. */
 import { useState } from "react";
 
-export interface Pages {
+interface Pages {
   readonly before: number | undefined;
   readonly canGoBack: boolean;
   older(next: number): void;

@@ -11,7 +11,7 @@ import { queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { Latency, LiveView, StatsView } from "../api/shapes.js";
 
-export type FeedState = "connecting" | "live" | "lost" | "unavailable";
+type FeedState = "connecting" | "live" | "lost" | "unavailable";
 
 /** One second for the charts. */
 export interface FeedPoint {

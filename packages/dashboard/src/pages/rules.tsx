@@ -11,6 +11,7 @@ import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { RuleTags } from "../components/rule-tags.js";
 import { describeNumbers } from "../rule-editor/describe-rule.js";
 import { NeedsRole, useMay } from "../shell/session.js";
+import { matcher } from "./rule-search.js";
 
 const PER_PAGE = 100;
 
@@ -169,14 +170,4 @@ function RuleRow({
       </td>
     </tr>
   );
-}
-
-/** Every word must stand somewhere in the rule. Words are literal. */
-function matcher(search: string): (rule: Rule) => boolean {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return () => true;
-  return ({ overrides: _, ...rule }) => {
-    const text = JSON.stringify(rule).toLowerCase();
-    return words.every((word) => text.includes(word));
-  };
 }

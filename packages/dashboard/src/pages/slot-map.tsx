@@ -2,37 +2,19 @@
 import type { StoreNode } from "../api/shapes.js";
 import { count } from "../components/format.js";
 import { Panel } from "../components/panel.js";
-
-const SLOTS = 16_384;
-
-interface Range {
-  readonly from: number;
-  readonly to: number;
-  readonly leader: number;
-}
-
-export function rangesOf(leaders: readonly StoreNode[]): Range[] {
-  return leaders
-    .flatMap(({ slots = [] }, leader) =>
-      slots.map((spelled) => {
-        const [from, to = from] = spelled.split("-").map(Number);
-        return { from: from!, to: to!, leader };
-      }),
-    )
-    .sort((a, b) => a.from - b.from);
-}
+import { rangesOf, SLOTS, uncovered } from "./slot-ranges.js";
 
 export function SlotMap({ nodes }: { nodes: readonly StoreNode[] }) {
   const leaders = nodes.filter(({ role }) => role === "leader");
   const ranges = rangesOf(leaders);
-  const covered = ranges.reduce((sum, { from, to }) => sum + to - from + 1, 0);
+  const missing = uncovered(ranges);
   return (
     <Panel
       title="Cluster map"
       about={
-        covered === SLOTS
+        missing === 0
           ? `All ${count(SLOTS)} slots have a leader.`
-          : `${count(SLOTS - covered)} of ${count(SLOTS)} slots have no leader.`
+          : `${count(missing)} of ${count(SLOTS)} slots have no leader.`
       }
     >
       <svg

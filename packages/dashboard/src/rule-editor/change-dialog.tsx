@@ -12,7 +12,7 @@ import { Dialog } from "../components/dialog.js";
 import { Empty, Notice, ProblemNotice } from "../components/panel.js";
 import { DiffView } from "./diff-view.js";
 
-export interface Change {
+interface Change {
   readonly method: "PUT" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: unknown;

@@ -3,7 +3,7 @@ import { createContext, useContext } from "react";
 import type { Mistake } from "../api/shapes.js";
 import type { Draft } from "./draft.js";
 
-export interface Editing {
+interface Editing {
   readonly draft: Draft;
   readonly mistakes: readonly Mistake[];
   readonly warnings: readonly Mistake[];

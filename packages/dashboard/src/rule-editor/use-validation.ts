@@ -7,7 +7,7 @@ import { type Draft, pathInRule } from "./draft.js";
 
 const DEBOUNCE_MS = 300;
 
-export interface Validation {
+interface Validation {
   /** True from a keystroke until the service has answered for it. */
   readonly isPending: boolean;
   readonly mistakes: readonly Mistake[];

@@ -6,7 +6,7 @@ export function yamlOf(draft: Draft): string {
   return stringify(draft, { lineWidth: 0 });
 }
 
-export type ParsedText = { readonly draft: Draft } | { readonly error: string };
+type ParsedText = { readonly draft: Draft } | { readonly error: string };
 
 export function parseYaml(text: string): ParsedText {
   const document = parseDocument(text, { prettyErrors: true });

@@ -10,7 +10,7 @@ import type { OutageView, Scope } from "../api/shapes.js";
 import { clockTime, span } from "../components/format.js";
 import { useLiveFeed } from "../live/use-live-feed.js";
 
-export interface StoreTrouble {
+interface StoreTrouble {
   /** Of the instance that answers. */
   readonly outage: OutageView | undefined;
   readonly degradedInstances: number;
@@ -19,7 +19,7 @@ export interface StoreTrouble {
 }
 
 /** Undefined while all is well, or nothing is known. */
-export function useStoreTrouble(): StoreTrouble | undefined {
+function useStoreTrouble(): StoreTrouble | undefined {
   const { state, latest } = useLiveFeed();
   const hasStream = state === "live" && latest !== undefined;
   const { data } = useQuery({ ...storeQuery, enabled: !hasStream });
