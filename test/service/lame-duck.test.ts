@@ -54,6 +54,42 @@ describe("requests that were sent before SIGTERM", () => {
     expect(await ended).toBe(0);
   });
 
+  test.each([
+    ["one process", {}],
+    ["two workers", { workers: "2" }],
+  ])(
+    "and connections that came while %s stood still during its end are all answered, over HTTP and gRPC",
+    async (_, more) => {
+      if (whyMissing("redis") && "workers" in more) return;
+      await using redis = await startRedis();
+      const store = "workers" in more ? { store: redis.url, "store-deadline": "2s" } : {};
+      const service = await startServiceProcess({
+        rules,
+        settings: { "drain-delay": "1s", "drain-timeout": "30s", ...store, ...more },
+      });
+      const ended = service.end("SIGTERM");
+      await expect.poll(async () => (await fetch(`${service.http}/readyz`)).status).toBe(503);
+      // It alone accepts: what comes now waits in the kernel's queue, until long after the workers could have closed.
+      service.child.kill("SIGSTOP");
+      const sending = Array.from({ length: COUNT }, () => sendOne(service.http));
+      await Promise.all(sending.map(({ sent }) => sent));
+      const envoys = Array.from({ length: 20 }, () => connectEnvoy(service.grpc));
+      const calls = envoys.map((envoy) =>
+        envoy.shouldRateLimit({ domain: "d", descriptors: [descriptor({ user: "x" })] }).then(
+          () => "answered",
+          (error: unknown) => String(error),
+        ),
+      );
+      await sleep(2_500);
+      service.child.kill("SIGCONT");
+      const outcomes = await Promise.all(sending.map(({ outcome }) => outcome));
+      expect(outcomes.filter((outcome) => outcome !== "HTTP/1.1 200 OK")).toEqual([]);
+      expect((await Promise.all(calls)).filter((outcome) => outcome !== "answered")).toEqual([]);
+      for (const envoy of envoys) envoy.close();
+      expect(await ended).toBe(0);
+    },
+  );
+
   test("over gRPC, on connections that go on sending, are all answered, and so are those that a lame duck is sent", async () => {
     // Longer than a busy machine needs to send what is begun here: a call that was never sent would show nothing.
     const service = await startServiceProcess({ rules, settings: { "drain-delay": "10s" } });

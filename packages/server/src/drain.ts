@@ -1,21 +1,15 @@
 /**
- * Ends an HTTP server without losing an answer.
- * First the connections that wait in the kernel's queue are accepted: to close a listener resets them. Then new ones are refused. Only from
- * then on every answer on an open one says `Connection: close` (before, its client would connect again, and be in the queue), so that each
- * ends after the request that is on its way; those that stay idle for a moment are then closed. Node's own `close()` would close idle ones at
- * once, and a request that was already sent on one of them would be lost.
- *
- * A moment is counted in looks, not by the clock: a process that was held up has accepted and read nothing meanwhile.
+ * Ends an HTTP server without losing an answer, once its accept queue is empty (`accept-queue.ts`).
+ * New connections are refused. Only from then on every answer on an open one says `Connection: close` (before, its client would connect
+ * again, and be in the queue), so that each ends after the request that is on its way; those that stay idle for a moment are then closed.
+ * Node's own `close()` would close idle ones at once, and a request that was already sent on one of them would be lost.
  */
 import type { Server } from "node:http";
 import { Server as NetServer, type Socket } from "node:net";
-import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
+import { nextLook } from "./accept-queue.js";
 
 /** Longer than a client on the same continent takes to send its next request on a busy connection. */
 const IDLE_LOOKS = 15;
-const LOOK_EVERY_MS = 20;
-const QUIET_LOOKS = 5;
-const MOST_ACCEPTING_LOOKS = 50;
 
 const openSockets = new WeakMap<Server, Set<Socket>>();
 const closing = new WeakSet<Server>();
@@ -39,7 +33,6 @@ export function trackConnections(server: Server): Server {
 /** Resolves when every connection has ended. */
 export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }): Promise<void> {
   if (!server.listening) return;
-  await untilQueueIsEmpty(server);
   closing.add(server);
   const ended = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   const sockets = openSockets.get(server) ?? new Set();
@@ -58,24 +51,4 @@ export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }
   }
   // Ends Node's timer that looks for late peers; the error says that the server is not running, which is the point.
   server.close(() => undefined);
-}
-
-/** Timers come first in a turn of the event loop: what has arrived by then is accepted and read before the look. */
-async function nextLook(): Promise<void> {
-  await sleep(LOOK_EVERY_MS);
-  await endOfTurn();
-}
-
-/** Accepts what waits, until none came for a few looks; not for ever, for there may be clients that never stop. */
-async function untilQueueIsEmpty(server: Server): Promise<void> {
-  let quiet = 0;
-  const count = (): void => {
-    quiet = 0;
-  };
-  server.on("connection", count);
-  for (let looks = 0; quiet < QUIET_LOOKS && looks < MOST_ACCEPTING_LOOKS; looks++) {
-    quiet++;
-    await nextLook();
-  }
-  server.off("connection", count);
 }

@@ -1,5 +1,6 @@
 /** Opens a listening socket, or says which setting to change. */
 import type { AddressInfo, Server } from "node:net";
+import { countAccepted } from "./accept-queue.js";
 
 export interface ListenAddress {
   readonly host: string;
@@ -10,6 +11,7 @@ export interface ListenAddress {
 
 /** Resolves with the port. */
 export function listen(server: Server, { host, port, portSetting }: ListenAddress): Promise<number> {
+  countAccepted(server);
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException): void => reject(listenError(error, { host, port, portSetting }));
     server.once("error", fail);

@@ -9,6 +9,7 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter, type Limiter, memoryStore, type Rule, type Store } from "sluice";
 import { redisStore } from "sluice/redis";
+import { untilQueueIsEmpty } from "./accept-queue.js";
 import {
   dashboardFolder,
   openTokens,
@@ -51,10 +52,10 @@ export interface Service {
   readonly rules: readonly Rule[];
   readonly rulesVersion: number;
   /**
-   * Lame duck: for `delayMs` the instance is not ready and still serves, so that load balancers turn away from it first. Then it takes no
-   * more connections, answers what is under way, and ends everything.
+   * Lame duck: for `delayMs` the instance is not ready and still serves, so that load balancers turn away from it first. Then, when `mayClose`
+   * resolves, it takes no more connections, answers what is under way, and ends everything.
    */
-  close(options?: { delayMs: number }): Promise<void>;
+  close(options?: { delayMs: number; mayClose?: () => Promise<void> }): Promise<void>;
 }
 
 export interface ServiceOptions {
@@ -232,13 +233,14 @@ async function putTogether(
 
   const metricsListener = createMetricsListener({ text: metricsText, isOwnHost });
   const { host } = settings;
-  const close = async ({ delayMs } = { delayMs: 0 }): Promise<void> => {
+  const close: Service["close"] = async ({ delayMs, mayClose = untilQueueIsEmpty } = { delayMs: 0 }) => {
     state.draining = true;
     grpc.turnAway();
     state.lameDuck = delayMs > 0;
     if (delayMs > 0) await sleep(delayMs);
     state.lameDuck = false;
     monitoring?.endStreams();
+    if (app.server.listening) await mayClose();
     const timeoutMs = settings["drain-timeout"];
     await Promise.all([
       drain(app.server, { timeoutMs }),

@@ -11,6 +11,7 @@ import type { ServiceSummary } from "./serve.js";
 import { startService } from "./service.js";
 import type { Settings } from "./settings.js";
 import { drainDelayMs, stopSignal } from "./stop-signal.js";
+import { mayClose, WorkerClose } from "./worker-close.js";
 
 /** What workers and the first process say to each other. */
 type Message =
@@ -31,6 +32,7 @@ export async function superviseWorkers(options: {
   const { settings, log, onReady } = options;
   const aggregator = new AggregatorRegistry();
   let ending = false;
+  new WorkerClose({ liveWorkers, isEnding: () => ending });
   const stop = stopSignal(() => {
     for (const worker of liveWorkers()) worker.process.kill("SIGKILL");
     process.exit(1);
@@ -125,7 +127,7 @@ export async function runWorker({ settings, log }: { settings: Settings; log: Lo
   );
   const { close, ...summary } = service;
   say({ sluice: "ready", service: { ...summary, rules: service.rules, rulesVersion: service.rulesVersion } });
-  await close({ delayMs: await stop });
+  await close({ delayMs: await stop, mayClose: () => mayClose({ timeoutMs: settings["drain-timeout"] }) });
   process.disconnect?.();
   return 0;
 }

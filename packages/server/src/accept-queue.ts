@@ -1,0 +1,44 @@
+/**
+ * Connections that wait to be accepted: to close a listener resets them. Every listener of the process counts here, so that a close can
+ * wait until none came for a few looks.
+ *
+ * A moment is counted in looks, not by the clock: a process that was held up has accepted nothing meanwhile.
+ */
+import type { Server } from "node:net";
+import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
+
+const LOOK_EVERY_MS = 20;
+const QUIET_LOOKS = 5;
+/** There may be clients that never stop. */
+const MOST_LOOKS = 50;
+
+let accepted = 0;
+
+export function countAccepted(server: Server): void {
+  server.on("connection", () => {
+    accepted++;
+  });
+}
+
+/** How many connections this process has accepted since its start. */
+export function acceptedHere(): number {
+  return accepted;
+}
+
+/** Resolves when `acceptedSoFar` did not change for a few looks. */
+export async function untilQueueIsEmpty(acceptedSoFar: () => number | Promise<number> = acceptedHere): Promise<void> {
+  let before = await acceptedSoFar();
+  let quiet = 0;
+  for (let looks = 0; quiet < QUIET_LOOKS && looks < MOST_LOOKS; looks++) {
+    await nextLook();
+    const now = await acceptedSoFar();
+    quiet = now === before ? quiet + 1 : 0;
+    before = now;
+  }
+}
+
+/** Timers come first in a turn of the event loop: what has arrived by then is accepted and read before the look. */
+export async function nextLook(): Promise<void> {
+  await sleep(LOOK_EVERY_MS);
+  await endOfTurn();
+}
