@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CheckOptions, Decision, Limiter } from "sluice";
-import { Decision as MadeDecision } from "../../packages/sluice/src/limiter/make-decision.js";
+import { Decision as MadeDecision } from "../../packages/sluice/src/limiter/decision.js";
 import type { Answer, LateTurn } from "./judge.js";
 
 export interface LoadOptions {

@@ -5,20 +5,14 @@ export type { CheckMode, CheckResult, DecisionSummary, Degraded, Guarantee, Reas
 export { NEVER_MS } from "./decision.js";
 export { type ErrorCode, type Mistake, SluiceError } from "./errors.js";
 export { readCounterKey, ruleOfKey } from "./keys.js";
+export type { CheckOptions, CheckPart, DecidedRequest } from "./limiter/check-request.js";
+export type { Decision } from "./limiter/decision.js";
+export type { ExplainedRule, Explanation } from "./limiter/explain.js";
 export type { Lease } from "./limiter/lease.js";
-export {
-  type CheckOptions,
-  type CheckPart,
-  createLimiter,
-  type DecidedRequest,
-  type ExplainedRule,
-  type Explanation,
-  type Limiter,
-  type LimiterEvents,
-  ruleBook,
-} from "./limiter/limiter.js";
+export { createLimiter, type Limiter } from "./limiter/limiter.js";
+export type { LimiterEvents } from "./limiter/limiter-events.js";
 export type { LimiterOptions } from "./limiter/limiter-options.js";
-export type { Decision } from "./limiter/make-decision.js";
+export { ruleBook } from "./limiter/rules-in-force.js";
 export type {
   AlgorithmName,
   Attributes,

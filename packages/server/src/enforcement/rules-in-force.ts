@@ -2,7 +2,8 @@
  * The limiter's rules, joined from where they come: Sluice's own (the configuration) and Envoy's files.
  * One limiter holds them all, so that a request that meets several kinds is still decided in one step.
  */
-import type { Limiter, Rule } from "sluice";
+import { type Limiter, parseRulesInSlices, type Rule } from "sluice";
+import { swapValidatedRules } from "sluice/internal";
 
 interface Sources {
   readonly own: readonly Rule[];
@@ -19,12 +20,13 @@ export class RulesInForce {
     this.#limiter = limiter;
   }
 
+  /** `own`: validated rules, as the configuration holds them. */
   async setOwn(own: readonly Rule[], version: number): Promise<void> {
     await this.#swap({ own, version });
   }
 
   async setEnvoy(envoy: readonly Rule[]): Promise<void> {
-    await this.#swap({ envoy });
+    await this.#swap({ envoy: await parseRulesInSlices(envoy) });
   }
 
   /**
@@ -34,7 +36,7 @@ export class RulesInForce {
   #swap(changed: Partial<Sources>): Promise<void> {
     const mine = this.#lastSwap.then(async () => {
       const next = { ...this.#sources, ...changed };
-      await this.#limiter.swapRules([...next.own, ...next.envoy], next.version);
+      await swapValidatedRules(this.#limiter, [...next.own, ...next.envoy], next.version);
       this.#sources = next;
     });
     this.#lastSwap = mine.catch(() => undefined);

@@ -2,7 +2,7 @@
  * What HTTP says of a decision: status, fields and body, for middlewares, forward-auth and the proxy alike.
  * In: a decision. Out: an answer that any server can send. Pure: nothing is sent here.
  */
-import type { Decision } from "../limiter/make-decision.js";
+import type { Decision } from "../limiter/decision.js";
 import { PROBLEM_CONTENT_TYPE, type Problem, problemOf, refusalStatus } from "./problem.js";
 import {
   type Field,

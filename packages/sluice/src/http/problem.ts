@@ -2,7 +2,7 @@
  * The body of a refusal: application/problem+json (RFC 9457) with the problem types of the RateLimit draft. Pure.
  */
 
-import { Decision } from "../limiter/make-decision.js";
+import { Decision } from "../limiter/decision.js";
 import { formatDuration } from "../rules/duration.js";
 import { retryAfterSeconds, windowMsOf } from "./rate-limit-fields.js";
 

@@ -7,7 +7,7 @@ import type { Policy } from "../algorithms/policy.js";
 import type { CheckPlan } from "../check.js";
 import { NEVER_MS } from "../decision.js";
 import { SluiceError } from "../errors.js";
-import { Decision } from "../limiter/make-decision.js";
+import { Decision } from "../limiter/decision.js";
 
 /** `legacy`: `X-RateLimit-*`, never standardised. */
 export type HeaderFormat = "draft-11" | "draft-7" | "draft-6" | "legacy";

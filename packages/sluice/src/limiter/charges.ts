@@ -13,7 +13,7 @@ export function asCharges(checks: readonly Check[]): Check[] {
   );
 }
 
-/** A charge is never refused: what its checks then say of their counters is left to `remaining` and `debt`. */
+/** A charge is never refused; `remaining` and `debt` report how its counters stand. */
 export function refusingNothing(reply: StoreReply): StoreReply {
   const passed = (found: Verdict): Verdict => ({ ...found, allowed: true, retryAfterMs: 0, reason: undefined });
   return { ...reply, verdicts: reply.verdicts.map((found) => (found.allowed ? found : passed(found))) };

@@ -1,10 +1,10 @@
 /**
- * What a caller hands to a check, beside attributes and cost (the rule book judges those).
+ * Validates what a caller passes to a check beside attributes and cost (the rule book validates those). Pure.
  */
 import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
-import { MOST_PLACES } from "./lease.js";
+import { MOST_PLACES } from "./lease-id.js";
 
 const LONGEST_REQUEST_ID = 1_024;
 

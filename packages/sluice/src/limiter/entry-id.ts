@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 const prefix = randomBytes(3).toString("base64url");
 let counter = randomBytes(3).readUIntBE(0, 3);
 
-/** 4 random characters of this process and a count: enough to tell entries of one window apart. Always nine, so that memory can be told. */
+/** 4 random characters of this process and a count: enough to tell entries of one window apart. Always nine characters, so that memory use can be predicted. */
 export function nextEntryId(): string {
   counter = (counter + 1) % 0x1000000;
   return prefix + counter.toString(36).padStart(5, "0");

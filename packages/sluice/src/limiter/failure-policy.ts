@@ -1,5 +1,5 @@
 /**
- * Answers a request whose store did not: by the failure policy of each of its rules.
+ * Answers a request that the store did not answer, by the failure policy of each of its rules.
  *   local  counts in this process, at this instance's share of the limit (the default: protection goes on, within a bound)
  *   allow  passes, uncounted
  *   deny   refuses with `store-unavailable`
@@ -11,10 +11,10 @@ import type { Check } from "../check.js";
 import { type Degraded, NEVER_MS } from "../decision.js";
 import type { Store, StoreRequest } from "../store/store.js";
 
-/** What a refused client is told to wait: about how long it takes until a store that is back is noticed. */
+/** The wait reported to a refused client: about how long it takes to notice that a store is back. */
 const RETRY_AFTER_OUTAGE_MS = 1_000;
 
-export interface FailureAnswer {
+interface FailureAnswer {
   /** The checks as they were judged: `local` ones at this instance's share. */
   readonly checks: readonly Check[];
   readonly verdicts: readonly Verdict[];
@@ -45,7 +45,7 @@ export class FailurePolicy {
       .map((check) => this.#scaled(refused && check.charge !== true && hasCharges ? { ...check, cost: 0 } : check));
     const counted = await this.#local.decide({
       ...request,
-      // What an id was answered is remembered in the store alone: here it would be an answer to other checks.
+      // Only the store remembers answers by id: the checks that are counted here are others.
       id: undefined,
       // Charges count even where another rule denies.
       charge: request.charge && (hasCharges || !refused),
@@ -84,7 +84,7 @@ export class FailurePolicy {
 }
 
 /** A part of a limit, at least 1: an instance that may admit nothing would be an outage of its own. */
-export function sharePolicy(policy: Policy, share: number): Policy {
+function sharePolicy(policy: Policy, share: number): Policy {
   const limit = Math.max(1, Math.floor(policy.limit * share));
   if (!("capacity" in policy)) return { ...policy, limit };
   const capacity = Math.max(1, Math.floor(policy.capacity * share));

@@ -1,7 +1,7 @@
 /**
- * What a request id belongs to: the attributes and the cost that were sent with it, and whether as a charge, as a short digest.
- * Not the rules that apply, nor their counters: a retry must not become a mistake because a rule was edited meanwhile. All attributes
- * count, for which of them matter is the rules' to say. Pure.
+ * A digest of the request that an id was sent with: attributes, cost, and whether it is a charge. Rules and counters are not part of it:
+ * a retry must not become a mistake because a rule was edited meanwhile. All attributes are, because which of them matter depends
+ * on the rules. Pure.
  */
 import { createHash } from "node:crypto";
 import type { Attributes } from "../rules/rule.js";

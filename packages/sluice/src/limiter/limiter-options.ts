@@ -1,5 +1,5 @@
 /**
- * What a limiter is made from, and what is refused before one is made.
+ * The options of a limiter, and their validation.
  */
 import { SluiceError } from "../errors.js";
 import type { Rule } from "../rules/rule.js";
@@ -23,7 +23,7 @@ export interface LimiterOptions {
 
 const knownOptions: readonly string[] = ["rules", "store", "rulesVersion", "clock", "instances"];
 
-/** What a program in plain JavaScript gets wrong at first: a URL for a store, a name misspelled. */
+/** Catches what a program in plain JavaScript gets wrong first: a URL for a store, a misspelled name. */
 export function checkOptions(options: LimiterOptions): void {
   const refused = (why: string): SluiceError => new SluiceError("invalid-setting", why);
   if (typeof options !== "object" || options === null) throw refused("createLimiter: expected { rules, store? }");

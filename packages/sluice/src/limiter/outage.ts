@@ -1,19 +1,19 @@
 /**
- * Whether the store fails, as the limiter's listeners hear of it: `degraded` once an outage, with its cause, and `recovered` once.
+ * Detects outages of the store and reports each once: `degraded` with its cause, then `recovered`.
  *
- * Hysteresis: a store that answers some calls and fails others is one outage, not many. It is over when checks were decided and none
- * failed for a while. A failure without a cause (a connection that just broke, a call without an answer) is held back for a moment:
- * the next failure, or a probe, usually knows why.
+ * Hysteresis: a store that answers some calls and fails others is one outage, not many. The outage ends when checks were decided and
+ * none failed for a while. A failure without a cause (a connection that just broke, a call without an answer) is held back for a
+ * moment, because the next failure, or a probe, usually knows the cause.
  */
 import { SluiceError } from "../errors.js";
 import type { Store } from "../store/store.js";
 
 /** How long no check may fail before an outage is over. */
-export const QUIET_MS = 5_000;
-/** How long a cause is waited for. */
+const QUIET_MS = 5_000;
+/** How long a report waits for the cause. */
 const NAMING_MS = 500;
 
-export interface OutageOptions {
+interface OutageOptions {
   readonly store: Pick<Store, "ready" | "whyNotReady">;
   readonly degraded: (cause: unknown) => void;
   readonly recovered: () => void;
@@ -21,8 +21,8 @@ export interface OutageOptions {
 
 export class Outage {
   readonly #options: OutageOptions;
-  #state: "none" | "unnamed" | "told" = "none";
-  #lastFailureMs = 0;
+  #state: "none" | "unnamed" | "reported" = "none";
+  #lastFailureMonotonicMs = 0;
   #naming: NodeJS.Timeout | undefined;
   #ending: NodeJS.Timeout | undefined;
 
@@ -36,12 +36,12 @@ export class Outage {
 
   /** A check was answered by policy. */
   failed(cause: unknown): void {
-    this.#lastFailureMs = performance.now();
+    this.#lastFailureMonotonicMs = performance.now();
     clearTimeout(this.#ending);
     this.#ending = undefined;
-    if (this.#state === "told") return;
+    if (this.#state === "reported") return;
     if (isNamed(cause)) {
-      this.#tell(cause);
+      this.#report(cause);
       return;
     }
     this.#state = "unnamed";
@@ -50,8 +50,8 @@ export class Outage {
 
   /** The store decided a check while the outage is on. */
   decided(): void {
-    if (this.#ending !== undefined || this.#state !== "told") return;
-    const waitMs = Math.max(0, this.#lastFailureMs + QUIET_MS - performance.now());
+    if (this.#ending !== undefined || this.#state !== "reported") return;
+    const waitMs = Math.max(0, this.#lastFailureMonotonicMs + QUIET_MS - performance.now());
     this.#ending = setTimeout(() => this.#end(), waitMs).unref();
   }
 
@@ -63,13 +63,13 @@ export class Outage {
   async #name(cause: unknown): Promise<void> {
     const { store } = this.#options;
     await store.ready();
-    if (this.#state === "unnamed") this.#tell(isNamed(store.whyNotReady) ? store.whyNotReady : cause);
+    if (this.#state === "unnamed") this.#report(isNamed(store.whyNotReady) ? store.whyNotReady : cause);
   }
 
-  #tell(cause: unknown): void {
+  #report(cause: unknown): void {
     clearTimeout(this.#naming);
     this.#naming = undefined;
-    this.#state = "told";
+    this.#state = "reported";
     this.#options.degraded(cause);
   }
 

@@ -1,12 +1,13 @@
 /**
- * Gives back what decisions charged, each once: a decision with an id because the store remembers it, one without because this does.
+ * Gives back what decisions charged, each once: the store remembers a decision with an id, this class one without.
  * In: a decision, or the id of one. Out: whether anything was given back.
  */
+import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import type { MemoryStore } from "../store/memory-store.js";
 import type { Store } from "../store/store.js";
 import { checkedId } from "./check-input.js";
-import { Decision, type Origin } from "./make-decision.js";
+import { Decision, type Origin } from "./decision.js";
 
 export class Refunds {
   readonly #store: Store;
@@ -24,9 +25,9 @@ export class Refunds {
     const origin = Decision.originOf(decision);
     this.#refunded.add(decision);
     try {
-      return await this.#giveBack(origin);
+      return await this.#refundCharges(origin);
     } catch (error) {
-      // The caller may try again where nothing was given back for certain, or where the store knows by the id whether it was.
+      // The caller may try again if certainly nothing was given back, or if the store can tell by the id whether it was.
       const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
       if (!settled) this.#refunded.delete(decision);
       throw error;
@@ -38,10 +39,21 @@ export class Refunds {
     const reply = await this.#store.recall(checkedId(id));
     if (reply?.repeated === undefined) return false;
     const { verdicts, nowMs, timesMs, entryIds } = reply;
-    return await this.#giveBack({ ...reply.repeated, verdicts, nowMs, timesMs, entryIds, id, charger: "store" });
+    return await this.#refundCharges({ ...reply.repeated, verdicts, nowMs, timesMs, entryIds, id, charger: "store" });
   }
 
-  async #giveBack(origin: Origin): Promise<boolean> {
+  /** Gives units back without naming a charge. */
+  async giveBack(checks: readonly Check[]): Promise<boolean> {
+    try {
+      return await this.#store.giveBack(checks);
+    } catch (error) {
+      // While the store is away, rules with the policy `local` count here.
+      if (this.#local.giveBack(checks)) return true;
+      throw error;
+    }
+  }
+
+  async #refundCharges(origin: Origin): Promise<boolean> {
     const { checks, verdicts, nowMs, timesMs, entryId, entryIds, id, charger } = origin;
     const charges = checks
       .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs, entryId: entryIds?.[i] ?? entryId }))

@@ -8,8 +8,8 @@
 import type { NextFunction, Request, Response } from "express";
 import { retryFields } from "../http/answer.js";
 import { PROBLEM_CONTENT_TYPE, problemOf, refusalStatus } from "../http/problem.js";
+import type { Decision } from "../limiter/decision.js";
 import type { Limiter } from "../limiter/limiter.js";
-import type { Decision } from "../limiter/make-decision.js";
 import { expressAddress, nodeHops } from "./framework-address.js";
 import { Gate, type Passage, type RequestReader } from "./gate.js";
 import type { GateOptions } from "./gate-options.js";

@@ -11,7 +11,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { SluiceError } from "../errors.js";
 import { retryFields } from "../http/answer.js";
 import { PROBLEM_CONTENT_TYPE, problemOf, refusalStatus } from "../http/problem.js";
-import type { Decision } from "../limiter/make-decision.js";
+import type { Decision } from "../limiter/decision.js";
 import { fastifyAddress, nodeHops } from "./framework-address.js";
 import { Gate, type RequestReader } from "./gate.js";
 import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-options.js";

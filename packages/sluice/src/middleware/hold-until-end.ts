@@ -3,8 +3,8 @@
  * and its charge is given back where the options say so.
  */
 import type { ServerResponse } from "node:http";
+import type { Decision } from "../limiter/decision.js";
 import type { Limiter } from "../limiter/limiter.js";
-import type { Decision } from "../limiter/make-decision.js";
 
 export interface Aftermath {
   readonly limiter: Limiter;

@@ -8,8 +8,8 @@
 import type { Context, Middleware } from "koa";
 import { retryFields } from "../http/answer.js";
 import { PROBLEM_CONTENT_TYPE, problemOf, refusalStatus } from "../http/problem.js";
+import type { Decision } from "../limiter/decision.js";
 import type { Limiter } from "../limiter/limiter.js";
-import type { Decision } from "../limiter/make-decision.js";
 import { koaAddress, nodeHops } from "./framework-address.js";
 import { Gate, type RequestReader } from "./gate.js";
 import type { GateOptions } from "./gate-options.js";

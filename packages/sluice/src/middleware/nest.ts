@@ -31,7 +31,7 @@ import { SluiceError } from "../errors.js";
 import { retryFields } from "../http/answer.js";
 import { PROBLEM_CONTENT_TYPE, problemOf, refusalStatus } from "../http/problem.js";
 import { warnOnce } from "../http/warn-once.js";
-import type { Decision } from "../limiter/make-decision.js";
+import type { Decision } from "../limiter/decision.js";
 import { expressAddress, fastifyAddress, nodeHops } from "./framework-address.js";
 import { Gate, type RequestReader } from "./gate.js";
 import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-options.js";

@@ -1,5 +1,5 @@
 /**
- * Makes the decision that a caller sees from the verdicts of its checks. Pure.
+ * The decision that a caller sees, made from the verdicts of its checks. Pure.
  */
 import { MOST_UNITS, type Verdict } from "../algorithms/model.js";
 import { capacityOf } from "../algorithms/policy.js";
@@ -11,8 +11,8 @@ import type { Lease } from "./lease.js";
 /** `local`: the fallback of this instance charged it; `nobody`: a policy answered without counting. */
 export type Charger = "store" | "local" | "nobody";
 
-/** What a decision was made from: what was asked, and what came back. */
-export interface Source {
+/** What a decision is made from: the request and the store's reply. */
+interface Source {
   readonly request: StoreRequest;
   readonly reply: StoreReply;
   readonly charger: Charger;
@@ -20,7 +20,7 @@ export interface Source {
   readonly degraded: Degraded | undefined;
 }
 
-/** What a refund needs to know of a decision. */
+/** What a refund needs to know about a decision. */
 export interface Origin {
   readonly checks: readonly Check[];
   readonly verdicts: readonly Verdict[];
@@ -55,7 +55,7 @@ export class Decision implements DecisionSummary {
   /** Only where a concurrency rule holds a place. */
   declare readonly lease?: Lease;
   declare readonly degraded?: Degraded;
-  // What came in and back is kept as it is, and read again by the few who refund: most decisions are never asked where they came from.
+  // Request and reply are kept as they came, and read only by a refund or an explanation: most decisions need neither.
   readonly #request: StoreRequest;
   readonly #reply: StoreReply;
   readonly #charger: Charger;
@@ -104,14 +104,11 @@ export class Decision implements DecisionSummary {
   }
 
   static originOf(decision: Decision): Origin {
-    return originOf(decision.#request, decision.#reply, decision.#charger);
+    const { verdicts, nowMs, timesMs, entryIds, repeated } = decision.#reply;
+    const { checks, entryId } = repeated ?? decision.#request;
+    const { id } = decision.#request;
+    return { checks, verdicts, entryId, nowMs, timesMs, entryIds, id, charger: decision.#charger };
   }
-}
-
-export function originOf({ id, ...asked }: StoreRequest, reply: StoreReply, charger: Charger): Origin {
-  const { verdicts, nowMs, timesMs, entryIds } = reply;
-  const { checks, entryId } = reply.repeated ?? asked;
-  return { checks, verdicts, entryId, nowMs, timesMs, entryIds, id, charger };
 }
 
 function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {
@@ -131,7 +128,7 @@ function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {
   return result;
 }
 
-/** Whether check `a` tells a client more than `b`: a refusal before a pass, the longer wait, the smaller remaining share. */
+/** Whether check `a` matters more to a client than `b`: a refusal before a pass, the longer wait, the smaller remaining share. */
 function speaksBefore(checks: readonly Check[], verdicts: readonly Verdict[], a: number, b: number): boolean {
   const first = verdicts[a]!;
   const second = verdicts[b]!;

@@ -1,0 +1,86 @@
+/**
+ * A request on its way to the store.
+ * In: its checks, and the caller's options. Out: the store's request, with a name for its entries, the caller's id and fingerprint;
+ * malformed options throw `invalid-request`.
+ */
+import type { Check } from "../check.js";
+import type { Attributes } from "../rules/rule.js";
+import type { RuleBook } from "../rules/rule-book.js";
+import type { StoreRequest } from "../store/store.js";
+import { checkedId, entriesFit, placesFit } from "./check-input.js";
+import { newLeaseId, nextEntryId } from "./entry-id.js";
+import { fingerprintOf } from "./fingerprint.js";
+
+export interface CheckOptions {
+  /** Overrides the rules' own cost; 0 only looks. */
+  cost?: number;
+  /** The same request with the same id within a minute gets the same decision and is charged once; another request is refused as invalid. */
+  id?: string;
+}
+
+/** One attribute set of several that are decided as one request. */
+export interface CheckPart {
+  readonly attributes: Attributes;
+  readonly cost?: number | undefined;
+  /**
+   * Counted in full, even if the request is refused, by this part itself or by another. Its checks are refused where their counters
+   * then are past their limits; at cost 0 they only report whether that is so.
+   */
+  readonly charge?: boolean | undefined;
+  /** Rules for this part alone, instead of those in force (`ruleBook`). */
+  readonly book?: RuleBook | undefined;
+}
+
+/** The request behind a decision. `checks`: its counters, in the order of the decision's checks. */
+export interface DecidedRequest {
+  readonly attributes: Attributes;
+  readonly options: CheckOptions;
+  readonly checks: readonly Pick<Check, "key">[];
+}
+
+export interface CheckRequest extends StoreRequest {
+  readonly attributes: Attributes;
+  readonly options: CheckOptions;
+  readonly neverRefused: boolean;
+  /** Before the store was asked; 0 where no check can hold a lease. */
+  readonly sinceMonotonicMs: number;
+}
+
+export interface Asked {
+  readonly attributes: Attributes;
+  readonly options: CheckOptions;
+  /** False only looks. */
+  readonly charge: boolean;
+  readonly neverRefused?: boolean;
+  /** Where several attribute sets are one request. */
+  readonly parts?: readonly CheckPart[];
+}
+
+export function checkRequest(checks: readonly Check[], rulesVersion: number, asked: Asked): CheckRequest {
+  const { attributes, options, charge, neverRefused = false } = asked;
+  let leases = false;
+  let named = false;
+  for (let i = 0; i < checks.length; i++) {
+    const { stored } = checks[i]!.plan.policy;
+    if (stored === "concurrency") leases = placesFit(checks[i]!);
+    else if (stored === "rolling-window") named = entriesFit(checks[i]!);
+  }
+  const id = options.id === undefined ? undefined : checkedId(options.id);
+  return {
+    checks,
+    charge,
+    // Sorted sets keep a name per entry, and the record of an id the name of its charge.
+    entryId: leases ? newLeaseId() : named || id !== undefined ? nextEntryId() : "",
+    id,
+    fingerprint: id === undefined ? "" : fingerprintOfAll(asked),
+    rulesVersion,
+    attributes,
+    options,
+    neverRefused,
+    sinceMonotonicMs: leases ? performance.now() : 0,
+  };
+}
+
+function fingerprintOfAll({ attributes, options, neverRefused = false, parts }: Asked): string {
+  return fingerprintOf(parts ?? [{ attributes, cost: options.cost, charge: neverRefused }]);
+}

@@ -1,0 +1,47 @@
+/**
+ * Explains a decision: which rules were considered, why each applies or not, and what the store holds for those that do.
+ */
+import type { Degraded } from "../decision.js";
+import type { Attributes } from "../rules/rule.js";
+import type { Considered, RuleBook } from "../rules/rule-book.js";
+import type { Store } from "../store/store.js";
+import { Decision } from "./decision.js";
+
+/** One considered rule with what is stored for it. */
+export interface ExplainedRule extends Considered {
+  readonly state?: Readonly<Record<string, number>>;
+  /** When the same request could pass this rule, if nothing else arrives. */
+  readonly nextAllowedAt?: string;
+  /** The failure policy that answers for this rule, where the store does not: what the store holds is unknown then. */
+  readonly degraded?: Degraded;
+}
+
+export interface Explanation {
+  readonly decision: Decision;
+  /** All rules that apply, and the first hundred of the others. */
+  readonly rules: readonly ExplainedRule[];
+  /** How many more do not apply; absent if none. */
+  readonly more?: number;
+}
+
+/** `decision`: a peek of the same attributes under the same book. */
+export async function explainDecision(
+  decision: Decision,
+  { attributes, book, store }: { attributes: Attributes; book: RuleBook; store: Store },
+): Promise<Explanation> {
+  const { checks, verdicts, nowMs } = Decision.originOf(decision);
+  const live = checks.filter(({ plan }) => plan.mode !== "candidate");
+  const isDegraded = decision.degraded !== undefined;
+  const states = isDegraded ? [] : await Promise.resolve(store.inspect(live)).catch(() => []);
+  const placeOf = new Map(live.map(({ plan }, at) => [plan.rule, at]));
+  const waits = new Map(checks.map((check, i) => [check, verdicts[i]!.retryAfterMs]));
+  const rules = book.explain(attributes).map((considered): ExplainedRule => {
+    const at = placeOf.get(considered.rule);
+    if (at === undefined) return considered;
+    const nextAllowedAt = new Date(nowMs + waits.get(live[at]!)!).toISOString();
+    const policy = isDegraded && { degraded: live[at]!.plan.onStoreFailure };
+    return { ...considered, ...(states[at] && { state: states[at] }), nextAllowedAt, ...policy };
+  });
+  const more = book.rules.length - rules.length;
+  return { decision, rules, ...(more > 0 && { more }) };
+}

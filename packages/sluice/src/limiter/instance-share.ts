@@ -1,0 +1,37 @@
+/**
+ * How many instances share each limit, for the failure policy `local`. Either the options name the number, or the store counts the
+ * instances by heartbeat, from the moment that a rule in force needs the number.
+ */
+import { DEFAULT_FAILURE_POLICY, type Rule } from "../rules/rule.js";
+import type { InstanceCount } from "../store/instance-count.js";
+import type { Store } from "../store/store.js";
+
+export class InstanceShare {
+  readonly #store: Store;
+  readonly #configured: number | undefined;
+  #counted: InstanceCount | undefined;
+  #stopped = false;
+
+  constructor(store: Store, configured: number | undefined) {
+    this.#store = store;
+    this.#configured = configured;
+  }
+
+  /** As far as is known now; at least 1. */
+  get instances(): number {
+    return this.#configured ?? this.#counted?.known ?? 1;
+  }
+
+  /** Begins to count if one of these rules shares its limit among instances. */
+  countFor(rules: readonly Rule[]): void {
+    if (this.#stopped || this.#configured !== undefined || this.#counted !== undefined) return;
+    if (rules.some(({ onStoreFailure = DEFAULT_FAILURE_POLICY }) => onStoreFailure === "local")) {
+      this.#counted = this.#store.countInstances?.();
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#counted?.stop();
+  }
+}

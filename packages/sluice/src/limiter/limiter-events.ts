@@ -1,0 +1,45 @@
+/**
+ * The events of a limiter. A listener that throws is reported as a process warning and never disturbs a check.
+ */
+import { EventEmitter } from "node:events";
+import type { DecidedRequest } from "./check-request.js";
+import type { Decision } from "./decision.js";
+
+export interface LimiterEvents {
+  decision: [decision: Decision, request: DecidedRequest];
+  /** An outage of the store began; once each. `cause`: why it did not answer. */
+  degraded: [cause: unknown];
+  /** The outage is over: checks were decided, and none failed for 5 s. */
+  recovered: [];
+  /** A lease was released, or renewed for another term, through this limiter. */
+  released: [leaseId: string];
+  renewed: [leaseId: string, expiresAfterMs: number];
+}
+
+export class LimiterEmitter {
+  readonly #emitter = new EventEmitter();
+  /** Whether anything listens to decisions. Every check reads it, so it is kept instead of counted. */
+  hasDecisionListener = false;
+
+  on<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): void {
+    this.#emitter.on(event, listener);
+    this.#countListeners();
+  }
+
+  off<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): void {
+    this.#emitter.off(event, listener);
+    this.#countListeners();
+  }
+
+  emit<E extends keyof LimiterEvents>(event: E, ...args: LimiterEvents[E]): void {
+    try {
+      this.#emitter.emit(event, ...args);
+    } catch (error) {
+      process.emitWarning(`a listener of "${event}" threw: ${String(error)}`, "SluiceWarning");
+    }
+  }
+
+  #countListeners(): void {
+    this.hasDecisionListener = this.#emitter.listenerCount("decision") > 0;
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * The rules that a limiter decides by, and how others replace them: at once, or compiled in slices between which the old ones decide.
+ * In: a document, which is validated here, once; or rules that the caller has validated already. Out: the rule book in force.
+ * A document with mistakes throws and changes nothing.
+ */
+import type { Rule } from "../rules/rule.js";
+import { type CompiledRules, compilingRules, RuleBook } from "../rules/rule-book.js";
+import { parsingRules } from "../rules/validate-rules.js";
+import { runAtOnce, runInSlices, type Sliced } from "../time-slices.js";
+
+export interface RulesInForceOptions {
+  readonly rules: readonly Rule[];
+  readonly version: number;
+  /** Called with the rules that have come into force, the first ones included. */
+  readonly onChange: (rules: readonly Rule[]) => void;
+}
+
+export class RulesInForce {
+  readonly #onChange: (rules: readonly Rule[]) => void;
+  #book: RuleBook;
+  /** How many calls asked for other rules, and which of them brought the book in force: of calls that overlap, the latest wins. */
+  #calls = 0;
+  #bookCall = 0;
+
+  constructor({ rules, version, onChange }: RulesInForceOptions) {
+    this.#onChange = onChange;
+    this.#book = new RuleBook(runAtOnce(compilingDocument(rules)), version);
+    onChange(this.#book.rules);
+  }
+
+  get book(): RuleBook {
+    return this.#book;
+  }
+
+  set(rules: readonly Rule[], version: number | undefined): void {
+    const call = ++this.#calls;
+    this.#swap(runAtOnce(compilingDocument(rules)), { call, version });
+  }
+
+  /** In slices. Resolves when these rules are in force, or newer ones. */
+  async swap(rules: readonly Rule[], version: number | undefined): Promise<void> {
+    const call = ++this.#calls;
+    this.#swap(await runInSlices(compilingDocument(rules)), { call, version });
+  }
+
+  /** The same for rules that `parseRules` returned, of one document or of several, and that nobody has changed since. */
+  async swapValidated(rules: readonly Rule[], version: number | undefined): Promise<void> {
+    const call = ++this.#calls;
+    this.#swap(await runInSlices(compilingValidated(rules)), { call, version });
+  }
+
+  #swap(compiled: CompiledRules, { call, version }: { call: number; version: number | undefined }): void {
+    if (call < this.#bookCall) return;
+    this.#bookCall = call;
+    this.#book = new RuleBook(compiled, version ?? this.#book.version + 1);
+    this.#onChange(this.#book.rules);
+  }
+}
+
+/** Rules that a part of `checkAll` brings along, compiled once. A document with mistakes throws. */
+export function ruleBook(rules: readonly Rule[]): RuleBook {
+  return new RuleBook(runAtOnce(compilingDocument(rules)), 0);
+}
+
+function* compilingDocument(rules: readonly Rule[]): Sliced<CompiledRules> {
+  return yield* compilingRules(yield* parsingRules(rules));
+}
+
+/** Rules of several documents are valid each by itself, but may share an id: then the validation words the mistake. */
+function* compilingValidated(rules: readonly Rule[]): Sliced<CompiledRules> {
+  const compiled = yield* compilingRules(rules);
+  return compiled.byId.size === rules.length ? compiled : yield* compilingDocument(rules);
+}
