@@ -1,7 +1,7 @@
 /**
  * What an operator or an accident does to a Redis Cluster: who leads which key, failovers, slots that move, nodes that join.
  */
-import { clusterSlot } from "../../packages/sluice/src/store/cluster-slot.js";
+import { clusterSlot } from "../../packages/sluice/src/store/redis/cluster/cluster-slot.js";
 import { type RedisCluster, until } from "../harness/redis-cluster.js";
 import type { RedisServer } from "../harness/redis-server.js";
 

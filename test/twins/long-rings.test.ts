@@ -10,11 +10,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Verdict } from "../../packages/sluice/src/algorithms/model.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
 import { compileRuleBook, type RuleBook } from "../../packages/sluice/src/rules/rule-book.js";
-import { MemoryStore } from "../../packages/sluice/src/store/memory-store.js";
-import { redisConnection } from "../../packages/sluice/src/store/redis-connection.js";
-import { RedisStore } from "../../packages/sluice/src/store/redis-store.js";
+import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
+import { redisConnection } from "../../packages/sluice/src/store/redis/connection.js";
+import { RedisStore } from "../../packages/sluice/src/store/redis/redis-store.js";
+import { encodeSingles } from "../../packages/sluice/src/store/redis/wire.js";
 import type { StoreReply, StoreRequest } from "../../packages/sluice/src/store/store.js";
-import { encodeSingles } from "../../packages/sluice/src/store/wire.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 

@@ -3,9 +3,9 @@
  * together. It holds as long as no plain script leaves its call to another, behind later ones: so a turn must not mix requests
  * for the script `decide` with those for others (`isForDecide`) where counters may be in debt or far ahead.
  */
-import { arrange } from "../../packages/sluice/src/store/decide-queue.js";
+import { arrange } from "../../packages/sluice/src/store/redis/decide-queue.js";
+import { encodeSingles } from "../../packages/sluice/src/store/redis/wire.js";
 import type { StoreRequest } from "../../packages/sluice/src/store/store.js";
-import { encodeSingles } from "../../packages/sluice/src/store/wire.js";
 
 export function inOrderOfDecision<T extends { request: StoreRequest }>(pending: readonly T[]): T[] {
   const addressed = pending.map((entry) => ({ ...entry, recordKey: undefined }));

@@ -1,12 +1,13 @@
 /**
- * Composes the Redis scripts from the Lua files into src/store/scripts.generated.ts (committed; a test holds it equal).
+ * Composes the Redis scripts from the Lua files into src/store/redis/lua/scripts.generated.ts (committed; a test holds it equal).
  * A script is: prelude, then one body per algorithm and what reads records where it needs them, then its own file; plain ones are decide-plain.lua around one algorithm. Comments and indentation stay in the sources.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 /** @param {string} path */
-const source = (path) => readFileSync(fileURLToPath(new URL(`../src/${path}`, import.meta.url)), "utf8");
+const source = (path) =>
+  readFileSync(fileURLToPath(new URL(`../src/store/redis/lua/${path}`, import.meta.url)), "utf8");
 
 /** Must agree with `storedAs` in keys.ts; scripts.test.ts compares them. */
 const letters = {
@@ -39,7 +40,7 @@ function stripped(lua) {
  * @returns {string}
  */
 function body(stem, without = (lua) => lua) {
-  const lua = stripped(without(source(`algorithms/${stem}.lua`)));
+  const lua = stripped(without(source(`${stem}.lua`)));
   const included = /^include\('([a-z-]+)'\)$/.exec(lua)?.[1];
   return included === undefined ? lua : body(included, without);
 }
@@ -62,18 +63,18 @@ end`;
  * @param {string} stem
  */
 function plain(stem) {
-  const [before = "", each = ""] = source(`algorithms/${stem}-plain.lua`).split("-- for each counter\n");
-  return stripped(source("store/decide-plain.lua"))
+  const [before = "", each = ""] = source(`${stem}-plain.lua`).split("-- for each counter\n");
+  return stripped(source("decide-plain.lua"))
     .replace("include('before the loop')", () => stripped(before))
     .replace("include('for each counter')", () => stripped(each));
 }
 
 export function composeScripts() {
-  const prelude = stripped(source("store/prelude.lua"));
+  const prelude = stripped(source("prelude.lua"));
   const algorithms = dispatch();
   /** @type {Record<string, string>} */
   const scripts = {};
-  const idRecord = stripped(source("store/id-record.lua"));
+  const idRecord = stripped(source("id-record.lua"));
   const parts = {
     lease: [],
     instances: [],
@@ -85,14 +86,14 @@ export function composeScripts() {
     inspect: [algorithms],
   };
   for (const [name, between] of Object.entries(parts)) {
-    scripts[name] = [prelude, ...between, stripped(source(`store/${name}.lua`))].join("\n");
+    scripts[name] = [prelude, ...between, stripped(source(`${name}.lua`))].join("\n");
   }
   for (const [stem, letter] of Object.entries(letters)) {
     // The body's functions become the script's own: its closing `return` is dropped, and what only giving back needs.
     const functions = body(stem, (lua) =>
       lua.replace(/^local function (refund|give_back|first_after|write_rest|take_from_debt)\([\s\S]*?^end$/gm, ""),
     ).replace(/\nreturn \{[^\n]*\}$/, "");
-    scripts[`single-${letter}`] = `${prelude}\n${functions}\n${stripped(source("store/decide-single.lua"))}`;
+    scripts[`single-${letter}`] = `${prelude}\n${functions}\n${stripped(source("decide-single.lua"))}`;
   }
   for (const [letter, stem] of Object.entries(plainFiles)) scripts[`plain-${letter}`] = plain(stem);
   const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${JSON.stringify(lua)},\n`);
@@ -100,7 +101,7 @@ export function composeScripts() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const target = fileURLToPath(new URL("../src/store/scripts.generated.ts", import.meta.url));
+  const target = fileURLToPath(new URL("../src/store/redis/lua/scripts.generated.ts", import.meta.url));
   const composed = composeScripts();
   let current = "";
   try {

@@ -3,6 +3,6 @@
  */
 export type { Cluster, Redis } from "ioredis";
 export { swapValidatedRules } from "./limiter/limiter.js";
-export { type ClientOptions, connectRedis } from "./store/redis-client.js";
-export { startHeartbeat } from "./store/redis-heartbeat.js";
+export { type ClientOptions, connectRedis } from "./store/redis/client.js";
+export { startHeartbeat } from "./store/redis/heartbeat.js";
 export { runAtOnce, runInSlices, type Sliced, Stride, TimeSlice } from "./time-slices.js";

@@ -1,5 +1,5 @@
 /**
- * Concurrency by leases (paper, Algorithm 5). Twin: concurrency.lua; release and renewal: store/lease.lua.
+ * Concurrency by leases (paper, Algorithm 5). Twin: concurrency.lua; release and renewal: lease.lua.
  * Each place is held until released or until its lease ends by itself, so a crashed holder blocks nobody for long.
  */
 import { NEVER_MS } from "../decision.js";

@@ -4,7 +4,7 @@
  */
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
-import type { MemoryStore } from "../store/memory-store.js";
+import type { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/store.js";
 import { checkedId } from "./check-input.js";
 import { Decision, type Origin } from "./decision.js";

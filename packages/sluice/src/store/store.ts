@@ -10,7 +10,7 @@ import type { Check } from "../check.js";
 import type { Guarantee } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import type { InstanceCount } from "./instance-count.js";
-import type { MemoryUse } from "./memory-limit.js";
+import type { MemoryUse } from "./memory/memory-limit.js";
 import type { StoreStats } from "./store-stats.js";
 
 export type MaybePromise<T> = T | Promise<T>;

@@ -2,20 +2,20 @@
  * Decides a request on a cluster: slot by slot, in parallel, each slot all or nothing in itself.
  *
  * The life of such a request: split by hash tag -> each part one script, with the record of the request's id beside its counters ->
- * all passed, and the id's place is written: the reply; one refused, or failed: what the others charged is undone (`repayments.ts`),
+ * all passed, and the id's place is written: the reply; one refused, or failed: what the others charged is undone (`compensation.ts`),
  * then the refusal, or the error.
  * A slot on its way to another node is decided key by key.
  */
-import { SluiceError } from "../errors.js";
-import { KEY_PREFIX, requestIdKey } from "../keys.js";
-import { type DecideQueue, slotIsMoving } from "./decide-queue.js";
-import type { MovingTags } from "./moving-tags.js";
-import type { RedisCalls } from "./redis-calls.js";
-import { mayHaveRun, type Repayments, type Undo } from "./repayments.js";
+import { SluiceError } from "../../../errors.js";
+import { KEY_PREFIX, requestIdKey } from "../../../keys.js";
+import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from "../../store.js";
+import type { RedisCalls } from "../calls.js";
+import { type DecideQueue, slotIsMoving } from "../decide-queue.js";
+import { decodeRecord, recordText, spellReceipt, spellVerdicts } from "../wire.js";
+import { mayHaveRun, type Repayments, type Undo } from "./compensation.js";
+import type { MovingTags } from "./moving-slots.js";
 import type { RequestPlaces } from "./request-places.js";
 import { joinReplies, type Part, splitByKey, splitByTag, undoOf } from "./split-by-tag.js";
-import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from "./store.js";
-import { decodeRecord, recordText, spellReceipt, spellVerdicts } from "./wire.js";
 
 /** The records of one request end this much apart at most: clocks that run unevenly, parts that waited. */
 const ENDS_APART_MS = 10_000;

@@ -2,24 +2,24 @@
  * The store for a fleet: counters in Redis, each decision one script.
  *
  * The life of a decision: decide() queues (`decide-queue.ts`) -> at the end of this turn of the event loop all that came share
- * script calls (`wire.ts` spells them) -> each call ends in time (`redis-calls.ts`) -> verdicts.
+ * script calls (`wire.ts` spells them) -> each call ends in time (`calls.ts`) -> verdicts.
  */
 import { randomUUID } from "node:crypto";
-import type { Check } from "../check.js";
-import { hashTag, INSTANCES_KEY, KEY_PREFIX, requestIdKey, storedAs } from "../keys.js";
+import type { Check } from "../../check.js";
+import { hashTag, INSTANCES_KEY, KEY_PREFIX, requestIdKey, storedAs } from "../../keys.js";
+import { InstanceCount } from "../instance-count.js";
+import type { LeaseRequest, MaybePromise, RefundRequest, Store, StoreReply, StoreRequest } from "../store.js";
+import type { StoreStats } from "../store-stats.js";
+import { RedisCalls } from "./calls.js";
+import { Repayments } from "./cluster/compensation.js";
+import { SlotDecider } from "./cluster/decide-in-parts.js";
+import { MovingTags } from "./cluster/moving-slots.js";
+import { RequestPlaces } from "./cluster/request-places.js";
+import { groupByTag } from "./cluster/split-by-tag.js";
+import { type RedisClient, type RedisConnection, redisConnection } from "./connection.js";
 import { DecideQueue } from "./decide-queue.js";
-import { InstanceCount } from "./instance-count.js";
-import { MovingTags } from "./moving-tags.js";
-import { RedisCalls } from "./redis-calls.js";
-import { type RedisClient, type RedisConnection, redisConnection } from "./redis-connection.js";
-import { checkedStoreOptions, type RedisStoreOptions } from "./redis-store-options.js";
 import { RefusalMemory } from "./refusal-memory.js";
-import { Repayments } from "./repayments.js";
-import { RequestPlaces } from "./request-places.js";
-import { SlotDecider } from "./slot-decider.js";
-import { groupByTag } from "./split-by-tag.js";
-import type { LeaseRequest, MaybePromise, RefundRequest, Store, StoreReply, StoreRequest } from "./store.js";
-import type { StoreStats } from "./store-stats.js";
+import { checkedStoreOptions, type RedisStoreOptions } from "./store-options.js";
 import { decodeRecord, policyArguments, recordText } from "./wire.js";
 
 /** On a single Redis all keys are within one script's reach, whatever their tags. */

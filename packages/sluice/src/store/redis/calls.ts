@@ -8,13 +8,13 @@
  * Each node of a cluster has a breaker of its own: the loss of one must not stop the counting on the others.
  */
 import { createHash } from "node:crypto";
-import { SluiceError } from "../errors.js";
-import { Breaker } from "./breaker.js";
+import { SluiceError } from "../../errors.js";
+import { CallCounts, type StoreStats } from "../store-stats.js";
+import { Breaker } from "./circuit-breaker.js";
+import type { Argument, RedisConnection } from "./connection.js";
 import { Deadlines } from "./deadlines.js";
-import type { Argument, RedisConnection } from "./redis-connection.js";
-import { fullMessage, isAboutTheCall, redisSays, unavailable } from "./redis-failure.js";
-import { scriptSources } from "./scripts.generated.js";
-import { CallCounts, type StoreStats } from "./store-stats.js";
+import { fullMessage, isAboutTheCall, redisSays, unavailable } from "./failure.js";
+import { scriptSources } from "./lua/scripts.generated.js";
 
 export type ScriptName = keyof typeof scriptSources;
 

@@ -1,9 +1,10 @@
 /**
  * How a node-redis client, single or cluster, gives what the store needs. It is never ours: its owner connects and closes it.
  */
-import { clusterSlot } from "./cluster-slot.js";
-import { changesOf, coldStartOf, watchClient } from "./redis-client-events.js";
-import type { Argument, RedisConnection } from "./redis-connection.js";
+
+import { changesOf, coldStartOf, watchClient } from "./client-events.js";
+import { clusterSlot } from "./cluster/cluster-slot.js";
+import type { Argument, RedisConnection } from "./connection.js";
 
 /** The part of a node-redis client that is used. */
 export interface NodeRedisLike {

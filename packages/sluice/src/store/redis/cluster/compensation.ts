@@ -7,15 +7,15 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { SluiceError } from "../errors.js";
-import { hashTag, KEY_PREFIX, requestIdKey, undoneKey } from "../keys.js";
-import { slotIsMoving } from "./decide-queue.js";
-import type { MovingTags } from "./moving-tags.js";
-import type { RedisCalls } from "./redis-calls.js";
-import type { Argument } from "./redis-connection.js";
-import { redisSays } from "./redis-failure.js";
-import { type Charged, REMEMBER_MS } from "./store.js";
-import { policyArguments } from "./wire.js";
+import { SluiceError } from "../../../errors.js";
+import { hashTag, KEY_PREFIX, requestIdKey, undoneKey } from "../../../keys.js";
+import { type Charged, REMEMBER_MS } from "../../store.js";
+import type { RedisCalls } from "../calls.js";
+import type { Argument } from "../connection.js";
+import { slotIsMoving } from "../decide-queue.js";
+import { redisSays } from "../failure.js";
+import { policyArguments } from "../wire.js";
+import type { MovingTags } from "./moving-slots.js";
 
 interface Repayment {
   /** All under one tag, of one decision. */

@@ -7,10 +7,10 @@
  * In: requests and their replies. Out: a reply, or nothing. Not remembered: requests with an id (their record lives in Redis),
  * looks, charges (they count, refused or not), concurrency (a place may be released at any time), rules with a candidate (it counts the refused traffic too).
  */
-import { type Verdict, verdict } from "../algorithms/model.js";
-import type { Check } from "../check.js";
-import { ExpiringMap } from "./expiring-map.js";
-import type { StoreReply, StoreRequest } from "./store.js";
+import { type Verdict, verdict } from "../../algorithms/model.js";
+import type { Check } from "../../check.js";
+import { ExpiringMap } from "../expiring-map.js";
+import type { StoreReply, StoreRequest } from "../store.js";
 
 interface Refusal {
   readonly endsAtMs: number;

@@ -3,12 +3,12 @@
  * Each part is decided by one script, all or nothing in itself; if one part refuses, what the others charged is given back.
  * Pure: what to send and what to give back is said here, sent by `redis-store.ts`.
  */
-import { type Verdict, verdict } from "../algorithms/model.js";
-import { capacityOf } from "../algorithms/policy.js";
-import type { Check } from "../check.js";
-import { hashTag } from "../keys.js";
-import type { Undo } from "./repayments.js";
-import type { StoreReply, StoreRequest } from "./store.js";
+import { type Verdict, verdict } from "../../../algorithms/model.js";
+import { capacityOf } from "../../../algorithms/policy.js";
+import type { Check } from "../../../check.js";
+import { hashTag } from "../../../keys.js";
+import type { StoreReply, StoreRequest } from "../../store.js";
+import type { Undo } from "./compensation.js";
 
 export interface Part {
   readonly tag: string;

@@ -1,13 +1,13 @@
 /**
- * How ioredis gives what the store needs: a client that was handed in, or one that is made from a URL (`redis-client.ts`).
+ * How ioredis gives what the store needs: a client that was handed in, or one that is made from a URL (`client.ts`).
  * A client that was handed in keeps its owner's settings: whether it gives up a silent connection (`socketTimeout`) is up to them.
  */
 import type { Redis } from "ioredis";
-import { clusterSlot } from "./cluster-slot.js";
-import { type ClientOptions, connectRedis } from "./redis-client.js";
-import { changesOf, coldStartOf, watchClient } from "./redis-client-events.js";
-import type { RedisConnection } from "./redis-connection.js";
-import type { RedisTarget } from "./redis-url.js";
+import { type ClientOptions, connectRedis } from "./client.js";
+import { changesOf, coldStartOf, watchClient } from "./client-events.js";
+import { clusterSlot } from "./cluster/cluster-slot.js";
+import type { RedisConnection } from "./connection.js";
+import type { RedisTarget } from "./url.js";
 
 /** The part of an ioredis client that is used. */
 export interface IoredisLike {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseRedisUrl } from "./redis-url.js";
+import { parseRedisUrl } from "./url.js";
 
 test.each([
   ["redis://127.0.0.1:6379", { kind: "single", nodes: [{ host: "127.0.0.1", port: 6379 }], tls: false, db: 0 }],

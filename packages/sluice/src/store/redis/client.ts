@@ -5,8 +5,8 @@
  */
 import type { ConnectionOptions } from "node:tls";
 import { Cluster, Redis } from "ioredis";
-import { giveUpWhenSilent } from "./redis-heartbeat.js";
-import type { RedisTarget } from "./redis-url.js";
+import { giveUpWhenSilent } from "./heartbeat.js";
+import type { RedisTarget } from "./url.js";
 
 export type TlsOptions = Pick<ConnectionOptions, "ca" | "cert" | "key" | "servername" | "rejectUnauthorized">;
 

@@ -1,8 +1,8 @@
 /**
  * What a Redis store may be told, with defaults, and what is refused before a connection is opened.
  */
-import { SluiceError } from "../errors.js";
-import type { TlsOptions } from "./redis-client.js";
+import { SluiceError } from "../../errors.js";
+import type { TlsOptions } from "./client.js";
 
 export interface RedisStoreOptions {
   /** How long a call may take before the rule's failure policy answers. Default 50. */

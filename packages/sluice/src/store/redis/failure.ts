@@ -3,7 +3,7 @@
  * wrong address or a right that is missing; the error that Redis or the client gives seldom says what to change.
  * Pure: an error in, a `store-unavailable` out. Never tells a password.
  */
-import { SluiceError } from "../errors.js";
+import { SluiceError } from "../../errors.js";
 
 /** The first that matches is told. */
 const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [

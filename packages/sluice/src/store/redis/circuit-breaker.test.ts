@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Breaker } from "./breaker.js";
+import { Breaker } from "./circuit-breaker.js";
 
 const opened = (): Breaker => {
   const breaker = new Breaker({ failures: 3, intervalMs: 1_000 });

@@ -2,10 +2,10 @@
  * How many bytes of heap the memory store's entries take: estimates for V8 on 64 bits, a little above what was measured
  * (`bench/memory-bytes.mjs` compares them). Keys and ids count with their real length: clients choose them. Pure.
  */
-import type { ConcurrencyState } from "../algorithms/concurrency.js";
-import type { State } from "../algorithms/model.js";
-import type { RollingWindowState } from "../algorithms/rolling-window.js";
-import type { Check } from "../check.js";
+import type { ConcurrencyState } from "../../algorithms/concurrency.js";
+import type { State } from "../../algorithms/model.js";
+import type { RollingWindowState } from "../../algorithms/rolling-window.js";
+import type { Check } from "../../check.js";
 
 /** An entry of a Map with its share of the table, the header of its key, and a state of a few numbers. */
 const COUNTER = 200;

@@ -3,10 +3,10 @@
  * refund by the id; and what it was sent for, because the same id with other attributes would look for its records elsewhere.
  * A charge stands only where its place does: a refund that finds no place then knows that there is nothing to give back.
  */
-import { KEY_PREFIX, requestPlaceKey } from "../keys.js";
-import type { RedisCalls } from "./redis-calls.js";
+import { KEY_PREFIX, requestPlaceKey } from "../../../keys.js";
+import { REMEMBER_MS, type StoreRequest } from "../../store.js";
+import type { RedisCalls } from "../calls.js";
 import type { Part } from "./split-by-tag.js";
-import { REMEMBER_MS, type StoreRequest } from "./store.js";
 
 export class RequestPlaces {
   readonly #calls: RedisCalls;

@@ -3,13 +3,13 @@
  * decide-single.lua.
  * Pure: no connection, no clock.
  */
-import { type Boundaries, boundariesAround, type Calendar } from "../algorithms/calendar.js";
-import { type Verdict, verdict } from "../algorithms/model.js";
-import type { Policy } from "../algorithms/policy.js";
-import type { Check } from "../check.js";
-import type { Reason } from "../decision.js";
-import { KEY_PREFIX, storedAs } from "../keys.js";
-import type { Receipt, StoreReply, StoreRequest } from "./store.js";
+import { type Boundaries, boundariesAround, type Calendar } from "../../algorithms/calendar.js";
+import { type Verdict, verdict } from "../../algorithms/model.js";
+import type { Policy } from "../../algorithms/policy.js";
+import type { Check } from "../../check.js";
+import type { Reason } from "../../decision.js";
+import { KEY_PREFIX, storedAs } from "../../keys.js";
+import type { Receipt, StoreReply, StoreRequest } from "../store.js";
 
 type Argument = string | number;
 

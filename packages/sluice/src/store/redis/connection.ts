@@ -1,12 +1,12 @@
 /**
- * What the Redis store needs of a client. `redis-ioredis.ts` and `redis-node-redis.ts` give it; only files named redis-* touch a client.
+ * What the Redis store needs of a client. `ioredis.ts` and `node-redis.ts` give it; only they and `client.ts` touch one.
  * Nothing behind it waits or retries: the store has a deadline, and a command that a client keeps in a queue is late already.
  */
-import { SluiceError } from "../errors.js";
-import type { ClientOptions } from "./redis-client.js";
-import { connectTo, type IoredisLike, ioredisConnection } from "./redis-ioredis.js";
-import { type NodeRedisLike, nodeRedisConnection } from "./redis-node-redis.js";
-import { parseRedisUrl } from "./redis-url.js";
+import { SluiceError } from "../../errors.js";
+import type { ClientOptions } from "./client.js";
+import { connectTo, type IoredisLike, ioredisConnection } from "./ioredis.js";
+import { type NodeRedisLike, nodeRedisConnection } from "./node-redis.js";
+import { parseRedisUrl } from "./url.js";
 
 export type Argument = string | number;
 

@@ -4,7 +4,7 @@
  * Pure: time is an argument.
  */
 
-import type { BreakerState } from "./store-stats.js";
+import type { BreakerState } from "../store-stats.js";
 
 export interface BreakerOptions {
   /** Failures in a row that open it. */

@@ -5,7 +5,7 @@
  *   redis+cluster://[user:password@]h1:p,h2:p     rediss+... for TLS
  * Out: a plain description; a mistake is told with what was expected. Never echoes a password.
  */
-import { SluiceError } from "../errors.js";
+import { SluiceError } from "../../errors.js";
 
 export interface RedisTarget {
   readonly kind: "single" | "sentinel" | "cluster";

@@ -5,11 +5,11 @@
  * to the script that can decide anything.
  * Exact: requests of one turn are concurrent, so any order among them is right.
  */
-import { SluiceError } from "../errors.js";
-import { hashTag, KEY_PREFIX, storedAs } from "../keys.js";
-import type { RedisCalls, ScriptName } from "./redis-calls.js";
-import { isScriptError, redisSays } from "./redis-failure.js";
-import { otherRequest, type StoreReply, type StoreRequest } from "./store.js";
+import { SluiceError } from "../../errors.js";
+import { hashTag, KEY_PREFIX, storedAs } from "../../keys.js";
+import { otherRequest, type StoreReply, type StoreRequest } from "../store.js";
+import type { RedisCalls, ScriptName } from "./calls.js";
+import { isScriptError, redisSays } from "./failure.js";
 import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles } from "./wire.js";
 
 interface Waiting extends Addressed {

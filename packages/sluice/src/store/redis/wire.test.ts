@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Check } from "../check.js";
-import type { Reason } from "../decision.js";
+import type { Check } from "../../check.js";
+import type { Reason } from "../../decision.js";
 import { decodeRecord, spellReceipt, spellVerdicts } from "./wire.js";
 
 const whole = fc.integer({ min: 0, max: 2 ** 53 - 1 });

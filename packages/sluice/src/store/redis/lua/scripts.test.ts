@@ -1,39 +1,38 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { composeScripts } from "../../scripts/compose-scripts.mjs";
-import { storedAs } from "../keys.js";
+import { composeScripts } from "../../../../scripts/compose-scripts.mjs";
+import { storedAs } from "../../../keys.js";
 import { scriptSources } from "./scripts.generated.js";
 
-const folder = new URL("..", import.meta.url);
-const luaFiles = ["algorithms", "store"].flatMap((room) =>
-  readdirSync(new URL(`${room}/`, folder))
-    .filter((name) => name.endsWith(".lua"))
-    .map((name) => `${room}/${name}`),
-);
+const folder = new URL(".", import.meta.url);
+const luaFiles = readdirSync(folder).filter((name) => name.endsWith(".lua"));
+const sourceOf = (file: string): string => readFileSync(new URL(file, folder), "utf8");
+
+/** Whether a file is the body of an algorithm, or its plain form. */
+const isBody = (file: string): boolean => file.replace(/(-plain)?\.lua$/, "") in storedAs;
 
 test("the committed scripts are those that the Lua files compose to", () => {
-  const committed = readFileSync(new URL("store/scripts.generated.ts", folder), "utf8");
-  expect(committed).toBe(composeScripts());
+  expect(sourceOf("scripts.generated.ts")).toBe(composeScripts());
 });
 
 test("every stored form has a Lua body of its name, under its letter", () => {
   for (const [stem, letter] of Object.entries(storedAs)) {
-    expect(luaFiles).toContain(`algorithms/${stem}.lua`);
+    expect(luaFiles).toContain(`${stem}.lua`);
     expect(scriptSources.decide).toContain(`if letter == '${letter}' then`);
     expect(Object.keys(scriptSources)).toContain(`single-${letter}`);
   }
 });
 
 test.each(luaFiles)("%s opens with what it is for", (file) => {
-  const [opening] = readFileSync(new URL(file, folder), "utf8").split("]]");
+  const [opening] = sourceOf(file).split("]]");
   expect(opening).toMatch(/^--\[\[ [a-z-]+[:,]/);
-  if (file.startsWith("algorithms/")) expect(opening).toContain("policy  ");
-  else if (!/(prelude|id-record)\.lua$/.test(file))
+  if (isBody(file)) expect(opening).toContain("policy  ");
+  else if (!/(prelude|id-record|packed-layout)\.lua$/.test(file))
     for (const part of ["KEYS", "ARGV", "returns"]) expect(opening).toContain(part);
 });
 
 test.each(luaFiles)("%s asks for no key by pattern, and leaves none without an expiry", (file) => {
-  const body = readFileSync(new URL(file, folder), "utf8");
+  const body = sourceOf(file);
   expect(body).not.toMatch(/'(KEYS|SCAN|FLUSHDB|FLUSHALL)'/);
   for (const [call] of body.matchAll(/call\('SET',[^\n]*/g)) expect(call).toMatch(/'PX'|'PXAT'|'KEEPTTL'/);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { redisStore } from "./redis-store.js";
-import { checkedStoreOptions } from "./redis-store-options.js";
+import { checkedStoreOptions } from "./store-options.js";
 
 test("what is left out has its default", () => {
   expect(checkedStoreOptions({})).toEqual({

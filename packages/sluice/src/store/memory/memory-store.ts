@@ -2,17 +2,14 @@
  * The store for one process: the models of `algorithms/`, on a bounded map. It answers at once.
  * In: requests with their checks. Out: verdicts; all of a request's checks are charged, or none.
  */
-import { type ConcurrencyState, concurrency } from "../algorithms/concurrency.js";
-import type { Charge, State, Verdict } from "../algorithms/model.js";
-import { models } from "../algorithms/models.js";
-import type { RollingWindowState } from "../algorithms/rolling-window.js";
-import type { Check } from "../check.js";
-import { SluiceError } from "../errors.js";
-import { type Stored, storedIn } from "../keys.js";
-import { CounterMap } from "./counter-map.js";
-import { ExpiringMap } from "./expiring-map.js";
-import { recordBytes } from "./memory-bytes.js";
-import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
+import { type ConcurrencyState, concurrency } from "../../algorithms/concurrency.js";
+import type { Charge, State, Verdict } from "../../algorithms/model.js";
+import { models } from "../../algorithms/models.js";
+import type { RollingWindowState } from "../../algorithms/rolling-window.js";
+import type { Check } from "../../check.js";
+import { SluiceError } from "../../errors.js";
+import { type Stored, storedIn } from "../../keys.js";
+import { ExpiringMap } from "../expiring-map.js";
 import {
   type LeaseRequest,
   otherRequest,
@@ -22,7 +19,10 @@ import {
   type Store,
   type StoreReply,
   type StoreRequest,
-} from "./store.js";
+} from "../store.js";
+import { CounterMap } from "./counter-map.js";
+import { recordBytes } from "./memory-bytes.js";
+import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
 
 /** Where the time comes from; `sluice/testing` gives one that stands still. */
 export interface Clock {

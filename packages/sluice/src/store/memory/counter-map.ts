@@ -4,8 +4,8 @@
  * those give way: the nearest to its end among a few, which would have been free the soonest. To refuse new keys instead would let
  * whoever can make up keys lock everybody else out.
  */
-import type { State } from "../algorithms/model.js";
-import { ExpiringMap } from "./expiring-map.js";
+import type { State } from "../../algorithms/model.js";
+import { ExpiringMap } from "../expiring-map.js";
 import { counterBytes } from "./memory-bytes.js";
 
 /** For one write: a ring that grows by megabytes would otherwise hold up everybody. The next writes make the rest of the room. */

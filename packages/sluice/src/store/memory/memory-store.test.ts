@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
-import type { Check } from "../check.js";
-import { compileRuleBook } from "../rules/rule-book.js";
-import { virtualClock } from "../testing.js";
+import type { Check } from "../../check.js";
+import { compileRuleBook } from "../../rules/rule-book.js";
+import { virtualClock } from "../../testing.js";
 import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
 import { MemoryStore } from "./memory-store.js";
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { verdict } from "../algorithms/model.js";
-import type { Rule } from "../rules/rule.js";
-import { compileRuleBook } from "../rules/rule-book.js";
+import { verdict } from "../../algorithms/model.js";
+import type { Rule } from "../../rules/rule.js";
+import { compileRuleBook } from "../../rules/rule-book.js";
+import type { StoreReply, StoreRequest } from "../store.js";
 import { RefusalMemory } from "./refusal-memory.js";
-import type { StoreReply, StoreRequest } from "./store.js";
 
 const rule: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 2, window: "1h" };
 const book = compileRuleBook([rule], 1);
