@@ -8,10 +8,12 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { errorKinds as allErrorKinds, serviceErrors } from "../packages/server/src/errors.js";
 import { models } from "../packages/sluice/src/algorithms/models.js";
 import { errorKinds } from "../packages/sluice/src/errors.js";
 import { compilePolicy } from "../packages/sluice/src/rules/compile-policy.js";
 import { whyMissing } from "../scripts/system-components.mjs";
+import { withCodes } from "../scripts/write-errors-page.mjs";
 import { type RedisServer, startRedis } from "./harness/redis-server.js";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -73,10 +75,11 @@ test("every decision has a number of its own, in its file's name, its title and 
   }
 });
 
-test("docs/errors.md and errors.ts tell the same codes, statuses and remedies", () => {
-  const rows = Array.from(read("docs/errors.md").matchAll(/^\| `([a-z-]+)` \| (\d+) \| .+ \| (.+) \|$/gm));
-  const documented = rows.map(([, code, status, remedy]) => ({ code, status: Number(status), remedy }));
-  expect(documented).toEqual(Object.entries(errorKinds).map(([code, kind]) => ({ code, ...kind })));
+test("docs/errors.md holds every code of the library and the service, as scripts/write-errors-page.mjs writes them", () => {
+  const page = read("docs/errors.md");
+  expect(page).toBe(withCodes(page, { library: errorKinds, ...serviceErrors }));
+  const headings = Array.from(page.matchAll(/^### ([a-z-]+)$/gm), ([, code]) => code);
+  expect(headings.sort()).toEqual(Object.keys(allErrorKinds).sort());
 });
 
 test("docs/algorithms.md tells how many each algorithm admits in the worst window of its model", () => {

@@ -20,6 +20,7 @@ interface Room {
 
 /** From the ground up. */
 const rooms: readonly Room[] = [
+  { name: "errors", files: /^errors\.ts$/, sees: [] },
   { name: "printable", files: /^printable\.ts$/, sees: [] },
   {
     name: "ground",
@@ -27,18 +28,18 @@ const rooms: readonly Room[] = [
       /^(log|settings|accepted-settings|starter-rules|reference-environment|tls-files|accept-queue|drain|data-folder|listen|schema-mistake|failed-authentication|security-headers|own-hosts|cookies)\.ts$/,
     sees: ["printable"],
   },
-  { name: "configuration errors", files: /^configuration\/configuration-error\.ts$/, sees: [] },
+  { name: "http", files: /^http\//, sees: ["errors", "ground"] },
   {
     name: "repository",
     files: /^configuration\/repository\//,
-    sees: ["configuration errors"],
+    sees: ["errors"],
     seesTypesOf: ["configuration"],
   },
   { name: "redis target", files: /^configuration\/(redis-target|cache-keys)\.ts$/, sees: [] },
   {
     name: "configuration",
     files: /^configuration\//,
-    sees: ["printable", "configuration errors", "repository", "redis target"],
+    sees: ["printable", "errors", "repository", "redis target"],
     seesTypesOf: ["ground"],
   },
   { name: "monitoring", files: /^monitoring\//, sees: ["ground", "redis target"], seesTypesOf: ["configuration"] },
@@ -46,13 +47,13 @@ const rooms: readonly Room[] = [
   {
     name: "enforcement",
     files: /^enforcement\//,
-    sees: ["ground"],
+    sees: ["ground", "http"],
     seesTypesOf: ["configuration", "monitoring"],
   },
   {
     name: "administration",
     files: /^administration\//,
-    sees: ["ground", "configuration", "configuration errors"],
+    sees: ["errors", "ground", "http", "configuration"],
     seesTypesOf: ["repository", "monitoring"],
   },
   {

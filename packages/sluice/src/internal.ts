@@ -2,6 +2,7 @@
  * `sluice/internal`: what the service of this repository shares with the library. Not for others: names here may change in any version.
  */
 export type { Cluster, Redis } from "ioredis";
+export { errorKinds } from "./errors.js";
 export { swapValidatedRules } from "./limiter/limiter.js";
 export { type ClientOptions, connectRedis } from "./store/redis/client.js";
 export { startHeartbeat } from "./store/redis/heartbeat.js";

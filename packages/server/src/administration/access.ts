@@ -4,8 +4,8 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Role } from "../configuration/repository/rule-repository.js";
+import { ServiceError } from "../errors.js";
 import { whyForgeable } from "./csrf.js";
-import { AdministrationError } from "./problem.js";
 import type { AdministrationOptions } from "./route.js";
 import { sessionCookieOf } from "./sessions.js";
 import type { Caller, Tokens } from "./tokens.js";
@@ -34,13 +34,10 @@ export function guard(app: FastifyInstance, options: Pick<AdministrationOptions,
       const credential = authorization === undefined ? sessionCookieOf(cookie) && "session" : "bearer";
       // Without either nothing was tried: the dashboard asks who is signed in before anybody is.
       if (credential) refuseFailure(reply, await options.noteFailure?.(request, credential));
-      throw new AdministrationError("unauthorized", "authorization: expected Bearer and an admin token");
+      throw new ServiceError("unauthorized", "authorization: expected Bearer and an admin token");
     }
     if (needed !== undefined && ranks[caller.role] < ranks[needed]) {
-      throw new AdministrationError(
-        "forbidden",
-        `this needs the role ${needed}; the token ${caller.name} is ${caller.role}`,
-      );
+      throw new ServiceError("forbidden", `this needs the role ${needed}; the token ${caller.name} is ${caller.role}`);
     }
     callers.set(request, caller);
   });
@@ -52,7 +49,7 @@ async function callerBehind(request: FastifyRequest, tokens: Tokens): Promise<Ca
   const session = authorization === undefined ? sessionCookieOf(cookie) : undefined;
   const caller = session === undefined ? await tokens.authenticate(authorization) : await tokens.resume(session);
   const stranger = session === undefined || caller === undefined ? undefined : whyForgeable(request);
-  if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);
+  if (stranger !== undefined) throw new ServiceError("cross-origin", stranger);
   return caller;
 }
 
@@ -69,7 +66,7 @@ export function refuseFailure(reply: FastifyReply, waitSeconds: number | undefin
   if (waitSeconds === undefined) return;
   // A guess then costs a connection.
   reply.header("retry-after", waitSeconds).header("connection", "close");
-  throw new AdministrationError(
+  throw new ServiceError(
     "too-many-attempts",
     `too many failed attempts from this address; try again in ${waitSeconds} s. A token that is right still passes`,
   );

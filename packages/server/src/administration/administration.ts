@@ -9,11 +9,12 @@
  *   change    one version, or nothing       412 `version-mismatch`, 409 ..., 503 `database-unavailable`
  */
 import type { FastifyInstance } from "fastify";
+import { answerNotFound } from "../http/error-handlers.js";
+import { acceptJson } from "../http/json-body.js";
 import { guard } from "./access.js";
 import { registerAlertRoutes } from "./alert-routes.js";
 import { registerKeyRoutes } from "./key-routes.js";
-import { errorHandler, notFound } from "./problem.js";
-import { acceptJson, validatorCompiler } from "./request-body.js";
+import { largeBodies, validatorCompiler } from "./large-bodies.js";
 import type { AdministrationOptions } from "./route.js";
 import { registerRuleRoutes } from "./rule-routes.js";
 import { registerSessionRoutes } from "./session-routes.js";
@@ -32,16 +33,17 @@ const BODY_LIMIT = 64 * 1024;
 export async function registerAdministration(app: FastifyInstance, options: AdministrationOptions): Promise<void> {
   await app.register(
     async (admin) => {
-      admin.setErrorHandler(errorHandler(options.log));
-      admin.setNotFoundHandler(notFound);
+      // Set again: an unknown path under the prefix asks for a token too.
+      admin.setNotFoundHandler(answerNotFound);
       admin.setValidatorCompiler(validatorCompiler as never);
       // The schemas of answers describe them; they do not cut them.
       admin.setSerializerCompiler(() => JSON.stringify);
-      acceptJson(admin, (ruleId) => {
+      const placeOf = (ruleId: string): number => {
         const { rules } = options.configuration.current;
         const at = rules.findIndex(({ id }) => id === ruleId);
         return at < 0 ? rules.length : at;
-      });
+      };
+      acceptJson(admin, largeBodies(placeOf));
       // Answers hold rules, keys and tokens: no cache keeps them, and no browser takes them for something else.
       admin.addHook("onRequest", async (_request, reply) => {
         reply.header("cache-control", "no-store").header("x-content-type-options", "nosniff");

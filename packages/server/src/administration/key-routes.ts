@@ -22,6 +22,7 @@ export function registerKeyRoutes(app: FastifyInstance, options: AdministrationO
       summary: "Which rules apply to a request and why, their state, and the next time it passes; charges nothing",
       body: explainBody,
       reply: explainReply,
+      errors: ["too-complex"],
     }),
     async ({ body: { attributes, cost } }) =>
       await limiter.explain(
@@ -37,7 +38,7 @@ export function registerKeyRoutes(app: FastifyInstance, options: AdministrationO
       summary: "Forgets a key's state",
       body: resetBody,
       reply: resetReply,
-      errors: [404],
+      errors: ["unknown-rule", "store-unavailable"],
     }),
     async (request) => {
       const { rule, attributes } = request.body;

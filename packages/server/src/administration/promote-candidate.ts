@@ -4,14 +4,14 @@
  * whoever applies it.
  */
 import { type AlgorithmName, type Rule, ruleJsonSchema, SluiceError } from "sluice";
-import { ConfigurationError } from "../configuration/configuration-error.js";
+import { ServiceError } from "../errors.js";
 
 type Fields = Record<string, unknown>;
 
 export function promoteCandidate(rules: readonly Rule[], id: string): Rule[] {
   const rule = rules.find((one) => one.id === id);
   if (rule === undefined) throw unknownRule(id);
-  if (rule.candidate === undefined) throw new ConfigurationError("no-candidate", `the rule ${id} has no candidate`);
+  if (rule.candidate === undefined) throw new ServiceError("no-candidate", `the rule ${id} has no candidate`);
   return rules.map((one) => (one === rule ? promoted(rule) : one));
 }
 

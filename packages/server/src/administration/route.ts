@@ -1,16 +1,16 @@
 /** What the routes of the admin API share: their options, the guard of a change, pages, and the answer to a change. */
-import { STATUS_CODES } from "node:http";
 import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from "fastify";
 import { type Limiter, type Mistake, SluiceError } from "sluice";
 import type { TSchema } from "typebox";
 import type { Applied, Configuration, ConfigurationLog } from "../configuration/configuration.js";
-import { ConfigurationError } from "../configuration/configuration-error.js";
 import { diffText } from "../configuration/diff-text.js";
 import type { Page, Role, RuleRepository } from "../configuration/repository/rule-repository.js";
+import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Credential } from "../failed-authentication.js";
+import { anyErrors, bodyErrors, problemResponses } from "../http/problem-schema.js";
 import type { Monitoring } from "../monitoring/monitoring.js";
 import type { AlertsView, StoreView } from "../monitoring/views.js";
-import { problem } from "./schemas.js";
+import { versionMismatch } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
 
 export interface AdministrationOptions {
@@ -45,31 +45,31 @@ interface RouteDescription {
   readonly bodyLimit?: number;
   /** Default: those with a body. */
   readonly isChange?: boolean;
-  /** Statuses of errors beside those of all routes of its kind. */
-  readonly errors?: readonly number[];
+  /** Beside those of all routes of its kind. */
+  readonly errors?: readonly ErrorCode[];
 }
 
-/** No HTTP, no token or too small a role, late, a Host that is not ours, too many failed attempts, headers too large, a defect, no database. */
-const ERRORS = [400, 401, 403, 408, 421, 429, 431, 500, 503];
-/** Rules from a file, a body too large, a body that is no JSON. */
-const ERRORS_OF_CHANGES = [409, 413, 415];
+const ofEveryRoute: readonly ErrorCode[] = [
+  ...anyErrors,
+  "unauthorized",
+  "forbidden",
+  "cross-origin",
+  "too-many-attempts",
+  "database-unavailable",
+];
+const ofChanges: readonly ErrorCode[] = ["rules-from-file", "too-busy", ...bodyErrors];
 
-function errorsOf({ params, headers, body, isChange = body !== undefined, errors = [] }: RouteDescription): number[] {
-  return [
-    ...ERRORS,
-    ...(isChange ? ERRORS_OF_CHANGES : []),
-    ...(params === undefined ? [] : [404]),
-    ...(headers === undefined ? [] : [412]),
-    ...errors,
-  ];
+function errorsOf({ headers, body, isChange = body !== undefined, errors = [] }: RouteDescription): object {
+  const codes = [...ofEveryRoute, ...(isChange ? ofChanges : []), ...errors];
+  return {
+    ...problemResponses(codes),
+    // If-Match is the one header that routes read.
+    ...(headers !== undefined && problemResponses(["version-mismatch"], versionMismatch)),
+  };
 }
 
 function replyOf(schema: TSchema, type: string | undefined): object {
   return type === undefined ? schema : { description: "Default Response", content: { [type]: { schema } } };
-}
-
-function problemResponse(status: number) {
-  return { description: STATUS_CODES[status], content: { "application/problem+json": { schema: problem } } };
 }
 
 export function describeRoute(description: RouteDescription): RouteShorthandOptions {
@@ -83,7 +83,7 @@ export function describeRoute(description: RouteDescription): RouteShorthandOpti
     ...parts,
     response: {
       [status]: reply === undefined ? { type: "null", description: "Done." } : replyOf(reply, replyType),
-      ...Object.fromEntries(errorsOf(description).map((code) => [code, problemResponse(code)])),
+      ...errorsOf(description),
     },
   };
   return { config: { role }, schema, ...(bodyLimit !== undefined && { bodyLimit }) };
@@ -127,5 +127,5 @@ export function tagged(reply: FastifyReply, version: number): FastifyReply {
 
 export function repositoryOf({ configuration }: AdministrationOptions): RuleRepository {
   if (configuration.repository !== undefined) return configuration.repository;
-  throw new ConfigurationError("rules-from-file", "the rules come from a file, which has no history here");
+  throw new ServiceError("rules-from-file", "the rules come from a file, which has no history here");
 }

@@ -18,6 +18,7 @@ interface ById {
 }
 
 const change = { querystring: changeQuery, headers: guardHeaders, reply: applied, isChange: true };
+const unknown = { errors: ["unknown-rule"] } as const;
 
 export function registerRuleRoutes(
   app: FastifyInstance,
@@ -38,7 +39,7 @@ export function registerRuleRoutes(
 
   app.get<ById>(
     "/rules/:id",
-    describeRoute({ role: "viewer", summary: "One rule", params: ruleId, reply: rule }),
+    describeRoute({ role: "viewer", summary: "One rule", params: ruleId, reply: rule, ...unknown }),
     async ({ params }, reply) => {
       const { rules, version } = configuration.current;
       const found = rules.find(({ id }) => id === params.id);
@@ -55,6 +56,7 @@ export function registerRuleRoutes(
       ...change,
       body: documentBody,
       bodyLimit: MAX_DOCUMENT_BYTES,
+      errors: ["invalid-rules"],
     }),
     async (request, reply) => {
       const { document, version } = guardedDocument(request.body);
@@ -78,6 +80,7 @@ export function registerRuleRoutes(
       ...change,
       body: ruleBody,
       bodyLimit: MAX_DOCUMENT_BYTES,
+      errors: ["invalid-rules"],
     }),
     async (request, reply) => {
       const { id } = request.params;
@@ -99,7 +102,7 @@ export function registerRuleRoutes(
 
   app.delete<ById>(
     "/rules/:id",
-    describeRoute({ role: "editor", summary: "Removes one rule", params: ruleId, ...change }),
+    describeRoute({ role: "editor", summary: "Removes one rule", params: ruleId, ...change, ...unknown }),
     async (request, reply) => {
       const { id } = request.params;
       const result = await configuration.apply({
@@ -118,7 +121,13 @@ export function registerRuleRoutes(
 
   app.post<ById>(
     "/rules/:id/promote",
-    describeRoute({ role: "editor", summary: "Makes the candidate the live numbers", params: ruleId, ...change }),
+    describeRoute({
+      role: "editor",
+      summary: "Makes the candidate the live numbers",
+      params: ruleId,
+      ...change,
+      errors: ["unknown-rule", "no-candidate", "invalid-rules"],
+    }),
     async (request, reply) => {
       const { id } = request.params;
       const { dryRun, message = `promote the candidate of ${id}` } = changeOptionsOf(request);

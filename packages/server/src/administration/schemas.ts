@@ -1,6 +1,7 @@
 /** What enters and leaves the admin API, said once: these schemas validate requests and are the OpenAPI document. */
 import { type Explanation, type Rule, ruleJsonSchema } from "sluice";
 import Type from "typebox";
+import { problemMembers } from "../http/problem-schema.js";
 
 /** Unknown fields are refused: a misspelt name would otherwise be passed over in silence. */
 const exact = { additionalProperties: false } as const;
@@ -184,17 +185,7 @@ export const newToken = Type.Object(
   { name: text, role, token: Type.String({ description: "Shown this once." }) },
   { title: "NewToken" },
 );
-export const problem = Type.Object(
-  {
-    type: text,
-    title: text,
-    status: Type.Integer(),
-    detail: text,
-    code: text,
-    remedy: text,
-    mistakes: Type.Optional(Type.Array(Type.Object({ path: text, message: text }))),
-    currentVersion: Type.Optional(version),
-    diff: Type.Optional(diff),
-  },
-  { title: "AdminProblem" },
+export const versionMismatch = Type.Object(
+  { ...problemMembers, currentVersion: version, diff: Type.Optional(diff) },
+  { title: "VersionMismatch", description: "A problem that holds what changed since the version of If-Match." },
 );

@@ -2,9 +2,9 @@
  * Signing in and out of the dashboard. A token comes in once and goes out as a cookie that only the browser itself can read.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { ServiceError } from "../errors.js";
 import { callerOf, refuseFailure } from "./access.js";
 import { whyForgeable } from "./csrf.js";
-import { AdministrationError } from "./problem.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { session, sessionBody } from "./schemas.js";
 import { sessionCookie, sessionCookieOf } from "./sessions.js";
@@ -23,11 +23,11 @@ export function registerSessionRoutes(
     }),
     async (request, reply) => {
       const stranger = whyForgeable(request);
-      if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);
+      if (stranger !== undefined) throw new ServiceError("cross-origin", stranger);
       const opened = await tokens.openSession(request.body.token);
       if (opened === undefined) {
         refuseFailure(reply, await noteFailure?.(request, "sign-in"));
-        throw new AdministrationError("unauthorized", "token: not known here");
+        throw new ServiceError("unauthorized", "token: not known here");
       }
       const { value, name, role } = opened;
       return reply.header("set-cookie", sessionCookie({ value, isSecure: isSecure(request) })).send({ name, role });
@@ -48,7 +48,7 @@ export function registerSessionRoutes(
     describeRoute({ role: "anyone", summary: "Signs out", status: 204, isChange: true }),
     async (request, reply) => {
       const stranger = whyForgeable(request);
-      if (stranger !== undefined) throw new AdministrationError("cross-origin", stranger);
+      if (stranger !== undefined) throw new ServiceError("cross-origin", stranger);
       const value = sessionCookieOf(request.headers.cookie);
       if (value !== undefined) await tokens.endSession(value);
       return reply

@@ -5,10 +5,10 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import Type from "typebox";
+import { ServiceError } from "../errors.js";
 import type { Monitoring } from "../monitoring/monitoring.js";
 import type { LiveView, StatsSpan, StatsWindow } from "../monitoring/views.js";
 import { callerOf, isStillKnown } from "./access.js";
-import { AdministrationError } from "./problem.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
 
@@ -52,7 +52,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       summary: "The traffic of the last two minutes, hour or day",
       querystring: statsQuery,
       reply: statsView,
-      errors: [404],
+      errors: ["monitoring-off"],
     }),
     async ({ query }, reply) => {
       const { window = "hour", rule } = query;
@@ -68,7 +68,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       summary: "The keys with the most traffic, or the most refusals",
       querystring: topKeysQuery,
       reply: topKeysView,
-      errors: [404],
+      errors: ["monitoring-off"],
     }),
     async ({ query }, reply) => {
       const { window = "hour", by = "traffic", rule, search } = query;
@@ -85,7 +85,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       summary: "Server-Sent Events: one event `live` a second",
       replyType: "text/event-stream",
       reply: Type.String({ description: "Goes on until either side ends it." }),
-      errors: [404],
+      errors: ["monitoring-off", "too-many-streams"],
     }),
     (request, reply) => {
       const { live } = present(monitoring);
@@ -93,17 +93,13 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       if (request.method === "HEAD") return reply.headers(streamHeaders).send();
       const { name } = callerOf(request);
       if ((streams.get(name) ?? 0) >= MOST_STREAMS_PER_TOKEN) {
-        throw new AdministrationError(
-          "too-many-streams",
-          `the token ${name} holds ${MOST_STREAMS_PER_TOKEN} streams already`,
-        );
+        throw new ServiceError("too-many-streams", `the token ${name} holds ${MOST_STREAMS_PER_TOKEN} streams already`);
       }
       const stop = live.watch({
         next: (view) => tell(reply.raw, view),
         end: () => reply.raw.end(),
       });
-      if (stop === undefined)
-        throw new AdministrationError("too-many-streams", "as many streams as are served are open");
+      if (stop === undefined) throw new ServiceError("too-many-streams", "as many streams as are served are open");
       countStream(name, 1);
       reply.hijack();
       reply.raw.writeHead(200, streamHeaders);
@@ -132,5 +128,5 @@ function tell(response: ServerResponse, view: LiveView | undefined): void {
 
 function present(monitoring: Monitoring | undefined): Monitoring {
   if (monitoring !== undefined) return monitoring;
-  throw new AdministrationError("monitoring-off", "this service does not count its traffic");
+  throw new ServiceError("monitoring-off", "this service does not count its traffic");
 }

@@ -6,12 +6,19 @@ import { type AdministrationOptions, describeRoute } from "./route.js";
 import { newToken, tokenBody, tokenList, tokenName } from "./schemas.js";
 
 export function registerTokenRoutes(app: FastifyInstance, { tokens }: AdministrationOptions): void {
-  app.get("/tokens", describeRoute({ role: "admin", summary: "Named tokens", reply: tokenList }), async () => {
-    const listed = await tokens.list();
-    return {
-      tokens: listed.map(({ createdAtMs, ...token }) => ({ ...token, createdAt: new Date(createdAtMs).toISOString() })),
-    };
-  });
+  app.get(
+    "/tokens",
+    describeRoute({ role: "admin", summary: "Named tokens", reply: tokenList, errors: ["rules-from-file"] }),
+    async () => {
+      const listed = await tokens.list();
+      return {
+        tokens: listed.map(({ createdAtMs, ...token }) => ({
+          ...token,
+          createdAt: new Date(createdAtMs).toISOString(),
+        })),
+      };
+    },
+  );
 
   app.post<{ Body: { name: string; role: Role } }>(
     "/tokens",
@@ -21,6 +28,7 @@ export function registerTokenRoutes(app: FastifyInstance, { tokens }: Administra
       body: tokenBody,
       reply: newToken,
       status: 201,
+      errors: ["token-exists"],
     }),
     async (request, reply) => {
       const { name, role } = request.body;
@@ -31,7 +39,14 @@ export function registerTokenRoutes(app: FastifyInstance, { tokens }: Administra
 
   app.delete<{ Params: { name: string } }>(
     "/tokens/:name",
-    describeRoute({ role: "admin", summary: "Deletes a token", params: tokenName, status: 204, isChange: true }),
+    describeRoute({
+      role: "admin",
+      summary: "Deletes a token",
+      params: tokenName,
+      status: 204,
+      isChange: true,
+      errors: ["unknown-token"],
+    }),
     async (request, reply) => {
       await tokens.remove(request.params.name, callerOf(request).name);
       return reply.code(204).send();

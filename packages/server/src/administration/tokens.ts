@@ -10,11 +10,10 @@ import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from "node:path";
 import { SluiceError } from "sluice";
 import type { ConfigurationLog } from "../configuration/configuration.js";
-import { ConfigurationError } from "../configuration/configuration-error.js";
 import type { Role, RuleRepository, StoredToken } from "../configuration/repository/rule-repository.js";
+import { ServiceError } from "../errors.js";
 import { EndedSessions } from "./ended-sessions.js";
 import { FreshReading } from "./fresh-reading.js";
-import { AdministrationError } from "./problem.js";
 import {
   claimedSession,
   isSignedBy,
@@ -131,7 +130,7 @@ export class Tokens {
       name.toLowerCase() !== FIRST_TOKEN_NAME &&
       (await this.#repository().addToken({ name, role, hash, createdBy: by }));
     if (!isFree)
-      throw new AdministrationError(
+      throw new ServiceError(
         "token-exists",
         `there is a token named ${JSON.stringify(name)} already (case does not matter)`,
       );
@@ -141,14 +140,14 @@ export class Tokens {
 
   async remove(name: string, by: string): Promise<void> {
     const wasThere = await this.#repository().removeToken(name, by);
-    if (!wasThere) throw new AdministrationError("unknown-token", `there is no token named ${JSON.stringify(name)}`);
+    if (!wasThere) throw new ServiceError("unknown-token", `there is no token named ${JSON.stringify(name)}`);
     this.#named.expire();
   }
 
   #repository(): RuleRepository {
     const { repository } = this.#options;
     if (repository !== undefined) return repository;
-    throw new ConfigurationError("rules-from-file", "named tokens need a database, and the rules come from a file");
+    throw new ServiceError("rules-from-file", "named tokens need a database, and the rules come from a file");
   }
 }
 

@@ -1,10 +1,10 @@
 /** History: every version with who, when, what and why; going back to one; and what administrators did. */
 import type { FastifyInstance } from "fastify";
-import { ConfigurationError } from "../configuration/configuration-error.js";
 import { diffText, summaryOf } from "../configuration/diff-text.js";
 import { readDocument } from "../configuration/document-text.js";
 import { Pace } from "../configuration/pace.js";
 import type { StoredVersion, VersionSummary } from "../configuration/repository/rule-repository.js";
+import { ServiceError } from "../errors.js";
 import { callerOf } from "./access.js";
 import {
   type AdministrationOptions,
@@ -42,6 +42,7 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
       summary: "Every version, newest first",
       querystring: versionsQuery,
       reply: versionList,
+      errors: ["rules-from-file"],
     }),
     async (request) => {
       const { rule } = request.query as { rule?: string };
@@ -57,7 +58,13 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
 
   app.get<ByVersion>(
     "/versions/:version",
-    describeRoute({ role: "viewer", summary: "One version", params: versionNumber, reply: versionDetail }),
+    describeRoute({
+      role: "viewer",
+      summary: "One version",
+      params: versionNumber,
+      reply: versionDetail,
+      errors: ["unknown-version", "rules-from-file"],
+    }),
     async ({ params }, reply) => {
       const stored = await readVersion(options, Number(params.version));
       const told = JSON.stringify({ ...shown(stored), diff: stored.diff, text: diffText(stored.diff) });
@@ -76,6 +83,7 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
       headers: guardHeaders,
       reply: applied,
       isChange: true,
+      errors: ["unknown-version"],
     }),
     async (request, reply) => {
       const number = Number(request.params.version);
@@ -101,6 +109,7 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
       summary: "What administrators did, newest first",
       querystring: pageQuery,
       reply: auditList,
+      errors: ["rules-from-file"],
     }),
     async (request) => {
       const page = pageOf(request);
@@ -116,7 +125,7 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
 async function readVersion(options: AdministrationOptions, version: number): Promise<StoredVersion> {
   const stored = await repositoryOf(options).read(version);
   if (stored !== undefined) return stored;
-  throw new ConfigurationError("unknown-version", `there is no version ${version}`);
+  throw new ServiceError("unknown-version", `there is no version ${version}`);
 }
 
 function shown({ version, author, message, kind, createdAtMs, diff }: VersionSummary) {

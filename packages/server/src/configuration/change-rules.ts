@@ -4,8 +4,8 @@
  * Nothing is swapped or announced here.
  */
 import { parseRulesInSlices, type Rule } from "sluice";
+import { ServiceError } from "../errors.js";
 import type { Applied, Change } from "./configuration.js";
-import { ConfigurationError } from "./configuration-error.js";
 import { digestOf, readDocument, writeDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
 import type { RuleRepository, VersionMark } from "./repository/rule-repository.js";
@@ -35,7 +35,7 @@ export async function changeRules(change: Change, surroundings: Surroundings): P
     const outcome = await tryToChange(change, surroundings);
     if (outcome !== undefined) return outcome;
   }
-  throw new ConfigurationError("too-busy", `the rules changed ${TRIES} times while this change was made`);
+  throw new ServiceError("too-busy", `the rules changed ${TRIES} times while this change was made`);
 }
 
 /** Undefined if somebody else committed in between. */
@@ -63,12 +63,12 @@ async function tryToChange(change: Change, { repository, rulesOf }: Surroundings
 async function mismatch(
   { seen, version, rules }: { seen: number; version: number; rules: readonly Rule[] },
   repository: RuleRepository,
-): Promise<ConfigurationError> {
+): Promise<ServiceError> {
   const pace = new Pace();
   const stored = await repository.read(seen);
   const old = stored && (await parseRulesInSlices(await readDocument(stored.document, pace)));
   const diff = old && (await diffRules(old, rules, pace));
   const details = { currentVersion: version, ...(diff !== undefined && { diff }) };
   const message = `If-Match: expected the current version ${version}, got ${seen}`;
-  return new ConfigurationError("version-mismatch", message, { details });
+  return new ServiceError("version-mismatch", message, { details });
 }

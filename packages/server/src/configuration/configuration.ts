@@ -81,7 +81,7 @@ export interface Configuration {
   status(): ConfigurationStatus;
   /** Undefined where the rules come from a file. */
   readonly repository: RuleRepository | undefined;
-  /** Validates, commits, swaps, caches and announces. Rejects with `invalid-rules` or a ConfigurationError; then nothing changed. */
+  /** Validates, commits, swaps, caches and announces. Rejects with `invalid-rules` or a ServiceError; then nothing changed. */
   apply(change: Change): Promise<Applied>;
   close(): Promise<void>;
 }

@@ -3,10 +3,10 @@
  * an older version never follows a newer one.
  */
 import { parseRulesInSlices, type Rule } from "sluice";
+import { ServiceError } from "../errors.js";
 import { type Book, BookInForce, type BookListener, type BookSource } from "./book-in-force.js";
 import { changeRules } from "./change-rules.js";
 import type { Applied, Change, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
-import { ConfigurationError } from "./configuration-error.js";
 import { digestOf, readDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
 import { openRepository } from "./repository/open-repository.js";
@@ -102,7 +102,7 @@ export class DatabaseConfiguration implements Configuration {
       { author: STARTER_AUTHOR, message: "starter rules", kind: "starter", ifMatch: 0, edit: () => starterRules },
       { repository: this.repository, rulesOf: async () => starterRules },
     ).catch((error) => {
-      if (!(error instanceof ConfigurationError && error.code === "version-mismatch")) throw error;
+      if (!(error instanceof ServiceError && error.code === "version-mismatch")) throw error;
     });
   }
 

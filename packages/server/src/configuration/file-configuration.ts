@@ -5,9 +5,9 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type Mistake, parseRulesInSlices, SluiceError } from "sluice";
+import { ServiceError } from "../errors.js";
 import { type Book, BookInForce, type BookListener } from "./book-in-force.js";
 import type { Applied, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
-import { ConfigurationError } from "./configuration-error.js";
 import { digestOf, readDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
 import { readApart } from "./read-apart.js";
@@ -117,7 +117,7 @@ export class FileConfiguration implements Configuration {
   }
 
   async apply(): Promise<Applied> {
-    throw new ConfigurationError("rules-from-file", `the rules come from ${this.#file} and cannot be changed here`);
+    throw new ServiceError("rules-from-file", `the rules come from ${this.#file} and cannot be changed here`);
   }
 
   async close(): Promise<void> {

@@ -7,7 +7,7 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isMainThread, Worker } from "node:worker_threads";
 import { type Mistake, validateRules } from "sluice";
-import { ConfigurationError } from "./configuration-error.js";
+import { ServiceError } from "../errors.js";
 import { writeDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
 import { type PlacedMistake, readRuleFile } from "./rule-file.js";
@@ -39,7 +39,7 @@ let lastBody: Promise<unknown> = Promise.resolve();
 
 /** `id`: the body is this one rule; absent: it is a document. */
 export async function readBodyApart(body: Buffer, id: string | undefined): Promise<ReadBody> {
-  if (waiting >= MOST_WAITING) throw new ConfigurationError("too-busy", "too many large documents are being read");
+  if (waiting >= MOST_WAITING) throw new ServiceError("too-busy", "too many large documents are being read");
   waiting++;
   const mine = lastBody.then(() => runApart({ body, id }) as Promise<ReadBody>);
   lastBody = mine.catch(() => undefined);
@@ -84,10 +84,13 @@ async function readFile(text: string): Promise<ReadApart> {
   return { document: await writeDocument(outcome.rules, new Pace()) };
 }
 
+/** Bytes that are no UTF-8 are a mistake, as in a small body; they would otherwise become question marks. */
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
 async function readBody(body: Uint8Array, id: string | undefined): Promise<object> {
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder().decode(body));
+    value = JSON.parse(utf8.decode(body));
   } catch (error) {
     return { unreadable: (error as Error).message };
   }

@@ -2,7 +2,7 @@
  * The repository in SQL, the same statements for both databases. Only this folder touches SQL.
  * Nothing is opened before it is needed, so that a database that is down at the start is found when it comes back.
  */
-import { ConfigurationError } from "../configuration-error.js";
+import { ServiceError } from "../../errors.js";
 import type { RuleDiff } from "../rule-diff.js";
 import { migrate } from "./migrations.js";
 import type {
@@ -169,7 +169,7 @@ export class SqlRepository implements RuleRepository {
       return await ask();
     } catch (error) {
       const why = error instanceof Error ? error.message || error.name : String(error);
-      throw new ConfigurationError("database-unavailable", `${this.#driver.name}: ${why}`, { cause: error });
+      throw new ServiceError("database-unavailable", `${this.#driver.name}: ${why}`, { cause: error });
     }
   }
 }

@@ -9,9 +9,10 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type Attributes, type Decision, type Limiter, SluiceError } from "sluice";
 import { answerOf, type HeadersOption } from "sluice/http";
 import Type, { type Static } from "typebox";
+import { problemOf } from "../../http/problem.js";
+import { sendProblem } from "../../http/write-problem.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { HttpRequestFacts, RequestAttributes } from "../attributes/request-attributes.js";
-import { problemOf, sendProblem } from "../http/problem.js";
 
 export interface ForwardAuthOptions {
   readonly limiter: Limiter;

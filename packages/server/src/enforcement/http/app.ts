@@ -16,21 +16,22 @@ import { METHODS } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
 import { isClosing } from "../../drain.js";
+import { boundedServer } from "../../http/bounded-server.js";
+import { answerClientError } from "../../http/client-error.js";
+import { handleErrors } from "../../http/error-handlers.js";
+import { refuseForeignHosts } from "../../http/foreign-host.js";
+import { acceptJson, validatorCompiler } from "../../http/json-body.js";
+import { registerOpenApi } from "../../http/openapi.js";
+import { problem } from "../../http/problem.js";
+import { sendProblem } from "../../http/write-problem.js";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { TlsFiles } from "../../tls-files.js";
 import { tokenGuard } from "./api-token.js";
-import { boundedServer } from "./bounded-server.js";
 import { BODY_LIMIT, registerCheckRoutes } from "./check-routes.js";
-import { answerClientError } from "./client-error.js";
 import { createFastCheck } from "./fast-check.js";
-import { refuseForeignHosts } from "./foreign-host.js";
 import { type HealthOptions, registerHealthRoutes } from "./health-routes.js";
-import { acceptJson, validatorCompiler } from "./json-body.js";
-import { collectMethods } from "./known-methods.js";
 import { registerLeaseRoutes } from "./lease-routes.js";
-import { registerOpenApi } from "./openapi.js";
-import { errorHandler, notFoundHandler, sendProblem } from "./problem.js";
 
 export interface HttpAppOptions extends HealthOptions {
   readonly limiter: Limiter;
@@ -77,8 +78,7 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
   // A body is asked of QUERY by Fastify before it says that no route has the method.
   if (METHODS.includes("QUERY")) app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
   app.setValidatorCompiler(validatorCompiler as never);
-  app.setErrorHandler(errorHandler(log));
-  app.setNotFoundHandler(notFoundHandler(collectMethods(app)));
+  handleErrors(app, log);
   acceptJson(app);
   app.addHook("onSend", async (_request, reply) => {
     if (turnsAway()) reply.header("connection", "close");
@@ -98,12 +98,7 @@ export async function createHttpApp(options: HttpAppOptions): Promise<FastifyIns
         if (carriesToken(authorization)) return;
         const waitSeconds = authorization === undefined ? undefined : await options.noteFailure(request);
         if (waitSeconds !== undefined) reply.header("connection", "close");
-        reply.header("www-authenticate", 'Bearer realm="sluice"');
-        return sendProblem(reply, {
-          status: 401,
-          code: "unauthorized",
-          detail: "authorization: expected Bearer and the API token",
-        });
+        return sendProblem(reply, problem("unauthorized", "authorization: expected Bearer and the API token"));
       });
     }
     registerCheckRoutes(dataPlane, options);

@@ -3,9 +3,9 @@
  */
 import type { FastifyInstance } from "fastify";
 import type { Attributes, CheckOptions, Limiter } from "sluice";
+import { problemBody, problemOf } from "../../http/problem.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import { decisionText } from "./decision-text.js";
-import { problemBody, problemOf } from "./problem.js";
 import { type BatchBody, batchAnswer, batchBody, type CheckBody, checkBody, decision, explanation } from "./schemas.js";
 
 export interface CheckRouteOptions {

@@ -6,12 +6,13 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Attributes, type CheckOptions, type Decision, type Limiter, SluiceError } from "sluice";
+import { parseJson } from "../../http/json-body.js";
+import { internalProblem, problemOf } from "../../http/problem.js";
+import { writeProblem } from "../../http/write-problem.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import { validatorOf } from "../../schema-mistake.js";
 import { BODY_LIMIT } from "./check-routes.js";
 import { decisionText } from "./decision-text.js";
-import { bodyText, invalidJson } from "./json-body.js";
-import { internalProblem, type Problem, problemBody, problemOf } from "./problem.js";
 import { type CheckBody, checkBody } from "./schemas.js";
 import { SendTogether } from "./send-together.js";
 
@@ -26,7 +27,6 @@ export interface FastCheckOptions {
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
-const PROBLEM_TYPE = "application/problem+json";
 
 /** True if the request was taken. */
 export type FastCheck = (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -55,19 +55,14 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
   }
 
   function fail(response: ServerResponse, error: unknown): void {
-    let problem: Problem | undefined = problemOf(error);
-    if (problem === undefined) {
-      options.onUnexpected(error);
-      problem = internalProblem;
-    }
-    const bytes = Buffer.from(JSON.stringify(problemBody(problem)));
+    const problem = problemOf(error);
+    if (problem === undefined) options.onUnexpected(error);
     if (options.turnsAway()) response.setHeader("connection", "close");
-    response.writeHead(problem.status, { "content-type": PROBLEM_TYPE, "content-length": bytes.length });
-    response.end(bytes);
+    writeProblem(response, problem ?? internalProblem);
   }
 
   function decide(response: ServerResponse, sinceMs: number, bytes: Buffer): void {
-    const body = parse(bodyText(bytes));
+    const body = parseJson(bytes);
     const wrong = validate(body, "body");
     if (wrong !== undefined) throw new SluiceError("invalid-request", wrong);
     const { attributes, cost, id } = body as CheckBody;
@@ -121,12 +116,4 @@ function plainLength({ headers }: IncomingMessage): number {
   const plain =
     (type === "application/json" || type === JSON_TYPE) && headers.expect === undefined && headers.origin === undefined;
   return plain && length <= BODY_LIMIT ? length : 0;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw invalidJson(error);
-  }
 }

@@ -4,7 +4,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Limiter } from "sluice";
 import Type from "typebox";
-import { problem } from "./schemas.js";
+import { problemResponses } from "../../http/problem-schema.js";
 
 export interface HealthOptions {
   readonly limiter: Limiter;
@@ -34,11 +34,6 @@ const readiness = Type.Object(
 /** Probes and scrapers call by whatever name they have. */
 const anyHost = { host: "any" } as const;
 const PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8";
-
-const problemReply = {
-  description: "A worker hangs, or Sluice failed.",
-  content: { "application/problem+json": { schema: problem } },
-};
 
 function plainText(description: string) {
   return { description, content: { "text/plain": { schema: Type.String() } } };
@@ -101,7 +96,7 @@ export function registerHealthRoutes(app: FastifyInstance, options: HealthOption
       schema: {
         summary: "Prometheus text",
         tags: ["health"],
-        response: { 200: plainText("Metrics of all workers."), 500: problemReply },
+        response: { 200: plainText("Metrics of all workers."), ...problemResponses(["internal"]) },
       },
     },
     async (_request, reply) => reply.type(PROMETHEUS_TEXT).send(await options.metricsText()),

@@ -2,6 +2,7 @@
  * What enters and leaves the HTTP API, said once: these schemas validate bodies, write answers, and are the OpenAPI document.
  */
 import Type, { type Static } from "typebox";
+import { problemSchema } from "../../http/problem-schema.js";
 
 const attributes = Type.Unsafe<Record<string, string | number | boolean>>({
   type: "object",
@@ -126,18 +127,7 @@ export const renewAnswer = Type.Object(
 );
 export const refundAnswer = Type.Object({ refunded: Type.Boolean() }, { title: "RefundAnswer" });
 
-export const problem = Type.Object(
-  {
-    type: Type.String(),
-    title: Type.String(),
-    status: Type.Integer(),
-    detail: Type.String(),
-    code: Type.String({ description: "Stable; docs/errors.md lists them all." }),
-  },
-  { title: "Problem", description: "RFC 9457 problem details." },
-);
-
 export const batchAnswer = Type.Object(
-  { decisions: Type.Array(Type.Union([decision, problem])) },
+  { decisions: Type.Array(Type.Union([decision, problemSchema])) },
   { title: "BatchAnswer" },
 );

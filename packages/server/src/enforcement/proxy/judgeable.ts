@@ -3,12 +3,12 @@
  * Node's parser has refused the worst before: two lengths, Content-Length beside Transfer-Encoding, bare line ends.
  */
 import type { IncomingMessage } from "node:http";
-import { type Problem, problemOf } from "../http/problem.js";
+import { type Problem, problem, problemOf } from "../../http/problem.js";
 
 /** Rewrites the request's `url` to its normal form, or says why it is refused (RFC 9112, sections 3.2 and 6.1). */
 export function makeJudgeable(client: IncomingMessage, normalTarget: (target: string) => string): Problem | undefined {
-  const problem = codingProblem(client) ?? hostProblem(client) ?? targetProblem(client);
-  if (problem !== undefined) return problem;
+  const ambiguity = codingProblem(client) ?? hostProblem(client) ?? targetProblem(client);
+  if (ambiguity !== undefined) return ambiguity;
   try {
     client.url = normalTarget(client.url ?? "/");
     return undefined;
@@ -22,13 +22,13 @@ export function makeJudgeable(client: IncomingMessage, normalTarget: (target: st
 function codingProblem({ headers }: IncomingMessage): Problem | undefined {
   const coding = headers["transfer-encoding"];
   if (coding === undefined || coding.toLowerCase() === "chunked") return undefined;
-  return { status: 501, code: "unsupported-coding", detail: "transfer-encoding: expected chunked" };
+  return problem("unsupported-coding", "transfer-encoding: expected chunked");
 }
 
 function hostProblem({ rawHeaders, httpVersion }: IncomingMessage): Problem | undefined {
   const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === "host").length;
   if (hosts === 1 || (hosts === 0 && httpVersion === "1.0")) return undefined;
-  return { status: 400, code: "invalid-request", detail: `host: expected one, got ${hosts}` };
+  return problem("invalid-request", `host: expected one, got ${hosts}`);
 }
 
 function targetProblem(client: IncomingMessage): Problem | undefined {
@@ -36,7 +36,7 @@ function targetProblem(client: IncomingMessage): Problem | undefined {
   if (url.startsWith("/") || (url === "*" && method === "OPTIONS")) return undefined;
   const authority = /^https?:\/\/([^/?#\\@]+)(?:[/?#]|$)/i.exec(url)?.[1];
   if (authority === undefined) {
-    return { status: 400, code: "invalid-request", detail: "target: expected a path, or a URL with a host" };
+    return problem("invalid-request", "target: expected a path, or a URL with a host");
   }
   replaceHost(client, authority);
   return undefined;

@@ -8,8 +8,9 @@
  */
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
+import { problem } from "../../http/problem.js";
+import { writeLastProblem } from "../../http/write-problem.js";
 import { endToEnd } from "./message-headers.js";
-import { sendProblem } from "./send-problem.js";
 import type { Upstream } from "./upstream.js";
 
 export interface Passing {
@@ -67,10 +68,10 @@ export function hasNoBody({ headers }: IncomingMessage): boolean {
 
 function refuse(response: ServerResponse, error: Error): void {
   const silent = error.message === "the upstream fell silent";
-  sendProblem(
+  writeLastProblem(
     response,
     silent
-      ? { status: 504, code: "upstream-silent", detail: "the upstream did not answer in time" }
-      : { status: 502, code: "upstream-unreachable", detail: "the upstream could not be reached" },
+      ? problem("upstream-silent", "the upstream did not answer in time")
+      : problem("upstream-unreachable", "the upstream could not be reached"),
   );
 }

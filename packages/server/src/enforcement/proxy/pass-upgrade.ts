@@ -5,6 +5,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { problem } from "../../http/problem.js";
+import { problemResponseText } from "../../http/write-problem.js";
 import { endToEnd } from "./message-headers.js";
 import type { Upstream } from "./upstream.js";
 
@@ -19,6 +21,8 @@ export interface Upgrading {
   readonly onEnd: () => void;
 }
 
+const unreachable = problem("upstream-unreachable", "the upstream could not be reached");
+
 export function isWebSocket({ headers, method }: IncomingMessage): boolean {
   const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
   return method === "GET" && headers.upgrade?.toLowerCase() === "websocket" && !hasBody;
@@ -32,7 +36,7 @@ export function passUpgrade({ client, socket, head, upstream, rateLimitFields, o
     onEnd();
   });
   request.on("error", () => {
-    if (!socket.destroyed) socket.end(responseHead(502, "Bad Gateway", ["Connection", "close", "Content-Length", "0"]));
+    if (!socket.destroyed) socket.end(problemResponseText(unreachable));
   });
   request.on("response", (answer) => {
     // The upstream declined. Its answer is passed on whole, and ends with the connection.

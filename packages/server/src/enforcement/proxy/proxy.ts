@@ -14,19 +14,19 @@ import type { Duplex } from "node:stream";
 import type { Decision, Limiter } from "sluice";
 import { type Answer, answerOf, type HeadersOption } from "sluice/http";
 import { isClosing } from "../../drain.js";
+import { boundedServer } from "../../http/bounded-server.js";
+import { answerClientError } from "../../http/client-error.js";
+import { lingerAfter } from "../../http/lingering-close.js";
+import { internalProblem, problem, problemOf } from "../../http/problem.js";
+import { writeLastProblem } from "../../http/write-problem.js";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { TlsFiles } from "../../tls-files.js";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
-import { boundedServer } from "../http/bounded-server.js";
-import { answerClientError } from "../http/client-error.js";
-import { lingerAfter } from "../http/lingering-close.js";
-import { internalProblem, problemOf } from "../http/problem.js";
 import { holdLease } from "./held-lease.js";
 import { makeJudgeable } from "./judgeable.js";
 import { hasNoBody, passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
-import { sendProblem } from "./send-problem.js";
 import { createUpstream } from "./upstream.js";
 
 export interface ProxyOptions {
@@ -57,7 +57,7 @@ export function createProxy(options: ProxyOptions): Server {
     const ambiguity = problemOfClient(client);
     if (ambiguity !== undefined) {
       ended.add(client.socket);
-      sendProblem(response, ambiguity);
+      writeLastProblem(response, ambiguity);
       return;
     }
     const { decision, answer } = await decide(options, client);
@@ -110,7 +110,7 @@ export function createProxy(options: ProxyOptions): Server {
     response.shouldKeepAlive = false;
     response.once("finish", () => socket.end());
     if (!hasNoBody(client)) {
-      sendProblem(response, { status: 400, code: "invalid-request", detail: "upgrade: not accepted with a body" });
+      writeLastProblem(response, problem("invalid-request", "upgrade: not accepted with a body"));
       return;
     }
     serve(client, response).catch((error) => fail(options.log, response, error));
@@ -164,8 +164,8 @@ function refuseUpgrade(socket: Duplex, { status, headers, body }: Answer): void 
 }
 
 function fail(log: Log, response: ServerResponse, error: unknown): void {
-  const problem = problemOf(error);
-  if (problem === undefined)
+  const known = problemOf(error);
+  if (known === undefined)
     log.error("a proxied request failed", { error: String(error), stack: (error as Error)?.stack });
-  sendProblem(response, problem ?? internalProblem);
+  writeLastProblem(response, known ?? internalProblem);
 }

@@ -6,7 +6,8 @@
  *   any               health and metrics, which anybody may read; forward-auth, which gateways ask with their client's Host
  */
 import type { FastifyInstance } from "fastify";
-import { sendProblem } from "./problem.js";
+import { problem } from "./problem.js";
+import { sendProblem } from "./write-problem.js";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -24,10 +25,7 @@ export function refuseForeignHosts(
     const { host: asked = "own" } = request.routeOptions.config;
     const { host, origin } = request.headers;
     if (asked === "any" || (asked === "own-for-browsers" && origin === undefined) || isOwnHost(host)) return;
-    return sendProblem(reply, {
-      status: 421,
-      code: "foreign-host",
-      detail: `host: expected this service's address, localhost or a name of --allowed-hosts, got ${host?.slice(0, 100)}`,
-    });
+    const expected = "this service's address, localhost or a name of --allowed-hosts";
+    return sendProblem(reply, problem("foreign-host", `host: expected ${expected}, got ${host?.slice(0, 100)}`));
   });
 }

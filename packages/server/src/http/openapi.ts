@@ -4,9 +4,8 @@
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
-import { docsHeaders } from "../../security-headers.js";
+import { docsHeaders } from "../security-headers.js";
 import { finishDocument, type OpenApiDocument } from "./openapi-document.js";
-import { problem } from "./schemas.js";
 
 /** Before the routes: they are collected as they are added. */
 export async function registerOpenApi(
@@ -38,10 +37,7 @@ export async function registerOpenApi(
     },
     transformObject: (made) =>
       "openapiObject" in made
-        ? (finishDocument(made.openapiObject as OpenApiDocument, {
-            problem,
-            asksForToken,
-          }) as typeof made.openapiObject)
+        ? (finishDocument(made.openapiObject as OpenApiDocument, { asksForToken }) as typeof made.openapiObject)
         : made.swaggerObject,
   });
   await app.register(async (docs) => {

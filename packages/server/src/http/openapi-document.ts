@@ -7,8 +7,8 @@
  *   the token that it asks for.
  * Pure.
  */
-import { STATUS_CODES } from "node:http";
-import type { TSchema } from "typebox";
+import type { ErrorCode } from "../errors.js";
+import { anyErrors, bodyErrors, problemResponses } from "./problem-schema.js";
 
 interface Operation {
   operationId?: string;
@@ -24,21 +24,16 @@ export interface OpenApiDocument {
 }
 
 export interface DocumentOptions {
-  /** The schema of an error of the data plane; has a title. */
-  readonly problem: TSchema;
   /** Whether the data plane asks for a token. */
   readonly asksForToken: boolean;
 }
 
 /** Those that OpenAPI 3.1 can describe. */
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-/** Errors that any operation may answer: no HTTP, late, a Host that is not ours, headers too large, a defect. */
-const ALWAYS = [400, 408, 421, 431, 500];
-const WITH_BODY = [413, 415];
-const byTag: Readonly<Record<string, readonly number[]>> = {
-  checks: [...ALWAYS, 503],
-  leases: [...ALWAYS, 503],
-  gateways: ALWAYS,
+const byTag: Readonly<Record<string, readonly ErrorCode[]>> = {
+  checks: [...anyErrors, "too-complex", "store-unavailable"],
+  leases: [...anyErrors, "store-unavailable"],
+  gateways: [...anyErrors, "too-complex"],
 };
 
 export function finishDocument<T extends OpenApiDocument>(document: T, options: DocumentOptions): T {
@@ -81,19 +76,16 @@ function operationName(method: string, path: string): string {
   return method + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
 }
 
-function errorsOf(operation: Operation, { problem, asksForToken }: DocumentOptions): Record<string, unknown> {
+function errorsOf(operation: Operation, { asksForToken }: DocumentOptions): Record<string, unknown> {
   const { tags = [], requestBody, responses = {} } = operation;
   const isOurs = isDataPlane(operation);
-  const statuses = [
+  const codes = [
     ...tags.flatMap((tag) => byTag[tag] ?? []),
-    ...(isOurs && asksForToken ? [401] : []),
-    ...(isOurs && requestBody !== undefined ? WITH_BODY : []),
+    ...(isOurs && asksForToken ? (["unauthorized"] as const) : []),
+    ...(isOurs && requestBody !== undefined ? bodyErrors : []),
   ];
-  const content = { "application/problem+json": { schema: problem } };
   return Object.fromEntries(
-    statuses
-      .filter((status) => !Object.hasOwn(responses, status))
-      .map((status) => [status, { description: STATUS_CODES[status], content }]),
+    Object.entries(problemResponses(codes)).filter(([status]) => !Object.hasOwn(responses, status)),
   );
 }
 

@@ -1,0 +1,68 @@
+/** How Fastify answers what no route answered: errors, unknown paths, unknown methods. The same on every route. */
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Log } from "../log.js";
+import { collectMethods } from "./allowed-methods.js";
+import { lingerAfter } from "./lingering-close.js";
+import { internalProblem, problem, problemOf } from "./problem.js";
+import { sendProblem } from "./write-problem.js";
+
+const LONGEST_SHOWN = 200;
+
+/** Before the routes: their methods are collected as they are added. */
+export function handleErrors(app: FastifyInstance, log: Pick<Log, "error">): void {
+  collectMethods(app);
+  app.setErrorHandler((error, request, reply) => answerError(log, { error, request, reply }));
+  app.setNotFoundHandler(answerNotFound);
+  // Before the body is read, and after the hooks that ask for a token: a wrong path or method is never answered as a wrong body.
+  app.addHook("preParsing", (request, reply, payload, done) => {
+    if (request.is404) answerNotFound(request, reply);
+    else done(null, payload);
+  });
+}
+
+function answerError(
+  log: Pick<Log, "error">,
+  { error, request, reply }: { error: unknown; request: FastifyRequest; reply: FastifyReply },
+): FastifyReply {
+  const { code } = error as Partial<FastifyError>;
+  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return refuseBody(request, reply);
+  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") return refuseType(request, reply);
+  const known = problemOf(error);
+  if (known !== undefined) return sendProblem(reply, known);
+  const { method, routeOptions } = request;
+  log.error("a request failed", {
+    method,
+    path: routeOptions.url,
+    error: String(error),
+    stack: (error as Error)?.stack,
+  });
+  return sendProblem(reply, internalProblem);
+}
+
+/** The rest of the body is still on its way: the connection ends, after the client could read the answer. */
+function refuseBody({ routeOptions }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  reply.header("connection", "close");
+  lingerAfter(reply.raw);
+  return sendProblem(reply, problem("body-too-large", `body: expected at most ${sizeText(routeOptions.bodyLimit)}`));
+}
+
+function refuseType({ headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const came = headers["content-type"]?.slice(0, 100) ?? "none";
+  return sendProblem(reply, problem("unsupported-media-type", `content-type: expected application/json, got ${came}`));
+}
+
+function sizeText(bytes: number): string {
+  return bytes >= 2 ** 20 ? `${bytes / 2 ** 20} MiB` : `${bytes / 2 ** 10} KiB`;
+}
+
+/** 404, or 405 where the path answers other methods. A scope that has hooks of its own sets it again, so that they run before it. */
+export function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.split("?", 1)[0]!;
+  const shown = path.slice(0, LONGEST_SHOWN);
+  const methods = request.server.methodsOf(path);
+  if (methods.length === 0)
+    return sendProblem(reply, problem("not-found", `nothing answers ${request.method} ${shown}`));
+  const allowed = methods.join(", ");
+  reply.header("allow", allowed);
+  return sendProblem(reply, problem("method-not-allowed", `${shown} answers ${allowed}, not ${request.method}`));
+}
