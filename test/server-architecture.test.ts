@@ -59,7 +59,7 @@ const rooms: readonly Room[] = [
   {
     name: "service",
     files: /^[a-z-]+\.ts$/,
-    sees: ["printable", "ground", "configuration", "monitoring", "analysis", "enforcement", "administration"],
+    sees: ["printable", "ground", "http", "configuration", "monitoring", "analysis", "enforcement", "administration"],
   },
   {
     name: "cli",

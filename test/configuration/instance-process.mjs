@@ -3,12 +3,11 @@
  * In: its settings as JSON in the first argument. Out, as messages to its parent: its address, then every version as it comes
  * into force; asked with "report", what the checks met.
  */
-import Fastify from "fastify";
-
 const settings = JSON.parse(process.argv[2] ?? "{}");
 const built = new URL("../../packages/server/dist/", import.meta.url);
 const { startConfiguration } = await import(new URL("configuration/configuration.js", built).href);
 const { openTokens, registerAdministration } = await import(new URL("administration/administration.js", built).href);
+const { createEdge } = await import(new URL("http/edge.js", built).href);
 const { createLimiter } = await import("sluice");
 const { redisStore } = await import("sluice/redis");
 
@@ -34,7 +33,8 @@ configuration.onChange((/** @type {import("sluice").RuleDocument & { version: nu
 await limiter.ready();
 const { repository } = configuration;
 const tokens = await openTokens({ dataFolder: settings.dataFolder, adminToken: settings.adminToken, repository, log });
-const app = Fastify();
+const edge = { log, tls: undefined, asksForToken: false, isLameDuck: () => false, isOwnHost: () => true };
+const app = await createEdge(edge);
 await registerAdministration(app, { configuration, limiter, tokens, log });
 tell({ url: await app.listen({ port: 0, host: "127.0.0.1" }) });
 

@@ -1,5 +1,5 @@
 /** One instance of configuration, limiter and admin API in this process, and a client for it. */
-import Fastify, { type FastifyInstance } from "fastify";
+import type { FastifyInstance } from "fastify";
 import { createLimiter, type Limiter, type Rule, type Store } from "sluice";
 import { openTokens, registerAdministration } from "../../packages/server/src/administration/administration.js";
 import {
@@ -7,6 +7,7 @@ import {
   type ConfigurationOptions,
   startConfiguration,
 } from "../../packages/server/src/configuration/configuration.js";
+import { createEdge } from "../../packages/server/src/http/edge.js";
 import { makeTempFolder } from "../harness/leash.js";
 
 export interface Instance {
@@ -58,7 +59,13 @@ export async function startInstance(
   const { repository } = configuration;
   const adminToken = ownToken ? undefined : ADMIN_TOKEN;
   const tokens = await openTokens({ dataFolder, adminToken, repository, log });
-  const app = Fastify();
+  const app = await createEdge({
+    log,
+    tls: undefined,
+    asksForToken: false,
+    isLameDuck: () => false,
+    isOwnHost: () => true,
+  });
   await prepare?.(app);
   await registerAdministration(app, { configuration, limiter, tokens, log });
   return {

@@ -25,15 +25,18 @@ import { createGrpcServer } from "./enforcement/envoy/grpc-server.js";
 import { registerEnvoyJson } from "./enforcement/envoy/json-route.js";
 import { registerForwardAuth } from "./enforcement/forward-auth/forward-auth.js";
 import { tokenGuard } from "./enforcement/http/api-token.js";
-import { createHttpApp } from "./enforcement/http/app.js";
+import { registerDataPlane } from "./enforcement/http/data-plane.js";
+import { createFastCheck } from "./enforcement/http/fast-check.js";
+import { registerHealthRoutes } from "./enforcement/http/health-routes.js";
 import { createProxy } from "./enforcement/proxy/proxy.js";
 import { RulesInForce } from "./enforcement/rules-in-force.js";
 import { checkEnvoyFolder, envoyAnswers, envoyCounts, envoyFolder, hasOwnLimits, xdsOf } from "./envoy-settings.js";
+import { createEdge } from "./http/edge.js";
+import { createMetricsListener } from "./http/metrics-listener.js";
 import { listen } from "./listen.js";
 import type { Log } from "./log.js";
 import { openHistory, openOwnHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
-import { createMetricsListener } from "./monitoring/metrics-listener.js";
 import { startMonitoring } from "./monitoring/monitoring.js";
 import { StoreOutage } from "./monitoring/store-outage.js";
 import { observeTraffic } from "./monitoring/traffic.js";
@@ -181,17 +184,18 @@ async function putTogether(
 
   const isOwnHost = ownHosts({ host: settings.host, allowed: settings["allowed-hosts"] });
   const metricsText = allMetrics ?? (() => metrics.registry.metrics());
-  const app = await createHttpApp({
-    limiter,
-    metrics,
+  const app = await createEdge({
     log,
     tls,
-    isDraining,
+    asksForToken: carriesToken !== undefined,
     isLameDuck,
-    region: settings.region,
-    apiToken,
     isOwnHost,
-    noteFailure: (request) => failures.ofDataPlane(factsOf(request)),
+    fastPath: (turnsAway) =>
+      createFastCheck({ limiter, metrics, region: settings.region, carriesToken, turnsAway, log }),
+  });
+  registerHealthRoutes(app, {
+    limiter,
+    isDraining,
     async isKnown(request) {
       const { authorization } = request.headers;
       if (authorization === undefined) return false;
@@ -202,7 +206,14 @@ async function putTogether(
     storeKind: kind,
     configurationStatus: () => configuration.status(),
     metricsText,
-    dataPlane: (dataPlane) => {
+  });
+  await registerDataPlane(app, {
+    limiter,
+    metrics,
+    region: settings.region,
+    carriesToken,
+    noteFailure: (request) => failures.ofDataPlane(factsOf(request)),
+    gateways: (dataPlane) => {
       registerForwardAuth(dataPlane, { limiter, metrics, headers, attributes });
       registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, metrics });
     },

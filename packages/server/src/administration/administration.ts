@@ -27,9 +27,6 @@ export { dashboardFolder, registerDashboard } from "./dashboard-files.js";
 export type { AdministrationOptions } from "./route.js";
 export { openTokens, type Tokens } from "./tokens.js";
 
-/** Bodies other than rules are small. */
-const BODY_LIMIT = 64 * 1024;
-
 export async function registerAdministration(app: FastifyInstance, options: AdministrationOptions): Promise<void> {
   await app.register(
     async (admin) => {
@@ -49,9 +46,6 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
         reply.header("cache-control", "no-store").header("x-content-type-options", "nosniff");
       });
       guard(admin, options);
-      admin.addHook("onRoute", (route) => {
-        route.bodyLimit ??= BODY_LIMIT;
-      });
       registerRuleRoutes(admin, options);
       registerVersionRoutes(admin, options);
       registerKeyRoutes(admin, options);

@@ -8,16 +8,14 @@ import type { TSchema } from "typebox";
 import { readDocument } from "../configuration/document-text.js";
 import { Pace } from "../configuration/pace.js";
 import { readBodyApart } from "../configuration/read-apart.js";
-import { validatorCompiler as bySchema, invalidJson, type LargeBodies } from "../http/json-body.js";
+import { BODY_LIMIT, validatorCompiler as bySchema, invalidJson, type LargeBodies } from "../http/json-body.js";
 import { documentBody, ruleBody } from "./schemas.js";
-
-/** Parsed on the event loop in a millisecond or two. */
-const LARGEST_READ_HERE = 64 * 1024;
 
 /** `placeOf`: where in the document a rule of that id stands, or would be added. */
 export function largeBodies(placeOf: (id: string) => number): LargeBodies {
   return {
-    aboveBytes: LARGEST_READ_HERE,
+    // Smaller ones are parsed in a millisecond or two.
+    aboveBytes: BODY_LIMIT,
     async read({ params }: FastifyRequest, body: Buffer): Promise<unknown> {
       const { id } = params as { id?: string };
       const read = await readBodyApart(body, id);

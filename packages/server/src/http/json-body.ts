@@ -9,6 +9,9 @@ import { SluiceError } from "sluice";
 import type { TSchema } from "typebox";
 import { validatorOf } from "../schema-mistake.js";
 
+/** Of routes that name no other. */
+export const BODY_LIMIT = 64 * 1024;
+
 /** Reads bodies that would hold up the event loop if they were parsed on it. */
 export interface LargeBodies {
   /** Bodies above this go to `read`. */

@@ -16,7 +16,6 @@ export interface CheckRouteOptions {
 }
 
 /** Contract, section 4. A batch of 1000 needs more room than a check. */
-export const BODY_LIMIT = 64 * 1024;
 const BATCH_BODY_LIMIT = 1024 * 1024;
 
 export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, region }: CheckRouteOptions): void {

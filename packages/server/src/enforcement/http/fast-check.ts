@@ -6,12 +6,13 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Attributes, type CheckOptions, type Decision, type Limiter, SluiceError } from "sluice";
-import { parseJson } from "../../http/json-body.js";
+import type { FastPath } from "../../http/edge.js";
+import { BODY_LIMIT, parseJson } from "../../http/json-body.js";
 import { internalProblem, problemOf } from "../../http/problem.js";
 import { writeProblem } from "../../http/write-problem.js";
+import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import { validatorOf } from "../../schema-mistake.js";
-import { BODY_LIMIT } from "./check-routes.js";
 import { decisionText } from "./decision-text.js";
 import { type CheckBody, checkBody } from "./schemas.js";
 import { SendTogether } from "./send-together.js";
@@ -22,17 +23,14 @@ export interface FastCheckOptions {
   readonly region: string | undefined;
   /** Whether an Authorization header may pass; absent: the data plane is open. */
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
-  turnsAway(): boolean;
-  onUnexpected(error: unknown): void;
+  readonly turnsAway: () => boolean;
+  readonly log: Pick<Log, "error">;
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";
 
-/** True if the request was taken. */
-export type FastCheck = (request: IncomingMessage, response: ServerResponse) => boolean;
-
-export function createFastCheck(options: FastCheckOptions): FastCheck {
-  const { limiter, metrics, region, carriesToken } = options;
+export function createFastCheck(options: FastCheckOptions): FastPath {
+  const { limiter, metrics, region, carriesToken, log } = options;
   const validate = validatorOf(checkBody);
   const answers = new SendTogether((response, text) => {
     if (options.turnsAway()) response.setHeader("connection", "close");
@@ -56,7 +54,7 @@ export function createFastCheck(options: FastCheckOptions): FastCheck {
 
   function fail(response: ServerResponse, error: unknown): void {
     const problem = problemOf(error);
-    if (problem === undefined) options.onUnexpected(error);
+    if (problem === undefined) log.error("a check failed", { error: String(error), stack: (error as Error)?.stack });
     if (options.turnsAway()) response.setHeader("connection", "close");
     writeProblem(response, problem ?? internalProblem);
   }

@@ -1,0 +1,41 @@
+/** The data plane on the HTTP edge: `/v1` and what gateways ask, behind one token, where one is set. */
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { problem } from "../../http/problem.js";
+import { sendProblem } from "../../http/write-problem.js";
+import { type CheckRouteOptions, registerCheckRoutes } from "./check-routes.js";
+import { registerLeaseRoutes } from "./lease-routes.js";
+
+export interface DataPlaneOptions extends CheckRouteOptions {
+  /** Whether an Authorization header may pass; absent: the data plane is open. */
+  readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
+  /** Notes a wrong API token; resolves when the answer may go out, with the seconds to wait where its address failed too often. */
+  noteFailure(request: FastifyRequest): Promise<number | undefined>;
+  /** More routes behind the same token: forward-auth, Envoy's /json. */
+  readonly gateways: (app: FastifyInstance) => void;
+}
+
+export async function registerDataPlane(app: FastifyInstance, options: DataPlaneOptions): Promise<void> {
+  await app.register(async (dataPlane) => {
+    dataPlane.addHook("onRoute", (route) => {
+      route.config = { host: "own-for-browsers", ...route.config };
+    });
+    askForToken(dataPlane, options);
+    registerCheckRoutes(dataPlane, options);
+    registerLeaseRoutes(dataPlane, options);
+    options.gateways(dataPlane);
+  });
+}
+
+function askForToken(
+  app: FastifyInstance,
+  { carriesToken, noteFailure }: Pick<DataPlaneOptions, "carriesToken" | "noteFailure">,
+): void {
+  if (carriesToken === undefined) return;
+  app.addHook("onRequest", async (request, reply) => {
+    const { authorization } = request.headers;
+    if (carriesToken(authorization)) return;
+    const waitSeconds = authorization === undefined ? undefined : await noteFailure(request);
+    if (waitSeconds !== undefined) reply.header("connection", "close");
+    return sendProblem(reply, problem("unauthorized", "authorization: expected Bearer and the API token"));
+  });
+}

@@ -1,0 +1,72 @@
+/**
+ * The HTTP edge: Fastify with our bodies, errors, bounds and host check. Data plane, administration and dashboard add their routes to it,
+ * and so answer the same mistakes alike.
+ *
+ * The life of a request, and the exit of each step:
+ *   headers   within 10 s and 16 KiB        408 `too-slow`, 431 `headers-too-large`; bytes that are no HTTP: 400
+ *   host      a name of ours (own-hosts.ts) 421 `foreign-host`
+ *   token     as the routes ask             401 `unauthorized`, 403 `forbidden`, 429 `too-many-attempts`
+ *   route     a path of ours, by its method 404 `not-found`, 405 `method-not-allowed`
+ *   body      within 10 s and the limit     408, 413 `body-too-large`, 415 `unsupported-media-type`
+ *   schema    unknown or wrong fields       400 `invalid-request`
+ *   handler   of the route                  an error it throws as its problem; an unexpected one 500 `internal`
+ */
+import { readFileSync } from "node:fs";
+import { type IncomingMessage, METHODS, type ServerResponse } from "node:http";
+import Fastify, { type FastifyInstance } from "fastify";
+import { isClosing } from "../drain.js";
+import type { Log } from "../log.js";
+import type { TlsFiles } from "../tls-files.js";
+import { boundedServer } from "./bounded-server.js";
+import { answerClientError } from "./client-error.js";
+import { handleErrors } from "./error-handlers.js";
+import { refuseForeignHosts } from "./foreign-host.js";
+import { acceptJson, BODY_LIMIT, validatorCompiler } from "./json-body.js";
+import { registerOpenApi } from "./openapi.js";
+
+/** Takes a request before Fastify does; false leaves it to Fastify. */
+export type FastPath = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+export interface EdgeOptions {
+  readonly log: Pick<Log, "error">;
+  readonly tls: TlsFiles | undefined;
+  /** Whether the data plane asks for a token; the OpenAPI document says so. */
+  readonly asksForToken: boolean;
+  /** Whether clients should turn to another instance, while this one still serves. */
+  isLameDuck(): boolean;
+  /** Whether a Host header names this service. */
+  isOwnHost(host: string | undefined): boolean;
+  /** `turnsAway`: whether an answer should end its connection. */
+  readonly fastPath?: (turnsAway: () => boolean) => FastPath;
+}
+
+const packageVersion = (): string =>
+  JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+
+export async function createEdge(options: EdgeOptions): Promise<FastifyInstance> {
+  /** The peer should send its next request elsewhere. Not while the queue is emptied, or it would come back into it (`drain.ts`). */
+  const turnsAway = (): boolean => options.isLameDuck() || isClosing(app.server);
+  const takes: FastPath = options.fastPath?.(turnsAway) ?? (() => false);
+  const app = Fastify({
+    logger: false,
+    bodyLimit: BODY_LIMIT,
+    // A request that came on an open connection while we close is answered like any other.
+    return503OnClosing: false,
+    clientErrorHandler: answerClientError,
+    serverFactory: (handle) =>
+      boundedServer(options.tls, (request, response) => {
+        if (!takes(request, response)) handle(request, response);
+      }),
+  });
+  // Fastify would ask QUERY for a body before it says that no route has the method.
+  if (METHODS.includes("QUERY")) app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
+  app.setValidatorCompiler(validatorCompiler as never);
+  handleErrors(app, options.log);
+  acceptJson(app);
+  app.addHook("onSend", async (_request, reply) => {
+    if (turnsAway()) reply.header("connection", "close");
+  });
+  refuseForeignHosts(app, options);
+  await registerOpenApi(app, { version: packageVersion(), asksForToken: options.asksForToken });
+  return app;
+}
