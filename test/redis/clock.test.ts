@@ -71,6 +71,29 @@ describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", ()
     await client.flushall();
   });
 
+  test("concurrency: leases that were taken hours ahead end after their term, not after hours", async () => {
+    const other = createLimiter({
+      store: redisStore(redis.url, { deadlineMs: 60_000, rememberRefusals: false }),
+      rules: [{ id: "jobs", key: ["user"], algorithm: "concurrency", limit: 2, ttl: "1h" }],
+    });
+    const take = () => other.check({ user: "eve" });
+    await redis.stepClock!(10 * 3_600);
+    expect((await take()).allowed).toBe(true);
+    await redis.stepClock!(0);
+    expect((await take()).allowed).toBe(true);
+    const refused = await take();
+    expect(refused).toMatchObject({ allowed: false, remaining: 0 });
+    expect(refused.retryAfterMs).toBeLessThanOrEqual(3_600_000);
+    const [key] = await client.keys("*eve*");
+    expect(await client.pttl(key!)).toBeLessThanOrEqual(3_600_000);
+    await redis.stepClock!(3_600 - 60);
+    expect((await take()).allowed).toBe(false);
+    await redis.stepClock!(3_600 + 60);
+    expect((await take()).allowed).toBe(true);
+    expect((await take()).allowed).toBe(true);
+    await other.close();
+  });
+
   test("a calendar window that was counted far ahead is counted in the present one", async () => {
     const daily: Rule = {
       id: "day",

@@ -28,6 +28,7 @@ const numbers = fc.oneof(
   fc.record({ algorithm: fc.constant("sliding-counter" as const), limit, window }),
   fc.record({ algorithm: fc.constant("rolling-window" as const), limit, window, storage }),
   fc.record({ algorithm: fc.constant("rolling-window" as const), limit, window, storage, minInterval }),
+  fc.record({ algorithm: fc.constant("concurrency" as const), limit, ttl: window }),
 );
 
 const kind = fc.oneof(
@@ -82,7 +83,7 @@ describe.skipIf(whyMissing("redis", "faketime"))("the twins, on a clock that ste
   async function replay(chosen: Numbers, steps: readonly Step[]): Promise<void> {
     const id = `stepped-${runs++}`;
     const book = compileRuleBook([{ id, key: [], ...chosen } as Rule], 1);
-    const windowMs = Number.parseInt(chosen.window, 10);
+    const windowMs = Number.parseInt("ttl" in chosen ? chosen.ttl : chosen.window, 10);
     const isNamed = "storage" in chosen && chosen.storage === "sorted-set";
     let nowMs = 0;
     let entries = 0;
@@ -126,7 +127,7 @@ describe.skipIf(whyMissing("redis", "faketime"))("the twins, on a clock that ste
         leapBy(Math.ceil(leap * windowMs));
       } else if (kind === "back") {
         // A key that ended before the clock stepped back is gone in one store, and perhaps not yet in the other.
-        await decide([{ kind: "charge", cost: 1 }]);
+        await decide([{ kind: "ttl" in chosen ? "check" : "charge", cost: 1 }]);
         leapBy(-Math.ceil(leap * windowMs));
         wentBack = true;
         seen.backs++;

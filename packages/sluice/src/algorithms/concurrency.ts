@@ -9,6 +9,7 @@ import type { ConcurrencyPolicy } from "./policy.js";
 interface Lease {
   endsAtMs: number;
   places: number;
+  readonly ttlMs: number;
 }
 
 /** What a renewal or release says of a lease. Its term is part of its name: one that was never granted names no lease. */
@@ -25,6 +26,39 @@ function nameOf(entryId: string, ttlMs: number): string {
 
 export interface ConcurrencyState extends State {
   leases: Map<string, Lease>;
+}
+
+/**
+ * A lease that ends later than its term from now was taken by a clock that was ahead: it counts as taken now. The one that ends last
+ * says whether any was: to look at each, for every check, would cost more than it is worth where a rule's term was shortened.
+ */
+function settle(state: ConcurrencyState, ttlMs: number, nowMs: number): void {
+  if (state.endsAtMs - nowMs <= ttlMs) return;
+  const last = lastOf(state);
+  if (last !== undefined && isAhead(last, nowMs)) moveToNow(state, nowMs);
+}
+
+function isAhead({ endsAtMs, ttlMs }: Lease, nowMs: number): boolean {
+  return endsAtMs - nowMs > ttlMs;
+}
+
+function moveToNow(state: ConcurrencyState, nowMs: number): void {
+  for (const lease of state.leases.values()) if (isAhead(lease, nowMs)) lease.endsAtMs = nowMs + lease.ttlMs;
+  state.endsAtMs = latestEnd(state);
+}
+
+/** Of several that end together, the last by name: as a sorted set has them. */
+function lastOf(state: ConcurrencyState): Lease | undefined {
+  let last: [string, Lease] | undefined;
+  for (const entry of state.leases) {
+    const later = last === undefined ? 1 : entry[1].endsAtMs - last[1].endsAtMs;
+    if (later > 0 || (later === 0 && entry[0] > last![0])) last = entry;
+  }
+  return last?.[1];
+}
+
+function dropEnded(state: ConcurrencyState, nowMs: number): void {
+  for (const [name, lease] of state.leases) if (lease.endsAtMs <= nowMs) state.leases.delete(name);
 }
 
 function countLive(state: ConcurrencyState, nowMs: number): number {
@@ -65,7 +99,8 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   fresh: () => ({ endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, leases: new Map() }),
 
   look(state: ConcurrencyState, policy: ConcurrencyPolicy, cost: number, nowMs: number): Verdict {
-    const { limit } = policy;
+    const { limit, ttlMs } = policy;
+    settle(state, ttlMs, nowMs);
     const count = countLive(state, nowMs);
     const remaining = limit - count;
     const resetAfterMs = count > 0 ? state.endsAtMs - nowMs : 0;
@@ -76,9 +111,10 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   },
 
   charge(state: ConcurrencyState, policy: ConcurrencyPolicy, { cost, nowMs, requestId }: Charge, found: Verdict): void {
-    for (const [id, lease] of state.leases) if (lease.endsAtMs <= nowMs) state.leases.delete(id);
-    state.leases.set(nameOf(requestId, policy.ttlMs), { endsAtMs: nowMs + policy.ttlMs, places: cost });
-    state.endsAtMs = Math.max(latestEnd(state), nowMs + policy.ttlMs);
+    const { ttlMs } = policy;
+    dropEnded(state, nowMs);
+    state.leases.set(nameOf(requestId, ttlMs), { endsAtMs: nowMs + ttlMs, places: cost, ttlMs });
+    state.endsAtMs = Math.max(latestEnd(state), nowMs + ttlMs);
     found.remaining = policy.limit - countLive(state, nowMs);
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
@@ -92,9 +128,8 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
    * or its ttl is over. (Were it the newest, a busy key would be left with old leases, which end while their places are in use.)
    */
   giveBack(state: ConcurrencyState, _policy: ConcurrencyPolicy, { cost, nowMs }: GivenBack): boolean {
-    const oldest = [...state.leases]
-      .filter(([, { endsAtMs }]) => endsAtMs > nowMs)
-      .sort(([a, one], [b, other]) => one.endsAtMs - other.endsAtMs || (a < b ? -1 : 1));
+    dropEnded(state, nowMs);
+    const oldest = [...state.leases].sort(([a, one], [b, other]) => one.endsAtMs - other.endsAtMs || (a < b ? -1 : 1));
     let left = cost;
     for (const [id, lease] of oldest) {
       const freed = Math.min(left, lease.places);

@@ -6,12 +6,39 @@ local arity, named = 2, true
 
 local function load(key)
   local latest = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')
-  local state = { key = key, latest = tonumber(latest[2]) or 0, live = 0, added = 0, members = {} }
+  local state = { key = key, latest = tonumber(latest[2]) or 0, last = latest[1], live = 0, added = 0, members = {} }
   if state.latest > now then state.live = call('ZCOUNT', key, '(' .. now, '+inf') end
   return state
 end
 
+local function is_ahead(member, ends)
+  local term = tonumber(string.match(member, '%.(%d+)'))
+  return term and ends - now > term, term
+end
+
+-- A lease that ends later than its term from now was taken by a clock that was ahead: it counts as taken now. The one that ends last
+-- says whether any was. Written at once: it is as true if the rest of the call fails.
+local function settle(state, ttl)
+  if state.latest - now <= ttl or not is_ahead(state.last, state.latest) then return end
+  local latest, moved = 0, {}
+  for i = 1, #state.members, 2 do latest = max(latest, tonumber(state.members[i])) end
+  local live = call('ZRANGEBYSCORE', state.key, '(' .. now, '+inf', 'WITHSCORES')
+  for i = 1, #live, 2 do
+    local ends = tonumber(live[i + 1])
+    local ahead, term = is_ahead(live[i], ends)
+    if ahead then
+      ends = now + term
+      moved[#moved + 1], moved[#moved + 2] = spell(ends), live[i]
+    end
+    latest = max(latest, ends)
+  end
+  for first = 1, #moved, 2000 do call('ZADD', state.key, unpack(moved, first, min(first + 1999, #moved))) end
+  call('PEXPIREAT', state.key, spell(latest))
+  state.latest, state.last = latest, nil
+end
+
 local function look(state, policy, cost)
+  settle(state, policy[2])
   local limit, count = policy[1], state.live + state.added
   local remaining = limit - count
   local reset = count > 0 and state.latest - now or 0
