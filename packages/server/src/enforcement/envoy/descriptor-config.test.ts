@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import { readConfigFolder } from "./config-folder.js";
 import { treeOf } from "./config-tree.js";
 import { parseDomains } from "./descriptor-config.js";
-import { fitsWildcard, LimitTree } from "./limit-tree.js";
 
 const domainOf = (text: string) => {
   const outcome = parseDomains(text);
@@ -199,42 +198,6 @@ describe("several files of one domain", () => {
 test("all mistakes of a file are told at once", () => {
   const outcome = parseDomains("domain: ''\ndescriptors: [{ key: '' }, { key: a, rate_limit: { unit: x } }]");
   expect((outcome as { mistakes: string[] }).mistakes).toHaveLength(3);
-});
-
-describe("wildcards", () => {
-  test.each([
-    ["foo*", "foobar", true],
-    ["foo*", "foo", true],
-    ["*bar", "foobar", true],
-    ["f*b*r", "fooXbarr", true],
-    ["f*b*r", "fooXba", false],
-    ["*", "", true],
-    ["a*a", "a", false],
-    ["a.c*", "abc", false],
-  ])("%s on %s: %s", (pattern, value, fits) => {
-    expect(fitsWildcard(pattern, value)).toBe(fits);
-  });
-
-  test("a hostile pattern and value cost no more than their lengths' product", () => {
-    const startedMs = performance.now();
-    expect(fitsWildcard(`${"*a".repeat(50)}*b`, "a".repeat(10_000))).toBe(false);
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
-  });
-
-  test("are tried in the order of the file, after exact values and before the bare key", () => {
-    const tree = new LimitTree([
-      domainOf(`
-domain: d
-descriptors:
-  - { key: k, rate_limit: { unit: day, requests_per_unit: 1, name: bare } }
-  - { key: k, value: "a*", rate_limit: { unit: day, requests_per_unit: 1, name: first } }
-  - { key: k, value: "ab*", rate_limit: { unit: day, requests_per_unit: 1, name: second } }
-  - { key: k, value: "abc", rate_limit: { unit: day, requests_per_unit: 1, name: exact } }
-`),
-    ]);
-    const name = (value: string) => tree.find("d", [{ key: "k", value }])?.placed.limit.name;
-    expect(["abc", "abd", "b"].map(name)).toEqual(["exact", "first", "bare"]);
-  });
 });
 
 test("the limits of examples/envoy are read without a mistake", () => {

@@ -1,0 +1,43 @@
+import type { Rule } from "sluice";
+import { expect, test } from "vitest";
+import { unseenAttributes } from "./unseen-attributes.js";
+
+const rule: Rule = {
+  id: "a",
+  key: ["user", "tennant"],
+  match: { region: "eu", path: "/v1/**" },
+  algorithm: "rolling-window",
+  limit: 1,
+  window: "1s",
+};
+const seen = (...names: string[]) => ({ names: new Set(names), isComplete: true });
+
+test("each attribute of key and match that no request had is named at its path", () => {
+  const warnings = unseenAttributes(rule, seen("user", "path", "tenant"));
+  expect(warnings.map(({ path }) => path)).toEqual(["key[1]", "match.region"]);
+  expect(warnings[0]!.message).toContain('"tennant"');
+  expect(warnings[0]!.message).toContain("requests had path, tenant, user");
+});
+
+test("a region that the service adds itself is known", () => {
+  expect(unseenAttributes(rule, seen("user", "path", "tennant"), "eu")).toEqual([]);
+});
+
+test("nothing is said where it cannot be known: no traffic, or names that were not kept", () => {
+  expect(unseenAttributes(rule, seen())).toEqual([]);
+  expect(unseenAttributes(rule, { names: new Set(["user"]), isComplete: false })).toEqual([]);
+});
+
+test("names that clients chose are repeated only where they are plain, and at most twelve of them", () => {
+  const names = [...Array.from({ length: 20 }, (_, i) => `h${String(i).padStart(2, "0")}`), "\u001b[31m", "<b>"];
+  const [warning] = unseenAttributes({ ...rule, key: ["x"], match: {} }, seen(...names));
+  expect(warning!.message).toContain("h11 and others");
+  expect(warning!.message).not.toMatch(/h12|\u001b|<b>/);
+});
+
+test("a path in the place of a key gets a hint, and there are at most ten warnings", () => {
+  const [hinted] = unseenAttributes({ ...rule, key: ["/v1/*"], match: {} }, seen("user"));
+  expect(hinted!.message).toContain('put it under match: path: "/v1/*"');
+  const many = { ...rule, key: Array.from({ length: 30 }, (_, i) => `k${i}`), match: {} };
+  expect(unseenAttributes(many, seen("user"))).toHaveLength(10);
+});

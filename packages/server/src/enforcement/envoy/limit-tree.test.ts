@@ -1,0 +1,132 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseDomains } from "./descriptor-config.js";
+import { counterOf, fitsWildcard, LimitTree } from "./limit-tree.js";
+
+function treeOf(text: string): LimitTree {
+  const outcome = parseDomains(text);
+  if ("mistakes" in outcome) throw new Error(outcome.mistakes.join("\n"));
+  return new LimitTree(outcome.domains);
+}
+const limit = (name: string) => `rate_limit: { unit: day, requests_per_unit: 1, name: ${name} }`;
+const entry = (key: string, value: string) => ({ key, value });
+
+describe("a descriptor finds its limit", () => {
+  const tree = treeOf(`
+domain: d
+descriptors:
+  - key: k
+    ${limit("bare")}
+  - key: k
+    value: "a*"
+    ${limit("first")}
+  - key: k
+    value: "ab*"
+    ${limit("second")}
+  - key: k
+    value: abc
+    ${limit("exact")}
+    descriptors:
+      - key: user
+        ${limit("below")}
+  - key: empty
+`);
+  const nameOf = (...entries: ReturnType<typeof entry>[]) => tree.find("d", entries)?.placed.limit.name;
+
+  test("the exact value first, then wildcards in the order of the file, then the bare key", () => {
+    expect(["abc", "abd", "b", ""].map((value) => nameOf(entry("k", value)))).toEqual([
+      "exact",
+      "first",
+      "bare",
+      "bare",
+    ]);
+  });
+
+  test("at the depth of its entries, no deeper and no less deep", () => {
+    expect(nameOf(entry("k", "abc"), entry("user", "42"))).toBe("below");
+    expect(nameOf(entry("k", "abc"), entry("user", "42"), entry("more", "1"))).toBeUndefined();
+    expect(nameOf(entry("k", "b"), entry("user", "42"))).toBeUndefined();
+    expect(nameOf()).toBeUndefined();
+  });
+
+  test("not at all in another domain, under another key, or where the file has no limit", () => {
+    expect(tree.find("other", [entry("k", "abc")])).toBeUndefined();
+    expect([nameOf(entry("x", "abc")), nameOf(entry("empty", ""))]).toEqual([undefined, undefined]);
+    expect([tree.knows("d"), tree.knows("other")]).toEqual([true, false]);
+  });
+
+  test("a value that matched exactly does not fall back to a wildcard whose next level fits", () => {
+    const nested = treeOf(`
+domain: d
+descriptors:
+  - { key: k, value: a, descriptors: [{ key: x, ${limit("deep")} }] }
+  - { key: k, value: "*", descriptors: [{ key: y, ${limit("wild")} }] }
+`);
+    expect(nested.find("d", [entry("k", "a"), entry("y", "1")])).toBeUndefined();
+    expect(nested.find("d", [entry("k", "b"), entry("y", "1")])?.placed.limit.name).toBe("wild");
+  });
+});
+
+describe("counters", () => {
+  test("each value counts by itself, except where the level shares its threshold", () => {
+    const tree = treeOf(`
+domain: d
+descriptors:
+  - { key: own, value: "a*", ${limit("own")} }
+  - { key: shared, value: "a*", share_threshold: true, ${limit("shared")} }
+`);
+    const counter = (key: string, value: string) => tree.find("d", [entry(key, value)])!.counter;
+    expect(counter("own", "a1")).not.toBe(counter("own", "a2"));
+    expect(counter("shared", "a1")).toBe(counter("shared", "a2"));
+  });
+
+  test("no two lists of entries share a counter, whatever characters they hold", () => {
+    const entries = fc.array(fc.record({ key: fc.string(), value: fc.string() }), { maxLength: 3 });
+    fc.assert(
+      fc.property(entries, entries, (one, other) => {
+        expect(counterOf("d", one) === counterOf("d", other)).toBe(JSON.stringify(one) === JSON.stringify(other));
+      }),
+    );
+  });
+});
+
+describe("wildcards", () => {
+  test.each([
+    ["foo*", "foobar", true],
+    ["foo*", "foo", true],
+    ["*bar", "foobar", true],
+    ["f*b*r", "fooXbarr", true],
+    ["f*b*r", "fooXba", false],
+    ["*", "", true],
+    ["a*a", "a", false],
+    ["a.c*", "abc", false],
+  ])("%s on %s: %s", (pattern, value, fits) => {
+    expect(fitsWildcard(pattern, value)).toBe(fits);
+  });
+
+  test("mean the same as the regular expression that they look like", () => {
+    const letters = (alphabet: string) => fc.string({ unit: fc.constantFrom(...alphabet), maxLength: 8 });
+    fc.assert(
+      fc.property(letters("ab*"), letters("ab"), (pattern, value) => {
+        expect(fitsWildcard(pattern, value)).toBe(new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(value));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("a hostile pattern and value cost no more steps than twice their lengths' product", () => {
+    let steps = 0;
+    const pattern = `${"*a".repeat(50)}*b`;
+    const value = "a".repeat(1_000);
+    const counted = new Proxy(Object(value) as object, {
+      get(target, name) {
+        if (name === "length") return value.length;
+        steps++;
+        return Reflect.get(target, name, value);
+      },
+    }) as unknown as string;
+    expect(fitsWildcard(pattern, counted)).toBe(false);
+    expect(steps).toBeGreaterThan(value.length - 1);
+    expect(steps).toBeLessThanOrEqual(2 * pattern.length * value.length);
+  });
+});

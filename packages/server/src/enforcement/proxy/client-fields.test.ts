@@ -1,0 +1,64 @@
+import type { IncomingMessage } from "node:http";
+import { expect, test } from "vitest";
+import type { RequestAttributes } from "../attributes/request-attributes.js";
+import { clientFields } from "./client-fields.js";
+
+const TRUSTED = "10.0.0.1";
+
+function fieldsFor(
+  raw: readonly string[],
+  { peer = "192.0.2.7", headerNames = ["x-user"] } = {},
+): Map<string, string[]> {
+  const headers: Record<string, string> = {};
+  for (let i = 0; i < raw.length; i += 2) headers[raw[i]!.toLowerCase()] = raw[i + 1]!;
+  const client = { rawHeaders: raw, headers, socket: { remoteAddress: peer } } as unknown as IncomingMessage;
+  const attributes = { trusts: (address: string) => address === TRUSTED, headerNames: new Set(headerNames) };
+  const fields = clientFields(attributes as unknown as RequestAttributes)(client);
+  const byName = new Map<string, string[]>();
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i]!.toLowerCase();
+    byName.set(name, [...(byName.get(name) ?? []), fields[i + 1]!]);
+  }
+  return byName;
+}
+
+test("a stranger cannot name another client, host or path", () => {
+  const names = ["Forwarded", "X-Real-IP", "True-Client-IP", "X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Prefix"];
+  const fields = fieldsFor(["X-Forwarded-For", "1.2.3.4", ...names.flatMap((name) => [name, "evil"])]);
+  for (const name of names) expect(fields.has(name.toLowerCase()), name).toBe(false);
+  expect(fields.get("x-forwarded-for")).toEqual(["192.0.2.7"]);
+});
+
+test("a trusted proxy's fields are passed on, and the peer is added to its list", () => {
+  const fields = fieldsFor(["X-Forwarded-For", "1.2.3.4", "X-Real-IP", "1.2.3.4"], { peer: TRUSTED });
+  expect(fields.get("x-forwarded-for")).toEqual([`1.2.3.4, ${TRUSTED}`]);
+  expect(fields.get("x-real-ip")).toEqual(["1.2.3.4"]);
+});
+
+test("an alias with underscores cannot stand in for a field that is rewritten, decides or frames", () => {
+  const raw = ["X_Forwarded_For", "1", "X_User", "2", "Content_Length", "3", "X_Free", "4"];
+  const fields = fieldsFor(raw);
+  expect([...fields.keys()].filter((name) => name.includes("_"))).toEqual(["x_free"]);
+});
+
+test("a header with underscores that the mapping itself names is passed on", () => {
+  expect(fieldsFor(["x_user", "42"], { headerNames: ["x_user", "x-user"] }).get("x_user")).toEqual(["42"]);
+});
+
+test("Via grows, the host is told, and a body without a length stays chunked", () => {
+  const fields = fieldsFor([
+    "Host",
+    "api.example",
+    "Via",
+    "1.1 edge",
+    "Transfer-Encoding",
+    "chunked",
+    "Expect",
+    "100-continue",
+  ]);
+  expect(fields.get("via")).toEqual(["1.1 edge, 1.1 sluice"]);
+  expect(fields.get("x-forwarded-host")).toEqual(["api.example"]);
+  expect(fields.get("x-forwarded-proto")).toEqual(["http"]);
+  expect(fields.get("transfer-encoding")).toEqual(["chunked"]);
+  expect(fields.has("expect")).toBe(false);
+});

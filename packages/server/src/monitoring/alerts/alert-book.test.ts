@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import type { AlertKind } from "../views.js";
+import { AlertBook } from "./alert-book.js";
+import type { Finding } from "./finding.js";
+
+const finding = (given: Partial<Finding> = {}): Finding => ({
+  subject: "unusual-rate:a",
+  kind: "unusual-rate",
+  severity: "warning",
+  summary: "many",
+  level: "fire",
+  ...given,
+});
+const MINUTE_MS = 60_000;
+const judged = new Set<AlertKind>(["unusual-rate", "store-degraded"]);
+
+test("an alert begins once, goes on while it is found, and ends when nothing was found for its quiet time", () => {
+  const book = new AlertBook();
+  const at = (minutes: number, findings: readonly Finding[]) =>
+    book.judge({ findings, judged, nowMs: minutes * MINUTE_MS });
+  expect(at(0, [finding()]).began).toHaveLength(1);
+  expect(at(1, [finding()])).toEqual({ began: [], ended: [] });
+  expect(at(5.99, [])).toEqual({ began: [], ended: [] });
+  const { ended } = at(6, []);
+  expect(ended).toMatchObject([{ state: "resolved", startedAtMs: 0, endedAtMs: 6 * MINUTE_MS, told: false }]);
+  expect(book.open).toEqual([]);
+});
+
+test("hysteresis: a finding at the lower threshold keeps an alert up, and begins none", () => {
+  const book = new AlertBook();
+  const hold = finding({ level: "hold" });
+  expect(book.judge({ findings: [hold], judged, nowMs: 0 }).began).toEqual([]);
+  book.judge({ findings: [finding()], judged, nowMs: 0 });
+  book.judge({ findings: [hold], judged, nowMs: 4 * MINUTE_MS });
+  expect(book.judge({ findings: [], judged, nowMs: 8 * MINUTE_MS }).ended).toEqual([]);
+  expect(book.judge({ findings: [], judged, nowMs: 9 * MINUTE_MS }).ended).toHaveLength(1);
+});
+
+test("an alert of a kind that was not judged stays open, however long", () => {
+  const book = new AlertBook();
+  book.judge({ findings: [finding()], judged, nowMs: 0 });
+  const other = new Set<AlertKind>(["store-degraded"]);
+  expect(book.judge({ findings: [], judged: other, nowMs: 60 * MINUTE_MS }).ended).toEqual([]);
+  expect(book.open).toHaveLength(1);
+});
+
+test("of more than 50 of one kind the strongest begin; other kinds have room of their own", () => {
+  const book = new AlertBook();
+  const many = Array.from({ length: 60 }, (_, i) =>
+    finding({ subject: `unusual-rate:r${i}`, rule: `r${i}`, value: 100 * (i + 1), expected: 100 }),
+  );
+  const critical = finding({ subject: "unusual-rate:critical", rule: "critical", severity: "critical" });
+  const store = finding({ subject: "store-degraded", kind: "store-degraded" });
+  const { began } = book.judge({ findings: [...many, critical, store], judged, nowMs: 0 });
+  const rules = began.filter(({ kind }) => kind === "unusual-rate").map(({ rule }) => rule);
+  expect(rules).toHaveLength(50);
+  expect(rules.slice(0, 2)).toEqual(["critical", "r59"]);
+  expect(rules).not.toContain("r0");
+  expect(began.some(({ kind }) => kind === "store-degraded")).toBe(true);
+});
+
+test("what an alert says stays as it began; it is said again only when it turns critical", () => {
+  const book = new AlertBook();
+  book.judge({ findings: [finding({ value: 10 })], judged, nowMs: 0 });
+  book.put({ ...book.open[0]!, told: true });
+  book.judge({ findings: [finding({ value: 99, summary: "other words" })], judged, nowMs: 1 });
+  expect(book.open).toMatchObject([{ summary: "many", value: 99, told: true }]);
+  book.judge({ findings: [finding({ severity: "critical", summary: "worse" })], judged, nowMs: 2 });
+  expect(book.open).toMatchObject([{ summary: "worse", severity: "critical", told: false, startedAtMs: 0 }]);
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { type InstanceReport, propagationStuck } from "./propagation.js";
+
+const report = (given: Partial<InstanceReport> = {}): InstanceReport => ({
+  instance: "i1",
+  atMs: 0,
+  rulesVersion: 7,
+  versionSinceMs: 0,
+  rulesLoaded: true,
+  storeDegraded: false,
+  ...given,
+});
+
+test("an instance is behind when another has had a newer version for ten seconds", () => {
+  const reports = [report(), report({ instance: "i2", rulesVersion: 8, versionSinceMs: 1_000 })];
+  expect(propagationStuck(reports, 10_999)).toEqual([]);
+  expect(propagationStuck(reports, 11_000)).toMatchObject([
+    { subject: "propagation-stuck:i1", severity: "warning", value: 7, expected: 8, level: "fire" },
+  ]);
+});
+
+test("an instance without rules is critical at once, with the reason", () => {
+  const [found] = propagationStuck([report({ rulesLoaded: false, configurationError: "disk full" })], 0);
+  expect(found).toMatchObject({ severity: "critical" });
+  expect(found!.summary).toBe("instance i1 has no rules: nothing is limited there: disk full");
+});
+
+test("versions of a rules file are an instance's own: they are not compared", () => {
+  const { rulesVersion: _, ...fromFile } = report({ instance: "i2" });
+  expect(propagationStuck([fromFile, report({ versionSinceMs: 0 })], 60_000)).toEqual([]);
+});
+
+test("no instances, nothing found", () => {
+  expect(propagationStuck([], 0)).toEqual([]);
+});

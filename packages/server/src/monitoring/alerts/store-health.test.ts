@@ -1,0 +1,57 @@
+import { expect, test } from "vitest";
+import type { StoreNode } from "../views.js";
+import { storeDegraded, storeMemory } from "./store-health.js";
+
+const healthy = {
+  degradedSinceMs: undefined,
+  lastError: undefined,
+  degradedElsewhere: 0,
+  lastMinute: undefined,
+  nowMs: 10_000,
+};
+
+test("one late call only holds; three seconds of them, another instance, or a hundredth of a minute's requests fire", () => {
+  const levelOf = (given: Partial<Parameters<typeof storeDegraded>[0]>) =>
+    storeDegraded({ ...healthy, ...given })?.level;
+  expect(levelOf({})).toBeUndefined();
+  expect([levelOf({ degradedSinceMs: 7_001 }), levelOf({ degradedSinceMs: 7_000 })]).toEqual(["hold", "fire"]);
+  expect(levelOf({ degradedElsewhere: 1 })).toBe("fire");
+  const lastMinute = (degraded: number, requests: number) => levelOf({ lastMinute: { degraded, requests } });
+  expect([lastMinute(19, 100), lastMinute(20, 2_001), lastMinute(20, 2_000)]).toEqual([undefined, undefined, "fire"]);
+});
+
+test("the summary counts the instances and names the cause", () => {
+  const found = storeDegraded({ ...healthy, degradedSinceMs: 0, degradedElsewhere: 2, lastError: "ECONNREFUSED" });
+  expect(found!.summary).toBe("the store does not answer in time on 3 instances (ECONNREFUSED)");
+});
+
+const node = (given: Partial<StoreNode> = {}): StoreNode => ({ address: "n1", role: "leader", state: "up", ...given });
+const memory = (nodes: readonly StoreNode[], { evictedBefore = new Map<string, number>(), oomSeen = false } = {}) =>
+  storeMemory({ nodes }, { evictedBefore, oomSeen }).map(
+    ({ level, severity, subject }) => `${level} ${severity} ${subject}`,
+  );
+
+test("memory: 85 % holds, 90 % fires, 100 % without eviction is critical", () => {
+  const at = (usedBytes: number, maxMemoryPolicy?: string) =>
+    memory([node({ usedBytes, maxBytes: 100, ...(maxMemoryPolicy && { maxMemoryPolicy }) })]);
+  expect([at(84), at(85), at(90), at(100), at(100, "allkeys-lru")]).toEqual([
+    [],
+    ["hold warning store-memory:n1"],
+    ["fire warning store-memory:n1"],
+    ["fire critical store-memory:n1"],
+    ["fire warning store-memory:n1"],
+  ]);
+});
+
+test("evictions since the last look are critical; those from before it are not", () => {
+  const evicting = [node({ evictedKeys: 5 })];
+  expect(memory(evicting)).toEqual([]);
+  expect(memory(evicting, { evictedBefore: new Map([["n1", 5]]) })).toEqual([]);
+  expect(memory(evicting, { evictedBefore: new Map([["n1", 4]]) })).toEqual(["fire critical store-memory:n1"]);
+});
+
+test("a full Redis whose memory nobody may read is known by its refusals; no limit is never full", () => {
+  expect(memory([node()], { oomSeen: true })).toEqual(["fire critical store-memory"]);
+  expect(memory([node({ usedBytes: 1e12, maxBytes: 0 })])).toEqual([]);
+  expect(memory([node({ role: "replica", usedBytes: 100, maxBytes: 100 })])).toEqual([]);
+});

@@ -1,0 +1,39 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { addCounts, addPacked, packCounts, unpackCounts } from "./packed-counts.js";
+
+const names = ["allowed", "refused", "candidateRefused", "latency00", "latency13", "use09", "seconds"] as const;
+const counts = fc.dictionary(fc.constantFrom(...names), fc.integer({ min: 1, max: 1e12 }));
+
+test("counts survive being packed and unpacked", () => {
+  expect(packCounts({ allowed: 12, refused: 3, latency04: 15 })).toBe("a=12 r=3 l04=15");
+  fc.assert(
+    fc.property(counts, (given) => {
+      expect(unpackCounts(packCounts(given))).toEqual({ ...given });
+    }),
+  );
+});
+
+test("adding packed texts is adding their counts", () => {
+  fc.assert(
+    fc.property(counts, counts, (one, other) => {
+      const packed: Record<string, number> = {};
+      addPacked(packed, packCounts(one));
+      addPacked(packed, packCounts(other));
+      const plain: Record<string, number> = {};
+      addCounts(plain, one);
+      addCounts(plain, other);
+      expect(packed).toEqual(plain);
+    }),
+  );
+});
+
+test("nothing, zero, and names of other versions take no room and do no harm", () => {
+  expect(packCounts({ allowed: 0, ...({ future: 5 } as object) })).toBe("");
+  expect(unpackCounts("")).toEqual({});
+  expect(unpackCounts("zz=9 a=1")).toEqual({ allowed: 1 });
+});
+
+test("a text that was cut off counts up to the cut", () => {
+  expect(unpackCounts("a=12 r")).toEqual({ allowed: 12 });
+});

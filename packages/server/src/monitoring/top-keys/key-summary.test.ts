@@ -1,0 +1,70 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type KeySummary, mergeSummaries, mostOf, parseSummary, spellSummary } from "./key-summary.js";
+
+const keys = ["a", "b", "c", "d", "e"];
+
+/** Streams of two instances, each summed up with only its two largest keys listed. */
+const streams = fc.array(fc.array(fc.constantFrom(...keys), { maxLength: 60 }), { minLength: 1, maxLength: 4 });
+
+function trueCounts(stream: readonly string[]): Map<string, number> {
+  return new Map(keys.map((key) => [key, stream.filter((one) => one === key).length]));
+}
+
+function summaryOf(stream: readonly string[], most: number): KeySummary {
+  const sorted = [...trueCounts(stream)].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a);
+  const list = {
+    absent: sorted[most]?.[1] ?? 0,
+    items: sorted.slice(0, most).map(([key, count]) => ({ key, count, error: 0, refused: count, peak: count / 60 })),
+  };
+  return { checks: stream.length, refused: stream.length, traffic: list, refusals: list };
+}
+
+test("after merging, every true count lies within its bounds, listed or absent", () => {
+  fc.assert(
+    fc.property(streams, fc.integer({ min: 1, max: 5 }), (parts, most) => {
+      const merged = mergeSummaries(
+        parts.map((part) => summaryOf(part, 2)),
+        most,
+      );
+      const truth = trueCounts(parts.flat());
+      expect(merged.checks).toBe(parts.flat().length);
+      const listed = new Map(merged.traffic.items.map((item) => [item.key, item]));
+      expect(listed.size).toBeLessThanOrEqual(most);
+      for (const [key, seen] of truth) {
+        const item = listed.get(key);
+        if (item === undefined) expect(seen).toBeLessThanOrEqual(merged.traffic.absent);
+        else {
+          expect(item.count).toBeLessThanOrEqual(seen);
+          expect(mostOf(item)).toBeGreaterThanOrEqual(seen);
+        }
+      }
+    }),
+  );
+});
+
+test("the peak of a key is the highest of its parts, its refusals are added up", () => {
+  const part = (peak: number): KeySummary => {
+    const list = { absent: 0, items: [{ key: "a", count: 1, error: 0, refused: 1, peak }] };
+    return { checks: 1, refused: 1, traffic: list, refusals: list };
+  };
+  expect(mergeSummaries([part(0.2), part(0.7), part(0.5)], 5).traffic.items).toEqual([
+    { key: "a", count: 3, error: 0, refused: 3, peak: 0.7 },
+  ]);
+});
+
+test("a summary survives being spelled and parsed, attributes included", () => {
+  const list = {
+    absent: 3,
+    items: [
+      { key: "k1", count: 7, error: 1, refused: 2, peak: 0.5 },
+      { key: "k2", count: 5, error: 0, refused: 0, peak: 1, attributes: { user: 'q"uote', path: "/ü" } },
+    ],
+  };
+  const summary: KeySummary = { checks: 20, refused: 2, traffic: list, refusals: { absent: 0, items: [] } };
+  expect(parseSummary(spellSummary(summary))).toEqual(summary);
+});
+
+test.each(["", "null", "[]", "{}", "[1,2,3]"])("a damaged text is an error: %j", (text) => {
+  expect(() => parseSummary(text)).toThrow();
+});
