@@ -135,9 +135,7 @@ const impureNames =
 
 /** Files that compute nothing by themselves, and the test that runs them. */
 const testedElsewhere: Readonly<Record<string, string>> = {
-  "packages/server/src/enforcement/proxy/pass-upgrade.ts":
-    "joins two sockets: test/service/proxy.test.ts, with a real upstream",
-  "packages/server/src/enforcement/http/known-methods.ts": "listens to Fastify's routes: test/service/http-api.test.ts",
+  "packages/server/src/http/allowed-methods.ts": "listens to Fastify's routes: test/service/http-api.test.ts",
 };
 
 /** Fewer lines than this are tested through their callers. */
