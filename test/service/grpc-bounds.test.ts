@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { createGrpcServer, type GrpcServer } from "../../packages/server/src/enforcement/envoy/grpc-server.js";
 import { codes } from "../../packages/server/src/enforcement/envoy/rate-limit-messages.js";
 import { createLog } from "../../packages/server/src/log.js";
+import { observeRequests } from "../../packages/server/src/monitoring/observe-requests.js";
 
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const DEADLINE_EXCEEDED = "4";
@@ -21,7 +22,7 @@ async function startGrpc(bounds: { sendWithinMs?: number; mostConnections?: numb
       statuses: [],
       responseHeadersToAdd: [],
     }),
-    metrics: { answered: () => undefined } as never,
+    observe: observeRequests({ requests: undefined, trace: undefined }),
     log: createLog("silent"),
     tls: undefined,
     carriesToken: undefined,

@@ -38,6 +38,8 @@ import type { Log } from "./log.js";
 import { openHistory, openOwnHistory } from "./monitoring/history/open-history.js";
 import { createMetrics, type Metrics } from "./monitoring/metrics.js";
 import { startMonitoring } from "./monitoring/monitoring.js";
+import { observeRequests } from "./monitoring/observe-requests.js";
+import type { Otlp } from "./monitoring/otlp/otlp.js";
 import { StoreOutage } from "./monitoring/store-outage.js";
 import { observeTraffic } from "./monitoring/traffic.js";
 import { factsOf, noteFailures } from "./note-failures.js";
@@ -119,6 +121,7 @@ async function putTogether(
   onRegistry?.(metrics.registry);
   const otlp = settings.otlp === undefined ? undefined : await openOtlp(settings.otlp, { settings, metrics, log });
   opened.push(() => otlp?.close());
+  const observe = observeRequests({ requests: traffic.isCounted ? traffic.requests : undefined, trace: otlp?.trace });
   const kind = storeKind(settings.store);
   const watchers = startWatchers({
     settings,
@@ -191,7 +194,7 @@ async function putTogether(
     isLameDuck,
     isOwnHost,
     fastPath: (turnsAway) =>
-      createFastCheck({ limiter, metrics, region: settings.region, carriesToken, turnsAway, log }),
+      createFastCheck({ limiter, observe, region: settings.region, carriesToken, turnsAway, log }),
   });
   registerHealthRoutes(app, {
     limiter,
@@ -209,13 +212,13 @@ async function putTogether(
   });
   await registerDataPlane(app, {
     limiter,
-    metrics,
+    observe,
     region: settings.region,
     carriesToken,
     noteFailure: (request) => failures.ofDataPlane(factsOf(request)),
     gateways: (dataPlane) => {
-      registerForwardAuth(dataPlane, { limiter, metrics, headers, attributes });
-      registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, metrics });
+      registerForwardAuth(dataPlane, { limiter, observe, headers, attributes });
+      registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, observe });
     },
   });
   await registerAdministration(app, {
@@ -233,14 +236,14 @@ async function putTogether(
 
   const grpc = createGrpcServer({
     shouldRateLimit: envoy.shouldRateLimit,
-    metrics,
+    observe,
     log,
     tls: grpcTls,
     clientName: settings["grpc-tls-client-san"],
     carriesToken,
     noteFailure: failures.ofDataPlane,
   });
-  const proxy = proxyOf({ settings, limiter, metrics, attributes, headers, tls, isLameDuck, log });
+  const proxy = proxyOf({ settings, limiter, observe, attributes, headers, tls, isLameDuck, log });
 
   const metricsListener = createMetricsListener({ text: metricsText, isOwnHost });
   const { host } = settings;
@@ -369,13 +372,11 @@ async function openConfiguration(options: {
 async function openOtlp(
   url: string,
   { settings, metrics, log }: { settings: Settings; metrics: Metrics; log: Log },
-): Promise<{ close(): Promise<void> }> {
+): Promise<Otlp> {
   const { startOtlp } = await import("./monitoring/otlp/otlp.js");
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   const { registry } = metrics;
-  const otlp = startOtlp({ url, registry, traceShare: settings["trace-share"], version, log, instance: randomUUID() });
-  metrics.traced = otlp.traced;
-  return otlp;
+  return startOtlp({ url, registry, traceShare: settings["trace-share"], version, log, instance: randomUUID() });
 }
 
 /** gRPC has certificates of its own, or the others'. */

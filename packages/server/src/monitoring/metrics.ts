@@ -4,32 +4,13 @@
  */
 import { performance } from "node:perf_hooks";
 import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-client";
-import type { Decision, Limiter } from "sluice";
+import type { Limiter } from "sluice";
 import { type ReadableCounter, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
-import type { Outcome, Transport } from "./request-counts.js";
 import { storeMetrics } from "./store-metrics.js";
 import type { Traffic } from "./traffic.js";
 
-export type { Transport } from "./request-counts.js";
-
-/** A request that was answered, for a trace. */
-export interface TracedRequest {
-  readonly transport: Transport;
-  readonly allowed: boolean;
-  /** performance.now() when it came. */
-  readonly sinceMs: number;
-  /** The caller's header, as it came. */
-  readonly traceparent: string | string[] | undefined;
-  /** Where the transport has one. */
-  readonly decision?: Decision;
-}
-
 export interface Metrics {
   readonly registry: Registry;
-  /** Present with --otlp: makes a span of the request, if it is sampled. */
-  traced?: ((request: TracedRequest) => void) | undefined;
-  /** One request answered: what it was told, and how long that took. `sinceMs`: performance.now() when it came. */
-  answered(transport: Transport, outcome: Outcome, sinceMs: number): void;
   /** A reload of Envoy's files, good or bad. */
   envoyReloaded(outcome: "loaded" | "failed"): void;
   /** A wrong token, session or API token. */
@@ -97,12 +78,8 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
     ),
   ];
   for (const metric of ours) registry.registerMetric(metric as unknown as Metric);
-  const { requests, isCounted } = traffic;
   return {
     registry,
-    answered: isCounted
-      ? (transport, outcome, sinceMs) => requests.add(transport, outcome, performance.now() - sinceMs)
-      : () => undefined,
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
     authenticationFailed: (labels) => failedAuthentications.inc(labels),
     envoyGaveBack: (outcome) => givenBack.inc({ outcome }),

@@ -11,7 +11,7 @@ import { HealthImplementation, protoPath as healthProto } from "grpc-health-chec
 import { SluiceError } from "sluice";
 import { listen } from "../../listen.js";
 import type { Log } from "../../log.js";
-import type { Metrics } from "../../monitoring/metrics.js";
+import type { Observe } from "../../monitoring/observe-requests.js";
 import type { TlsFiles } from "../../tls-files.js";
 import { boundedListener, MOST_CONNECTIONS, SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
 import { credentialsOf, hasName } from "./grpc-credentials.js";
@@ -21,7 +21,7 @@ import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 
 export interface GrpcServerOptions {
   readonly shouldRateLimit: ShouldRateLimit;
-  readonly metrics: Metrics;
+  readonly observe: Observe;
   readonly log: Log;
   readonly tls: TlsFiles | undefined;
   /** The subject alternative name that a client's certificate must have. */
@@ -64,7 +64,8 @@ export function loadProtos({ keepCase = false } = {}): ReturnType<typeof loadSyn
 }
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { metrics, log, tls, carriesToken, clientName } = options;
+  const { log, tls, carriesToken, clientName } = options;
+  const observer = options.observe("grpc");
   const server = new Server({
     "grpc.max_receive_message_length": MOST_MESSAGE_BYTES,
     "grpc.keepalive_time_ms": 60_000,
@@ -94,19 +95,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       done({ code: status.INVALID_ARGUMENT, details: "the message is no RateLimitRequest" });
       return;
     }
-    const sinceMs = performance.now();
+    const arrival = { sinceMs: performance.now(), traceparent: text(call, "traceparent") };
     options.shouldRateLimit(call.request).then(
       (response) => {
         // Envoy gave up waiting, or its client did: nobody will give the places back.
         if (call.cancelled) response.abandon?.();
         const allowed = response.overallCode === codes.ok;
-        metrics.answered("grpc", { allowed, matched: hasLimit(response) }, sinceMs);
-        metrics.traced?.({
-          transport: "grpc",
-          allowed,
-          sinceMs,
-          traceparent: call.metadata.get("traceparent")[0]?.toString(),
-        });
+        observer.answered({ allowed, matched: hasLimit(response) }, arrival);
         done(null, response);
       },
       (error: unknown) => {

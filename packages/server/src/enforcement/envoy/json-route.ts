@@ -4,7 +4,7 @@
 import type { FastifyInstance } from "fastify";
 import { SluiceError } from "sluice";
 import Type, { type TSchema } from "typebox";
-import type { Metrics } from "../../monitoring/metrics.js";
+import type { Observe } from "../../monitoring/observe-requests.js";
 import {
   codeNames,
   codes,
@@ -44,8 +44,9 @@ const rateLimitResponse = Type.Object(
 
 export function registerEnvoyJson(
   app: FastifyInstance,
-  { shouldRateLimit, metrics }: { shouldRateLimit: ShouldRateLimit; metrics: Metrics },
+  { shouldRateLimit, observe }: { shouldRateLimit: ShouldRateLimit; observe: Observe },
 ): void {
+  const observer = observe("http");
   app.post(
     "/json",
     {
@@ -60,14 +61,13 @@ export function registerEnvoyJson(
       serializerCompiler: () => JSON.stringify,
     },
     async (request, reply) => {
-      const sinceMs = performance.now();
+      const arrival = { sinceMs: performance.now(), traceparent: request.headers.traceparent };
       const response = await shouldRateLimit(requestFromJson(request.body)).catch((error: unknown) => {
         if (error instanceof Undecided) throw new SluiceError("store-unavailable", error.message);
         throw error;
       });
       const allowed = response.overallCode === codes.ok;
-      metrics.answered("http", { allowed, matched: hasLimit(response) }, sinceMs);
-      metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent: request.headers.traceparent });
+      observer.answered({ allowed, matched: hasLimit(response) }, arrival);
       return reply.code(allowed ? 200 : 429).send(responseToJson(response));
     },
   );

@@ -11,12 +11,12 @@ import { answerOf, type HeadersOption } from "sluice/http";
 import Type, { type Static } from "typebox";
 import { problemOf } from "../../http/problem.js";
 import { sendProblem } from "../../http/write-problem.js";
-import type { Metrics } from "../../monitoring/metrics.js";
+import type { Observe } from "../../monitoring/observe-requests.js";
 import type { HttpRequestFacts, RequestAttributes } from "../attributes/request-attributes.js";
 
 export interface ForwardAuthOptions {
   readonly limiter: Limiter;
-  readonly metrics: Metrics;
+  readonly observe: Observe;
   readonly attributes: Pick<RequestAttributes, "attributesOf" | "unresolvedPathOf">;
   readonly headers: HeadersOption;
 }
@@ -39,7 +39,8 @@ function refusalStatus(deny: unknown, status: number): number {
 }
 
 export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOptions): void {
-  const { metrics, headers } = options;
+  const { headers } = options;
+  const observer = options.observe("forward-auth");
   app.register(async (scope) => {
     // A gateway may send the client's body along (Traefik's forwardBody); what is in it is not our business.
     scope.removeAllContentTypeParsers();
@@ -63,12 +64,9 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
         },
       },
       async (request, reply) => {
-        const sinceMs = performance.now();
+        const arrival = { sinceMs: performance.now(), traceparent: request.headers.traceparent };
         const decision = await decide(options, request);
-        const { allowed } = decision;
-        const { traceparent } = request.headers;
-        metrics.answered("forward-auth", { allowed, matched: decision.checks.length > 0 }, sinceMs);
-        metrics.traced?.({ transport: "forward-auth", allowed, sinceMs, traceparent, decision });
+        observer.decided(decision, arrival);
         const answer = answerOf(decision, { headers });
         reply.headers(answer.headers);
         if (answer.body === undefined) return reply.code(200).send();

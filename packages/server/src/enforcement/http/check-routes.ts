@@ -4,13 +4,13 @@
 import type { FastifyInstance } from "fastify";
 import type { Attributes, CheckOptions, Limiter } from "sluice";
 import { problemBody, problemOf } from "../../http/problem.js";
-import type { Metrics } from "../../monitoring/metrics.js";
+import type { Observe } from "../../monitoring/observe-requests.js";
 import { decisionText } from "./decision-text.js";
 import { type BatchBody, batchAnswer, batchBody, type CheckBody, checkBody, decision, explanation } from "./schemas.js";
 
 export interface CheckRouteOptions {
   readonly limiter: Limiter;
-  readonly metrics: Metrics;
+  readonly observe: Observe;
   /** The attribute `region` of requests that name none. */
   readonly region: string | undefined;
 }
@@ -18,7 +18,8 @@ export interface CheckRouteOptions {
 /** Contract, section 4. A batch of 1000 needs more room than a check. */
 const BATCH_BODY_LIMIT = 1024 * 1024;
 
-export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, region }: CheckRouteOptions): void {
+export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, region }: CheckRouteOptions): void {
+  const observer = observe("http");
   const attributesOf = (body: CheckBody): Attributes =>
     region === undefined || Object.hasOwn(body.attributes, "region") ? body.attributes : { ...body.attributes, region };
 
@@ -34,11 +35,9 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
     },
     // No async function here: on the hottest path of the service, the promise that the limiter gives is enough.
     ({ body, headers: { traceparent } }) => {
-      const sinceMs = performance.now();
+      const arrival = { sinceMs: performance.now(), traceparent };
       return limiter.check(attributesOf(body), optionsOf(body)).then((made) => {
-        const { allowed } = made;
-        metrics.answered("http", { allowed, matched: made.checks.length > 0 }, sinceMs);
-        metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent, decision: made });
+        observer.decided(made, arrival);
         return made;
       });
     },
@@ -56,23 +55,17 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
       },
     },
     async ({ body, headers: { traceparent } }, reply) => {
-      const sinceMs = performance.now();
+      const arrival = { sinceMs: performance.now(), traceparent };
       // All at once: on Redis they share script calls, and both stores decide in the order of arrival.
       const settled = await Promise.allSettled(
         body.requests.map((one) => limiter.check(attributesOf(one), optionsOf(one))),
       );
       // A mistake in one is answered in its place: the others are charged by now, and their callers wait for the answers.
       const decisions = settled.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));
-      for (const made of decisions) {
-        if (made === undefined) continue;
-        metrics.answered("http", { allowed: made.allowed, matched: made.checks.length > 0 }, sinceMs);
-      }
+      observer.batchDecided(decisions, arrival);
       const texts = settled.map((outcome) =>
         outcome.status === "fulfilled" ? decisionText(outcome.value) : problemText(outcome.reason),
       );
-      // One span for the batch: a thousand would say no more.
-      const allowed = decisions.every((made) => made?.allowed === true);
-      metrics.traced?.({ transport: "http", allowed, sinceMs, traceparent });
       return reply.type("application/json; charset=utf-8").send(`{"decisions":[${texts.join(",")}]}`);
     },
   );
@@ -88,10 +81,10 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, metrics, re
       },
     },
     async ({ body, headers: { traceparent } }) => {
-      const sinceMs = performance.now();
+      const arrival = { sinceMs: performance.now(), traceparent };
       const made = await limiter.charge(attributesOf(body), optionsOf(body));
-      metrics.answered("http", { allowed: true, matched: made.checks.length > 0 }, sinceMs);
-      metrics.traced?.({ transport: "http", allowed: true, sinceMs, traceparent, decision: made });
+      // Whatever the counters say, a charge is never refused.
+      observer.answered({ allowed: true, matched: made.checks.length > 0, decision: made }, arrival);
       return made;
     },
   );

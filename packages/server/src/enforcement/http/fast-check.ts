@@ -11,7 +11,7 @@ import { BODY_LIMIT, parseJson } from "../../http/json-body.js";
 import { internalProblem, problemOf } from "../../http/problem.js";
 import { writeProblem } from "../../http/write-problem.js";
 import type { Log } from "../../log.js";
-import type { Metrics } from "../../monitoring/metrics.js";
+import type { Observe } from "../../monitoring/observe-requests.js";
 import { validatorOf } from "../../schema-mistake.js";
 import { decisionText } from "./decision-text.js";
 import { type CheckBody, checkBody } from "./schemas.js";
@@ -19,7 +19,7 @@ import { SendTogether } from "./send-together.js";
 
 export interface FastCheckOptions {
   readonly limiter: Limiter;
-  readonly metrics: Metrics;
+  readonly observe: Observe;
   readonly region: string | undefined;
   /** Whether an Authorization header may pass; absent: the data plane is open. */
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
@@ -30,7 +30,8 @@ export interface FastCheckOptions {
 const JSON_TYPE = "application/json; charset=utf-8";
 
 export function createFastCheck(options: FastCheckOptions): FastPath {
-  const { limiter, metrics, region, carriesToken, log } = options;
+  const { limiter, region, carriesToken, log } = options;
+  const observer = options.observe("http");
   const validate = validatorOf(checkBody);
   const answers = new SendTogether((response, text) => {
     if (options.turnsAway()) response.setHeader("connection", "close");
@@ -40,15 +41,8 @@ export function createFastCheck(options: FastCheckOptions): FastPath {
   });
 
   function answer(response: ServerResponse, sinceMs: number, made: Decision): void {
-    const { allowed } = made;
-    metrics.answered("http", { allowed, matched: made.checks.length > 0 }, sinceMs);
-    metrics.traced?.({
-      transport: "http",
-      allowed,
-      sinceMs,
-      traceparent: response.req.headers.traceparent as string | undefined,
-      decision: made,
-    });
+    const { traceparent } = response.req.headers;
+    observer.decided(made, { sinceMs, traceparent });
     answers.add(response, decisionText(made));
   }
 

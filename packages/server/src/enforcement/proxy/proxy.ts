@@ -20,7 +20,7 @@ import { lingerAfter } from "../../http/lingering-close.js";
 import { internalProblem, problem, problemOf } from "../../http/problem.js";
 import { writeLastProblem } from "../../http/write-problem.js";
 import type { Log } from "../../log.js";
-import type { Metrics } from "../../monitoring/metrics.js";
+import type { Observe, RequestObserver } from "../../monitoring/observe-requests.js";
 import type { TlsFiles } from "../../tls-files.js";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
 import { holdLease } from "./held-lease.js";
@@ -32,7 +32,7 @@ import { createUpstream } from "./upstream.js";
 export interface ProxyOptions {
   readonly upstream: string;
   readonly limiter: Limiter;
-  readonly metrics: Metrics;
+  readonly observe: Observe;
   readonly attributes: RequestAttributes;
   readonly headers: HeadersOption;
   readonly tls: TlsFiles | undefined;
@@ -46,6 +46,7 @@ const proxyBounds = { requestTimeout: 300_000, headersTimeout: 10_000, idleTimeo
 
 export function createProxy(options: ProxyOptions): Server {
   const upstream = createUpstream({ url: options.upstream, attributes: options.attributes });
+  const observer = options.observe("proxy");
   const ended = new WeakSet<Socket>();
   const problemOfClient = (client: IncomingMessage) => makeJudgeable(client, options.attributes.normalTarget);
 
@@ -60,7 +61,7 @@ export function createProxy(options: ProxyOptions): Server {
       writeLastProblem(response, ambiguity);
       return;
     }
-    const { decision, answer } = await decide(options, client);
+    const { decision, answer } = await decide(options, observer, client);
     const release = holdLease(decision);
     response.once("close", release);
     // The client may have gone while we asked; "close" was then emitted before anyone listened.
@@ -89,7 +90,7 @@ export function createProxy(options: ProxyOptions): Server {
   async function upgrade(client: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     try {
       socket.setTimeout(0);
-      const { decision, answer } = await decide(options, client);
+      const { decision, answer } = await decide(options, observer, client);
       if (!decision.allowed) {
         refuseUpgrade(socket, answer);
         return;
@@ -121,10 +122,11 @@ export function createProxy(options: ProxyOptions): Server {
 }
 
 async function decide(
-  { limiter, metrics, attributes, headers }: ProxyOptions,
+  { limiter, attributes, headers }: ProxyOptions,
+  observer: RequestObserver,
   client: IncomingMessage,
 ): Promise<{ decision: Decision; answer: Answer }> {
-  const sinceMs = performance.now();
+  const arrival = { sinceMs: performance.now(), traceparent: client.headers.traceparent };
   const known = await attributes.attributesOf({
     method: client.method ?? "GET",
     target: client.url ?? "/",
@@ -134,10 +136,7 @@ async function decide(
     peer: client.socket.remoteAddress,
   });
   const decision = await limiter.check(known);
-  const { allowed } = decision;
-  metrics.answered("proxy", { allowed, matched: decision.checks.length > 0 }, sinceMs);
-  const traceparent = client.headers.traceparent as string | undefined;
-  metrics.traced?.({ transport: "proxy", allowed, sinceMs, traceparent, decision });
+  observer.decided(decision, arrival);
   return { decision, answer: answerOf(decision, { headers }) };
 }
 

@@ -3,7 +3,7 @@
  * Metrics are those of `/metrics`, read when they are sent: nothing is counted twice. A span is made for a request that is sampled, after
  * its answer. A collector that is slow or gone costs what waits for it, which is bounded, and is told in the log; checks do not feel it.
  */
-import { ROOT_CONTEXT, SpanKind, trace } from "@opentelemetry/api";
+import { trace as contexts, ROOT_CONTEXT, SpanKind } from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
@@ -11,7 +11,7 @@ import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import type { Registry } from "prom-client";
 import type { Log } from "../../log.js";
-import type { TracedRequest } from "../metrics.js";
+import type { TracedRequest } from "../observe-requests.js";
 import { registryProducer } from "./registry-producer.js";
 import { parentOf } from "./trace-parent.js";
 
@@ -29,7 +29,8 @@ export interface OtlpOptions {
 }
 
 export interface Otlp {
-  traced(request: TracedRequest): void;
+  /** Makes a span of the request, if it is sampled. */
+  trace(request: TracedRequest): void;
   /** Sends what waits, no longer than the deadline. */
   close(): Promise<void>;
 }
@@ -70,11 +71,11 @@ export function startOtlp(options: OtlpOptions): Otlp {
   const tracer = spans.getTracer("sluice", version);
 
   return {
-    traced({ transport, allowed, sinceMs, traceparent, decision }) {
+    trace({ transport, allowed, sinceMs, traceparent, decision }) {
       const parent = parentOf(traceparent);
       // The caller's decision holds, so that a trace is whole or not at all.
       if (parent === undefined ? Math.random() >= traceShare : !parent.sampled) return;
-      const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent.context);
+      const context = parent === undefined ? ROOT_CONTEXT : contexts.setSpanContext(ROOT_CONTEXT, parent.context);
       const startTime = performance.timeOrigin + sinceMs;
       const attributes = {
         "sluice.transport": transport,
