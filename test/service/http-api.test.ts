@@ -166,6 +166,28 @@ test("an id that was sent for another request is a mistake: 400, and in a batch 
   ).toEqual([true, "invalid-request", true]);
 });
 
+test("a batch holds at most 20 000 values, counted before it is parsed; its texts may hold anything", async () => {
+  const many = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+  const fields = Object.fromEntries(many(50_000, (i) => [`unknown${i}`, i]));
+  const hostile = [
+    JSON.stringify({ requests: [], ...fields }),
+    JSON.stringify({ requests: [{ attributes: fields }] }),
+    `{"requests":[${many(300_000, () => "{}").join()}]}`,
+    // Not JSON: the parser would say so, after it has read all of it.
+    `{"requests":${"[".repeat(300_000)}`,
+  ];
+  for (const body of hostile) {
+    const answer = await postJson(`${service.http}/v1/check/batch`, body);
+    expect([answer.status, answer.body.code]).toEqual([413, "body-too-large"]);
+    expect(answer.body.detail).toMatch(/^body: expected at most 20000 values, got \d+$/);
+  }
+  const named = Object.fromEntries(many(15, (i) => [`name${i}`, `a value of some length, with "[{,${i}`]));
+  const honest = { requests: many(1_000, () => ({ attributes: named, cost: 1 })) };
+  expect((await postJson(`${service.http}/v1/check/batch`, honest)).status).toBe(200);
+  const text = { requests: [{ attributes: { user: '\\",[{'.repeat(30_000) } }] };
+  expect((await postJson(`${service.http}/v1/check/batch`, text)).status).not.toBe(413);
+});
+
 test("a batch of 1000 is taken, of 1001 refused", async () => {
   const requests = Array.from({ length: 1001 }, (_, i) => ({ attributes: { user: `many-${i}`, path: "/v1/x" } }));
   expect((await postJson(`${service.http}/v1/check/batch`, { requests })).status).toBe(400);

@@ -35,7 +35,7 @@ export const serviceErrors = {
     "body-too-large": {
       status: 413,
       meaning:
-        "The body is larger than the route accepts: 64 KiB, 1 MiB for a batch, 8 MiB for a rule document. The message names the limit.",
+        "The body is larger than the route accepts: 64 KiB; 1 MiB and 20 000 values for a batch; 8 MiB for a rule document. The message names the limit.",
       remedy: "Send a smaller body, or several.",
     },
     "unsupported-media-type": {
