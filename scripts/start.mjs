@@ -27,7 +27,7 @@ if (isStale) {
   if (code !== 0) process.exit(code);
 }
 // In this process, so that signals and the terminal reach the service itself.
-const program = pathToFileURL(join(root, "packages", "server", "dist", "cli", "main.js")).href;
+const program = pathToFileURL(join(root, "packages", "server", "bundle", "main.js")).href;
 const { main } = await import(program);
 // npm ends its shell, not what the shell has started: a service whose parent is gone would hold its ports for ever.
 const parent = process.ppid;

@@ -25,7 +25,7 @@ const rooms: readonly Room[] = [
   {
     name: "ground",
     files:
-      /^(log|settings|accepted-settings|starter-rules|reference-environment|tls-files|accept-queue|drain|data-folder|listen|schema-mistake|failed-authentication|security-headers|own-hosts|cookies)\.ts$/,
+      /^(log|settings|accepted-settings|starter-rules|reference-environment|tls-files|accept-queue|drain|data-folder|listen|schema-mistake|failed-authentication|security-headers|own-hosts|own-package|cookies)\.ts$/,
     sees: ["printable"],
   },
   { name: "http", files: /^http\//, sees: ["errors", "ground"] },

@@ -34,7 +34,7 @@ await limiter.ready();
 const { repository } = configuration;
 const tokens = await openTokens({ dataFolder: settings.dataFolder, adminToken: settings.adminToken, repository, log });
 const edge = { log, tls: undefined, asksForToken: false, isLameDuck: () => false, isOwnHost: () => true };
-const app = await createEdge(edge);
+const app = createEdge(edge);
 await registerAdministration(app, { configuration, limiter, tokens, log });
 tell({ url: await app.listen({ port: 0, host: "127.0.0.1" }) });
 

@@ -59,7 +59,7 @@ export async function startInstance(
   const { repository } = configuration;
   const adminToken = ownToken ? undefined : ADMIN_TOKEN;
   const tokens = await openTokens({ dataFolder, adminToken, repository, log });
-  const app = await createEdge({
+  const app = createEdge({
     log,
     tls: undefined,
     asksForToken: false,

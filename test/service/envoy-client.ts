@@ -1,6 +1,8 @@
 /** A gRPC client of Envoy's rate limit service, as Envoy would be one, and the wire by hand. */
 import { type ChannelCredentials, Client, credentials, type ServiceError } from "@grpc/grpc-js";
-import { loadProtos, SERVICE_NAME } from "../../packages/server/src/enforcement/envoy/grpc-server.js";
+import { loadSync } from "@grpc/proto-loader";
+import { SERVICE_NAME } from "../../packages/server/src/enforcement/envoy/message-codec.js";
+import { protoFolder } from "../../packages/server/src/own-package.js";
 import type { Json } from "./running-service.js";
 
 export interface EnvoyClient {
@@ -13,7 +15,8 @@ export interface EnvoyClient {
 
 export function connectEnvoy(address: string, secure: ChannelCredentials = credentials.createInsecure()): EnvoyClient {
   const client = new Client(address, secure);
-  const service = loadProtos()[SERVICE_NAME] as Json;
+  const protos = { includeDirs: [protoFolder], longs: String, defaults: true, arrays: true };
+  const service = loadSync("envoy/service/ratelimit/v3/rls.proto", protos)[SERVICE_NAME] as Json;
   const { path, requestSerialize, responseDeserialize } = service.ShouldRateLimit;
   const unary = <Out>(method: string, serialize: (value: Json) => Buffer, read: (bytes: Buffer) => Out, value: Json) =>
     new Promise<Out>((resolve, reject) => {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The `sluice` command: the program itself is dist/cli/main.js.
-import { main } from "../dist/cli/main.js";
+// The `sluice` command: the program itself is bundle/main.js.
+import { main } from "../bundle/main.js";
 
 await main(process.argv);

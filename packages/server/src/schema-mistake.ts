@@ -24,8 +24,10 @@ const MOST_LOOKED_AT = 1_000;
 export type Validator = (value: unknown, part: string) => string | undefined;
 
 export function validatorOf(schema: TSchema): Validator {
-  const validator = Compile(schema);
+  // Compiled when a value first comes: most routes of a start are not asked for hours.
+  let validator: ReturnType<typeof Compile> | undefined;
   return (value, part) => {
+    validator ??= Compile(schema);
     // A hundred thousand unknown fields take the validator longer than the parser: they are counted first, once.
     const surplus = surplusFields(schema, value, part);
     if (surplus !== undefined) return surplus;

@@ -2,9 +2,9 @@
  * `sluice serve`: one process, or several workers behind the same ports; one printed screen; a clean end on SIGTERM and SIGINT.
  */
 import cluster from "node:cluster";
-import { readFileSync } from "node:fs";
 import { checkEnvoyFolder } from "./envoy-settings.js";
 import { createLog } from "./log.js";
+import { packageVersion } from "./own-package.js";
 import { type Service, startService, storeKind } from "./service.js";
 import type { Settings } from "./settings.js";
 import { startScreen } from "./start-screen.js";
@@ -32,13 +32,12 @@ export async function serve(settings: Settings): Promise<number> {
 export type ServiceSummary = Omit<Service, "close">;
 
 function printScreen(settings: Settings, service: ServiceSummary): void {
-  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   process.stdout.write(
     startScreen({
       ...service,
       rules: service.rules,
       rulesVersion: service.rulesVersion,
-      version,
+      version: packageVersion(),
       upstream: settings.upstream,
       store: storeKind(settings.store),
       rulesSource:

@@ -3,7 +3,6 @@
  * In: settings. Out: addresses, and a way to end it. Signals, workers and the printed screen are `serve.ts`'s.
  */
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -44,6 +43,7 @@ import { StoreOutage } from "./monitoring/store-outage.js";
 import { observeTraffic } from "./monitoring/traffic.js";
 import { factsOf, noteFailures } from "./note-failures.js";
 import { isLoopback, ownHosts } from "./own-hosts.js";
+import { packageVersion } from "./own-package.js";
 import type { Settings } from "./settings.js";
 import { isStarterRule, starterRules } from "./starter-rules.js";
 import { TlsFiles } from "./tls-files.js";
@@ -187,7 +187,7 @@ async function putTogether(
 
   const isOwnHost = ownHosts({ host: settings.host, allowed: settings["allowed-hosts"] });
   const metricsText = allMetrics ?? (() => metrics.registry.metrics());
-  const app = await createEdge({
+  const app = createEdge({
     log,
     tls,
     asksForToken: carriesToken !== undefined,
@@ -374,7 +374,7 @@ async function openOtlp(
   { settings, metrics, log }: { settings: Settings; metrics: Metrics; log: Log },
 ): Promise<Otlp> {
   const { startOtlp } = await import("./monitoring/otlp/otlp.js");
-  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  const version = packageVersion();
   const { registry } = metrics;
   return startOtlp({ url, registry, traceShare: settings["trace-share"], version, log, instance: randomUUID() });
 }

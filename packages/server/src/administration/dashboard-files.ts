@@ -25,7 +25,8 @@ const types: Readonly<Record<string, string>> = {
 interface ServedFile {
   readonly type: string;
   readonly plain: Buffer;
-  readonly gzipped: Buffer;
+  /** Made when it is first asked for: a start need not wait for it. */
+  readonly gzipped: () => Buffer;
   readonly etag: string;
   /** Its name changes with its content. */
   readonly isHashed: boolean;
@@ -76,9 +77,19 @@ function readFiles(folder: string): Map<string, ServedFile> {
       const name = relative(folder, path).replaceAll(sep, "/");
       const plain = readFileSync(path);
       const etag = `"${createHash("sha256").update(plain).digest("base64url").slice(0, 22)}"`;
-      return [[name, { type, plain, gzipped: gzipSync(plain), etag, isHashed: name.startsWith("assets/") }]];
+      return [
+        [name, { type, plain, gzipped: once(() => gzipSync(plain)), etag, isHashed: name.startsWith("assets/") }],
+      ];
     }),
   );
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile): FastifyReply {
@@ -90,7 +101,7 @@ function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile): F
   if (request.headers["if-none-match"] === file.etag) return reply.code(304).send();
   reply.type(file.type);
   const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/.test(request.headers["accept-encoding"] ?? "");
-  return takesGzip ? reply.header("content-encoding", "gzip").send(file.gzipped) : reply.send(file.plain);
+  return takesGzip ? reply.header("content-encoding", "gzip").send(file.gzipped()) : reply.send(file.plain);
 }
 
 function sendHint(reply: FastifyReply): FastifyReply {

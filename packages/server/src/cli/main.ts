@@ -1,9 +1,9 @@
 /**
  * The `sluice` command. Exit status: 0 done, 1 failed, 2 misuse, 3 refused (`check`).
  */
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { SluiceError } from "sluice";
+import { packageVersion } from "../own-package.js";
 import { printableLines } from "../printable.js";
 import { chargeCommand, checkCommand, peekCommand } from "./check.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
@@ -25,7 +25,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 export function program(): Command {
   const root = new Command("sluice")
     .description("Sluice: a distributed rate limiter")
-    .version(JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version)
+    .version(packageVersion())
     .showHelpAfterError("(sluice help lists the commands)");
   const commands = [
     serveCommand,

@@ -1,5 +1,5 @@
 /** PostgreSQL through a small pool. Every wait has an end: a server that is frozen rather than gone must not hold up anything. */
-import { Pool } from "pg";
+import type { Pool } from "pg";
 import type { Query, SqlDriver, SqlRow, SqlValue } from "./sql-driver.js";
 
 const CONNECT_MS = 2_000;
@@ -9,13 +9,25 @@ const WRITE_LOCK = 126_909_663_503_205;
 
 export class PostgresDriver implements SqlDriver {
   readonly name: string;
-  readonly #pool: Pool;
+  readonly #url: string;
+  #opened: Promise<Pool> | undefined;
 
   constructor(url: string) {
     const { host, pathname } = new URL(url);
     this.name = `postgres://${host}${pathname}`;
-    this.#pool = new Pool({
-      connectionString: url,
+    this.#url = url;
+  }
+
+  #pool(): Promise<Pool> {
+    this.#opened ??= this.#open();
+    return this.#opened;
+  }
+
+  /** The library is loaded only where this database is used. */
+  async #open(): Promise<Pool> {
+    const { Pool } = await import("pg");
+    const pool = new Pool({
+      connectionString: this.#url,
       max: 4,
       connectionTimeoutMillis: CONNECT_MS,
       query_timeout: QUERY_MS,
@@ -24,13 +36,15 @@ export class PostgresDriver implements SqlDriver {
       allowExitOnIdle: true,
     });
     // An idle connection that breaks: the next query opens another, and reports if it cannot.
-    this.#pool.on("error", () => undefined);
+    pool.on("error", () => undefined);
+    return pool;
   }
 
-  query: Query = async (statement, parameters = []) => rowsOf(await this.#pool.query(statement, [...parameters]));
+  query: Query = async (statement, parameters = []) =>
+    rowsOf(await (await this.#pool()).query(statement, [...parameters]));
 
   async exclusively<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect();
+    const client = await (await this.#pool()).connect();
     const query = async (statement: string, parameters: readonly SqlValue[] = []) =>
       rowsOf(await client.query(statement, [...parameters]));
     try {
@@ -52,7 +66,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   async close(): Promise<void> {
-    await this.#pool.end();
+    await (await this.#opened)?.end();
   }
 }
 

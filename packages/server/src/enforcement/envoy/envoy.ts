@@ -13,7 +13,7 @@ import type { ReferenceMetrics } from "./reference-metrics.js";
 import { RequestOverrides } from "./request-overrides.js";
 import type { AnswerOptions } from "./respond.js";
 import { createShouldRateLimit, type ShouldRateLimit } from "./should-rate-limit.js";
-import { startXds, type XdsOptions } from "./xds/xds.js";
+import type { StartXds, XdsOptions } from "./xds/xds.js";
 
 export interface Envoy {
   readonly shouldRateLimit: ShouldRateLimit;
@@ -56,7 +56,7 @@ export async function startEnvoy(options: {
             void apply(next).catch((error) => log.error("Envoy's limits were refused", { error: String(error) })),
         });
   if (watched !== undefined) await apply(watched.tree);
-  const received = xds && (await startXds({ ...xds, log, apply, onReload, onConnection: metrics.envoyConnected }));
+  const received = xds && (await openXds({ ...xds, log, apply, onReload, onConnection: metrics.envoyConnected }));
   const isExpected = xds !== undefined;
   return {
     shouldRateLimit: createShouldRateLimit({
@@ -73,6 +73,12 @@ export async function startEnvoy(options: {
       received?.close();
     },
   };
+}
+
+/** Loaded only where limits come from a control plane. */
+async function openXds(options: Parameters<StartXds>[0]): ReturnType<StartXds> {
+  const { startXds } = await import("./xds/xds.js");
+  return await startXds(options);
 }
 
 function rulesOf({ limits }: LimitTree): Rule[] {

@@ -4,10 +4,7 @@
  */
 import type { ServerHttp2Session } from "node:http2";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Server, type ServerUnaryCall, type ServiceDefinition, type sendUnaryData, status } from "@grpc/grpc-js";
-import { loadSync } from "@grpc/proto-loader";
-import { ReflectionService } from "@grpc/reflection";
-import { HealthImplementation, protoPath as healthProto } from "grpc-health-check";
+import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
 import { listen } from "../../listen.js";
 import type { Log } from "../../log.js";
@@ -15,8 +12,10 @@ import type { Observe } from "../../monitoring/observe-requests.js";
 import type { TlsFiles } from "../../tls-files.js";
 import { boundedListener, MOST_CONNECTIONS, SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
 import { credentialsOf, hasName } from "./grpc-credentials.js";
-import { MALFORMED, protoFolder, withLeanCodec } from "./message-codec.js";
+import { HealthService } from "./health-service.js";
+import { MALFORMED, rateLimitService } from "./message-codec.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
+import { addReflection } from "./reflection.js";
 import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 
 export interface GrpcServerOptions {
@@ -43,25 +42,13 @@ export interface GrpcServer {
   drain(options: { timeoutMs: number }): Promise<void>;
 }
 
-export const SERVICE_NAME = "envoy.service.ratelimit.v3.RateLimitService";
 const HEALTH_NAMES = ["", "ratelimit"];
 const LARGEST_STREAM_ID = 2 ** 31 - 1;
-/** Longer than a call takes that was sent before its client heard of it. */
+/** How long a client may take to confirm that it heard of the end. */
 const GOAWAY_GRACE_MS = 300;
 const MOST_MESSAGE_BYTES = 64 * 1024;
 /** Each that is under way holds memory; more wait at the client until one ends. */
 const MOST_CALLS_PER_CONNECTION = 1_000;
-
-/** Camel case, as JSON has it, and 64 bits as text. */
-export function loadProtos({ keepCase = false } = {}): ReturnType<typeof loadSync> {
-  return loadSync(["envoy/service/ratelimit/v3/rls.proto", healthProto], {
-    keepCase,
-    includeDirs: [protoFolder],
-    longs: String,
-    defaults: true,
-    arrays: true,
-  });
-}
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { log, tls, carriesToken, clientName } = options;
@@ -119,12 +106,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     );
   };
 
-  const protos = loadProtos();
-  server.addService(withLeanCodec(protos[SERVICE_NAME] as unknown as ServiceDefinition), { ShouldRateLimit: answer });
-  const health = new HealthImplementation(Object.fromEntries(HEALTH_NAMES.map((name) => [name, "SERVING" as const])));
-  health.addToServer(server);
-  // Described with the names that Envoy publishes, which clients such as grpcurl then show.
-  new ReflectionService(loadProtos({ keepCase: true })).addToServer(server);
+  server.addService(rateLimitService(), { ShouldRateLimit: answer });
+  const health = new HealthService(HEALTH_NAMES);
+  health.addTo(server);
+  addReflection(server);
 
   // Our own listener, for grpc-js gives its own no bound.
   const injector = server.createConnectionInjector(credentialsOf(tls));
@@ -134,14 +119,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   return {
     listen: (address) => listen(listener, { ...address, portSetting: "grpc-port" }),
-    turnAway() {
-      for (const name of HEALTH_NAMES) health.setStatus(name, "NOT_SERVING");
-    },
+    turnAway: () => health.turnAway(),
     async drain({ timeoutMs }) {
       listener.close();
-      // RFC 9113, section 6.8: a first GOAWAY names no last call, so that calls which cross it on their way are still answered.
-      for (const session of sessionsOf(server)) session.goaway(0, LARGEST_STREAM_ID);
-      await sleep(GOAWAY_GRACE_MS);
+      health.endWatches();
+      await Promise.all([...sessionsOf(server)].map(announceEnd));
       const insist = setTimeout(() => server.forceShutdown(), timeoutMs);
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
       clearTimeout(insist);
@@ -162,6 +144,21 @@ function factsOf(call: ServerUnaryCall<unknown, unknown>): { peer: string; heade
     .replace(/^\[(.*)\]$/, "$1");
   const forwarded = text(call, "x-forwarded-for");
   return { peer, headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded } };
+}
+
+/**
+ * RFC 9113, section 6.8: a first GOAWAY names no last call, so that calls which cross it on their way are still answered. A client answers the
+ * ping behind it when it has read both: it has sent its last call by then. To wait for a fixed time instead would prolong every restart.
+ */
+async function announceEnd(session: ServerHttp2Session): Promise<void> {
+  session.goaway(0, LARGEST_STREAM_ID);
+  const grace = new AbortController();
+  const heard = new Promise<void>((resolve) => {
+    session.once("close", resolve);
+    if (session.destroyed || !session.ping(() => resolve())) resolve();
+  });
+  await Promise.race([heard, sleep(GOAWAY_GRACE_MS, undefined, { signal: grace.signal }).catch(() => undefined)]);
+  grace.abort();
 }
 
 /** grpc-js keeps them to itself, and has no way to announce an end before it. */

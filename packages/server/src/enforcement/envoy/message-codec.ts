@@ -1,26 +1,35 @@
 /**
- * Reads and writes the messages of `ShouldRateLimit` with protobufjs itself. The codec of proto-loader copies each message into a plain object and
- * back, field by field, which costs several times what the decision does; ours are plain already.
+ * The methods of `ShouldRateLimit` with their messages read and written by protobufjs itself. The codec of proto-loader copies each message into a
+ * plain object and back, field by field, which costs several times what the decision does; ours are plain already.
  */
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import type { ServiceDefinition } from "@grpc/grpc-js";
-import protobuf from "protobufjs";
+import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
+import type { Type } from "protobufjs";
+import { loadProto } from "./load-proto.js";
 import type { RateLimitResponse } from "./rate-limit-messages.js";
 
-export const protoFolder = fileURLToPath(new URL("../../../proto", import.meta.url));
+export const SERVICE_NAME = "envoy.service.ratelimit.v3.RateLimitService";
 
-/** A message that is no RateLimitRequest. grpc-js would answer it with INTERNAL, which is what monitors page people for. */
+/** A message that cannot be read. grpc-js would answer it with INTERNAL, which is what monitors page people for. */
 export const MALFORMED = Symbol("malformed");
 
-export function withLeanCodec(service: ServiceDefinition): ServiceDefinition {
-  const root = new protobuf.Root();
-  root.resolvePath = (_origin, target) => (protobuf.common.get(target) === null ? join(protoFolder, target) : target);
-  root.loadSync("envoy/service/ratelimit/v3/rls.proto");
+export function rateLimitService(): ServiceDefinition {
+  const root = loadProto(["envoy/service/ratelimit/v3/rls.proto"]);
   const request = root.lookupType("envoy.service.ratelimit.v3.RateLimitRequest");
   const response = root.lookupType("envoy.service.ratelimit.v3.RateLimitResponse");
-  const codec = {
-    requestDeserialize(bytes: Buffer): unknown {
+  return { ShouldRateLimit: methodOf<RateLimitResponse>(`/${SERVICE_NAME}/ShouldRateLimit`, { request, response }) };
+}
+
+/** The server's side of a method: requests are read, responses written. */
+export function methodOf<Response extends object>(
+  path: string,
+  { request, response, responseStream = false }: { request: Type; response: Type; responseStream?: boolean },
+): MethodDefinition<unknown, Response> {
+  return {
+    path,
+    requestStream: false,
+    responseStream,
+    requestSerialize: (message) => request.encode(message as object).finish() as Buffer,
+    requestDeserialize(bytes): unknown {
       try {
         // Absent fields are there by the prototype, with their defaults.
         return request.decode(bytes);
@@ -28,7 +37,7 @@ export function withLeanCodec(service: ServiceDefinition): ServiceDefinition {
         return MALFORMED;
       }
     },
-    responseSerialize: (message: RateLimitResponse): Buffer => response.encode(message).finish() as Buffer,
+    responseSerialize: (message) => response.encode(message).finish() as Buffer,
+    responseDeserialize: (bytes) => response.decode(bytes) as unknown as Response,
   };
-  return { ...service, ShouldRateLimit: { ...service.ShouldRateLimit, ...codec } } as unknown as ServiceDefinition;
 }

@@ -5,7 +5,7 @@ import type { FastifyInstance } from "fastify";
 import type { Attributes, CheckOptions, Limiter } from "sluice";
 import { problemBody, problemOf } from "../../http/problem.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
-import { decisionText } from "./decision-text.js";
+import { decisionText, explanationText } from "./decision-text.js";
 import { type BatchBody, batchAnswer, batchBody, type CheckBody, checkBody, decision, explanation } from "./schemas.js";
 
 export interface CheckRouteOptions {
@@ -32,6 +32,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, re
         body: checkBody,
         response: { 200: decision },
       },
+      serializerCompiler: () => decisionText as (made: unknown) => string,
     },
     // No async function here: on the hottest path of the service, the promise that the limiter gives is enough.
     ({ body, headers: { traceparent } }) => {
@@ -79,6 +80,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, re
         body: checkBody,
         response: { 200: decision },
       },
+      serializerCompiler: () => decisionText as (made: unknown) => string,
     },
     async ({ body, headers: { traceparent } }) => {
       const arrival = { sinceMs: performance.now(), traceparent };
@@ -98,6 +100,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, re
         body: checkBody,
         response: { 200: decision },
       },
+      serializerCompiler: () => decisionText as (made: unknown) => string,
     },
     async ({ body }) => await limiter.peek(attributesOf(body), optionsOf(body)),
   );
@@ -111,6 +114,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, re
         body: checkBody,
         response: { 200: explanation },
       },
+      serializerCompiler: () => explanationText as (made: unknown) => string,
     },
     async ({ body }) => await limiter.explain(attributesOf(body), optionsOf(body)),
   );

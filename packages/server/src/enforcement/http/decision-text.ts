@@ -4,7 +4,7 @@
  * can come (rules, variants and leases have names without such letters). A test compares it with the schema's own.
  * What is the same for every check that a rule lets pass is remembered: of many small pieces, joining them is what costs.
  */
-import type { CheckResult, Decision } from "sluice";
+import type { CheckResult, Decision, Explanation } from "sluice";
 
 export function decisionText(made: Decision): string {
   const { rule, reason, violated, checks, lease, degraded } = made;
@@ -19,6 +19,11 @@ export function decisionText(made: Decision): string {
   if (lease !== undefined) text += `],"lease":{"id":"${lease.id}","expiresAfterMs":${lease.expiresAfterMs}}`;
   else text += "]";
   return degraded === undefined ? `${text}}` : `${text},"degraded":"${degraded}"}`;
+}
+
+export function explanationText({ decision, rules, more }: Explanation): string {
+  const text = `{"decision":${decisionText(decision)},"rules":${JSON.stringify(rules)}`;
+  return more === undefined ? `${text}}` : `${text},"more":${more}}`;
 }
 
 /** The closing of the last decision of its kind: until the rules change, it is that of the next. */

@@ -2,9 +2,7 @@
  * The messages of xDS that carry limits: requests and responses of the aggregated discovery service, and `RateLimitConfig` inside them.
  * In and out: bytes. A resource is read into the shape that the YAML files have, so that both are checked by the same code.
  */
-import { join } from "node:path";
-import protobuf from "protobufjs";
-import { protoFolder } from "../message-codec.js";
+import { loadProto } from "../load-proto.js";
 import { plainStruct, type StructMessage } from "../struct-message.js";
 
 export const CONFIG_TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
@@ -41,11 +39,10 @@ export interface XdsCodec {
 }
 
 export function xdsCodec(): XdsCodec {
-  const root = new protobuf.Root();
-  root.resolvePath = (_origin, target) => (protobuf.common.get(target) === null ? join(protoFolder, target) : target);
-  root.loadSync(["envoy/service/discovery/v3/discovery.proto", "ratelimit/config/ratelimit/v3/rls_conf.proto"], {
-    keepCase: false,
-  });
+  const root = loadProto([
+    "envoy/service/discovery/v3/discovery.proto",
+    "ratelimit/config/ratelimit/v3/rls_conf.proto",
+  ]);
   const request = root.lookupType("envoy.service.discovery.v3.DiscoveryRequest");
   const response = root.lookupType("envoy.service.discovery.v3.DiscoveryResponse");
   const config = root.lookupType("ratelimit.config.ratelimit.v3.RateLimitConfig");

@@ -17,6 +17,8 @@ export interface XdsOptions extends TreeOptions {
   };
 }
 
+export type StartXds = typeof startXds;
+
 export async function startXds(
   options: XdsOptions & {
     log: Log;

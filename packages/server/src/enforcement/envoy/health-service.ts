@@ -1,0 +1,85 @@
+/**
+ * `grpc.health.v1.Health`: what health checkers ask. Names that nobody registered are unknown, and nothing of them is kept: a watcher of one
+ * is told so, and holds its own call only.
+ */
+import {
+  type Server,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type sendUnaryData,
+  status,
+} from "@grpc/grpc-js";
+import { loadProto } from "./load-proto.js";
+import { MALFORMED, methodOf } from "./message-codec.js";
+
+const statuses = { serving: 1, notServing: 2, serviceUnknown: 3 } as const;
+type Status = (typeof statuses)[keyof typeof statuses];
+
+type Asked = { readonly service: string } | typeof MALFORMED;
+interface Answer {
+  readonly status: Status;
+}
+
+const malformed = { code: status.INVALID_ARGUMENT, details: "the message is no HealthCheckRequest" };
+
+export class HealthService {
+  readonly #names: readonly string[];
+  /** With whether its service is known. */
+  readonly #watching = new Map<ServerWritableStream<Asked, Answer>, boolean>();
+  #status: Status = statuses.serving;
+
+  /** `names`: of services; `""` stands for the server. */
+  constructor(names: readonly string[]) {
+    this.#names = names;
+  }
+
+  /** Sends health checkers elsewhere. */
+  turnAway(): void {
+    this.#status = statuses.notServing;
+    for (const [call, isKnown] of this.#watching) if (isKnown) call.write({ status: this.#status });
+  }
+
+  /** Ends the calls that would otherwise never end. */
+  endWatches(): void {
+    for (const call of this.#watching.keys()) call.end();
+    this.#watching.clear();
+  }
+
+  addTo(server: Server): void {
+    const root = loadProto(["grpc/health/v1/health.proto"]);
+    const type = (name: string) => root.lookupType(`grpc.health.v1.${name}`);
+    const request = type("HealthCheckRequest");
+    const response = type("HealthCheckResponse");
+    const path = "/grpc.health.v1.Health";
+    server.addService(
+      {
+        Check: methodOf(`${path}/Check`, { request, response }),
+        List: methodOf(`${path}/List`, { request: type("HealthListRequest"), response: type("HealthListResponse") }),
+        Watch: methodOf(`${path}/Watch`, { request, response, responseStream: true }),
+      },
+      {
+        Check: (call: ServerUnaryCall<Asked, Answer>, done: sendUnaryData<Answer>) => this.#check(call.request, done),
+        List: (_call: unknown, done: sendUnaryData<{ statuses: Record<string, Answer> }>) =>
+          done(null, { statuses: Object.fromEntries(this.#names.map((name) => [name, { status: this.#status }])) }),
+        Watch: (call: ServerWritableStream<Asked, Answer>) => this.#watch(call),
+      },
+    );
+  }
+
+  #check(asked: Asked, done: sendUnaryData<Answer>): void {
+    if (asked === MALFORMED) done(malformed);
+    else if (this.#names.includes(asked.service)) done(null, { status: this.#status });
+    else done({ code: status.NOT_FOUND, details: "no service of that name" });
+  }
+
+  #watch(call: ServerWritableStream<Asked, Answer>): void {
+    if (call.request === MALFORMED) {
+      call.emit("error", malformed);
+      return;
+    }
+    const isKnown = this.#names.includes(call.request.service);
+    call.write({ status: isKnown ? this.#status : statuses.serviceUnknown });
+    this.#watching.set(call, isKnown);
+    call.on("cancelled", () => this.#watching.delete(call));
+  }
+}

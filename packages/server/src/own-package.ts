@@ -1,0 +1,13 @@
+/**
+ * This package's own files, wherever its code runs from: `src`, `dist` and `bundle` lie beside each other in it.
+ */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const manifest = new URL("../package.json", import.meta.url);
+
+export const protoFolder = fileURLToPath(new URL("../proto", import.meta.url));
+
+export function packageVersion(): string {
+  return JSON.parse(readFileSync(manifest, "utf8")).version;
+}
