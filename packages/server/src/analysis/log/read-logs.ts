@@ -1,0 +1,159 @@
+/**
+ * Requests from one or more access logs, by the time of their arrival. In: files. Out: batches of requests in order, and what was
+ * left out, counted. A bad line is never fatal.
+ */
+import { detectFormat } from "./formats.js";
+import type { LogFormat, LogRequest } from "./log-request.js";
+import { SluiceError } from "sluice";
+import { InOrder } from "./in-order.js";
+import { readLines } from "./read-lines.js";
+
+export interface LogOptions {
+  readonly files: readonly string[];
+  /** Absent: found for each file from its first lines. */
+  readonly format?: LogFormat | undefined;
+  /** What else of a line is wanted, by the format's own names. */
+  readonly fields?: readonly string[];
+}
+
+export interface LogCounts {
+  lines: number;
+  requests: number;
+  /** Comments, empty lines, connections that sent no request. */
+  blank: number;
+  bad: number;
+  /** The first few, with their place. */
+  readonly badSamples: { file: string; line: number; text: string }[];
+  /** Requests that arrived before others that were replayed already: they take part when they are read. */
+  late: number;
+  readonly formats: Map<string, string>;
+}
+
+const MOST_SAMPLES = 5;
+const SAMPLE_LENGTH = 200;
+/** Enough lines to tell a format by, where a log begins with noise. */
+const DETECT_LINES = 200;
+
+export class Logs {
+  readonly counts: LogCounts = { lines: 0, requests: 0, blank: 0, bad: 0, badSamples: [], late: 0, formats: new Map() };
+  readonly #options: LogOptions;
+
+  constructor(options: LogOptions) {
+    this.#options = options;
+  }
+
+  async *requests(): AsyncGenerator<LogRequest[]> {
+    const order = new InOrder<LogRequest>();
+    const sources = this.#options.files.map((file) => new Source(this.#batches(file)));
+    await Promise.all(sources.map((source) => source.fill()));
+    for (;;) {
+      const open = sources.filter((source) => !source.isOver);
+      if (open.length === 0) break;
+      const batch = nextBatch(open);
+      for (const request of batch) order.add(request);
+      const ready = order.take();
+      this.counts.late = order.late;
+      if (ready.length > 0) yield ready;
+      await Promise.all(open.map((source) => source.fill()));
+    }
+    const rest = order.takeAll();
+    this.counts.late = order.late;
+    if (rest.length > 0) yield rest;
+  }
+
+  async *#batches(file: string): AsyncGenerator<LogRequest[]> {
+    const { fields = [] } = this.#options;
+    let held: string[] = [];
+    let read: ReturnType<LogFormat["reader"]> | undefined;
+    let lineNumber = 0;
+    const take = (lines: readonly string[]): LogRequest[] => {
+      const requests: LogRequest[] = [];
+      for (const line of lines) {
+        lineNumber++;
+        const found = read!(line);
+        if (typeof found === "object") requests.push(found);
+        else if (found === "blank") this.counts.blank++;
+        else this.#bad(file, lineNumber, line);
+      }
+      this.counts.lines += lines.length;
+      this.counts.requests += requests.length;
+      return requests;
+    };
+    const begin = (): void => {
+      const format = this.#options.format ?? detectFormat(held.slice(0, DETECT_LINES));
+      if (format === undefined) {
+        throw new SluiceError(
+          "invalid-setting",
+          `${file}: expected an access log in a known format (--format names one), got ${JSON.stringify((held.find((line) => line !== "") ?? "").slice(0, SAMPLE_LENGTH))}`,
+        );
+      }
+      this.counts.formats.set(file, format.name);
+      read = format.reader(fields);
+    };
+    for await (const lines of readLines(file)) {
+      if (read !== undefined) {
+        yield take(lines);
+        continue;
+      }
+      held = held.concat(lines);
+      if (held.length < DETECT_LINES) continue;
+      begin();
+      yield take(held);
+      held = [];
+    }
+    // An empty file has no format, and no request.
+    if (held.length === 0) return;
+    begin();
+    yield take(held);
+  }
+
+  #bad(file: string, line: number, text: string): void {
+    this.counts.bad++;
+    if (this.counts.badSamples.length < MOST_SAMPLES) {
+      this.counts.badSamples.push({ file, line, text: text.slice(0, SAMPLE_LENGTH) });
+    }
+  }
+}
+
+/** One file's requests that were read and not taken. */
+class Source {
+  readonly #batches: AsyncGenerator<LogRequest[]>;
+  #held: LogRequest[] = [];
+  #at = 0;
+  isOver = false;
+
+  constructor(batches: AsyncGenerator<LogRequest[]>) {
+    this.#batches = batches;
+  }
+
+  get nextMs(): number {
+    return this.#held[this.#at]!.atMs;
+  }
+
+  async fill(): Promise<void> {
+    while (!this.isOver && this.#at >= this.#held.length) {
+      const next = await this.#batches.next();
+      this.isOver = next.done === true;
+      this.#held = next.value ?? [];
+      this.#at = 0;
+    }
+  }
+
+  /** What comes before the time; at least one, so that a log that goes back in time goes on. */
+  takeUntil(endMs: number): LogRequest[] {
+    let end = this.#at + 1;
+    while (end < this.#held.length && this.#held[end]!.atMs <= endMs) end++;
+    const taken = this.#at === 0 && end === this.#held.length ? this.#held : this.#held.slice(this.#at, end);
+    this.#at = end;
+    return taken;
+  }
+}
+
+/** From the source whose next request is the earliest, as far as no other source has an earlier one. */
+function nextBatch(sources: readonly Source[]): LogRequest[] {
+  let first = sources[0]!;
+  for (const source of sources) if (source.nextMs < first.nextMs) first = source;
+  let endMs = Number.POSITIVE_INFINITY;
+  for (const source of sources) if (source !== first) endMs = Math.min(endMs, source.nextMs);
+  return first.takeUntil(endMs);
+}

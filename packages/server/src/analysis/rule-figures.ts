@@ -1,0 +1,97 @@
+/** What one rule did in a replay: how often it was asked, whom it refused, and the most that it let through in one window. */
+import { type Decision, readCounterKey, type Rule } from "sluice";
+import { parseDuration } from "sluice/internal";
+import { FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
+import { RollingMaxima } from "./rolling-maxima.js";
+
+export interface KeyFigures {
+  readonly key: string;
+  readonly refused: number;
+}
+
+export interface RuleFigures {
+  readonly rule: string;
+  /** `shadow` and `candidate` are reported, never enforced. */
+  readonly mode: string;
+  readonly total: number;
+  readonly refused: number;
+  /** Of the total. */
+  readonly share: number;
+  /** Keys with at least one refusal. */
+  readonly keysRefused: number;
+  /** Whether `keysRefused` and the top keys are exact; beyond a hundred thousand keys they are lower bounds. */
+  readonly exact: boolean;
+  readonly topKeys: readonly KeyFigures[];
+  /** The most units that one key was admitted in any rolling window of the rule's length; absent for rules without one. */
+  readonly worstWindow?: { readonly key: string; readonly admitted: number; readonly limit: number; readonly at: string };
+}
+
+/** Exact up to twice as many. */
+const KEEP_KEYS = 50_000;
+const TOP_KEYS = 10;
+
+export class RuleCount {
+  readonly #rule: string;
+  readonly #mode: string;
+  readonly #limit: number;
+  readonly #keys = new FrequentItems<Item>(KEEP_KEYS);
+  readonly #admitted: RollingMaxima | undefined;
+  total = 0;
+  refused = 0;
+
+  constructor({ rule, mode, limit, windowMs }: { rule: string; mode: string; limit: number; windowMs: number | undefined }) {
+    this.#rule = rule;
+    this.#mode = mode;
+    this.#limit = limit;
+    this.#admitted = windowMs === undefined ? undefined : new RollingMaxima(windowMs);
+  }
+
+  add(key: string, { allowed, isCharged, cost, atMs }: { allowed: boolean; isCharged: boolean; cost: number; atMs: number }): void {
+    this.total++;
+    if (isCharged) this.#admitted?.add(key, cost, atMs);
+    if (allowed) return;
+    this.refused++;
+    const item = this.#keys.find(key);
+    if (item === undefined) this.#keys.insert(key, { count: 1 });
+    else item.count++;
+  }
+
+  read(): RuleFigures {
+    const worst = this.#admitted?.worst();
+    return {
+      rule: this.#rule,
+      mode: this.#mode,
+      total: this.total,
+      refused: this.refused,
+      share: this.total === 0 ? 0 : this.refused / this.total,
+      keysRefused: this.#keys.size,
+      exact: this.#keys.offset === 0,
+      topKeys: this.#keys.top(TOP_KEYS).items.map(([key, { count }]) => ({ key: spellKey(key), refused: count })),
+      ...(worst !== undefined && {
+        worstWindow: {
+          key: spellKey(worst.key),
+          admitted: worst.max,
+          limit: this.#limit,
+          at: new Date(worst.atMs).toISOString(),
+        },
+      }),
+    };
+  }
+}
+
+/** `user=42, path=/v1/x`: the attributes that a counter is kept for. */
+export function spellKey(counterKey: string): string {
+  const { attributes } = readCounterKey(counterKey);
+  if (attributes === undefined) return "(a long key)";
+  const pairs = Object.entries(attributes).map(([name, value]) => `${name}=${value}`);
+  return pairs.length === 0 ? "(all requests)" : pairs.join(", ");
+}
+
+export function windowOf({ window, algorithm }: Rule): number | undefined {
+  return window === undefined || algorithm === "concurrency" ? undefined : parseDuration(window);
+}
+
+/** Whether a check of a decision was charged: all of a request are, or none. */
+export function isCharged(decision: Decision, mode: string, allowed: boolean): boolean {
+  return allowed && (decision.allowed || mode === "candidate");
+}

@@ -1,0 +1,197 @@
+/**
+ * What a draft of rules would have done to recorded traffic: each request is decided by the draft, by the rules in force beside it if
+ * they are given, and by the draft once more where refused clients come back. In: batches of requests. Out: figures.
+ */
+import type { Attributes, Decision, Rule } from "sluice";
+import { SluiceError } from "sluice";
+import { FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
+import { ComeBack, type ComeBackFigures } from "./come-back.js";
+import type { LogRequest } from "./log/log-request.js";
+import { type Arrival, Replay, type Replayed } from "./replay.js";
+import { isCharged, type KeyFigures, RuleCount, type RuleFigures, spellKey, windowOf } from "./rule-figures.js";
+import { type Series, TimeSeries } from "./time-series.js";
+
+export interface SimulationOptions {
+  readonly rules: readonly Rule[];
+  /** The rules in force. */
+  readonly against?: readonly Rule[] | undefined;
+  /** Whether refused clients are also tried as coming back. */
+  readonly comeBack: boolean;
+  /** Rejects with `invalid-request` for a request that the service itself would refuse as malformed. */
+  readonly attributesOf: (request: LogRequest) => Promise<Attributes>;
+}
+
+export interface Comparison {
+  /** Requests that the rules in force refuse. */
+  readonly refused: number;
+  readonly newlyRefused: number;
+  readonly newlyAdmitted: number;
+  readonly newlyRefusedKeys: readonly KeyFigures[];
+  readonly newlyAdmittedKeys: readonly KeyFigures[];
+}
+
+export interface Simulation {
+  readonly total: number;
+  readonly refused: number;
+  /** Of the total. */
+  readonly share: number;
+  /** Requests that no rule applied to. */
+  readonly unmatched: number;
+  /** Requests that the service refuses as malformed, whatever the rules say; not in the total. */
+  readonly malformed: number;
+  readonly from?: string;
+  readonly to?: string;
+  readonly rules: readonly RuleFigures[];
+  readonly against?: Comparison;
+  readonly comeBack?: ComeBackFigures;
+  /** Requests and refusals a step. */
+  readonly series: Series;
+  /** Counters that gave way because memory was short: then figures are lower bounds. */
+  readonly evicted: number;
+}
+
+const KEEP_KEYS = 10_000;
+const TOP_KEYS = 10;
+
+export class Simulator {
+  readonly #options: SimulationOptions;
+  readonly #draft: Replay;
+  readonly #live: Replay | undefined;
+  readonly #comeBack: ComeBack | undefined;
+  readonly #counts = new Map<string, RuleCount>();
+  readonly #series = new TimeSeries(2);
+  readonly #newlyRefused = new FrequentItems<Item>(KEEP_KEYS);
+  readonly #newlyAdmitted = new FrequentItems<Item>(KEEP_KEYS);
+  #figures = { total: 0, refused: 0, unmatched: 0, malformed: 0, liveRefused: 0, newlyRefused: 0, newlyAdmitted: 0 };
+  #fromMs: number | undefined;
+  #toMs = 0;
+
+  constructor(options: SimulationOptions) {
+    this.#options = options;
+    this.#draft = new Replay(options.rules);
+    this.#live = options.against === undefined ? undefined : new Replay(options.against);
+    this.#comeBack = options.comeBack ? new ComeBack(options.rules) : undefined;
+    // A rule that nothing met is in the report too.
+    for (const rule of this.#draft.rules) {
+      if (rule.mode !== "off") this.#count(rule.id, rule.mode ?? "enforce");
+    }
+  }
+
+  async add(request: LogRequest): Promise<void> {
+    const { atMs, durationMs } = request;
+    const attributes = request.attributes ?? (await this.#attributesOf(request));
+    if (attributes === undefined) return;
+    const arrival: Arrival = { atMs, durationMs, attributes };
+    const draft = await this.#draft.decide(arrival);
+    this.#tally(draft);
+    if (this.#live !== undefined) this.#compare(draft, await this.#live.decide(arrival));
+    await this.#comeBack?.add(arrival);
+  }
+
+  async #attributesOf(request: LogRequest): Promise<Attributes | undefined> {
+    try {
+      return await this.#options.attributesOf(request);
+    } catch (error) {
+      if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
+      this.#figures.malformed++;
+      return undefined;
+    }
+  }
+
+  #tally({ decision, keys }: Replayed): void {
+    const figures = this.#figures;
+    const { nowMs } = this.#draft;
+    this.#fromMs ??= nowMs;
+    this.#toMs = nowMs;
+    figures.total++;
+    if (decision.checks.length === 0) figures.unmatched++;
+    const row = this.#series.row(nowMs);
+    row[0]!++;
+    if (!decision.allowed) {
+      figures.refused++;
+      row[1]!++;
+    }
+    for (let i = 0; i < decision.checks.length; i++) {
+      const { rule, mode, allowed } = decision.checks[i]!;
+      const charged = isCharged(decision, mode, allowed);
+      this.#count(rule, mode).add(keys[i]!, { allowed, isCharged: charged, cost: 1, atMs: nowMs });
+    }
+  }
+
+  #count(id: string, mode: string): RuleCount {
+    const name = `${mode} ${id}`;
+    let count = this.#counts.get(name);
+    if (count === undefined) {
+      const rule = this.#draft.rules.find((one) => one.id === id)!;
+      const limit = (mode === "candidate" ? rule.candidate?.limit : undefined) ?? rule.limit;
+      count = new RuleCount({ rule: id, mode, limit, windowMs: windowOf(rule) });
+      this.#counts.set(name, count);
+    }
+    return count;
+  }
+
+  #compare(draft: Replayed, live: Replayed): void {
+    const figures = this.#figures;
+    if (!live.decision.allowed) figures.liveRefused++;
+    if (draft.decision.allowed === live.decision.allowed) return;
+    if (live.decision.allowed) {
+      figures.newlyRefused++;
+      addTo(this.#newlyRefused, refuserOf(draft));
+    } else {
+      figures.newlyAdmitted++;
+      addTo(this.#newlyAdmitted, refuserOf(live));
+    }
+  }
+
+  async end(): Promise<Simulation> {
+    const { total, refused, unmatched, malformed, liveRefused, newlyRefused, newlyAdmitted } = this.#figures;
+    const comeBack = await this.#comeBack?.end();
+    const evicted = this.#draft.evicted + (this.#live?.evicted ?? 0);
+    await this.#draft.close();
+    await this.#live?.close();
+    return {
+      total,
+      refused,
+      share: total === 0 ? 0 : refused / total,
+      unmatched,
+      malformed,
+      ...(this.#fromMs !== undefined && {
+        from: new Date(this.#fromMs).toISOString(),
+        to: new Date(this.#toMs).toISOString(),
+      }),
+      rules: [...this.#counts.values()].map((count) => count.read()),
+      ...(this.#live !== undefined && {
+        against: {
+          refused: liveRefused,
+          newlyRefused,
+          newlyAdmitted,
+          newlyRefusedKeys: topOf(this.#newlyRefused),
+          newlyAdmittedKeys: topOf(this.#newlyAdmitted),
+        },
+      }),
+      ...(comeBack !== undefined && { comeBack }),
+      series: this.#series.read(),
+      evicted,
+    };
+  }
+}
+
+/** The rule and key that refused, as a text. */
+function refuserOf({ decision, keys }: Replayed): string {
+  const at = decision.checks.findIndex((check) => isRefuser(check, decision));
+  return `${decision.checks[at]!.rule}: ${spellKey(keys[at]!)}`;
+}
+
+function isRefuser({ rule, mode, allowed }: Decision["checks"][number], decision: Decision): boolean {
+  return mode === "enforce" && !allowed && rule === decision.rule;
+}
+
+function addTo(items: FrequentItems<Item>, key: string): void {
+  const item = items.find(key);
+  if (item === undefined) items.insert(key, { count: 1 });
+  else item.count++;
+}
+
+function topOf(items: FrequentItems<Item>): KeyFigures[] {
+  return items.top(TOP_KEYS).items.map(([key, { count }]) => ({ key, refused: count }));
+}
