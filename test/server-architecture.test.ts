@@ -43,7 +43,7 @@ const rooms: readonly Room[] = [
     seesTypesOf: ["ground"],
   },
   { name: "monitoring", files: /^monitoring\//, sees: ["ground", "redis target"], seesTypesOf: ["configuration"] },
-  { name: "analysis", files: /^analysis\//, sees: ["ground"], seesTypesOf: ["configuration", "monitoring"] },
+  { name: "analysis", files: /^analysis\//, sees: ["ground", "monitoring"], seesTypesOf: ["configuration"] },
   {
     name: "enforcement",
     files: /^enforcement\//,
@@ -64,7 +64,7 @@ const rooms: readonly Room[] = [
   {
     name: "cli",
     files: /^cli\//,
-    sees: ["printable", "ground", "configuration", "analysis", "service"],
+    sees: ["printable", "ground", "configuration", "analysis", "enforcement", "service"],
     seesTypesOf: ["monitoring"],
   },
 ];

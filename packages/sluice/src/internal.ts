@@ -4,6 +4,7 @@
 export type { Cluster, Redis } from "ioredis";
 export { errorKinds } from "./errors.js";
 export { swapValidatedRules } from "./limiter/limiter.js";
+export { parseDuration } from "./rules/duration.js";
 export { type ClientOptions, connectRedis } from "./store/redis/client.js";
 export { startHeartbeat } from "./store/redis/heartbeat.js";
 export { runAtOnce, runInSlices, type Sliced, Stride, TimeSlice } from "./time-slices.js";

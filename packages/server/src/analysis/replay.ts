@@ -2,7 +2,15 @@
  * Rules replayed over requests in virtual time: the shipped limiter with its store in memory, which decides as the Lua scripts do
  * (`test/twins`), on a clock that each request sets. Places of concurrency rules are given back when their request ended in the log.
  */
-import { type Attributes, createLimiter, type Decision, type Limiter, memoryStore, type Rule } from "sluice";
+import {
+  type Attributes,
+  createLimiter,
+  type DecidedRequest,
+  type Decision,
+  type Limiter,
+  memoryStore,
+  type Rule,
+} from "sluice";
 import { EventQueue } from "./event-queue.js";
 
 /** A request as rules see it. */
@@ -13,10 +21,10 @@ export interface Arrival {
   readonly cost?: number | undefined;
 }
 
-/** `keys`: the counters that were asked, in the order of the decision's checks. */
+/** A decision, and what it asked: `asked[i]` stands behind the decision's check `i`. */
 export interface Replayed {
   readonly decision: Decision;
-  readonly keys: readonly string[];
+  readonly asked: DecidedRequest["checks"];
 }
 
 /** Counters of a day's log fit; beyond, idle ones give way, which the report says. */
@@ -26,13 +34,16 @@ export class Replay {
   readonly #limiter: Limiter;
   readonly #ends = new EventQueue<string>();
   #nowMs = 0;
-  #keys: readonly string[] = [];
+  #asked: DecidedRequest["checks"] = [];
 
   constructor(rules: readonly Rule[]) {
     const clock = { now: () => this.#nowMs };
-    this.#limiter = createLimiter({ rules, store: memoryStore({ clock, maxBytes: MOST_BYTES, onMemoryLimit: () => {} }) });
+    this.#limiter = createLimiter({
+      rules,
+      store: memoryStore({ clock, maxBytes: MOST_BYTES, onMemoryLimit: () => {} }),
+    });
     this.#limiter.on("decision", (_, { checks }) => {
-      this.#keys = checks.map(({ key }) => key);
+      this.#asked = checks;
     });
   }
 
@@ -53,11 +64,11 @@ export class Replay {
   /** A request that arrives before the last one is decided at the time of that one. */
   async decide({ atMs, durationMs, attributes, cost }: Arrival): Promise<Replayed> {
     await this.#advance(Math.max(this.#nowMs, atMs));
-    this.#keys = [];
+    this.#asked = [];
     const made = this.#limiter.checkNow(attributes, cost === undefined ? undefined : { cost });
     const decision = made instanceof Promise ? await made : made;
     if (decision.lease !== undefined) this.#ends.add(this.#nowMs + (durationMs ?? 0), decision.lease.id);
-    return { decision, keys: this.#keys };
+    return { decision, asked: this.#asked };
   }
 
   /** Gives back what ended by then, each at its own time. */

@@ -1,5 +1,5 @@
 /** What one rule did in a replay: how often it was asked, whom it refused, and the most that it let through in one window. */
-import { type Decision, readCounterKey, type Rule } from "sluice";
+import { type Decision, type Rule, readCounterKey } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
 import { RollingMaxima } from "./rolling-maxima.js";
@@ -23,7 +23,12 @@ export interface RuleFigures {
   readonly exact: boolean;
   readonly topKeys: readonly KeyFigures[];
   /** The most units that one key was admitted in any rolling window of the rule's length; absent for rules without one. */
-  readonly worstWindow?: { readonly key: string; readonly admitted: number; readonly limit: number; readonly at: string };
+  readonly worstWindow?: {
+    readonly key: string;
+    readonly admitted: number;
+    readonly limit: number;
+    readonly at: string;
+  };
 }
 
 /** Exact up to twice as many. */
@@ -39,14 +44,22 @@ export class RuleCount {
   total = 0;
   refused = 0;
 
-  constructor({ rule, mode, limit, windowMs }: { rule: string; mode: string; limit: number; windowMs: number | undefined }) {
+  constructor({
+    rule,
+    mode,
+    limit,
+    windowMs,
+  }: { rule: string; mode: string; limit: number; windowMs: number | undefined }) {
     this.#rule = rule;
     this.#mode = mode;
     this.#limit = limit;
     this.#admitted = windowMs === undefined ? undefined : new RollingMaxima(windowMs);
   }
 
-  add(key: string, { allowed, isCharged, cost, atMs }: { allowed: boolean; isCharged: boolean; cost: number; atMs: number }): void {
+  add(
+    key: string,
+    { allowed, isCharged, cost, atMs }: { allowed: boolean; isCharged: boolean; cost: number; atMs: number },
+  ): void {
     this.total++;
     if (isCharged) this.#admitted?.add(key, cost, atMs);
     if (allowed) return;
@@ -87,8 +100,9 @@ export function spellKey(counterKey: string): string {
   return pairs.length === 0 ? "(all requests)" : pairs.join(", ");
 }
 
-export function windowOf({ window, algorithm }: Rule): number | undefined {
-  return window === undefined || algorithm === "concurrency" ? undefined : parseDuration(window);
+/** Undefined where the rule has no window of a fixed length. */
+export function windowOf(rule: Rule): number | undefined {
+  return "window" in rule && rule.window !== undefined ? parseDuration(rule.window) : undefined;
 }
 
 /** Whether a check of a decision was charged: all of a request are, or none. */

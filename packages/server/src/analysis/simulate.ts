@@ -58,7 +58,8 @@ export class Simulator {
   readonly #draft: Replay;
   readonly #live: Replay | undefined;
   readonly #comeBack: ComeBack | undefined;
-  readonly #counts = new Map<string, RuleCount>();
+  /** By mode, then by rule. */
+  readonly #counts = new Map<string, Map<string, RuleCount>>();
   readonly #series = new TimeSeries(2);
   readonly #newlyRefused = new FrequentItems<Item>(KEEP_KEYS);
   readonly #newlyAdmitted = new FrequentItems<Item>(KEEP_KEYS);
@@ -98,7 +99,7 @@ export class Simulator {
     }
   }
 
-  #tally({ decision, keys }: Replayed): void {
+  #tally({ decision, asked }: Replayed): void {
     const figures = this.#figures;
     const { nowMs } = this.#draft;
     this.#fromMs ??= nowMs;
@@ -114,18 +115,22 @@ export class Simulator {
     for (let i = 0; i < decision.checks.length; i++) {
       const { rule, mode, allowed } = decision.checks[i]!;
       const charged = isCharged(decision, mode, allowed);
-      this.#count(rule, mode).add(keys[i]!, { allowed, isCharged: charged, cost: 1, atMs: nowMs });
+      this.#count(rule, mode).add(asked[i]!.key, { allowed, isCharged: charged, cost: asked[i]!.cost, atMs: nowMs });
     }
   }
 
   #count(id: string, mode: string): RuleCount {
-    const name = `${mode} ${id}`;
-    let count = this.#counts.get(name);
+    let ofMode = this.#counts.get(mode);
+    if (ofMode === undefined) {
+      ofMode = new Map();
+      this.#counts.set(mode, ofMode);
+    }
+    let count = ofMode.get(id);
     if (count === undefined) {
       const rule = this.#draft.rules.find((one) => one.id === id)!;
       const limit = (mode === "candidate" ? rule.candidate?.limit : undefined) ?? rule.limit;
       count = new RuleCount({ rule: id, mode, limit, windowMs: windowOf(rule) });
-      this.#counts.set(name, count);
+      ofMode.set(id, count);
     }
     return count;
   }
@@ -141,6 +146,14 @@ export class Simulator {
       figures.newlyAdmitted++;
       addTo(this.#newlyAdmitted, refuserOf(live));
     }
+  }
+
+  /** In the order of the document; a rule's candidate after it. */
+  #ruleFigures(): RuleFigures[] {
+    const modes = ["enforce", "shadow", "candidate"];
+    return this.#draft.rules.flatMap(({ id }) =>
+      modes.flatMap((mode) => this.#counts.get(mode)?.get(id)?.read() ?? []),
+    );
   }
 
   async end(): Promise<Simulation> {
@@ -159,7 +172,7 @@ export class Simulator {
         from: new Date(this.#fromMs).toISOString(),
         to: new Date(this.#toMs).toISOString(),
       }),
-      rules: [...this.#counts.values()].map((count) => count.read()),
+      rules: this.#ruleFigures(),
       ...(this.#live !== undefined && {
         against: {
           refused: liveRefused,
@@ -177,9 +190,9 @@ export class Simulator {
 }
 
 /** The rule and key that refused, as a text. */
-function refuserOf({ decision, keys }: Replayed): string {
+function refuserOf({ decision, asked }: Replayed): string {
   const at = decision.checks.findIndex((check) => isRefuser(check, decision));
-  return `${decision.checks[at]!.rule}: ${spellKey(keys[at]!)}`;
+  return `${decision.checks[at]!.rule}: ${spellKey(asked[at]!.key)}`;
 }
 
 function isRefuser({ rule, mode, allowed }: Decision["checks"][number], decision: Decision): boolean {

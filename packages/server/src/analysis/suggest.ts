@@ -95,7 +95,9 @@ function suggestionOf(window: string, maxima: RollingMaxima, headroom: number): 
     p99,
     p999,
     max,
-    busiest: maxima.top(BUSIEST).map(({ key, max: most, atMs }) => ({ key, max: most, at: new Date(atMs).toISOString() })),
+    busiest: maxima
+      .top(BUSIEST)
+      .map(({ key, max: most, atMs }) => ({ key, max: most, at: new Date(atMs).toISOString() })),
     limits: sorted.length === 0 ? [] : [limit("p99", p99), limit("p99.9", p999), limit("max", max)],
   };
 }
@@ -123,6 +125,8 @@ function rulesOf(windows: readonly Suggestion[], { key }: SuggestOptions): Rule[
     const limit = suggestion.limits.find(({ from }) => from === "p99.9")?.limit;
     if (limit === undefined) return [];
     const id = `${[...key].join("-") || "all"}-${i === 0 && chosen.length > 1 ? "burst" : "sustained"}`;
-    return [{ id, key: [...key], algorithm: "rolling-window", limit, window: suggestion.window, mode: "shadow" } as Rule];
+    return [
+      { id, key: [...key], algorithm: "rolling-window", limit, window: suggestion.window, mode: "shadow" } as Rule,
+    ];
   });
 }

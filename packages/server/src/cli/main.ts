@@ -12,6 +12,8 @@ import { releaseCommand } from "./release.js";
 import { resetCommand } from "./reset.js";
 import { rulesCommand } from "./rules.js";
 import { serveCommand } from "./serve.js";
+import { simulateCommand } from "./simulate.js";
+import { suggestCommand } from "./suggest.js";
 import { topCommand } from "./top.js";
 
 export async function main(argv: readonly string[]): Promise<void> {
@@ -37,6 +39,8 @@ export function program(): Command {
     resetCommand,
     rulesCommand,
     topCommand,
+    simulateCommand,
+    suggestCommand,
   ];
   for (const make of commands) root.addCommand(make());
   throwInsteadOfExit(root);

@@ -50,3 +50,18 @@ export function spellMs(ms: number): string {
   if (ms < 7_200_000) return `${Math.ceil(ms / 60_000)} min`;
   return `${Math.ceil(ms / 3_600_000)} h`;
 }
+
+const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+
+/** "1,234,567", as the console spells it. */
+export function figure(value: number): string {
+  return numbers.format(value);
+}
+
+/** "0.12 %": a share of all. */
+export function share(part: number): string {
+  const percent = 100 * part;
+  if (percent === 0) return "0 %";
+  if (percent < 0.01) return "< 0.01 %";
+  return `${Number(percent.toPrecision(3))} %`;
+}

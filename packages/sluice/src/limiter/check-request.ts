@@ -35,7 +35,7 @@ export interface CheckPart {
 export interface DecidedRequest {
   readonly attributes: Attributes;
   readonly options: CheckOptions;
-  readonly checks: readonly Pick<Check, "key">[];
+  readonly checks: readonly Pick<Check, "key" | "cost">[];
 }
 
 export interface CheckRequest extends StoreRequest {

@@ -36,7 +36,12 @@ export const formats: readonly LogFormat[] = [
 ];
 
 /** Also known as. */
-const aliases: Readonly<Record<string, string>> = { caddy: "json", nginx: "combined", apache: "combined", w3c: "cloudfront" };
+const aliases: Readonly<Record<string, string>> = {
+  caddy: "json",
+  nginx: "combined",
+  apache: "combined",
+  w3c: "cloudfront",
+};
 
 /** A name of the list, or a template in the spelling of nginx's `log_format`. */
 export function formatNamed(given: string): LogFormat {

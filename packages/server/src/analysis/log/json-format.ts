@@ -11,11 +11,49 @@ type Fields = Readonly<Record<string, unknown>>;
 const names = {
   start: ["StartUTC", "start_time", "startTime", "StartLocal"],
   end: ["ts", "time_iso8601", "time_local", "msec", "@timestamp", "timestamp", "time"],
-  method: ["request.method", "RequestMethod", "method", "request_method", "req.method", "http.request.method", "httpRequest.requestMethod"],
-  target: ["request.uri", "RequestPath", "path", "request_uri", "uri", "req.url", "url.path", "url", "httpRequest.requestUrl"],
+  method: [
+    "request.method",
+    "RequestMethod",
+    "method",
+    "request_method",
+    "req.method",
+    "http.request.method",
+    "httpRequest.requestMethod",
+  ],
+  target: [
+    "request.uri",
+    "RequestPath",
+    "path",
+    "request_uri",
+    "uri",
+    "req.url",
+    "url.path",
+    "url",
+    "httpRequest.requestUrl",
+  ],
   request: ["request"],
-  host: ["request.host", "RequestHost", "authority", ":authority", "host", "http_host", "req.headers.host", "server.address"],
-  peer: ["request.remote_ip", "ClientHost", "downstream_remote_address", "remote_addr", "client_ip", "request.remote_addr", "req.remoteAddress", "client.address", "ip", "httpRequest.remoteIp"],
+  host: [
+    "request.host",
+    "RequestHost",
+    "authority",
+    ":authority",
+    "host",
+    "http_host",
+    "req.headers.host",
+    "server.address",
+  ],
+  peer: [
+    "request.remote_ip",
+    "ClientHost",
+    "downstream_remote_address",
+    "remote_addr",
+    "client_ip",
+    "request.remote_addr",
+    "req.remoteAddress",
+    "client.address",
+    "ip",
+    "httpRequest.remoteIp",
+  ],
   headers: ["request.headers", "req.headers", "headers"],
 } as const;
 
@@ -125,6 +163,7 @@ function textOf(value: unknown): string | undefined {
 }
 
 function withoutPort(address: string | undefined): string | undefined {
-  const found = address === undefined ? null : /^\[([0-9a-fA-F:]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(address);
+  const found =
+    address === undefined ? null : /^\[([0-9a-fA-F:]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(address);
   return found === null ? address : (found[1] ?? found[2]);
 }

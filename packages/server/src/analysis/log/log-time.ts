@@ -29,7 +29,8 @@ export function parseIsoTime(text: string): number | undefined {
 
 /** Seconds since the epoch, such as `1795000000.123`; or ms, us or ns, told by their size. */
 export function parseEpoch(value: string | number): number | undefined {
-  const number = typeof value === "number" ? value : /^\d{9,19}(?:\.\d{1,9})?$/.test(value) ? Number(value) : Number.NaN;
+  const number =
+    typeof value === "number" ? value : /^\d{9,19}(?:\.\d{1,9})?$/.test(value) ? Number(value) : Number.NaN;
   if (!(number > 0)) return undefined;
   // A hundred billion seconds are the year 5138.
   const scale = number < 1e11 ? 1e3 : number < 1e14 ? 1 : number < 1e17 ? 1e-3 : 1e-6;

@@ -2,10 +2,11 @@
  * Requests from one or more access logs, by the time of their arrival. In: files. Out: batches of requests in order, and what was
  * left out, counted. A bad line is never fatal.
  */
-import { detectFormat } from "./formats.js";
-import type { LogFormat, LogRequest } from "./log-request.js";
+
 import { SluiceError } from "sluice";
+import { detectFormat } from "./formats.js";
 import { InOrder } from "./in-order.js";
+import type { LogFormat, LogRequest } from "./log-request.js";
 import { readLines } from "./read-lines.js";
 
 export interface LogOptions {

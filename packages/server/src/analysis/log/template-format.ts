@@ -50,7 +50,10 @@ function compileTemplate(text: string): Template {
   const doubled = parts.findIndex(({ until }, i) => until === "" && i < parts.length - 1);
   if (doubled >= 0) {
     const pair = `$${parts[doubled]!.variable}$${parts[doubled + 1]!.variable}`;
-    throw new SluiceError("invalid-setting", `format: expected text between two variables, got ${JSON.stringify(pair)}`);
+    throw new SluiceError(
+      "invalid-setting",
+      `format: expected text between two variables, got ${JSON.stringify(pair)}`,
+    );
   }
   return { start, parts };
 }
@@ -112,7 +115,12 @@ function endOfQuoted(line: string, from: number): number {
 
 function templateReader(
   template: Template,
-  { names, fields, timeIsEnd, isOpen }: { names: readonly string[]; fields: readonly string[]; timeIsEnd: boolean; isOpen: boolean },
+  {
+    names,
+    fields,
+    timeIsEnd,
+    isOpen,
+  }: { names: readonly string[]; fields: readonly string[]; timeIsEnd: boolean; isOpen: boolean },
 ): ReadLine {
   const values = new Array<string>(names.length).fill("");
   const place = (...wanted: string[]): number => names.findIndex((name) => wanted.includes(name));
@@ -129,7 +137,8 @@ function templateReader(
   const partAts = names.flatMap((name, at) => (name.endsWith("_processing_time") ? [at] : []));
   const headerAts = names.flatMap((name, at) => (name.startsWith("http_") ? [{ name: headerName(name), at }] : []));
   const fieldAts = fields.map((field) => names.indexOf(field.toLowerCase().replace(/^\$/, "")));
-  const value = (at: number): string | undefined => (at < 0 || values[at] === "-" || values[at] === "" ? undefined : unescaped(values[at]!));
+  const value = (at: number): string | undefined =>
+    at < 0 || values[at] === "-" || values[at] === "" ? undefined : unescaped(values[at]!);
 
   return (line): LogRequest | "blank" | undefined => {
     if (line === "") return "blank";
@@ -141,7 +150,9 @@ function templateReader(
     // A connection that sent nothing, or no HTTP, is in the log too.
     if (target === undefined) return "blank";
     const durationMs =
-      durationOf(value(secondsAt), 1_000) ?? durationOf(value(msAt), 1) ?? sumOf(partAts.map((at) => durationOf(value(at), 1_000)));
+      durationOf(value(secondsAt), 1_000) ??
+      durationOf(value(msAt), 1) ??
+      sumOf(partAts.map((at) => durationOf(value(at), 1_000)));
     const headers: Record<string, string> = {};
     for (const { name, at } of headerAts) {
       const text = value(at);

@@ -12,7 +12,14 @@ function w3cReader(wanted: readonly string[]): ReadLine {
   return (line): LogRequest | "blank" | undefined => {
     if (line === "") return "blank";
     if (line.startsWith("#")) {
-      if (line.startsWith("#Fields:")) columns = new Map(line.slice(8).trim().split(/[\t ]+/).map((name, at) => [name.toLowerCase(), at]));
+      if (line.startsWith("#Fields:"))
+        columns = new Map(
+          line
+            .slice(8)
+            .trim()
+            .split(/[\t ]+/)
+            .map((name, at) => [name.toLowerCase(), at]),
+        );
       return "blank";
     }
     const values = line.split(line.includes("\t") ? "\t" : " ");

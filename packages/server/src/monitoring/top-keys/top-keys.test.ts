@@ -70,7 +70,7 @@ function decisionOf(key: string, allowed: boolean): [Decision, DecidedRequest] {
   const check = { rule: "r", mode: "enforce", allowed, limit: 10, remaining: allowed ? 5 : 0 };
   return [
     { checks: [check] } as unknown as Decision,
-    { attributes: {}, options: {}, checks: [{ key: `{user=${key}}:r:z` }] },
+    { attributes: {}, options: {}, checks: [{ key: `{user=${key}}:r:z`, cost: 1 }] },
   ];
 }
 
@@ -132,7 +132,7 @@ test("values that a key holds only the digest of are kept shortened, those of th
   const topKeys = new TopKeys(() => ["user"]);
   const [decision] = decisionOf("", true);
   const attributes = { user: "u".repeat(5_000), secret: "not a part of the key" };
-  topKeys.add(decision, { attributes, options: {}, checks: [{ key: "{#digest}:r:z" }] });
+  topKeys.add(decision, { attributes, options: {}, checks: [{ key: "{#digest}:r:z", cost: 1 }] });
   expect(topKeys.quarter().traffic.items).toMatchObject([{ attributes: { user: "u".repeat(80) } }]);
   expect(spellSummary(topKeys.quarter())).not.toContain("not a part");
 });

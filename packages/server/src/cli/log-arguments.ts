@@ -1,0 +1,87 @@
+/** What `simulate` and `suggest` have in common: logs, their format, and how a line becomes attributes. */
+import { Command } from "commander";
+import { type Attributes, SluiceError } from "sluice";
+import { formatNamed } from "../analysis/log/formats.js";
+import type { LogRequest } from "../analysis/log/log-request.js";
+import { type LogCounts, Logs } from "../analysis/log/read-logs.js";
+import { requestAttributes } from "../enforcement/attributes/request-attributes.js";
+import { printable } from "../printable.js";
+import { colours, figure, printLine } from "./print.js";
+
+export interface LogOptions {
+  readonly format?: string;
+  readonly attributes?: string;
+  readonly attribute: readonly FieldAttribute[];
+  readonly json: boolean;
+}
+
+interface FieldAttribute {
+  readonly attribute: string;
+  readonly field: string;
+}
+
+export function logCommand(name: string): Command {
+  return new Command(name)
+    .argument("<logs...>", "access logs, plain or gzip; - for standard input; several are merged by time")
+    .option(
+      "--format <name>",
+      "common, combined, traefik, envoy, alb, cloudfront, json, or a template of nginx's log_format; found by itself",
+    )
+    .option("--attributes <file>", "the mapping file of the service: which part of a request becomes which attribute")
+    .option(
+      "--attribute <name=field>",
+      "an attribute from a field of the log, such as user=remote_user; repeatable",
+      fieldAttribute,
+      [],
+    )
+    .option("--json", "print JSON", false);
+}
+
+function fieldAttribute(text: string, before: readonly FieldAttribute[]): FieldAttribute[] {
+  const at = text.indexOf("=");
+  if (at <= 0 || at === text.length - 1) {
+    throw new SluiceError("invalid-setting", `attribute: expected name=field, got ${JSON.stringify(text)}`);
+  }
+  return [...before, { attribute: text.slice(0, at), field: text.slice(at + 1) }];
+}
+
+export interface OpenedLogs {
+  readonly logs: Logs;
+  readonly attributesOf: (request: LogRequest) => Promise<Attributes>;
+}
+
+export function openLogs(files: readonly string[], { format, attributes, attribute }: LogOptions): OpenedLogs {
+  const { attributesOf } = requestAttributes({ file: attributes });
+  const logs = new Logs({
+    files,
+    format: format === undefined ? undefined : formatNamed(format),
+    fields: attribute.map(({ field }) => field),
+  });
+  return {
+    logs,
+    async attributesOf(request) {
+      const { method, target, host, peer, headers, fields } = request;
+      // A log without addresses has one client as far as anyone can tell.
+      const read = await attributesOf({ method, target, host, peer: peer ?? "0.0.0.0", headers, rawHeaders: [] });
+      if (fields.length === 0) return read;
+      const more: Record<string, string> = {};
+      for (let i = 0; i < fields.length; i++) if (fields[i] !== undefined) more[attribute[i]!.attribute] = fields[i]!;
+      return { ...read, ...more };
+    },
+  };
+}
+
+/** What was read and what was left out, in a line or two. */
+export function printLogCounts({ lines, requests, blank, bad, badSamples, late, formats }: LogCounts): void {
+  const names = [...new Set(formats.values())].join(", ") || "no format";
+  const rest = [
+    blank > 0 ? `${figure(blank)} that are no requests` : "",
+    late > 0 ? `${figure(late)} out of order` : "",
+  ].filter((text) => text !== "");
+  printLine(
+    `${figure(lines)} lines (${names}), ${figure(requests)} requests${rest.length > 0 ? `; ${rest.join(", ")}` : ""}`,
+  );
+  if (bad === 0) return;
+  printLine(colours.yellow(`${figure(bad)} lines could not be read:`));
+  for (const { file, line, text } of badSamples) printLine(printable(`  ${file}:${line}: ${text}`));
+}

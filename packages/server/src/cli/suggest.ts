@@ -1,0 +1,107 @@
+/** `sluice suggest --key ip access.log`: limits from what clients really did, and how many keys each would touch. */
+import type { Command } from "commander";
+import { SluiceError } from "sluice";
+import { parseDuration } from "sluice/internal";
+import { stringify } from "yaml";
+import { Suggester, type Suggestion, type Suggestions } from "../analysis/suggest.js";
+import { type LogOptions, logCommand, openLogs, printLogCounts } from "./log-arguments.js";
+import { figure, printJson, printLine, printTable } from "./print.js";
+
+interface SuggestOptions extends LogOptions {
+  readonly key: readonly string[];
+  readonly window: readonly { text: string; ms: number }[];
+  readonly headroom: number;
+}
+
+const DEFAULT_WINDOWS = "1s,1m,1h";
+
+export function suggestCommand(): Command {
+  return logCommand("suggest")
+    .description("limits from access logs: what each key did at most, and how many keys a limit would touch")
+    .option("--key <names>", "the attributes that a limit is kept for, such as ip or user,path", parseNames, ["ip"])
+    .option("--window <durations>", "the windows to look at", parseWindows, parseWindows(DEFAULT_WINDOWS))
+    .option("--headroom <factor>", "how much above what was seen", parseHeadroom, 1.2)
+    .action(async (files: string[], options: SuggestOptions) => {
+      const { logs, attributesOf } = openLogs(files, options);
+      const suggester = new Suggester({ key: options.key, windows: options.window, headroom: options.headroom });
+      let malformed = 0;
+      for await (const batch of logs.requests()) {
+        for (const request of batch) {
+          try {
+            suggester.add(await attributesOf(request), request.atMs);
+          } catch (error) {
+            if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
+            malformed++;
+          }
+        }
+      }
+      const found = suggester.read();
+      if (options.json) printJson({ ...found, malformed });
+      else {
+        printLogCounts(logs.counts);
+        show(found, options);
+      }
+    });
+}
+
+function show({ windows, withoutKey, rules, requests }: Suggestions, { key, headroom }: SuggestOptions): void {
+  if (withoutKey > 0) printLine(`${figure(withoutKey)} of ${figure(requests)} requests lack ${key.join(" or ")}`);
+  if (rules.length === 0) {
+    printLine("nothing to suggest from");
+    return;
+  }
+  printLine("");
+  printTable(
+    ["window", "keys", "p50", "p99", "p99.9", "most", "busiest key"],
+    windows.map(({ window, keys, p50, p99, p999, max, busiest }) => [
+      window,
+      ...[keys, p50, p99, p999, max].map(figure),
+      busiest[0]?.key ?? "-",
+    ]),
+  );
+  printLine("");
+  printTable(["window", "limit", "from", "keys it would touch"], windows.flatMap(limitRows));
+  printLine("");
+  printLine(
+    `Each limit is ${headroom} times what was seen. To try the p99.9 limits in shadow mode, which refuses nobody:`,
+  );
+  printLine("");
+  printLine(stringify({ rules }).trimEnd());
+}
+
+function limitRows({ window, limits, keys }: Suggestion): string[][] {
+  return limits.map(({ limit, from, keysTouched }) => [
+    window,
+    figure(limit),
+    from,
+    `${figure(keysTouched)} of ${figure(keys)}`,
+  ]);
+}
+
+function parseNames(text: string): string[] {
+  const names = text.split(",").map((name) => name.trim());
+  if (names.some((name) => name === "")) {
+    throw new SluiceError("invalid-setting", `key: expected names such as user,path, got ${JSON.stringify(text)}`);
+  }
+  return names;
+}
+
+function parseWindows(text: string): { text: string; ms: number }[] {
+  const windows = text.split(",").map((one) => ({ text: one.trim(), ms: parseDuration(one.trim()) ?? 0 }));
+  const wrong = windows.find(({ ms }) => !(ms > 0));
+  if (wrong !== undefined) {
+    throw new SluiceError(
+      "invalid-setting",
+      `window: expected durations such as 1s,1m,1h, got ${JSON.stringify(wrong.text)}`,
+    );
+  }
+  return windows.sort((a, b) => a.ms - b.ms);
+}
+
+function parseHeadroom(text: string): number {
+  const factor = Number(text);
+  if (!(factor > 0 && factor <= 1_000)) {
+    throw new SluiceError("invalid-setting", `headroom: expected a factor such as 1.2, got ${JSON.stringify(text)}`);
+  }
+  return factor;
+}
