@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { jsonFormat } from "./json-format.js";
+
+const read = jsonFormat.reader(["user.id", "tenant", "toString"]);
+const line = (fields: object): string => JSON.stringify({ time: "2026-11-16T07:00:00Z", ...fields });
+
+test("dots lead into objects, and a name with dots is found as it stands", () => {
+  expect(read(line({ url: "/a", user: { id: 7 }, tenant: "acme" }))).toMatchObject({
+    target: "/a",
+    fields: ["7", "acme", undefined],
+  });
+  expect(read(line({ "url.path": "/b", "user.id": "x" }))).toMatchObject({
+    target: "/b",
+    fields: ["x", undefined, undefined],
+  });
+});
+
+test("an absolute URL gives host and target", () => {
+  expect(read(line({ url: "https://example.com/p?q=1" }))).toMatchObject({ host: "example.com", target: "/p?q=1" });
+});
+
+test("an entry without a request is blank; one without a time, and what is no object, are mistakes", () => {
+  expect(read(line({ msg: "server started" }))).toBe("blank");
+  expect(read(JSON.stringify({ url: "/a" }))).toBeUndefined();
+  for (const text of ["[1]", "null", "3", '{"a":', "hello"]) expect(read(text)).toBeUndefined();
+});
+
+test("names of an object's prototype are no fields", () => {
+  expect(read('{"time":"2026-11-16T07:00:00Z","url":"/a","__proto__":{"tenant":"evil"}}')).toMatchObject({
+    fields: [undefined, undefined, undefined],
+  });
+});
