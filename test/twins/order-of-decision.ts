@@ -3,18 +3,18 @@
  * together. It holds as long as no plain script leaves its call to another, behind later ones: so a turn must not mix requests
  * for the script `decide` with those for others (`isForDecide`) where counters may be in debt or far ahead.
  */
-import { arrange } from "../../packages/sluice/src/store/redis/decide-queue.js";
+import { arrange } from "../../packages/sluice/src/store/redis/choose-script.js";
 import { encodeSingles } from "../../packages/sluice/src/store/redis/wire.js";
 import type { StoreRequest } from "../../packages/sluice/src/store/store.js";
 
 export function inOrderOfDecision<T extends { request: StoreRequest }>(pending: readonly T[]): T[] {
   const addressed = pending.map((entry) => ({ ...entry, recordKey: undefined }));
-  return arrange(addressed, false).flatMap(({ script, batch }): T[] => {
+  return arrange(addressed).flatMap(({ script, batch }): T[] => {
     if (script === "decide") return batch;
     return encodeSingles(batch, 0).groups.flatMap(({ members }) => members.map((i) => batch[i]!));
   });
 }
 
 export function isForDecide(request: StoreRequest): boolean {
-  return arrange([{ request, recordKey: undefined }], false)[0]!.script === "decide";
+  return arrange([{ request }])[0]!.script === "decide";
 }

@@ -10,13 +10,12 @@
 import { createHash } from "node:crypto";
 import { SluiceError } from "../../errors.js";
 import { CallCounts, type StoreStats } from "../store-stats.js";
+import type { ScriptName } from "./choose-script.js";
 import { Breaker } from "./circuit-breaker.js";
 import type { Argument, RedisConnection } from "./connection.js";
 import { Deadlines } from "./deadlines.js";
 import { fullMessage, isAboutTheCall, redisSays, unavailable } from "./failure.js";
 import { scriptSources } from "./lua/scripts.generated.js";
-
-export type ScriptName = keyof typeof scriptSources;
 
 export interface CallOptions {
   deadlineMs: number;

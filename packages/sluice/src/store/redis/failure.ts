@@ -94,3 +94,11 @@ export function redisSays(error: unknown, pattern: RegExp): RegExpExecArray | nu
   const cause = error instanceof SluiceError ? error.cause : error;
   return cause instanceof Error ? pattern.exec(cause.message) : null;
 }
+
+/** Errors by which Redis refuses a script before it runs. */
+const NOT_RUN = /^(TRYAGAIN|CLUSTERDOWN|MOVED|ASK|LOADING|MASTERDOWN|READONLY|NOREPLICAS|MISCONF|NOAUTH|NOPERM)\b/;
+
+/** Whether a failed call may have been run all the same: its answer was lost. */
+export function mayHaveRun(error: unknown): boolean {
+  return error instanceof SluiceError && error.mayHaveRun && redisSays(error, NOT_RUN) === null;
+}

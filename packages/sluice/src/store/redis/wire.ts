@@ -1,6 +1,6 @@
 /**
- * Speaks the scripts' language: requests to KEYS and ARGV, replies to verdicts. The layouts are told at the top of decide.lua and
- * decide-single.lua.
+ * Encodes requests as KEYS and ARGV of the scripts, and decodes their replies. The comments at the top of decide.lua and
+ * decide-single.lua specify the layouts.
  * Pure: no connection, no clock.
  */
 import { type Boundaries, boundariesAround, type Calendar } from "../../algorithms/calendar.js";
@@ -10,6 +10,7 @@ import type { Check } from "../../check.js";
 import type { Reason } from "../../decision.js";
 import { KEY_PREFIX, storedAs } from "../../keys.js";
 import type { Receipt, StoreReply, StoreRequest } from "../store.js";
+import { keepsEntryIds } from "./choose-script.js";
 
 type Argument = string | number;
 
@@ -32,7 +33,7 @@ export interface Addressed {
   /** Whether other parts of the same request are decided elsewhere, or its place is kept there: it may have to be undone. */
   readonly isPart?: boolean | undefined;
   /** When it must have been answered, where that is not a whole deadline after its call: it is one of several calls. */
-  readonly endsAtMs?: number | undefined;
+  readonly endsAtMonotonicMs?: number | undefined;
 }
 
 const NO_BOUNDARIES: Boundaries = [0, 0, 0, 0, 0];
@@ -173,11 +174,14 @@ interface Group {
   readonly members: number[];
 }
 
-/** Requests of a single check each, all of one stored form, for decide-single.lua. */
+/**
+ * Requests of a single check each, all of one stored form, for decide-single.lua. `plainPolicy`: the one policy of a batch in which
+ * every request costs 1 and has a counter of its own; a plain script takes the same arguments.
+ */
 export function encodeSingles(
   batch: readonly Addressed[],
   serverNowMs: number,
-): { keys: string[]; args: Argument[]; groups: readonly Group[]; plainScript: PlainScript | undefined } {
+): { keys: string[]; args: Argument[]; groups: readonly Group[]; plainPolicy: Policy | undefined } {
   const keys: string[] = [];
   const groups: Group[] = [];
   const byKey = new Map<string, Group>();
@@ -198,31 +202,18 @@ export function encodeSingles(
     if (!policies.includes(check.plan.policy)) policies.push(check.plan.policy);
     if (check.cost !== 1) plain = false;
   }
-  const named = namedForms.has(groups[0]!.check.plan.policy.stored);
+  const named = keepsEntryIds(groups[0]!.check.plan.policy.stored);
   const args: Argument[] = [policies.length];
   for (const policy of policies) args.push(...policyArguments(policy, serverNowMs).slice(1));
   if (plain && !named && policies.length === 1) {
-    return { keys, args, groups, plainScript: plainScriptFor(policies[0]!) };
+    return { keys, args, groups, plainPolicy: policies[0]! };
   }
   for (const { check, members } of groups) {
     args.push(policies.indexOf(check.plan.policy) + 1, check.cost, members.length);
     if (named) for (const i of members) args.push(batch[i]!.request.entryId);
   }
-  return { keys, args, groups, plainScript: undefined };
+  return { keys, args, groups, plainPolicy: undefined };
 }
-
-type PlainScript = "plain-b" | "plain-g" | "plain-p";
-
-/** The script for requests of cost 1 on counters of their own under this policy, if there is one. */
-function plainScriptFor(policy: Policy): PlainScript | undefined {
-  if (policy.stored === "token-bucket") return "plain-b";
-  if (policy.stored === "gcra") return "plain-g";
-  if (policy.stored === "rolling-window-packed") return "plain-p";
-  return undefined;
-}
-
-/** Stored forms that keep an id per entry: `named` in their Lua bodies. */
-const namedForms = new Set<Policy["stored"]>(["rolling-window", "concurrency"]);
 
 export function decodeSingles(given: readonly unknown[], groups: readonly Group[], count: number): StoreReply[] {
   const reply = numbersIn(given);

@@ -1,21 +1,19 @@
 /**
- * Gives charges under one tag back to their counters: refunds, and the undo of a part of a request that was refused elsewhere.
+ * Gives charges under one tag back to their counters: refunds, and the undo of a part of a request that another part refused (the
+ * compensating step of a saga).
  *
- * A refund is tried once, and its caller hears of a failure. An undo is nobody's to repeat: it waits here and is tried again, with
- * backoff, until it arrives or its charge has ended by itself. Neither gives back twice, whatever was lost on the way: a charge with a
- * request id goes with its record, one without leaves a mark that it was undone.
+ * A refund is tried once, and its caller receives a failure. An undo has no caller that could repeat it: it is queued and retried, with
+ * exponential backoff, until it arrives or its charge has expired. Neither gives back twice, whichever answer was lost: a charge with
+ * a request id goes with its record, one without leaves a mark that it was undone.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { SluiceError } from "../../../errors.js";
-import { hashTag, KEY_PREFIX, requestIdKey, undoneKey } from "../../../keys.js";
+import { hashTag, requestIdKey, undoneKey } from "../../../keys.js";
 import { type Charged, REMEMBER_MS } from "../../store.js";
-import type { RedisCalls } from "../calls.js";
-import type { Argument } from "../connection.js";
-import { slotIsMoving } from "../decide-queue.js";
-import { redisSays } from "../failure.js";
-import { policyArguments } from "../wire.js";
-import type { MovingTags } from "./moving-slots.js";
+import { mayHaveRun } from "../failure.js";
+import type { Guard, SingleNodeStore } from "../single-node-store.js";
+import type { IdRecords } from "./id-records.js";
+import { type MovingSlots, slotIsMoving } from "./moving-slots.js";
 
 interface Repayment {
   /** All under one tag, of one decision. */
@@ -26,21 +24,18 @@ interface Repayment {
 export interface Undo extends Repayment {
   /** The entry id of the attempt that gives up its claim on the charge; the charge goes with its last claim. */
   readonly attempt: string;
-  /** After this the charge has ended by itself. */
+  /** After this the charge has expired by itself. */
   readonly lifeMs: number;
 }
 
 interface Pending {
   readonly undo: Undo;
-  /** What its mark is named. */
+  /** The name of its mark. */
   readonly mark: string;
-  endsAtMs: number;
+  endsAtMonotonicMs: number;
 }
 
-/** What guards against giving back twice: nothing, the record of the request id, or a mark of this name. */
-type Guard = "" | "record" | { readonly mark: string };
-
-/** How long it is known that an undo was done: one whose answer was lost is tried again for a little less. */
+/** How long it is known that an undo was done: one whose answer was lost is retried for a little less. */
 const MARK_MS = 30_000;
 const AFTER_LOST_ANSWER_MS = 25_000;
 const MOST_PENDING = 10_000;
@@ -48,18 +43,18 @@ const MOST_PER_ROUND = 100;
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 
-export interface RepaymentsOptions {
-  readonly calls: RedisCalls;
-  /** On a single Redis all records lie under one tag. */
-  readonly tagOf: (key: string) => string;
-  readonly serverNowMs: () => number;
-  readonly moving: MovingTags;
-  /** Hears of counters that have more room now. */
-  readonly onGivenBack: (keys: readonly string[]) => void;
+const UNGUARDED: Guard = { kind: "" };
+
+interface CompensationOptions {
+  readonly node: SingleNodeStore;
+  readonly records: IdRecords;
+  readonly moving: MovingSlots;
 }
 
-export class Repayments {
-  readonly #options: RepaymentsOptions;
+export class Compensation {
+  readonly #node: SingleNodeStore;
+  readonly #records: IdRecords;
+  readonly #moving: MovingSlots;
   #pending: Pending[] = [];
   #pauseMs = FIRST_PAUSE_MS;
   #retrying = false;
@@ -68,28 +63,30 @@ export class Repayments {
   readonly #markStart = randomBytes(9).toString("base64url");
   #marks = 0;
 
-  constructor(options: RepaymentsOptions) {
-    this.#options = options;
+  constructor({ node, records, moving }: CompensationOptions) {
+    this.#node = node;
+    this.#records = records;
+    this.#moving = moving;
   }
 
-  /** Undos that wait to be tried again, and those that were given up: their charges stay until they end. */
+  /** Undos that wait for a retry, and those that were given up: their charges stay until they expire. */
   get undos(): { pending: number; lost: number } {
     return { pending: this.#pending.length, lost: this.#lost };
   }
 
   /** True if given back. Rejects if that is not known. */
   refund(repayment: Repayment): Promise<boolean> {
-    return this.#give({ ...repayment, attempt: "", lifeMs: 0 }, repayment.id === undefined ? "" : "record");
+    return this.#give({ ...repayment, attempt: "", lifeMs: 0 }, guardOf(repayment));
   }
 
-  /** Resolves when it was done, or left for later. */
+  /** Resolves when it was done, or queued. */
   async undo(undo: Undo): Promise<void> {
-    // Without its record nobody can say who relies on a charge.
+    // Without its record nobody can tell which attempts rely on a charge.
     const lifeMs = undo.id === undefined ? undo.lifeMs : Math.min(undo.lifeMs, REMEMBER_MS);
-    await this.#try({ undo, mark: this.#newMark(), endsAtMs: performance.now() + lifeMs });
+    await this.#try({ undo, mark: this.#newMark(), endsAtMonotonicMs: performance.now() + lifeMs });
   }
 
-  /** Tries what is left once more. */
+  /** Tries what is queued once more. */
   async close(): Promise<void> {
     this.#closed = true;
     const left = this.#pending.splice(0);
@@ -98,18 +95,24 @@ export class Repayments {
 
   async #try(pending: Pending): Promise<boolean> {
     try {
-      await this.#give(pending.undo, pending.undo.id === undefined ? pending : "record");
+      await this.#give(pending.undo, guardOf(pending.undo, pending.mark));
       return true;
     } catch (error) {
-      const nowMs = performance.now();
-      if (mayHaveRun(error)) pending.endsAtMs = Math.min(pending.endsAtMs, nowMs + AFTER_LOST_ANSWER_MS);
-      if (this.#closed || pending.endsAtMs <= nowMs || this.#pending.length >= MOST_PENDING) this.#lost++;
-      else this.#keep(pending);
+      const nowMonotonicMs = performance.now();
+      if (mayHaveRun(error)) {
+        pending.endsAtMonotonicMs = Math.min(pending.endsAtMonotonicMs, nowMonotonicMs + AFTER_LOST_ANSWER_MS);
+      }
+      if (pending.endsAtMonotonicMs <= nowMonotonicMs) this.#lost++;
+      else this.#queue(pending);
       return false;
     }
   }
 
-  #keep(pending: Pending): void {
+  #queue(pending: Pending): void {
+    if (this.#closed || this.#pending.length >= MOST_PENDING) {
+      this.#lost++;
+      return;
+    }
     this.#pending.push(pending);
     if (!this.#retrying) void this.#retry();
   }
@@ -127,31 +130,26 @@ export class Repayments {
   }
 
   async #give(undo: Undo, guard: Guard): Promise<boolean> {
-    const tag = hashTag(undo.charges[0]!.check.key);
-    if (this.#options.moving.has(tag)) return await this.#giveKeyByKey(undo, guard);
+    const tag = tagOf(undo);
+    if (this.#moving.has(tag)) return await this.#giveKeyByKey(undo, guard);
     try {
-      return await this.#run(undo, guard);
+      return await this.#node.giveBackCharges(undo.charges, guard, undo.attempt);
     } catch (error) {
       if (!slotIsMoving(error)) throw error;
-      this.#options.moving.add(tag);
+      this.#moving.add(tag);
       return await this.#giveKeyByKey(undo, guard);
     }
   }
 
   /**
-   * While a slot is on its way Redis runs scripts of one key. The record goes first: with it goes the right to give back. What then
-   * fails is tried again as a charge without an id.
+   * While a slot is moving Redis runs scripts of one key. The record goes first: with it goes the right to give back. What then
+   * fails is retried as a charge without an id.
    */
   async #giveKeyByKey(undo: Undo, guard: Guard): Promise<boolean> {
-    const { charges, attempt } = undo;
-    if (guard === "record") {
-      const [{ entryId }] = charges as [Charged];
-      const [, dropped] = (await this.#options.calls.run("record", this.#guardKeys(undo, guard), [
-        "drop",
-        entryId,
-        attempt,
-      ])) as unknown[];
-      if (Number(dropped) === 0) return false;
+    const { charges, attempt, id } = undo;
+    if (guard.kind === "record") {
+      const { entryId } = charges[0]!;
+      if (!(await this.#records.drop(id!, tagOf(undo), { entryId, attempt }))) return false;
     }
     const keys = [...new Set(charges.map(({ check }) => check.key))];
     await Promise.all(keys.map((key) => this.#giveKey(undo, key)));
@@ -160,42 +158,16 @@ export class Repayments {
 
   async #giveKey(undo: Undo, key: string): Promise<void> {
     const charges = undo.charges.filter(({ check }) => check.key === key);
-    const alone = { ...undo, charges, id: undefined };
-    await this.#run(alone, "").catch((error: unknown) => {
-      // Without a guard nobody can say whether it was done.
-      if (mayHaveRun(error) || this.#closed || this.#pending.length >= MOST_PENDING) this.#lost++;
+    try {
+      await this.#node.giveBackCharges(charges, UNGUARDED, undo.attempt);
+    } catch (error) {
+      // Without a guard nobody can tell whether it was done.
+      if (mayHaveRun(error)) this.#lost++;
       else {
-        const endsAtMs = performance.now() + Math.max(undo.lifeMs, AFTER_LOST_ANSWER_MS);
-        this.#keep({ undo: alone, mark: this.#newMark(), endsAtMs });
+        const endsAtMonotonicMs = performance.now() + Math.max(undo.lifeMs, AFTER_LOST_ANSWER_MS);
+        this.#queue({ undo: { ...undo, charges, id: undefined }, mark: this.#newMark(), endsAtMonotonicMs });
       }
-    });
-  }
-
-  async #run(undo: Undo, guard: Guard): Promise<boolean> {
-    const { calls, serverNowMs, onGivenBack } = this.#options;
-    const { charges, attempt } = undo;
-    const guards = this.#guardKeys(undo, guard);
-    const args: Argument[] = [
-      typeof guard === "string" ? guard : "mark",
-      charges[0]!.entryId,
-      attempt,
-      MARK_MS,
-      charges.length,
-    ];
-    charges.forEach(({ check, atMs }, i) => {
-      args.push(guards.length + i + 1, ...policyArguments(check.plan.policy, serverNowMs()), check.cost, atMs);
-    });
-    const keys = [...guards, ...charges.map(({ check }) => KEY_PREFIX + check.key)];
-    const [, given] = (await calls.run("refund", keys, args)) as unknown[];
-    onGivenBack(charges.map(({ check }) => check.key));
-    return Number(given) === 1;
-  }
-
-  #guardKeys({ charges, id }: Undo, guard: Guard): string[] {
-    const { key } = charges[0]!.check;
-    // A mark lies beside its counters even where records do not.
-    if (typeof guard !== "string") return [KEY_PREFIX + undoneKey(guard.mark, hashTag(key))];
-    return guard === "" ? [] : [KEY_PREFIX + requestIdKey(id!, this.#options.tagOf(key))];
+    }
   }
 
   #newMark(): string {
@@ -203,9 +175,13 @@ export class Repayments {
   }
 }
 
-/** Errors by which Redis refuses a script before it runs. */
-const NOT_RUN = /^(TRYAGAIN|CLUSTERDOWN|MOVED|ASK|LOADING|MASTERDOWN|READONLY|NOREPLICAS|MISCONF|NOAUTH|NOPERM)\b/;
+function tagOf({ charges }: Repayment): string {
+  return hashTag(charges[0]!.check.key);
+}
 
-export function mayHaveRun(error: unknown): boolean {
-  return error instanceof SluiceError && error.mayHaveRun && redisSays(error, NOT_RUN) === null;
+/** A mark lies beside its counters. Without one, a charge without an id is unguarded. */
+function guardOf(repayment: Repayment, mark?: string): Guard {
+  const tag = tagOf(repayment);
+  if (repayment.id !== undefined) return { kind: "record", key: requestIdKey(repayment.id, tag) };
+  return mark === undefined ? UNGUARDED : { kind: "mark", key: undoneKey(mark, tag), lifeMs: MARK_MS };
 }

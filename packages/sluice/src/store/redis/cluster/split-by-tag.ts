@@ -1,7 +1,7 @@
 /**
  * Splits a request whose counters live in different slots of a cluster, and puts the replies together again.
  * Each part is decided by one script, all or nothing in itself; if one part refuses, what the others charged is given back.
- * Pure: what to send and what to give back is said here, sent by `redis-store.ts`.
+ * Pure: it computes what to send and what to give back; `decide-in-parts.ts` sends it.
  */
 import { type Verdict, verdict } from "../../../algorithms/model.js";
 import { capacityOf } from "../../../algorithms/policy.js";

@@ -1,0 +1,82 @@
+/**
+ * Chooses the script for each request, and the requests that share a call. Pure.
+ *
+ *   decide     several checks, a look, a charge, or a request id: the script that can decide anything
+ *   single-X   one check to be charged: the lean script of its algorithm, where like requests (same counter, policy and cost) are one group
+ *   plain-X    a batch for single-X in which every request costs 1 and has a counter of its own, under one policy: straight code
+ */
+import type { Policy } from "../../algorithms/policy.js";
+import { type Stored, storedAs } from "../../keys.js";
+import type { StoreRequest } from "../store.js";
+import type { scriptSources } from "./lua/scripts.generated.js";
+
+export type ScriptName = keyof typeof scriptSources;
+
+/** Bounds how long one script call may block Redis. */
+const MAX_REQUESTS_PER_CALL = 128;
+const MAX_CHECKS_PER_CALL = 1_024;
+
+/** Stored forms that keep an id per entry: `named` in their Lua bodies. */
+const namedForms = new Set<Stored>(["rolling-window", "concurrency"]);
+
+interface Queued {
+  readonly request: StoreRequest;
+  /** Present if the request shares a call only with requests for the same key. */
+  readonly endsAtMonotonicMs?: number | undefined;
+}
+
+export interface Call<T> {
+  readonly script: ScriptName;
+  readonly batch: T[];
+}
+
+/**
+ * The calls for the waiting requests, in order. Requests share a call if they need the same script and their keys have the same tag;
+ * without `tagOf` all keys are within the reach of one script.
+ */
+export function arrange<T extends Queued>(waiting: readonly T[], tagOf?: (key: string) => string): Call<T>[] {
+  const calls: Call<T>[] = [];
+  const open = new Map<string, { batch: T[]; checks: number }>();
+  for (const queued of waiting) {
+    const script = scriptFor(queued.request);
+    const { key } = queued.request.checks[0]!;
+    const isApart = queued.endsAtMonotonicMs !== undefined;
+    const lane = isApart ? `${script} ${key}` : tagOf === undefined ? script : `${script} {${tagOf(key)}}`;
+    let call = open.get(lane);
+    if (call === undefined || call.batch.length === MAX_REQUESTS_PER_CALL || call.checks >= MAX_CHECKS_PER_CALL) {
+      call = { batch: [], checks: 0 };
+      open.set(lane, call);
+      calls.push({ script, batch: call.batch });
+    }
+    call.batch.push(queued);
+    call.checks += queued.request.checks.length + entriesOf(queued.request);
+  }
+  return calls;
+}
+
+/** What a request of several units writes beyond its first, where each unit is an entry of a sorted set. */
+function entriesOf({ checks }: StoreRequest): number {
+  let entries = 0;
+  for (const { cost, plan } of checks) if (cost > 1 && plan.policy.stored === "rolling-window") entries += cost - 1;
+  return entries;
+}
+
+/** `decide`, or the lean script for a single check without an id that is to be charged. */
+export function scriptFor({ checks, charge, id }: StoreRequest): ScriptName {
+  const [only] = checks;
+  const isSingle = checks.length === 1 && charge && id === undefined;
+  if (!isSingle || only === undefined || only.cost === 0 || only.charge === true) return "decide";
+  return `single-${storedAs[only.plan.policy.stored]}`;
+}
+
+/** The plain script for single checks of cost 1 on counters of their own under this policy, if its stored form has one. */
+export function plainScriptFor({ stored }: Policy): ScriptName | undefined {
+  if (stored === "token-bucket") return "plain-b";
+  if (stored === "gcra") return "plain-g";
+  if (stored === "rolling-window-packed") return "plain-p";
+  return undefined;
+}
+
+export function keepsEntryIds(stored: Stored): boolean {
+  return namedForms.has(stored);
+}

@@ -1,0 +1,108 @@
+/**
+ * Counters on a cluster: splits each call by hash tag, sends the parts through a single-node store in parallel, and joins the answers.
+ * A decision in several parts is compensated, not atomic: `decide-in-parts.ts`.
+ */
+import type { Check } from "../../../check.js";
+import { hashTag } from "../../../keys.js";
+import type { LeaseRequest, RefundRequest, StoreReply, StoreRequest } from "../../store.js";
+import type { StoreStats } from "../../store-stats.js";
+import type { RedisCalls } from "../calls.js";
+import type { Counters } from "../counters.js";
+import type { SingleNodeStore } from "../single-node-store.js";
+import { Compensation } from "./compensation.js";
+import { PartsDecider } from "./decide-in-parts.js";
+import { IdRecords } from "./id-records.js";
+import { MovingSlots } from "./moving-slots.js";
+import { RequestPlaces } from "./request-places.js";
+import { groupByTag } from "./split-by-tag.js";
+
+export class ClusterStore implements Counters {
+  readonly #node: SingleNodeStore;
+  readonly #places: RequestPlaces;
+  readonly #compensation: Compensation;
+  readonly #parts: PartsDecider;
+
+  constructor(calls: RedisCalls, node: SingleNodeStore) {
+    const moving = new MovingSlots();
+    const records = new IdRecords(calls);
+    const places = new RequestPlaces(calls);
+    const compensation = new Compensation({ node, records, moving });
+    this.#node = node;
+    this.#places = places;
+    this.#compensation = compensation;
+    this.#parts = new PartsDecider({ calls, node, records, places, compensation, moving });
+  }
+
+  decide(request: StoreRequest): Promise<StoreReply> {
+    return this.#parts.decide(request);
+  }
+
+  async recall(id: string): Promise<StoreReply | undefined> {
+    const tags = await this.#places.tagsOf(id);
+    const records = await Promise.all(tags.map((tag) => this.#node.recall(id, tag)));
+    const replies = records.flatMap((reply) =>
+      reply?.repeated === undefined ? [] : [{ ...reply, repeated: reply.repeated }],
+    );
+    const [first] = replies;
+    if (first === undefined) return undefined;
+    return {
+      ...first,
+      verdicts: replies.flatMap(({ verdicts }) => verdicts),
+      timesMs: replies.flatMap(({ verdicts, nowMs, timesMs }) => timesMs ?? verdicts.map(() => nowMs)),
+      entryIds: replies.flatMap(({ verdicts, repeated }) => verdicts.map(() => repeated.entryId)),
+      repeated: { ...first.repeated, checks: replies.flatMap(({ repeated }) => repeated.checks) },
+    };
+  }
+
+  async refund({ charges, id }: RefundRequest): Promise<boolean> {
+    const groups = groupByTag(charges, ({ check }) => check.key);
+    const settled = await Promise.allSettled(groups.map((group) => this.#compensation.refund({ charges: group, id })));
+    const failed = settled.find((outcome) => outcome.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+    const given = settled.some((outcome) => outcome.status === "fulfilled" && outcome.value);
+    if (given && id !== undefined) {
+      await this.#places.forget(
+        id,
+        charges.map(({ check }) => hashTag(check.key)),
+      );
+    }
+    return given;
+  }
+
+  async giveBack(checks: readonly Check[]): Promise<boolean> {
+    const groups = groupByTag(checks, ({ key }) => key);
+    const given = await Promise.all(groups.map((group) => this.#node.giveBack(group)));
+    return given.includes(true);
+  }
+
+  async release({ places }: LeaseRequest): Promise<boolean> {
+    const groups = groupByTag(places, ({ key }) => key);
+    const released = await Promise.all(groups.map((group) => this.#node.release({ places: group })));
+    return released.includes(true);
+  }
+
+  /** A lease that lost a place in one slot is lost: the places that it holds in other slots are released. */
+  async renew(lease: LeaseRequest): Promise<number> {
+    const groups = groupByTag(lease.places, ({ key }) => key);
+    const terms = await Promise.all(groups.map((group) => this.#node.renew({ places: group })));
+    const shortestMs = Math.min(...terms);
+    if (shortestMs === 0 && terms.length > 1) await this.release(lease);
+    return shortestMs;
+  }
+
+  async inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
+    return (await Promise.all(checks.map((check) => this.#node.inspect([check])))).flat();
+  }
+
+  async reset(keys: readonly string[]): Promise<void> {
+    await Promise.all(keys.map((key) => this.#node.reset([key])));
+  }
+
+  get undos(): StoreStats["undos"] {
+    return this.#compensation.undos;
+  }
+
+  async close(): Promise<void> {
+    await this.#compensation.close();
+  }
+}

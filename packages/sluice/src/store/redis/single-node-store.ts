@@ -1,0 +1,142 @@
+/**
+ * Counters within the reach of one script: all keys of a single Redis, or the keys of one hash tag on a cluster. Each call is one
+ * script (or one command) and atomic.
+ */
+import type { Check } from "../../check.js";
+import { KEY_PREFIX, requestIdKey, storedAs } from "../../keys.js";
+import type { Charged, LeaseRequest, RefundRequest, StoreReply, StoreRequest } from "../store.js";
+import type { RedisCalls } from "./calls.js";
+import type { Argument } from "./connection.js";
+import type { Counters } from "./counters.js";
+import { DecideQueue } from "./decide-queue.js";
+import { decodeRecord, policyArguments, recordText } from "./wire.js";
+
+export interface SingleNodeOptions {
+  readonly calls: RedisCalls;
+  /** On a cluster: keys with equal tags are within the reach of one script. Absent on a single Redis: all keys are. */
+  readonly tagOf?: (key: string) => string;
+  /** Whether a request may be one part of several: then each attempt that relies on a record is noted in it (id-record.lua). */
+  readonly claimsRecords: boolean;
+  /** Called with the keys of counters that have more room now. */
+  readonly onGivenBack: (keys: readonly string[]) => void;
+}
+
+/**
+ * What keeps charges from being given back twice: nothing; the record of the request id, which goes with its charge; or a mark of its
+ * own, which lives for a while.
+ */
+export type Guard =
+  | { readonly kind: "" }
+  | { readonly kind: "record"; readonly key: string }
+  | { readonly kind: "mark"; readonly key: string; readonly lifeMs: number };
+
+/** On a single Redis all keys are within one script's reach, whatever their tags, and records of request ids lie under one tag. */
+const SHARED_TAG = "*";
+const NO_UNDOS = { pending: 0, lost: 0 };
+
+export class SingleNodeStore implements Counters {
+  readonly #calls: RedisCalls;
+  readonly #queue: DecideQueue;
+  readonly #options: SingleNodeOptions;
+  readonly undos = NO_UNDOS;
+
+  constructor(options: SingleNodeOptions) {
+    this.#options = options;
+    this.#calls = options.calls;
+    this.#queue = new DecideQueue(options.calls, options.tagOf);
+  }
+
+  decide(request: StoreRequest): Promise<StoreReply> {
+    const { id, checks } = request;
+    const recordKey = id === undefined ? undefined : this.#recordKey(id, checks[0]!.key);
+    return this.#queue.add(request, recordKey, this.#options.claimsRecords);
+  }
+
+  /** For a request of one key, while its tag's other keys are on another node. */
+  decideApart(request: StoreRequest, endsAtMonotonicMs: number): Promise<StoreReply> {
+    return this.#queue.addApart(request, endsAtMonotonicMs);
+  }
+
+  /** `tag`: where the record lies. */
+  async recall(id: string, tag = SHARED_TAG): Promise<StoreReply | undefined> {
+    const text = recordText(await this.#calls.call("GET", [KEY_PREFIX + requestIdKey(id, tag)]));
+    return text === undefined ? undefined : decodeRecord(text, this.#queue.serverNowMs);
+  }
+
+  refund({ charges, id }: RefundRequest): Promise<boolean> {
+    const [{ check }] = charges as [Charged];
+    const guard: Guard = id === undefined ? { kind: "" } : { kind: "record", key: this.#recordKey(id, check.key) };
+    return this.giveBackCharges(charges, guard);
+  }
+
+  /** `attempt`: the entry id of an attempt that gives up its claim on the charges, which go with their last claim; "" for a refund. */
+  async giveBackCharges(charges: readonly Charged[], guard: Guard, attempt = ""): Promise<boolean> {
+    const guards = guard.kind === "" ? [] : [guard.key];
+    const args: Argument[] = [
+      guard.kind,
+      charges[0]!.entryId,
+      attempt,
+      guard.kind === "mark" ? guard.lifeMs : 0,
+      charges.length,
+    ];
+    charges.forEach(({ check, atMs }, i) => {
+      args.push(guards.length + i + 1, ...this.#policyArguments(check), check.cost, atMs);
+    });
+    const keys = charges.map(({ check }) => check.key);
+    const [, given] = (await this.#calls.run("refund", prefixed([...guards, ...keys]), args)) as unknown[];
+    this.#options.onGivenBack(keys);
+    return Number(given) === 1;
+  }
+
+  async giveBack(checks: readonly Check[]): Promise<boolean> {
+    const costly = checks.filter(({ cost }) => cost > 0);
+    if (costly.length === 0) return false;
+    const keys = costly.map(({ key }) => key);
+    const args = costly.flatMap((check) => [...this.#policyArguments(check), check.cost]);
+    const [, given] = (await this.#calls.run("give-back", prefixed(keys), args)) as unknown[];
+    this.#options.onGivenBack(keys);
+    return Number(given) === 1;
+  }
+
+  async release(lease: LeaseRequest): Promise<boolean> {
+    return (await this.#runLease("release", lease)) > 0;
+  }
+
+  renew(lease: LeaseRequest): Promise<number> {
+    return this.#runLease("renew", lease);
+  }
+
+  async #runLease(step: "release" | "renew", { places }: LeaseRequest): Promise<number> {
+    const keys = places.map(({ key }) => key);
+    const args = [step, ...places.flatMap((held) => [held.entryId, held.places, held.ttlMs])];
+    const [, answer] = (await this.#calls.run("lease", prefixed(keys), args)) as unknown[];
+    return Number(answer);
+  }
+
+  async inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
+    if (checks.length === 0) return [];
+    const keys = checks.map(({ key }) => key);
+    const letters = checks.map(({ plan }) => storedAs[plan.policy.stored]);
+    const states = (await this.#calls.run("inspect", prefixed(keys), letters)) as unknown[];
+    return states.map((state) => JSON.parse(String(state)) as Record<string, number>);
+  }
+
+  async reset(keys: readonly string[]): Promise<void> {
+    await this.#calls.call("DEL", prefixed(keys));
+  }
+
+  async close(): Promise<void> {}
+
+  /** The record of a request id lies under the tag of its first counter. */
+  #recordKey(id: string, firstKey: string): string {
+    return requestIdKey(id, this.#options.tagOf?.(firstKey) ?? SHARED_TAG);
+  }
+
+  #policyArguments({ plan }: Check): Argument[] {
+    return policyArguments(plan.policy, this.#queue.serverNowMs);
+  }
+}
+
+function prefixed(keys: readonly string[]): string[] {
+  return keys.map((key) => KEY_PREFIX + key);
+}
