@@ -1,13 +1,16 @@
 /**
- * Composes the Redis scripts from the Lua files into src/store/redis/lua/scripts.generated.ts (committed; a test holds it equal).
- * A script is: prelude, then one body per algorithm and what reads records where it needs them, then its own file; plain ones are decide-plain.lua around one algorithm. Comments and indentation stay in the sources.
+ * Composes the Redis scripts from src/store/redis/lua into scripts.generated.ts beside them (committed; a test holds it equal).
+ * `include('x')` in a Lua file stands for x.lua; `include('algorithms')` for every algorithm's body, chosen by its letter;
+ * `include('algorithm')` in decide-single.lua for one algorithm's functions. decide-plain.lua is composed around an algorithm's plain
+ * file. Comments and indentation stay in the sources.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** @param {string} path */
-const source = (path) =>
-  readFileSync(fileURLToPath(new URL(`../src/store/redis/lua/${path}`, import.meta.url)), "utf8");
+const folder = new URL("../src/store/redis/lua/", import.meta.url);
+
+/** @param {string} stem */
+const source = (stem) => readFileSync(new URL(`${stem}.lua`, folder), "utf8");
 
 /** Must agree with `storedAs` in keys.ts; scripts.test.ts compares them. */
 const letters = {
@@ -19,6 +22,9 @@ const letters = {
   "rolling-window-packed": "p",
   concurrency: "c",
 };
+
+/** The scripts that are one file with what it includes. */
+const wholeScripts = ["lease", "instances", "place", "record", "decide", "refund", "give-back", "inspect"];
 
 /** The letters of stored forms with a plain file, and whose it is. */
 const plainFiles = { b: "token-bucket", g: "token-bucket", p: "rolling-window-packed" };
@@ -34,20 +40,23 @@ function stripped(lua) {
 }
 
 /**
- * An algorithm's body; `include('stem')` stands for another's.
- * @param {string} stem
- * @param {(lua: string) => string} [without] Takes parts out of the source.
+ * A text with its includes in place.
+ * @param {string} lua
+ * @param {Readonly<Record<string, string>>} [own] What the includes of this script alone stand for.
  * @returns {string}
  */
-function body(stem, without = (lua) => lua) {
-  const lua = stripped(without(source(`${stem}.lua`)));
-  const included = /^include\('([a-z-]+)'\)$/.exec(lua)?.[1];
-  return included === undefined ? lua : body(included, without);
+function expanded(lua, own = {}) {
+  return stripped(lua).replace(/^include\('([a-z -]+)'\)$/gm, (_, name) => {
+    if (own[name] !== undefined) return own[name];
+    return name === "algorithms" ? dispatch() : expanded(source(name), own);
+  });
 }
 
 /** Only the branch that is asked for makes its functions: making every algorithm's on each call would cost more than deciding. */
 function dispatch() {
-  const branches = Object.entries(letters).map(([stem, letter]) => `if letter == '${letter}' then\n${body(stem)}\nend`);
+  const branches = Object.entries(letters).map(
+    ([stem, letter]) => `if letter == '${letter}' then\n${expanded(source(stem))}\nend`,
+  );
   return `local made = {}
 local function make(letter)
 ${branches.join("\n")}
@@ -59,41 +68,35 @@ end`;
 }
 
 /**
+ * A body's functions as a script's own: without its closing `return`, and without what only giving back needs.
+ * @param {string} stem
+ * @returns {string}
+ */
+function functionsOf(stem) {
+  const included = /^include\('([a-z-]+)'\)$/.exec(stripped(source(stem)))?.[1];
+  if (included !== undefined) return functionsOf(included);
+  const lean = source(stem).replace(
+    /^local function (refund|give_back|first_after|write_rest|take_from_debt)\([\s\S]*?^end$/gm,
+    "",
+  );
+  return expanded(lean).replace(/\nreturn \{[^\n]*\}$/, "");
+}
+
+/**
  * decide-plain.lua around an algorithm's plain file.
  * @param {string} stem
  */
 function plain(stem) {
-  const [before = "", each = ""] = source(`${stem}-plain.lua`).split("-- for each counter\n");
-  return stripped(source("decide-plain.lua"))
-    .replace("include('before the loop')", () => stripped(before))
-    .replace("include('for each counter')", () => stripped(each));
+  const [before = "", each = ""] = source(`${stem}-plain`).split("-- for each counter\n");
+  return expanded(source("decide-plain"), { "before the loop": expanded(before), "for each counter": expanded(each) });
 }
 
 export function composeScripts() {
-  const prelude = stripped(source("prelude.lua"));
-  const algorithms = dispatch();
   /** @type {Record<string, string>} */
   const scripts = {};
-  const idRecord = stripped(source("id-record.lua"));
-  const parts = {
-    lease: [],
-    instances: [],
-    place: [],
-    record: [idRecord],
-    decide: [algorithms, idRecord],
-    refund: [algorithms, idRecord],
-    "give-back": [algorithms],
-    inspect: [algorithms],
-  };
-  for (const [name, between] of Object.entries(parts)) {
-    scripts[name] = [prelude, ...between, stripped(source(`${name}.lua`))].join("\n");
-  }
+  for (const name of wholeScripts) scripts[name] = expanded(source(name));
   for (const [stem, letter] of Object.entries(letters)) {
-    // The body's functions become the script's own: its closing `return` is dropped, and what only giving back needs.
-    const functions = body(stem, (lua) =>
-      lua.replace(/^local function (refund|give_back|first_after|write_rest|take_from_debt)\([\s\S]*?^end$/gm, ""),
-    ).replace(/\nreturn \{[^\n]*\}$/, "");
-    scripts[`single-${letter}`] = `${prelude}\n${functions}\n${stripped(source("decide-single.lua"))}`;
+    scripts[`single-${letter}`] = expanded(source("decide-single"), { algorithm: functionsOf(stem) });
   }
   for (const [letter, stem] of Object.entries(plainFiles)) scripts[`plain-${letter}`] = plain(stem);
   const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${JSON.stringify(lua)},\n`);
@@ -101,7 +104,7 @@ export function composeScripts() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const target = fileURLToPath(new URL("../src/store/redis/lua/scripts.generated.ts", import.meta.url));
+  const target = new URL("scripts.generated.ts", folder);
   const composed = composeScripts();
   let current = "";
   try {

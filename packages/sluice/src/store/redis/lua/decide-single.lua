@@ -7,6 +7,8 @@
   returns  now_ms, then for each group: how many passed; remaining, reset_after_ms of each that did; and, if some did not,
            remaining, retry_after_ms, reset_after_ms, reason of those
   Like requests are decided one after the other; once one is refused, so are the rest, for nothing changes any more. ]]
+include('prelude')
+include('algorithm')
 local policies, at = {}, 2
 for p = 1, tonumber(ARGV[1]) do
   local policy = {}

@@ -14,6 +14,9 @@
              one string: the record of a request id seen before, or '!\n' if that id was sent for another request
   Requests are decided in order; a key that several of them touch is read once and written once. Several things in one argument,
   and lists that are used again for every request: arguments and tables are what a script call costs. ]]
+include('prelude')
+include('algorithms')
+include('id-record')
 local states, owners, touched, refused, records, is_new = {}, {}, {}, {}, {}, {}
 local keys, policy_of, modes, costs, charges = {}, {}, {}, {}, {}
 local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}

@@ -2,6 +2,8 @@
   KEYS     counters, each once
   ARGV     for each key: letter, the policy's numbers, cost
   returns  now_ms; 1 if any counter had something to give back, else 0 ]]
+include('prelude')
+include('algorithms')
 local at, given = 1, 0
 for k = 1, #KEYS do
   local key, body = KEYS[k], algorithm(ARGV[at])

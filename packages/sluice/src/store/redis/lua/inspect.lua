@@ -2,6 +2,8 @@
   KEYS     counters
   ARGV     the letter of each key's stored form
   returns  one JSON object a key: the numbers of its state ]]
+include('prelude')
+include('algorithms')
 local function bucket(state)
   return { missing = state.scale > 0 and state.deficit / state.scale or 0, lastMs = state.last }
 end

@@ -3,6 +3,7 @@
   ARGV     'beat' or 'leave', instance id, after how many ms of silence one is gone
   returns  now_ms, how many live
   A score far ahead was written before the clock stepped back: whoever lives writes again. ]]
+include('prelude')
 local patience = tonumber(ARGV[3])
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - patience)
 call('ZREMRANGEBYSCORE', KEYS[1], now + patience, '+inf')

@@ -5,6 +5,7 @@
   returns  now_ms, then
            release: 1 if a place was still held, else 0
            renew: ms until the lease ends, or 0 if any place was lost meanwhile (then the others are given up too) ]]
+include('prelude')
 local renew = ARGV[1] == 'renew'
 
 local function held(k)

@@ -2,6 +2,7 @@
   KEYS     the place
   ARGV     fingerprint, tags (JSON), how long it lives in ms
   returns  now_ms; 1, or 0 if the id was sent for another request ]]
+include('prelude')
 local known = call('GET', KEYS[1])
 if known and string.match(known, '^(%S+)\n') ~= ARGV[1] then return { now, 0 } end
 call('SET', KEYS[1], ARGV[1] .. '\n' .. ARGV[2], 'PX', ARGV[3])

@@ -4,6 +4,8 @@
            'put', fingerprint, entry id, numbers, receipt         -> 1 written (now or before), 0 there is another
            'drop', entry id, attempt ('' for a refund)            -> 1 dropped: its charge is the caller's to give back; else 0
   returns  now_ms, the answer ]]
+include('prelude')
+include('id-record')
 local text, step = call('GET', KEYS[1]), ARGV[1]
 if step == 'see' then
   if not text then return { now } end

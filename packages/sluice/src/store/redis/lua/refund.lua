@@ -5,6 +5,9 @@
            entry id of the charge; the attempt that gives up its claim ('' for a refund); how long a mark lives, in ms
            how many charges; each: position in KEYS, letter, the policy's numbers, cost, charged_at_ms
   returns  now_ms; 1 given back, or 0 not (it happened before, the id stands for another charge, or others rely on this one) ]]
+include('prelude')
+include('algorithms')
+include('id-record')
 local guard, entry_id = ARGV[1], ARGV[2]
 local at = 6
 local function take()

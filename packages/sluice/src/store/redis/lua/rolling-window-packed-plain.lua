@@ -1,14 +1,15 @@
 --[[ rolling-window-packed, plain: rolling-window-packed.lua as decide-plain.lua asks for it; the meaning is the same
-  stored   as in rolling-window-packed.lua
+  stored   as packed-layout.lua spells it
   policy   limit, window_ms, min_interval_ms
   A log that is out of the ordinary (slots of another width, debt, far ahead) is left to the script that can do anything. ]]
 local limit, window, interval = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local width = window <= 2 ^ 16 and 2 or window <= 2 ^ 24 and 3 or window <= 2 ^ 32 and 4 or 5
-local slot, range, format = '>I' .. width, 2 ^ (8 * width), string.format
+include('packed-layout')
+local width = width_for(window)
+local slot, range, format = SLOT .. width, 2 ^ (8 * width), string.format
 
 -- How long before the newest arrival the entry at a position of the ring came. What was read of a long log holds the first few.
 local function age_of(key, log, position, newest)
-  local offset = 14 + position * width
+  local offset = HEADER_BYTES + position * width
   if offset + width > #log then
     log, offset = call('GETRANGE', key, format('%d', offset), format('%d', offset + width - 1)), 0
   end
@@ -17,17 +18,16 @@ end
 
 -- for each counter
 local key = KEYS[k]
-local log = call('GETRANGE', key, '0', '511')
+local log = call('GETRANGE', key, '0', SHORT_END)
 local at, newest, head, capacity, stored, dead = now, 0, 0, 0, 0, 0
 if log ~= '' then
-  local shape, last, age
-  shape, head, stored, last = struct.unpack('>I3I3I3I5', log)
-  capacity = shape % 2 ^ 22
-  if (shape - capacity) / 2 ^ 22 + 2 ~= width or stored >= 2 ^ 23 then return redis.error_reply('LONG other slots, or debt') end
-  -- The newest arrival is the instant nearest to now that has these 40 bits (it may lie ahead, if the clock stepped back).
-  age = (now - last) % 2 ^ 40
-  if age >= 2 ^ 39 then age = age - 2 ^ 40 end
-  newest = now - age
+  local shape, last
+  shape, head, stored, last = struct.unpack(HEADER, log)
+  capacity = shape % CAPACITY_RANGE
+  if (shape - capacity) / CAPACITY_RANGE + 2 ~= width or stored >= DEBT_FLAG then
+    return redis.error_reply('LONG other slots, or debt')
+  end
+  newest = nearest(last)
   at = max(now, newest)
   if at - now > window then return redis.error_reply('LONG a counter far ahead') end
   -- The first entry that is in the window: the oldest, nearly always; else found in leaps that grow.
@@ -55,24 +55,26 @@ else
   remaining, reset = limit - live - 1, ends_at - now
   value = struct.pack(slot, at % range)
   local first = (head + dead) % max(capacity, 1)
-  if #log == 512 and live < capacity then
+  if #log == SHORT and live < capacity then
     -- A long log with room: one slot and the header change.
-    place, live = 14 + (head + stored) % capacity * width, live + 1
-    header = struct.pack('>I3I3I3I5', (width - 2) * 2 ^ 22 + capacity, first, live, at % 2 ^ 40)
+    place, live = HEADER_BYTES + (head + stored) % capacity * width, live + 1
+    header = struct.pack(HEADER, (width - 2) * CAPACITY_RANGE + capacity, first, live, at % EPOCH)
   else
     -- A short log, or one that has outgrown its capacity, is written whole, as `rewrite` does.
     local kept = ''
-    if live > 0 and #log < 512 then
-      kept = string.sub(log, 15 + first * width, 14 + (first + live) * width)
+    if live > 0 and #log < SHORT then
+      kept = string.sub(log, HEADER_BYTES + first * width + 1, HEADER_BYTES + (first + live) * width)
     elseif live > 0 then
       local straight = min(live, capacity - first)
-      kept = call('GETRANGE', key, 14 + first * width, 13 + (first + straight) * width)
-      if straight < live then kept = kept .. call('GETRANGE', key, 14, 13 + (live - straight) * width) end
+      kept = call('GETRANGE', key, HEADER_BYTES + first * width, HEADER_BYTES + (first + straight) * width - 1)
+      if straight < live then
+        kept = kept .. call('GETRANGE', key, HEADER_BYTES, HEADER_BYTES + (live - straight) * width - 1)
+      end
     end
     live = live + 1
     local room = live
-    if 14 + live * width >= 512 then room = max(live, min(limit, live + floor(live / 8))) end
-    value = struct.pack('>I3I3I3I5', (width - 2) * 2 ^ 22 + room, 0, live, at % 2 ^ 40) .. kept .. value
+    if HEADER_BYTES + live * width >= SHORT then room = max(live, min(limit, live + floor(live / 8))) end
+    value = struct.pack(HEADER, (width - 2) * CAPACITY_RANGE + room, 0, live, at % EPOCH) .. kept .. value
     if room > live then value = value .. string.rep('\0', (room - live) * width) end
   end
 end

@@ -1,39 +1,15 @@
 --[[ rolling-window, storage packed: one check of one key, exact; the meaning is that of rolling-window.lua
-  stored   string: a header of 14 bytes, then a ring of `capacity` slots, oldest entry at `head`
-             bytes 1-3   slot width minus 2 (two bits), capacity (22 bits)
-             bytes 4-6   head;  7-9  debt flag (highest bit), count;  10-14  newest arrival in ms, modulo 2^40
-           and, if the flag is set, 18 bytes behind the ring: the debt (rolling-window.ts) as units, at_ms and from_ms, the latter
-           two modulo 2^40. An older version takes the flag for eight million entries: it refuses, as the debt would.
-           A slot holds an arrival in ms modulo 2^(8*width). All entries lie less than a window before the newest (each
-           write evicts first), so a width with 2^(8*width) >= window_ms tells them apart: 2 bytes up to 65 s, 3 up to
-           4.6 h, 4 up to 49 d, else 5.
+  stored   as packed-layout.lua spells it
   policy   limit, window_ms, min_interval_ms
   A short log is read and written whole, in one call each: that is cheaper than to find one's way in it. In a long one every
   decision reads and writes a few slots, whatever the limit: the ring is never read whole, except to grow. ]]
 local pack, unpack_string, substring = struct.pack, struct.unpack, string.sub
 local arity, named = 3, false
-local HEADER, HEADER_BYTES, EPOCH = '>I3I3I3I5', 14, 2 ^ 40
-local CAPACITY_RANGE, DEBT_FLAG = 2 ^ 22, 2 ^ 23
+include('packed-layout')
 local DEBT, DEBT_BYTES = '<dI5I5', 18
 local CHUNK = 8
--- Up to this many bytes a log is short. Measured: at 512 one GETRANGE and one SET beat the ring's five calls.
-local SHORT, SHORT_END = 512, '511'
-local formats = { nil, '>I2', '>I3', '>I4', '>I5' }
+local formats = { nil, SLOT .. '2', SLOT .. '3', SLOT .. '4', SLOT .. '5' }
 local ranges = { nil, 2 ^ 16, 2 ^ 24, 2 ^ 32, 2 ^ 40 }
-
-local function width_for(window)
-  if window <= ranges[2] then return 2 end
-  if window <= ranges[3] then return 3 end
-  if window <= ranges[4] then return 4 end
-  return 5
-end
-
--- The instant nearest to now that has these 40 bits (it may lie ahead, if the clock stepped back).
-local function nearest(stamp)
-  local age = (now - stamp) % EPOCH
-  if age >= EPOCH / 2 then age = age - EPOCH end
-  return now - age
-end
 
 local function load(key)
   local opening = call('GETRANGE', key, '0', SHORT_END)
