@@ -1,5 +1,5 @@
 /**
- * What a store tells of its calls: counts since its start, for metrics and the dashboard. Plain arrays: this is on the path of every call.
+ * Counts of a store's calls since its start, for metrics and the dashboard. Plain arrays: this is on the path of every call.
  */
 
 /** Counts by upper bound, inclusive; the last count is of what lies beyond all bounds. */
@@ -33,7 +33,7 @@ export type BreakerState = "closed" | "open" | "half-open";
 const LATENCY_BOUNDS_MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 50, 100, 250, 1000];
 const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64, 128];
 
-export class SpreadCounts {
+class SpreadCounts {
   readonly #bounds: readonly number[];
   readonly #counts: Float64Array;
   #sum = 0;

@@ -1,23 +1,24 @@
 /**
  * Calls to Redis that end in time: each is answered by its deadline, or rejected with `store-unavailable`.
  *
- * The exits of a call: breaker open (at once) · not connected (at once, or at the deadline while connecting) · no answer by the
- * deadline · an error from Redis (READONLY, OOM, LOADING ...). Where this process is late and not Redis, the deadline moves, up to a second. NOSCRIPT is mended by sending the script's source, once.
- * A reply that comes after the deadline is dropped: its charge stands in Redis, and a retry with the same request id finds it.
+ * How a call ends: circuit breaker open (at once) · not connected (at once, or at the deadline while connecting) · no answer by the
+ * deadline · an error from Redis (READONLY, OOM, LOADING ...). Where this process is late and not Redis, the deadline moves, up to a
+ * second. After NOSCRIPT the script's source is sent, once. A reply that comes after the deadline is dropped: its charge stands in
+ * Redis, and a retry with the same request id finds it.
  *
- * Each node of a cluster has a breaker of its own: the loss of one must not stop the counting on the others.
+ * Each node of a cluster has a circuit breaker of its own: the loss of one must not stop the counting on the others.
  */
 import { createHash } from "node:crypto";
 import { SluiceError } from "../../errors.js";
 import { CallCounts, type StoreStats } from "../store-stats.js";
 import type { ScriptName } from "./choose-script.js";
-import { Breaker } from "./circuit-breaker.js";
+import { CircuitBreaker } from "./circuit-breaker.js";
 import type { Argument, RedisConnection } from "./connection.js";
 import { Deadlines } from "./deadlines.js";
 import { fullMessage, isAboutTheCall, redisSays, unavailable } from "./failure.js";
 import { scriptSources } from "./lua/scripts.generated.js";
 
-export interface CallOptions {
+interface CallOptions {
   deadlineMs: number;
   breakerFailures: number;
   breakerIntervalMs: number;
@@ -27,11 +28,11 @@ const scriptShas = Object.fromEntries(
   Object.entries(scriptSources).map(([name, source]) => [name, createHash("sha1").update(source).digest("hex")]),
 ) as Record<ScriptName, string>;
 
-/** No call was made and nobody waited: there is nothing to spare, and the client says itself when it is connected again. */
+/** No call was made and nobody waited: the breaker has nothing to spare, and the client reports when it is connected again. */
 const NOT_CONNECTED = Symbol("not connected");
-/** How clients word that a connection broke; what broke it was told before, or is told by the next attempt. */
+/** How clients word that a connection broke; an earlier error, or the next attempt, names the cause. */
 const CLOSED = /^(Connection is closed|Reached the max retries per request|Stream isn't writeable|Command aborted)/;
-/** Not of a node: what goes to every node, and all there is on a single Redis. */
+/** Stands for the whole: calls to every node, and all calls to a single Redis. */
 const WHOLE = "";
 /**
  * How long a call may wait in all where not Redis is late but this process: held up itself, or still connecting for the first time.
@@ -46,7 +47,7 @@ export class RedisCalls {
   readonly #options: CallOptions;
   readonly #deadlines: Deadlines;
   readonly #mostMs: number;
-  readonly #breakers = new Map<string, Breaker>();
+  readonly #breakers = new Map<string, CircuitBreaker>();
   readonly counts = new CallCounts();
   #closed = false;
 
@@ -58,109 +59,126 @@ export class RedisCalls {
   }
 
   /** When a call that begins now must have ended. What follows from one call is given the same end, so that a check has one deadline. */
-  endOf(startMs = performance.now()): number {
-    return startMs + this.#options.deadlineMs;
+  endOf(startMonotonicMs = performance.now()): number {
+    return startMonotonicMs + this.#options.deadlineMs;
   }
 
   /** Loads every script, so that no check has to. Nobody's request waits for it: it may take longer than a check's call. */
   async loadScripts(): Promise<void> {
-    const endsAtMs = performance.now() + this.#mostMs;
+    const endsAtMonotonicMs = performance.now() + this.#mostMs;
     const load = (source: string): Promise<unknown> =>
-      this.#inTime(WHOLE, () => this.#connection.sendToAll("SCRIPT", ["LOAD", source]), endsAtMs);
+      this.#inTime(WHOLE, () => this.#connection.sendToAll("SCRIPT", ["LOAD", source]), endsAtMonotonicMs);
     const [first, ...rest] = Object.values(scriptSources);
     // One goes ahead: it is the probe of a breaker that is open, and one failure is enough to know.
     await load(first!);
     await Promise.all(rest.map(load));
   }
 
-  /** `endsAtMs`: of a call that follows another one's failure; by default the call has a whole deadline. */
-  run(name: ScriptName, keys: readonly string[], args: readonly Argument[], endsAtMs?: number): Promise<unknown> {
+  /** `endsAtMonotonicMs`: of a call that follows another one's failure; by default the call has a whole deadline. */
+  run(
+    name: ScriptName,
+    keys: readonly string[],
+    args: readonly Argument[],
+    endsAtMonotonicMs?: number,
+  ): Promise<unknown> {
     const call: Argument[] = [scriptShas[name], keys.length, ...keys, ...args];
-    const startMs = performance.now();
+    const startMonotonicMs = performance.now();
     const node = this.#connection.nodeOf(keys[0]!);
     const isCold = this.#connection.isCold(node);
-    return this.#inTime(node, () => this.#connection.send("EVALSHA", call), endsAtMs).catch((error: unknown) => {
-      // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
-      if (!redisSays(error, /^NOSCRIPT /)) throw error;
-      const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...call.slice(1)]);
-      // A cold process has used its time on the connection.
-      return this.#inTime(node, again, endsAtMs ?? (isCold ? this.endOf() : this.endOf(startMs)));
-    });
+    return this.#inTime(node, () => this.#connection.send("EVALSHA", call), endsAtMonotonicMs).catch(
+      (error: unknown) => {
+        // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
+        if (!redisSays(error, /^NOSCRIPT /)) throw error;
+        const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...call.slice(1)]);
+        // A cold process has used its time on the connection.
+        return this.#inTime(node, again, endsAtMonotonicMs ?? (isCold ? this.endOf() : this.endOf(startMonotonicMs)));
+      },
+    );
   }
 
   /** A command whose first argument is its key. */
-  call(command: string, args: readonly Argument[], endsAtMs?: number): Promise<unknown> {
+  call(command: string, args: readonly Argument[], endsAtMonotonicMs?: number): Promise<unknown> {
     const node = this.#connection.nodeOf(String(args[0]));
-    return this.#inTime(node, () => this.#connection.send(command, args), endsAtMs);
+    return this.#inTime(node, () => this.#connection.send(command, args), endsAtMonotonicMs);
   }
 
-  #breakerOf(node: string): Breaker {
+  #breakerOf(node: string): CircuitBreaker {
     let breaker = this.#breakers.get(node);
     if (breaker === undefined) {
       if (this.#breakers.size === MOST_NODES) this.#breakers.clear();
       const { breakerFailures: failures, breakerIntervalMs: intervalMs } = this.#options;
-      breaker = new Breaker({ failures, intervalMs });
+      breaker = new CircuitBreaker({ failures, intervalMs });
       this.#breakers.set(node, breaker);
     }
     return breaker;
   }
 
   /** The answer by the deadline, or a rejection with `store-unavailable`. */
-  #inTime(node: string, send: () => Promise<unknown>, endsAtMs?: number): Promise<unknown> {
+  #inTime(node: string, send: () => Promise<unknown>, endsAtMonotonicMs?: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new SluiceError("closed", "the store is closed"));
       const breaker = this.#breakerOf(node);
-      if (breaker.open && !breaker.mayCall(performance.now(), this.#connection.connectedAtMs())) {
+      if (breaker.open && !breaker.mayCall(performance.now(), this.#connection.connectedAtMonotonicMs())) {
         this.counts.spared++;
         this.#connection.lookAgain();
         return reject(unavailable("it did not answer lately", breaker.cause ?? this.#connection.lastError()));
       }
-      const sinceMs = performance.now();
-      const lastMs = sinceMs + this.#mostMs;
-      // An answer after the deadline is nobody's any more; that it came does not show that the next would come in time.
+      const sinceMonotonicMs = performance.now();
+      const lastMonotonicMs = sinceMonotonicMs + this.#mostMs;
+      // An answer after the deadline is dropped, and does not show that the next one would come in time.
       let over = false;
-      let sentAtMs: number | undefined;
+      let sentAtMonotonicMs: number | undefined;
       let isCold = this.#connection.isCold(node);
       const fail = (error: unknown): void => {
         if (over) return;
         over = true;
         deadline.end();
-        this.#ended(sinceMs);
+        this.#ended(sinceMonotonicMs);
         if (isAboutTheCall(error)) breaker.succeeded();
         else {
           this.counts.errors++;
-          if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error, sentAtMs);
+          if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error, sentAtMonotonicMs);
           // Our own errors are those of a call without an answer.
-          this.#connection.lookAgain(breaker.open && error instanceof SluiceError ? sentAtMs : undefined);
+          this.#connection.lookAgain(breaker.open && error instanceof SluiceError ? sentAtMonotonicMs : undefined);
         }
         if (error === NOT_CONNECTED) reject(unavailable("not connected", this.#connection.lastError()));
         else if (error instanceof Error && CLOSED.test(error.message)) {
-          reject(unavailable("the connection broke", this.#connection.lastError(), sentAtMs !== undefined));
+          reject(unavailable("the connection broke", this.#connection.lastError(), sentAtMonotonicMs !== undefined));
         } else
-          reject(error instanceof SluiceError ? error : unavailable(fullMessage(error), error, sentAtMs !== undefined));
+          reject(
+            error instanceof SluiceError
+              ? error
+              : unavailable(fullMessage(error), error, sentAtMonotonicMs !== undefined),
+          );
       };
       const late = (): void => {
-        const nowMs = performance.now();
-        if (isCold && nowMs < lastMs) {
+        const nowMonotonicMs = performance.now();
+        if (isCold && nowMonotonicMs < lastMonotonicMs) {
           // Once more after the connection stands: only then was it sent.
           isCold = this.#connection.isCold(node);
-          deadline = this.#deadlines.watchUntil(Math.min(nowMs + this.#options.deadlineMs, lastMs), late);
+          deadline = this.#deadlines.watchUntil(
+            Math.min(nowMonotonicMs + this.#options.deadlineMs, lastMonotonicMs),
+            late,
+          );
           return;
         }
-        const waited = `${Math.round(nowMs - sinceMs)} ms`;
-        if (sentAtMs !== undefined) fail(unavailable(`no answer within ${waited}`, undefined, true));
+        const waited = `${Math.round(nowMonotonicMs - sinceMonotonicMs)} ms`;
+        if (sentAtMonotonicMs !== undefined) fail(unavailable(`no answer within ${waited}`, undefined, true));
         else fail(unavailable(`not connected within ${waited}`, this.#connection.lastError()));
       };
-      let deadline = endsAtMs === undefined ? this.#deadlines.watch(late) : this.#deadlines.watchUntil(endsAtMs, late);
+      let deadline =
+        endsAtMonotonicMs === undefined
+          ? this.#deadlines.watch(late)
+          : this.#deadlines.watchUntil(endsAtMonotonicMs, late);
       const sending = (): Promise<unknown> => {
-        sentAtMs = performance.now();
+        sentAtMonotonicMs = performance.now();
         return send();
       };
       this.#whenConnected(sending).then((answer) => {
         if (over) return;
         over = true;
         deadline.end();
-        this.#ended(sinceMs);
+        this.#ended(sinceMonotonicMs);
         breaker.succeeded();
         resolve(answer);
       }, fail);
@@ -174,16 +192,16 @@ export class RedisCalls {
     return Promise.reject(NOT_CONNECTED);
   }
 
-  #ended(sinceMs: number): void {
+  #ended(sinceMonotonicMs: number): void {
     this.counts.calls++;
-    this.counts.latencyMs.add(performance.now() - sinceMs);
+    this.counts.latencyMs.add(performance.now() - sinceMonotonicMs);
   }
 
-  /** The breaker's state is that of the node that fares worst, among those that are still called. */
+  /** The breaker's state is the worst of all nodes that are still called. */
   stats(): Omit<StoreStats, "undos"> {
-    const sinceMs = performance.now() - 2 * this.#options.breakerIntervalMs;
+    const sinceMonotonicMs = performance.now() - 2 * this.#options.breakerIntervalMs;
     const states = [...this.#breakers]
-      .filter(([node, breaker]) => node === WHOLE || breaker.failedSince(sinceMs))
+      .filter(([node, breaker]) => node === WHOLE || breaker.failedSince(sinceMonotonicMs))
       .map(([, { state }]) => state);
     const worst = (["open", "half-open"] as const).find((state) => states.includes(state));
     return this.counts.read(worst ?? "closed");

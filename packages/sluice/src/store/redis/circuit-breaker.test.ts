@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { Breaker } from "./circuit-breaker.js";
+import { CircuitBreaker } from "./circuit-breaker.js";
 
-const opened = (): Breaker => {
-  const breaker = new Breaker({ failures: 3, intervalMs: 1_000 });
-  for (const atMs of [10, 20, 30]) breaker.failed(atMs, new Error("no answer"), atMs - 10);
+const opened = (): CircuitBreaker => {
+  const breaker = new CircuitBreaker({ failures: 3, intervalMs: 1_000 });
+  for (const atMonotonicMs of [10, 20, 30]) breaker.failed(atMonotonicMs, new Error("no answer"), atMonotonicMs - 10);
   return breaker;
 };
 
 test("opens after failures in a row, and a success between them counts from the start", () => {
-  const breaker = new Breaker({ failures: 3, intervalMs: 1_000 });
+  const breaker = new CircuitBreaker({ failures: 3, intervalMs: 1_000 });
   breaker.failed(1);
   breaker.failed(2);
   breaker.succeeded();
@@ -23,13 +23,13 @@ test("opens after failures in a row, and a success between them counts from the 
 
 test("while open, one call an interval is the probe", () => {
   const breaker = opened();
-  expect([31, 1_029].map((atMs) => breaker.mayCall(atMs))).toEqual([false, false]);
+  expect([31, 1_029].map((atMonotonicMs) => breaker.mayCall(atMonotonicMs))).toEqual([false, false]);
   expect(breaker.mayCall(1_030)).toBe(true);
   expect(breaker.state).toBe("half-open");
   expect(breaker.mayCall(1_031)).toBe(false);
   breaker.failed(1_200);
   expect(breaker.state).toBe("open");
-  expect([1_201, 2_029, 2_030].map((atMs) => breaker.mayCall(atMs))).toEqual([false, false, true]);
+  expect([1_201, 2_029, 2_030].map((atMonotonicMs) => breaker.mayCall(atMonotonicMs))).toEqual([false, false, true]);
   breaker.succeeded();
   expect(breaker.state).toBe("closed");
   expect(breaker.cause).toBeUndefined();

@@ -1,26 +1,25 @@
 /**
- * Stops calling a store that does not answer. Closed: calls pass. After a few failures in a row: open, calls are spared.
- * Once per interval one call passes as a probe; its success closes the breaker, its failure opens it for another interval.
- * Pure: time is an argument.
+ * A circuit breaker: stops calling a store that does not answer. Closed: calls pass. After a few failures in a row: open, calls are
+ * spared. Once per interval one call passes as a probe (half-open); its success closes the breaker, its failure opens it for
+ * another interval. Pure: time is an argument.
  */
-
 import type { BreakerState } from "../store-stats.js";
 
-export interface BreakerOptions {
+interface BreakerOptions {
   /** Failures in a row that open it. */
   failures: number;
   /** How long between two probes. */
   intervalMs: number;
 }
 
-export class Breaker {
+export class CircuitBreaker {
   readonly #options: BreakerOptions;
   #failuresInRow = 0;
-  #nextProbeMs = 0;
+  #nextProbeMonotonicMs = 0;
   #probing = false;
   /** When the newest call that failed was sent. */
-  #failedSentMs = Number.NEGATIVE_INFINITY;
-  #lastInVainMs = Number.NEGATIVE_INFINITY;
+  #failedSentMonotonicMs = Number.NEGATIVE_INFINITY;
+  #lastAttemptMonotonicMs = Number.NEGATIVE_INFINITY;
   /** Why the last call failed; undefined once one has succeeded. */
   cause: unknown;
 
@@ -36,21 +35,21 @@ export class Breaker {
     return this.open ? (this.#probing ? "half-open" : "open") : "closed";
   }
 
-  /** Whether somebody called in vain since then, and nobody with success after that. */
-  failedSince(sinceMs: number): boolean {
-    return this.#failuresInRow > 0 && this.#lastInVainMs >= sinceMs;
+  /** Whether a call failed or was spared since then, and none has succeeded after it. */
+  failedSince(sinceMonotonicMs: number): boolean {
+    return this.#failuresInRow > 0 && this.#lastAttemptMonotonicMs >= sinceMonotonicMs;
   }
 
   /**
    * Whether a call may be made now. While open, a yes is the interval's one probe. A connection that is younger than every call that
    * failed is probed at once: nothing is known against it.
    */
-  mayCall(nowMs: number, connectedAtMs = Number.NEGATIVE_INFINITY): boolean {
+  mayCall(nowMonotonicMs: number, connectedAtMonotonicMs = Number.NEGATIVE_INFINITY): boolean {
     if (!this.open) return true;
-    this.#lastInVainMs = nowMs;
-    const isNew = !this.#probing && connectedAtMs > this.#failedSentMs;
-    if (nowMs < this.#nextProbeMs && !isNew) return false;
-    this.#nextProbeMs = nowMs + this.#options.intervalMs;
+    this.#lastAttemptMonotonicMs = nowMonotonicMs;
+    const isNew = !this.#probing && connectedAtMonotonicMs > this.#failedSentMonotonicMs;
+    if (nowMonotonicMs < this.#nextProbeMonotonicMs && !isNew) return false;
+    this.#nextProbeMonotonicMs = nowMonotonicMs + this.#options.intervalMs;
     this.#probing = true;
     return true;
   }
@@ -61,12 +60,13 @@ export class Breaker {
     this.cause = undefined;
   }
 
-  failed(nowMs: number, cause?: unknown, sentAtMs = nowMs): void {
+  failed(nowMonotonicMs: number, cause?: unknown, sentAtMonotonicMs = nowMonotonicMs): void {
     this.#failuresInRow++;
     this.#probing = false;
-    this.#lastInVainMs = nowMs;
-    this.#failedSentMs = Math.max(this.#failedSentMs, sentAtMs);
+    this.#lastAttemptMonotonicMs = nowMonotonicMs;
+    this.#failedSentMonotonicMs = Math.max(this.#failedSentMonotonicMs, sentAtMonotonicMs);
     this.cause = cause;
-    if (this.#failuresInRow === this.#options.failures) this.#nextProbeMs = nowMs + this.#options.intervalMs;
+    if (this.#failuresInRow === this.#options.failures)
+      this.#nextProbeMonotonicMs = nowMonotonicMs + this.#options.intervalMs;
   }
 }

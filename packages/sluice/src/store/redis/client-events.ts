@@ -27,14 +27,14 @@ export function changesOf(client: Emitter): () => Promise<void> {
   };
 }
 
-/** Errors that only follow from another one, which was told before: they must not hide it. */
+/** Errors that only follow from an earlier one: they must not hide it. */
 const FOLLOWS =
   /^(Connection is closed|Reached the max retries|Stream isn't writeable|None of startup nodes is available|Command aborted)/;
 
 export interface ClientWatch {
   lastError(): Error | undefined;
   /** When the client was last ready, by the monotonic clock. */
-  connectedAtMs(): number;
+  connectedAtMonotonicMs(): number;
   stop(): void;
 }
 
@@ -44,13 +44,13 @@ export interface ClientWatch {
  */
 export function watchClient(client: Emitter): ClientWatch {
   let lastError: Error | undefined;
-  let connectedAtMs = Number.NEGATIVE_INFINITY;
+  let connectedAtMonotonicMs = Number.NEGATIVE_INFINITY;
   const failed = (error?: Error): void => {
     if (lastError === undefined || !FOLLOWS.test(error?.message ?? "")) lastError = error;
   };
   const connected = (): void => {
     lastError = undefined;
-    connectedAtMs = performance.now();
+    connectedAtMonotonicMs = performance.now();
   };
   // A cluster tells the errors of single nodes apart.
   const listeners = [
@@ -61,7 +61,7 @@ export function watchClient(client: Emitter): ClientWatch {
   for (const [event, listener] of listeners) client.on(event, listener);
   return {
     lastError: () => lastError,
-    connectedAtMs: () => connectedAtMs,
+    connectedAtMonotonicMs: () => connectedAtMonotonicMs,
     stop() {
       for (const [event, listener] of listeners) client.off(event, listener);
     },

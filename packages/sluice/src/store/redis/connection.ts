@@ -22,10 +22,10 @@ export interface RedisConnection {
   /** Whether the node is being connected to for the first time: what is sent to it waits for this process, not for Redis. */
   isCold(node: string): boolean;
   /**
-   * A node failed: its part may have a new leader by now. Looks, in the background. `unansweredSinceMs`: a call that was sent then had
+   * A node failed: its part may have a new leader by now. Looks, in the background. `unansweredSinceMonotonicMs`: a call that was sent then had
    * no answer, so the connection that it went over hangs.
    */
-  lookAgain(unansweredSinceMs?: number): void;
+  lookAgain(unansweredSinceMonotonicMs?: number): void;
   /** Sends one command at once; on a cluster, to the node of its key. */
   send(command: string, args: readonly Argument[]): Promise<unknown>;
   /** Sends a command without a key to every node that takes writes. */
@@ -33,7 +33,7 @@ export interface RedisConnection {
   /** Closes the connection, if it is ours. */
   close(): Promise<void>;
   /** When the connection that stands was made, by the monotonic clock. -Infinity for a cluster: its nodes are connected one by one. */
-  connectedAtMs(): number;
+  connectedAtMonotonicMs(): number;
   /** The last error that the connection itself met: why it is down. */
   lastError(): Error | undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * One timer for all calls under way, instead of one each: to arm and clear a timer costs more than to send a command.
+ * Deadlines of the calls under way, with one timer for all of them: to arm and clear a timer costs more than to send a command.
  * All calls have the same allowance, so they end in the order in which they began: a queue, whose head the timer waits for.
  *
  * Only time in which this process ran counts against a call. Where the timer itself came late (a long turn of the event loop, a machine
@@ -8,12 +8,12 @@
  */
 
 class Watch {
-  readonly startMs: number;
+  readonly startMonotonicMs: number;
   readonly late: () => void;
   over = false;
 
-  constructor(startMs: number, late: () => void) {
-    this.startMs = startMs;
+  constructor(startMonotonicMs: number, late: () => void) {
+    this.startMonotonicMs = startMonotonicMs;
     this.late = late;
   }
 
@@ -35,7 +35,7 @@ export class Deadlines {
   #first = 0;
   #timer: NodeJS.Timeout | undefined;
   /** When the process went on after it was last held up: no allowance began before. */
-  #wentOnMs = 0;
+  #wentOnMonotonicMs = 0;
 
   /** `mostMs`: when a call ends whatever held the process up. */
   constructor(allowanceMs: number, mostMs = allowanceMs) {
@@ -45,8 +45,8 @@ export class Deadlines {
 
   /** Calls `late` once the allowance is used up, unless the returned watch is ended before. */
   watch(late: () => void): { end(): void } {
-    const nowMs = performance.now();
-    const watch = new Watch(nowMs, late);
+    const nowMonotonicMs = performance.now();
+    const watch = new Watch(nowMonotonicMs, late);
     // What was answered must not stand here until the timer comes by: with a long allowance that would be every call of seconds.
     while (this.#first < this.#queue.length && this.#queue[this.#first]!.over) this.#first++;
     if (this.#first >= MOST_OVER) this.#forget();
@@ -56,19 +56,20 @@ export class Deadlines {
   }
 
   /** For the few calls whose end is not a whole allowance away. */
-  watchUntil(endsAtMs: number, late: () => void): { end(): void } {
-    const lastMs = Math.max(endsAtMs, performance.now() + this.#mostMs - this.#allowanceMs);
+  watchUntil(endsAtMonotonicMs: number, late: () => void): { end(): void } {
+    const lastMonotonicMs = Math.max(endsAtMonotonicMs, performance.now() + this.#mostMs - this.#allowanceMs);
     let over = false;
     let timer: NodeJS.Timeout;
-    const arm = (dueMs: number): void => {
-      timer = afterAnswers(dueMs - performance.now(), (isHeldUp) => {
-        const nowMs = performance.now();
+    const arm = (dueMonotonicMs: number): void => {
+      timer = afterAnswers(dueMonotonicMs - performance.now(), (isHeldUp) => {
+        const nowMonotonicMs = performance.now();
         if (over) return;
-        if (isHeldUp && nowMs < lastMs) arm(Math.min(nowMs + this.#allowanceMs, lastMs));
+        if (isHeldUp && nowMonotonicMs < lastMonotonicMs)
+          arm(Math.min(nowMonotonicMs + this.#allowanceMs, lastMonotonicMs));
         else late();
       });
     };
-    arm(Math.max(endsAtMs, performance.now()));
+    arm(Math.max(endsAtMonotonicMs, performance.now()));
     return {
       end() {
         over = true;
@@ -88,20 +89,26 @@ export class Deadlines {
 
   #look(isHeldUp: boolean): void {
     this.#timer = undefined;
-    const nowMs = performance.now();
-    if (isHeldUp) this.#wentOnMs = nowMs;
+    const nowMonotonicMs = performance.now();
+    if (isHeldUp) this.#wentOnMonotonicMs = nowMonotonicMs;
     const queue = this.#queue;
-    while (this.#first < queue.length && (queue[this.#first]!.over || this.#endOf(queue[this.#first]!) <= nowMs)) {
+    while (
+      this.#first < queue.length &&
+      (queue[this.#first]!.over || this.#endOf(queue[this.#first]!) <= nowMonotonicMs)
+    ) {
       const watch = queue[this.#first++]!;
       if (!watch.over) watch.late();
     }
     this.#forget();
     const next = this.#queue[0];
-    if (next !== undefined) this.#arm(this.#endOf(next) - nowMs);
+    if (next !== undefined) this.#arm(this.#endOf(next) - nowMonotonicMs);
   }
 
-  #endOf({ startMs }: Watch): number {
-    return Math.min(Math.max(startMs, this.#wentOnMs) + this.#allowanceMs, startMs + this.#mostMs);
+  #endOf({ startMonotonicMs }: Watch): number {
+    return Math.min(
+      Math.max(startMonotonicMs, this.#wentOnMonotonicMs) + this.#allowanceMs,
+      startMonotonicMs + this.#mostMs,
+    );
   }
 }
 
@@ -112,8 +119,8 @@ export class Deadlines {
 function afterAnswers(waitMs: number, look: (isHeldUp: boolean) => void): NodeJS.Timeout {
   // Rounded up: a timer that fires before the first deadline would only have to be armed again.
   const wholeMs = Math.max(1, Math.ceil(waitMs));
-  const dueMs = performance.now() + wholeMs;
-  const atEndOfTurn = (): void => look(performance.now() - dueMs > LATE_MS);
+  const dueMonotonicMs = performance.now() + wholeMs;
+  const atEndOfTurn = (): void => look(performance.now() - dueMonotonicMs > LATE_MS);
   // The connection keeps a program alive that waits for an answer; a program that has closed it need not wait for this.
   return setTimeout(() => setImmediate(atEndOfTurn), wholeMs).unref();
 }

@@ -34,7 +34,7 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
   const watch = watchClient(client);
   const sharded = client.isCluster === true;
   const view = client as ClusterView;
-  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let lookedAtMonotonicMs = Number.NEGATIVE_INFINITY;
   return {
     state() {
       if (client.status === "ready") return "ready";
@@ -48,8 +48,8 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
     isCold: coldStartOf(client),
     lookAgain() {
       // ioredis looks when a node redirects or its connection breaks; a node that hangs does neither.
-      if (!sharded || client.status !== "ready" || performance.now() - lookedAtMs < LOOK_EVERY_MS) return;
-      lookedAtMs = performance.now();
+      if (!sharded || client.status !== "ready" || performance.now() - lookedAtMonotonicMs < LOOK_EVERY_MS) return;
+      lookedAtMonotonicMs = performance.now();
       view.refreshSlotsCache?.(() => {});
     },
     send: (command, args) => client.call(command, ...args),
@@ -59,7 +59,7 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
     },
     close: async () => watch.stop(),
     lastError: watch.lastError,
-    connectedAtMs: sharded ? () => Number.NEGATIVE_INFINITY : watch.connectedAtMs,
+    connectedAtMonotonicMs: sharded ? () => Number.NEGATIVE_INFINITY : watch.connectedAtMonotonicMs,
   };
 }
 
@@ -71,7 +71,7 @@ export function connectTo(target: RedisTarget, options: ClientOptions): RedisCon
     close: async () => client.disconnect(),
   };
   if (target.kind !== "sentinel") return connection;
-  return { ...connection, lookAgain: leavingHungLeader(client as Redis, connection.connectedAtMs) };
+  return { ...connection, lookAgain: leavingHungLeader(client as Redis, connection.connectedAtMonotonicMs) };
 }
 
 /**
@@ -79,10 +79,10 @@ export function connectTo(target: RedisTarget, options: ClientOptions): RedisCon
  * Not by listening to them: each tells of the switch when it learns of it itself, up to seconds later, and a client that has found
  * the new leader would leave it again.
  */
-function leavingHungLeader(client: Redis, connectedAtMs: () => number): RedisConnection["lookAgain"] {
-  return (unansweredSinceMs = Number.NEGATIVE_INFINITY) => {
+function leavingHungLeader(client: Redis, connectedAtMonotonicMs: () => number): RedisConnection["lookAgain"] {
+  return (unansweredSinceMonotonicMs = Number.NEGATIVE_INFINITY) => {
     // A call that went to the last leader says nothing about this one, which may be the new one.
-    const isHung = client.status === "ready" && unansweredSinceMs >= connectedAtMs();
+    const isHung = client.status === "ready" && unansweredSinceMonotonicMs >= connectedAtMonotonicMs();
     if (isHung) client.disconnect(true);
   };
 }

@@ -56,7 +56,7 @@ export function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
     },
     close: async () => watch.stop(),
     lastError: watch.lastError,
-    connectedAtMs: sharded ? () => Number.NEGATIVE_INFINITY : watch.connectedAtMs,
+    connectedAtMonotonicMs: sharded ? () => Number.NEGATIVE_INFINITY : watch.connectedAtMonotonicMs,
   };
 }
 

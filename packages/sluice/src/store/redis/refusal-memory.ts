@@ -13,9 +13,10 @@ import { ExpiringMap } from "../expiring-map.js";
 import type { StoreReply, StoreRequest } from "../store.js";
 
 interface Refusal {
+  /** On the monotonic clock, as all instants that this map is given. */
   readonly endsAtMs: number;
   readonly bytes: 0;
-  readonly sinceMs: number;
+  readonly sinceMonotonicMs: number;
   readonly checks: readonly Check[];
   readonly reply: StoreReply;
 }
@@ -27,19 +28,20 @@ export class RefusalMemory {
   /** By the key of the refusing check with the longest wait. */
   readonly #refusals = new ExpiringMap<Refusal>();
 
-  /** The reply to a request that is known to be refused still. `nowMs` is ours and monotonic, here and below. */
-  recall(request: StoreRequest, nowMs: number): StoreReply | undefined {
+  /** The reply to a request that is still refused for certain. */
+  recall(request: StoreRequest, nowMonotonicMs: number): StoreReply | undefined {
     if (this.#refusals.count === 0 || !mayBeRemembered(request)) return undefined;
     for (let i = 0; i < request.checks.length; i++) {
       const refusal = this.#refusals.get(request.checks[i]!.key);
-      if (refusal === undefined || refusal.endsAtMs <= nowMs || !sameChecks(refusal.checks, request.checks)) continue;
-      return later(refusal.reply, nowMs - refusal.sinceMs);
+      if (refusal === undefined || refusal.endsAtMs <= nowMonotonicMs || !sameChecks(refusal.checks, request.checks))
+        continue;
+      return later(refusal.reply, nowMonotonicMs - refusal.sinceMonotonicMs);
     }
     return undefined;
   }
 
-  /** `sinceMs`: when the request was made, before Redis saw it; so the end is never put too late. */
-  remember(request: StoreRequest, reply: StoreReply, sinceMs: number): void {
+  /** `sinceMonotonicMs`: when the request was made, before Redis saw it; so the end is never put too late. */
+  remember(request: StoreRequest, reply: StoreReply, sinceMonotonicMs: number): void {
     if (!mayBeRemembered(request)) return;
     let waitMs = 0;
     let refuser = -1;
@@ -53,12 +55,12 @@ export class RefusalMemory {
       }
     }
     if (refuser < 0) return;
-    const endsAtMs = sinceMs + Math.min(waitMs, LONGEST_MEMORY_MS);
-    if (this.#refusals.count >= MOST_REFUSALS) this.#refusals.evict(sinceMs);
+    const endsAtMs = sinceMonotonicMs + Math.min(waitMs, LONGEST_MEMORY_MS);
+    if (this.#refusals.count >= MOST_REFUSALS) this.#refusals.evict(sinceMonotonicMs);
     this.#refusals.set(
       request.checks[refuser]!.key,
-      { endsAtMs, bytes: 0, sinceMs, checks: request.checks, reply },
-      sinceMs,
+      { endsAtMs, bytes: 0, sinceMonotonicMs, checks: request.checks, reply },
+      sinceMonotonicMs,
     );
   }
 

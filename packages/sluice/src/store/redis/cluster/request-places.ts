@@ -1,7 +1,7 @@
 /**
- * On a cluster a request's records lie beside its counters, in the slots of what it counts by. Under its id alone stands where, for a
- * refund by the id; and what it was sent for, because the same id with other attributes would look for its records elsewhere.
- * A charge stands only where its place does: a refund that finds no place then knows that there is nothing to give back.
+ * On a cluster a request's records lie beside its counters, in their slots. A key of the id alone lists those places, for a refund by
+ * the id; and it holds the fingerprint, because the same id with other attributes would look for its records elsewhere.
+ * A charge stands only if its place does: a refund that finds no place knows that there is nothing to give back.
  */
 import { KEY_PREFIX, requestPlaceKey } from "../../../keys.js";
 import { REMEMBER_MS, type StoreRequest } from "../../store.js";
