@@ -34,6 +34,7 @@ export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schem
 export { fullRuleKeyBytes } from "./rules/rule-memory.js";
 export { invalidRules, parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";
 export type { MemoryUse } from "./store/memory/memory-limit.js";
-export { type Clock, type MemoryStore, type MemoryStoreOptions, memoryStore } from "./store/memory/memory-store.js";
+export { type MemoryStore, memoryStore } from "./store/memory/memory-store.js";
+export type { Clock, MemoryStoreOptions } from "./store/memory/memory-store-options.js";
 export type { Store } from "./store/store.js";
 export type { BreakerState, Spread, StoreStats } from "./store/store-stats.js";

@@ -3,7 +3,7 @@
  */
 import { SluiceError } from "../errors.js";
 import type { Rule } from "../rules/rule.js";
-import type { Clock } from "../store/memory/memory-store.js";
+import type { Clock } from "../store/memory/memory-store-options.js";
 import type { Store } from "../store/store.js";
 
 export interface LimiterOptions {

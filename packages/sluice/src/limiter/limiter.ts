@@ -179,7 +179,6 @@ export class Limiter {
     await this.#rules.swap(rules, version);
   }
 
-  /** See the function of this name below. */
   static async swapValidatedRules(limiter: Limiter, rules: readonly Rule[], version?: number): Promise<void> {
     limiter.#mustBeOpen();
     await limiter.#rules.swapValidated(rules, version);

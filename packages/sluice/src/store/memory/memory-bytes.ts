@@ -6,6 +6,7 @@ import type { ConcurrencyState } from "../../algorithms/concurrency.js";
 import type { State } from "../../algorithms/model.js";
 import type { RollingWindowState } from "../../algorithms/rolling-window.js";
 import type { Check } from "../../check.js";
+import type { Stored } from "../../keys.js";
 
 /** An entry of a Map with its share of the table, the header of its key, and a state of a few numbers. */
 const COUNTER = 200;
@@ -17,7 +18,7 @@ const RECORD = 450;
 const RECORDED_CHECK = 250;
 
 /** V8 keeps a text in one byte a character, or in two if any is beyond Latin-1. */
-export function textBytes(text: string): number {
+function textBytes(text: string): number {
   return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length;
 }
 
@@ -32,4 +33,10 @@ export function recordBytes(id: string, checks: readonly Check[]): number {
   let bytes = RECORD + textBytes(id);
   for (let i = 0; i < checks.length; i++) bytes += RECORDED_CHECK + textBytes(checks[i]!.key);
   return bytes;
+}
+
+/** What changes where a counter's size does; undefined for counters of a few numbers. */
+export function sizedPart(stored: Stored, state: State): unknown {
+  if (stored === "rolling-window" || stored === "rolling-window-packed") return (state as RollingWindowState).ring;
+  return stored === "concurrency" ? (state as ConcurrencyState).leases.size : undefined;
 }

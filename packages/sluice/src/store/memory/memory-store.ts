@@ -5,64 +5,32 @@
 import { type ConcurrencyState, concurrency } from "../../algorithms/concurrency.js";
 import type { Charge, State, Verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
-import type { RollingWindowState } from "../../algorithms/rolling-window.js";
 import type { Check } from "../../check.js";
-import { SluiceError } from "../../errors.js";
-import { type Stored, storedIn } from "../../keys.js";
-import { ExpiringMap } from "../expiring-map.js";
+import { storedIn } from "../../keys.js";
 import {
   type LeaseRequest,
   otherRequest,
-  REMEMBER_MS,
-  type Receipt,
   type RefundRequest,
   type Store,
   type StoreReply,
   type StoreRequest,
 } from "../store.js";
 import { CounterMap } from "./counter-map.js";
-import { recordBytes } from "./memory-bytes.js";
+import { sizedPart } from "./memory-bytes.js";
 import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
-
-/** Where the time comes from; `sluice/testing` gives one that stands still. */
-export interface Clock {
-  now(): number;
-}
-
-export interface MemoryStoreOptions {
-  /**
-   * How many bytes counters and request ids may take, estimated; a quarter of them at most by ids. Default 256 MiB, about a million
-   * counters. Past it, idle counters give way first (`counter-map.ts`), and the oldest ids.
-   */
-  maxBytes?: number;
-  clock?: Clock;
-  /** Called once whenever live counters or ids begin to give way. Default: a process warning. */
-  onMemoryLimit?: (use: MemoryUse) => void;
-}
-
-/** A record that says "charged" exists as long as its charge stands: a refund deletes it. */
-interface RequestRecord {
-  readonly endsAtMs: number;
-  readonly bytes: number;
-  readonly fingerprint: string;
-  readonly reply: StoreReply;
-  readonly receipt: Receipt;
-}
+import { type Clock, checkedMaxBytes, type MemoryStoreOptions } from "./memory-store-options.js";
+import { RequestRecords, repeated } from "./request-records.js";
 
 const SWEEP_EVERY_MS = 1_000;
 const LOOKS_PER_SWEEP = 20_000;
-const DEFAULT_BYTES = 256 * 2 ** 20;
-const LEAST_BYTES = 2 ** 20;
 /** Of the bytes; the rest is for counters. */
 const SHARE_OF_IDS = 1 / 4;
 const RESET_STEP_MS = 2 ** -10;
 
 export class MemoryStore implements Store {
   readonly #states: CounterMap;
-  readonly #records: ExpiringMap<RequestRecord>;
-  readonly #maxRecordBytes: number;
+  readonly #records: RequestRecords;
   readonly #limit: MemoryLimit;
-  #evictedIds = 0;
   readonly #clock: Clock;
   /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
   readonly #looked: State[] = [];
@@ -77,16 +45,10 @@ export class MemoryStore implements Store {
   #refuser = -1;
 
   constructor(options: MemoryStoreOptions = {}) {
-    const { maxBytes = DEFAULT_BYTES } = options;
-    if (!Number.isSafeInteger(maxBytes) || maxBytes < LEAST_BYTES) {
-      throw new SluiceError(
-        "invalid-setting",
-        `maxBytes: expected a whole number of at least ${LEAST_BYTES}, got ${String(maxBytes)}`,
-      );
-    }
-    this.#maxRecordBytes = Math.floor(maxBytes * SHARE_OF_IDS);
-    this.#states = new CounterMap(maxBytes - this.#maxRecordBytes);
-    this.#records = new ExpiringMap();
+    const maxBytes = checkedMaxBytes(options);
+    const recordBytes = Math.floor(maxBytes * SHARE_OF_IDS);
+    this.#states = new CounterMap(maxBytes - recordBytes);
+    this.#records = new RequestRecords(recordBytes);
     this.#limit = new MemoryLimit(maxBytes, options.onMemoryLimit);
     this.#clock = options.clock ?? Date;
   }
@@ -103,7 +65,7 @@ export class MemoryStore implements Store {
       maxBytes: this.#limit.maxBytes,
       counters: count,
       ids: this.#records.count,
-      evicted: { idle: evictedIdle, usedUp: evictedUsedUp, ids: this.#evictedIds },
+      evicted: { idle: evictedIdle, usedUp: evictedUsedUp, ids: this.#records.evicted },
     };
   }
 
@@ -113,27 +75,17 @@ export class MemoryStore implements Store {
   }
 
   #decideOnce(request: StoreRequest, id: string, nowMs: number): StoreReply {
-    const record = this.#record(id, nowMs);
+    const record = this.#records.find(id, nowMs);
     if (record !== undefined) {
       if (record.fingerprint !== request.fingerprint) throw otherRequest();
-      return { ...record.reply, repeated: { ...record.receipt, atMs: nowMs } };
+      return repeated(record, nowMs);
     }
     const reply = this.#reply(request, nowMs);
     if (request.charge) {
-      const { entryId, rulesVersion, checks, fingerprint } = request;
-      const receipt = { entryId, rulesVersion, checks };
-      const bytes = recordBytes(id, checks);
-      this.#remember(id, { endsAtMs: nowMs + REMEMBER_MS, bytes, fingerprint, reply, receipt }, nowMs);
+      this.#records.remember(id, request, reply, nowMs);
+      this.#sweepLater();
     }
     return reply;
-  }
-
-  #remember(id: string, record: RequestRecord, nowMs: number): void {
-    while (this.#records.bytes + record.bytes > this.#maxRecordBytes && this.#records.count > 0) {
-      if (this.#records.evict(nowMs)) this.#evictedIds++;
-    }
-    this.#records.set(id, record, nowMs);
-    this.#sweepLater();
   }
 
   #reply(request: StoreRequest, nowMs: number): StoreReply {
@@ -240,20 +192,13 @@ export class MemoryStore implements Store {
   }
 
   recall(id: string): StoreReply | undefined {
-    const atMs = this.#clock.now();
-    const record = this.#record(id, atMs);
-    return record && { ...record.reply, repeated: { ...record.receipt, atMs } };
-  }
-
-  #record(id: string, nowMs: number): RequestRecord | undefined {
-    const record = this.#records.get(id);
-    return record !== undefined && record.endsAtMs > nowMs ? record : undefined;
+    return this.#records.recall(id, this.#clock.now());
   }
 
   refund({ charges, id }: RefundRequest): boolean {
     const nowMs = this.#clock.now();
     if (id !== undefined) {
-      const record = this.#record(id, nowMs);
+      const record = this.#records.find(id, nowMs);
       // The id may have been refunded, and decided anew: that is another charge.
       if (record === undefined || record.receipt.entryId !== charges[0]!.entryId) return false;
       this.#records.delete(id);
@@ -346,12 +291,6 @@ export class MemoryStore implements Store {
     }, SWEEP_EVERY_MS);
     this.#sweeper.unref();
   }
-}
-
-/** What changes where a counter's size does; undefined for counters of a few numbers. */
-function sizedPart(stored: Stored, state: State): unknown {
-  if (stored === "rolling-window" || stored === "rolling-window-packed") return (state as RollingWindowState).ring;
-  return stored === "concurrency" ? (state as ConcurrencyState).leases.size : undefined;
 }
 
 /** A store for one process. */
