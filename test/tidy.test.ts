@@ -119,7 +119,7 @@ test("every exported name has an importer", () => {
     sources.flatMap(({ imports }) => imports.flatMap(({ target, names }) => names.map((name) => `${target} ${name}`))),
   );
   const unused = shipped
-    .filter(({ file }) => file.startsWith("packages/dashboard/") && !publicEntries.has(file))
+    .filter(({ file }) => /^packages\/(dashboard|sluice)\//.test(file) && !publicEntries.has(file))
     .flatMap(({ file, exports }) =>
       exports
         .filter(({ name }) => !imported.has(`${file} ${name}`) && !imported.has(`${file} *`))

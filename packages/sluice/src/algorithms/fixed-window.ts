@@ -16,7 +16,7 @@ import {
 } from "./model.js";
 import type { FixedWindowPolicy } from "./policy.js";
 
-export interface FixedWindowState extends State {
+interface FixedWindowState extends State {
   count: number;
   lastMs: number;
 }
@@ -24,7 +24,7 @@ export interface FixedWindowState extends State {
 /** Time zone arithmetic is slow and its results last for days: the last ones are kept per policy. */
 const knownBoundaries = new WeakMap<Calendar, Boundaries>();
 
-export function calendarWindow(calendar: Calendar, atMs: number): { startMs: number; endMs: number } {
+function calendarWindow(calendar: Calendar, atMs: number): { startMs: number; endMs: number } {
   let known = knownBoundaries.get(calendar);
   if (known === undefined || atMs < known[0] || atMs >= known[4]) {
     known = boundariesAround(calendar, atMs);

@@ -16,7 +16,7 @@ import {
 import type { SlidingCounterPolicy } from "./policy.js";
 import { OLDEST_BIRTH_MS } from "./token-bucket.js";
 
-export interface SlidingCounterState extends State {
+interface SlidingCounterState extends State {
   previous: number;
   current: number;
   /** The last admission; the cells are derived from it. */

@@ -10,7 +10,7 @@ import { Lease } from "./lease.js";
 import { parseLeaseId, spellLeaseId } from "./lease-id.js";
 import type { LimiterEmitter } from "./limiter-events.js";
 
-export interface LeasesOptions {
+interface LeasesOptions {
   readonly store: Store;
   readonly local: Store;
   readonly events: LimiterEmitter;

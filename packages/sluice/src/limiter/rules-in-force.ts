@@ -8,7 +8,7 @@ import { type CompiledRules, compilingRules, RuleBook } from "../rules/rule-book
 import { parsingRules } from "../rules/validate-rules.js";
 import { runAtOnce, runInSlices, type Sliced } from "../time-slices.js";
 
-export interface RulesInForceOptions {
+interface RulesInForceOptions {
   readonly rules: readonly Rule[];
   readonly version: number;
   /** Called with the rules that have come into force, the first ones included. */

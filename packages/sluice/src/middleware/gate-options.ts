@@ -11,7 +11,7 @@ import type { AlgorithmName, Attributes, FailurePolicy, NumberFields, Rule } fro
 import type { Store } from "../store/store.js";
 
 /** One rule in one line: `{ limit: 100, window: "1m" }` counts by client address. */
-export interface InlineRule extends NumberFields {
+interface InlineRule extends NumberFields {
   /** Default `rolling-window`. */
   algorithm?: AlgorithmName;
   /** Attributes to count by. Default `["ip"]`. */

@@ -58,7 +58,7 @@ export interface ObjectOf {
 }
 export type Shape = Kind | ListOf | OneOrMany | ByAttribute | ObjectOf;
 
-export interface Field {
+interface Field {
   readonly shape: Shape;
   readonly required?: true;
   /** The algorithms that know the field; absent: every one. */

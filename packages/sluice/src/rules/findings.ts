@@ -5,7 +5,7 @@
 import type { Mistake } from "../errors.js";
 import { Stride } from "../time-slices.js";
 
-export const MOST_MISTAKES = 100;
+const MOST_MISTAKES = 100;
 
 export class Findings {
   readonly stride = new Stride();

@@ -15,7 +15,7 @@ export const SEGMENTS = -3;
 
 export type Wildcard = typeof STAR | typeof GLOBSTAR | typeof SEGMENTS;
 /** A text, or a wildcard. */
-export type GlobToken = string | Wildcard;
+type GlobToken = string | Wildcard;
 
 export function isLiteral(pattern: string): boolean {
   return !pattern.includes("*");

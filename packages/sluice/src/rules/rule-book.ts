@@ -63,7 +63,7 @@ export function* compilingRules(rules: readonly Rule[]): Sliced<CompiledRules> {
 export const MOST_RULES_APPLIED = 1_000;
 
 /** Rules that do not apply, in one explanation. */
-export const MOST_EXPLAINED = 100;
+const MOST_EXPLAINED = 100;
 
 export class RuleBook {
   readonly version: number;

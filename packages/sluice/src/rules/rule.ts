@@ -28,7 +28,7 @@ export type Match = Readonly<Record<string, MatchValue>>;
 export type AttributeValue = string | number | boolean | undefined;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
-export interface TokenBucketNumbers {
+interface TokenBucketNumbers {
   /** Capacity; the bucket starts full. */
   limit: number;
   /** The time in which an empty bucket fills evenly. Either this or `refill`. */
@@ -45,7 +45,7 @@ export interface FixedWindowNumbers {
   timezone?: string;
 }
 
-export interface RollingWindowNumbers {
+interface RollingWindowNumbers {
   limit: number;
   window: Duration;
   /** Least distance between two admitted requests; at most the window. */
@@ -53,19 +53,19 @@ export interface RollingWindowNumbers {
   storage?: RollingStorage;
 }
 
-export interface SlidingCounterNumbers {
+interface SlidingCounterNumbers {
   limit: number;
   window: Duration;
 }
 
-export interface GcraNumbers {
+interface GcraNumbers {
   limit: number;
   window: Duration;
   /** How many may come at once. Default: `limit`. */
   burst?: number;
 }
 
-export interface ConcurrencyNumbers {
+interface ConcurrencyNumbers {
   /** Places. */
   limit: number;
   /** How long a lease lives unless renewed. Default 30s. */
@@ -111,7 +111,7 @@ export interface Variant extends NumberFields {
   algorithm?: AlgorithmName;
 }
 
-export interface RuleBase {
+interface RuleBase {
   /** Unique; `[a-z0-9][a-z0-9-_.]{0,63}`. */
   id: string;
   description?: string;

@@ -25,7 +25,7 @@ interface Queued {
   readonly endsAtMonotonicMs?: number | undefined;
 }
 
-export interface Call<T> {
+interface Call<T> {
   readonly script: ScriptName;
   readonly batch: T[];
 }

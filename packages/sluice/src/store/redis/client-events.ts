@@ -31,7 +31,7 @@ export function changesOf(client: Emitter): () => Promise<void> {
 const FOLLOWS =
   /^(Connection is closed|Reached the max retries|Stream isn't writeable|None of startup nodes is available|Command aborted)/;
 
-export interface ClientWatch {
+interface ClientWatch {
   lastError(): Error | undefined;
   /** When the client was last ready, by the monotonic clock. */
   connectedAtMonotonicMs(): number;

@@ -8,7 +8,7 @@
  */
 import type { Redis } from "ioredis";
 
-export interface HeartbeatOptions {
+interface HeartbeatOptions {
   readonly everyMs: number;
   /** What was heard so far, as a number that grows; undefined while there is no connection. */
   readonly heard: () => Heard | undefined;
@@ -16,13 +16,13 @@ export interface HeartbeatOptions {
   readonly giveUp: () => void;
 }
 
-export interface Heard {
+interface Heard {
   /** A connection that was replaced begins anew. */
   readonly connection: object;
   readonly count: number;
 }
 
-export interface Heartbeat {
+interface Heartbeat {
   /** A new connection has just asked its first question: the next beat comes a whole beat from now. */
   begin(): void;
   stop(): void;

@@ -11,7 +11,7 @@ import type { Counters } from "./counters.js";
 import { DecideQueue } from "./decide-queue.js";
 import { decodeRecord, policyArguments, recordText } from "./wire.js";
 
-export interface SingleNodeOptions {
+interface SingleNodeOptions {
   readonly calls: RedisCalls;
   /** On a cluster: keys with equal tags are within the reach of one script. Absent on a single Redis: all keys are. */
   readonly tagOf?: (key: string) => string;

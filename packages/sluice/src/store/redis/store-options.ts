@@ -17,7 +17,7 @@ export interface RedisStoreOptions {
   tls?: TlsOptions;
 }
 
-export interface CheckedStoreOptions {
+interface CheckedStoreOptions {
   readonly deadlineMs: number;
   readonly breakerFailures: number;
   readonly breakerIntervalMs: number;
