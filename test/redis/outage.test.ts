@@ -105,7 +105,11 @@ test("a Redis that hangs costs a few deadlines, then the breaker spares the wait
   let recoveries = 0;
   limiter.on("recovered", () => recoveries++);
   await eventually("the store answers", () => limiter.ready());
-  expect((await limiter.check({ user: "u", policy: "allow" })).degraded).toBeUndefined();
+  // On a busy machine, Redis itself may take longer than the deadline now and then.
+  await eventually(
+    "checks are exact",
+    async () => (await limiter.check({ user: "u", policy: "allow" })).degraded === undefined,
+  );
 
   redis.pause();
   for (let i = 0; i < 3; i++) expect((await limiter.check({ user: "u", policy: "allow" })).degraded).toBe("allow");
