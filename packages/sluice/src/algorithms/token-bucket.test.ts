@@ -1,0 +1,71 @@
+import { expect, test } from "vitest";
+import type { BucketPolicy } from "./policy.js";
+import { type BucketState, OLDEST_BIRTH_MS, tokenBucket } from "./token-bucket.js";
+
+/** Ten tokens, one every 10 ms. */
+const policy: BucketPolicy = { stored: "token-bucket", limit: 10, capacity: 10, amount: 1, scaleMs: 10 };
+
+function charge(state: BucketState, nowMs: number, cost: number, under = policy): void {
+  const found = tokenBucket.look(state, under, cost, nowMs);
+  tokenBucket.charge(state, under, { cost, nowMs, requestId: "" }, found);
+}
+
+const remaining = (state: BucketState, nowMs: number, under = policy): number =>
+  tokenBucket.look(state, under, 0, nowMs).remaining;
+
+test("starts full, refills evenly, and never holds more than its capacity", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 10);
+  expect([1_009, 1_010, 1_055, 1_100, 9_000].map((nowMs) => remaining(state, nowMs))).toEqual([0, 1, 5, 10, 10]);
+});
+
+test("the wait is until the cost has been refilled, and reset until the bucket is full", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 10);
+  expect(tokenBucket.look(state, policy, 3, 1_005)).toMatchObject({
+    allowed: false,
+    retryAfterMs: 25,
+    resetAfterMs: 95,
+    reason: "limit",
+  });
+});
+
+test("time that a stepping clock lives twice refills once; a bucket far ahead is moved to now", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 10);
+  charge(state, 1_050, 5);
+  expect([remaining(state, 1_000), remaining(state, 1_050)]).toEqual([0, 0]);
+  charge(state, 9_000_000, 10);
+  expect([remaining(state, 1_000), remaining(state, 1_050)]).toEqual([0, 5]);
+});
+
+test("a rule whose refill changes keeps the missing tokens", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 4);
+  expect(remaining(state, 1_000, { ...policy, scaleMs: 25 })).toBe(6);
+});
+
+test("a refund gives back what is still missing, not what was charged before the bucket was full", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 4);
+  charge(state, 2_000, 4);
+  tokenBucket.refund(state, policy, { cost: 4, nowMs: 2_000, chargedAtMs: 1_000, requestId: "" });
+  expect(remaining(state, 2_000)).toBe(6);
+  tokenBucket.refund(state, policy, { cost: 9, nowMs: 2_000, chargedAtMs: 2_000, requestId: "" });
+  expect(remaining(state, 2_000)).toBe(10);
+});
+
+test("giving back reports whether tokens were missing", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 1);
+  expect(tokenBucket.giveBack(state, policy, { cost: 1, nowMs: 1_001 })).toBe(true);
+  expect(tokenBucket.giveBack(state, policy, { cost: 1, nowMs: 1_001 })).toBe(false);
+});
+
+test("the birth that is kept lies no further back than the stored form can say", () => {
+  const slow: BucketPolicy = { ...policy, scaleMs: 10 ** 9 };
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 10, slow);
+  charge(state, 1_000 + 2 * OLDEST_BIRTH_MS, 1, slow);
+  expect(state.bornMs).toBe(1_000 + OLDEST_BIRTH_MS);
+});
