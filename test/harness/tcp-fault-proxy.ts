@@ -35,6 +35,13 @@ export interface TcpFaultProxy extends AsyncDisposable {
    */
   dropNextReply(text?: string): Promise<void>;
   /**
+   * As `dropNextReply`, but the client reads the first `bytes` of the reply before the reset (a write with linger 0 behind it).
+   * Resolves when the reset was sent.
+   */
+  cutNextReply(bytes: number, text?: string): Promise<void>;
+  /** While set, replies reach clients in pieces of so many bytes, one each so many milliseconds. */
+  trickle: { readonly bytes: number; readonly everyMs: number } | undefined;
+  /**
    * The next request that contains `text` reaches the server twice, as when a network or a client repeats it; the second reply is
    * lost. Resolves when the server has answered both.
    */
@@ -49,15 +56,19 @@ interface Link {
   /** Where the client comes from. A socket that has ended no longer tells. */
   readonly address: string;
   readonly server: Socket;
-  /** Set from the request whose reply is to be dropped until that reply comes. */
-  onReply: (() => void) | undefined;
+  /** Set from the request whose reply is to be dropped, or cut, until that reply comes. */
+  onReply: Armed | undefined;
   lostBytes: boolean;
   /** Half-open: its bytes go nowhere, for good. */
   isMute: boolean;
+  /** Its replies have trickled: later ones queue behind. */
+  isSlow: boolean;
 }
 
 interface Armed {
   readonly text: string;
+  /** How much of the reply still arrives. */
+  readonly bytes?: number;
   readonly done: () => void;
 }
 
@@ -82,6 +93,7 @@ export async function startTcpFaultProxy(options: {
       onReply: undefined,
       lostBytes: false,
       isMute: false,
+      isSlow: false,
     };
     links.add(link);
     accepted++;
@@ -107,7 +119,7 @@ export async function startTcpFaultProxy(options: {
         if (leftMs > 0) await sleep(leftMs);
         if (swallow(link) || server.destroyed) return;
         if (armed !== undefined && chunk.includes(armed.text)) {
-          link.onReply = armed.done;
+          link.onReply = armed;
           armed = undefined;
         }
         if (repeating !== undefined && chunk.includes(repeating.text)) {
@@ -117,15 +129,41 @@ export async function startTcpFaultProxy(options: {
         server.write(chunk);
       });
     });
+    let replied: Promise<void> = Promise.resolve();
     server.on("data", (chunk) => {
       if (swallow(link)) return;
-      if (link.onReply === undefined) {
-        client.write(chunk);
-        return;
+      if (link.onReply !== undefined) {
+        const { bytes = 0, done } = link.onReply;
+        link.onReply = undefined;
+        void cutAfter(link, chunk.subarray(0, bytes)).then(done);
+      } else if (proxy.trickle === undefined && !link.isSlow) client.write(chunk);
+      else {
+        link.isSlow = true;
+        replied = replied.then(() => trickleOut(link, chunk));
       }
-      cutLink(link);
-      link.onReply();
     });
+  }
+
+  /** What follows the piece is lost with the connection. */
+  async function cutAfter(link: Link, piece: Buffer): Promise<void> {
+    link.isMute = true;
+    if (piece.length > 0) {
+      await new Promise((resolve) => link.client.write(piece, resolve));
+      // Read before the reset arrives, which may discard what was not.
+      await sleep(5);
+    }
+    cutLink(link);
+  }
+
+  /** Bytes that come meanwhile queue behind, in order, and hurry once the fault is over. */
+  async function trickleOut(link: Link, chunk: Buffer): Promise<void> {
+    let at = 0;
+    while (at < chunk.length && !link.client.destroyed) {
+      const { bytes, everyMs } = proxy.trickle ?? { bytes: chunk.length, everyMs: 0 };
+      if (everyMs > 0) await sleep(everyMs);
+      link.client.write(chunk.subarray(at, at + bytes));
+      at += bytes;
+    }
   }
 
   function swallow(link: Link): boolean {
@@ -176,6 +214,12 @@ export async function startTcpFaultProxy(options: {
         armed = { text, done: resolve };
       });
     },
+    cutNextReply(bytes, text = "") {
+      return new Promise((resolve) => {
+        armed = { text, bytes, done: resolve };
+      });
+    },
+    trickle: undefined,
     repeatNextRequest(text = "") {
       return new Promise((resolve) => {
         repeating = { text, done: resolve };
