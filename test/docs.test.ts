@@ -82,6 +82,30 @@ test("docs/errors.md holds every code of the library and the service, as scripts
   expect(headings.sort()).toEqual(Object.keys(allErrorKinds).sort());
 });
 
+const MOST_COLUMNS = 120;
+/** Markdown cannot wrap a row. Link targets do not count: nobody reads them in a row. */
+const MOST_COLUMNS_OF_A_ROW = 240;
+
+test.each(pages)("%s: lines have at most 120 columns, rows of tables 240", (page) => {
+  const tooLong = read(page)
+    .split("\n")
+    .map((line, i) => ({ place: `line ${i + 1}`, line }))
+    .filter(({ line }) => {
+      if (!line.startsWith("|")) return line.length > MOST_COLUMNS;
+      return line.replaceAll(/\]\([^)]*\)/g, "]").length > MOST_COLUMNS_OF_A_ROW;
+    })
+    .map(({ place, line }) => `${place}: ${line.length}`);
+  expect(tooLong).toEqual([]);
+});
+
+test("every file that docs/glossary.md names exists, and no word has two lines", () => {
+  const rows = Array.from(read("docs/glossary.md").matchAll(/^\| ([^|]+) \| [^|]+ \| `([^`]+)` \|$/gm));
+  expect(rows.length).toBeGreaterThan(50);
+  expect(rows.map(([, , file]) => file!).filter((file) => !existsSync(join(root, file)))).toEqual([]);
+  const words = rows.map(([, word]) => word!);
+  expect(words.filter((word, i) => words.indexOf(word) !== i)).toEqual([]);
+});
+
 test("docs/algorithms.md tells how many each algorithm admits in the worst window of its model", () => {
   const numbers = { limit: 100, window: "1s" } as const;
   const measured = {
