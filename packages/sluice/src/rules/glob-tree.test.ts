@@ -1,0 +1,60 @@
+/** The tree against the plainest matcher of one glob; glob.test.ts holds the meaning of single globs. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { EntryList } from "./entry-list.js";
+import { GlobTree } from "./glob-tree.js";
+
+const ENOUGH = 1_000_000;
+
+function treeOf(globs: readonly string[]): (value: string, steps?: number) => { found: number[]; decided: boolean } {
+  const tree = new GlobTree();
+  for (const [i, glob] of globs.entries()) tree.add(glob, i);
+  return (value, steps = ENOUGH) => {
+    const list = new EntryList();
+    const decided = tree.find(value, list, { steps });
+    return { found: [...new Set(list.entries.slice(0, list.count))].sort((a, b) => a - b), decided };
+  };
+}
+
+/** Backtracks: `**` and a slash behind a segment's start stand for whole segments or none. */
+function matches(glob: string, value: string, isSegmentStart = true): boolean {
+  if (glob === "") return value === "";
+  if (glob.startsWith("**")) {
+    const rest = glob.replace(/^\*+/, "");
+    if (isSegmentStart && rest.startsWith("/")) {
+      const cuts = [0, ...[...value.matchAll(/\//g)].map(({ index }) => index + 1)];
+      return cuts.some((cut) => matches(rest.slice(1), value.slice(cut), true));
+    }
+    return Array.from({ length: value.length + 1 }, (_, i) => i).some((i) => matches(rest, value.slice(i), false));
+  }
+  if (glob.startsWith("*")) {
+    const end = value.indexOf("/");
+    const most = end === -1 ? value.length : end;
+    return Array.from({ length: most + 1 }, (_, i) => i).some((i) => matches(glob.slice(1), value.slice(i), false));
+  }
+  return value[0] === glob[0] && matches(glob.slice(1), value.slice(1), glob[0] === "/");
+}
+
+test("many globs at once match as each does alone", () => {
+  const part = fc.constantFrom("a", "b", "ab", "/", "*", "**", "/**/", "/");
+  const glob = fc.array(part, { minLength: 1, maxLength: 6 }).map((parts) => parts.join(""));
+  const value = fc.array(fc.constantFrom("a", "b", "/"), { maxLength: 8 }).map((parts) => parts.join(""));
+  fc.assert(
+    fc.property(fc.uniqueArray(glob, { minLength: 1, maxLength: 6 }), value, (globs, text) => {
+      const expected = [...globs.keys()].filter((i) => matches(globs[i]!, text));
+      expect(treeOf(globs)(text).found).toEqual(expected);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("globs that begin alike share their beginning, however they were added", () => {
+  const find = treeOf(["/api/v1", "/api/v2", "/api", "/ap*", "/"]);
+  expect([find("/api/v2").found, find("/api").found, find("/").found]).toEqual([[1], [2, 3], [4]]);
+});
+
+test("a value that needs more steps than the budget holds is left undecided", () => {
+  const find = treeOf(["**a**a**a**b"]);
+  expect(find("a".repeat(200), 50).decided).toBe(false);
+  expect(find("a".repeat(200)).decided).toBe(true);
+});

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { ExpiringMap } from "./expiring-map.js";
+
+const ending = (endsAtMs: number, bytes = 1) => ({ endsAtMs, bytes });
+
+test("insertions sweep what has ended as fast as it comes", () => {
+  const map = new ExpiringMap<{ endsAtMs: number; bytes: number }>();
+  for (let i = 0; i < 10_000; i++) map.set(`k${i}`, ending(i + 10), i);
+  expect(map.count).toBeLessThan(50);
+  expect(map.bytes).toBe(map.count);
+});
+
+test("bytes follow insertions, replacements, resizes and deletions", () => {
+  const map = new ExpiringMap<{ endsAtMs: number; bytes: number }>();
+  map.set("a", ending(100, 10), 0);
+  map.set("b", ending(100, 5), 0);
+  map.set("a", ending(100, 7), 0);
+  expect(map.bytes).toBe(12);
+  map.resize(3);
+  expect(map.bytes).toBe(15);
+  expect([map.delete("b"), map.delete("b")]).toEqual([true, false]);
+  expect([map.bytes, map.count]).toEqual([10, 1]);
+});
+
+test("an eviction takes what has ended first, else the entry nearest to its end among those looked at", () => {
+  const map = new ExpiringMap<{ endsAtMs: number; bytes: number }>();
+  for (const [i, endsAtMs] of [50, 20, 90].entries()) map.set(`k${i}`, ending(endsAtMs), 0);
+  expect(map.evict(0)).toBe(true);
+  expect(map.get("k1")).toBeUndefined();
+  expect(map.evict(60)).toBe(false);
+  expect([map.get("k0"), map.get("k2")]).toMatchObject([undefined, { endsAtMs: 90 }]);
+  map.delete("k2");
+  expect(map.evict(0)).toBe(false);
+});
+
+test("a sweep looks at no more entries than it may", () => {
+  const map = new ExpiringMap<{ endsAtMs: number; bytes: number }>();
+  for (let i = 0; i < 10; i++) map.set(`k${i}`, ending(100), 0);
+  map.sweep(4, 200);
+  expect(map.count).toBe(6);
+  map.sweep(100, 200);
+  expect(map.count).toBe(0);
+});

@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { concurrency } from "../../algorithms/concurrency.js";
+import type { State } from "../../algorithms/model.js";
+import { CounterMap } from "./counter-map.js";
+
+/** A counter with a key of one character takes 201 bytes. */
+const state = (endsAtMs = 1_000): State => ({ endsAtMs, bytes: 0, isUsedUp: false, bornMs: 0 });
+
+test("idle counters give way before used-up ones, and each is counted", () => {
+  const map = new CounterMap(3 * 201);
+  const usedUp = state();
+  map.set("u", usedUp, 0);
+  map.mark("u", usedUp, true, 0);
+  for (const key of ["a", "b", "c", "d"]) map.set(key, state(), 0);
+  expect(map.get("u")).toBe(usedUp);
+  expect([map.count, map.evictedIdle, map.evictedUsedUp]).toEqual([3, 2, 0]);
+});
+
+test("where every counter is used up, the one nearest to its end gives way", () => {
+  const map = new CounterMap(2 * 201);
+  for (const [key, endsAtMs] of [
+    ["a", 900],
+    ["b", 500],
+    ["c", 700],
+  ] as const) {
+    const one = state(endsAtMs);
+    map.set(key, one, 0);
+    map.mark(key, one, true, 0);
+  }
+  expect(map.get("b")).toBeUndefined();
+  expect(map.evictedUsedUp).toBe(1);
+});
+
+test("a counter that is marked back is idle again; one that gave way is not marked into the map", () => {
+  const map = new CounterMap(10_000);
+  const one = state();
+  map.set("a", one, 0);
+  map.mark("a", one, true, 0);
+  map.mark("a", one, false, 0);
+  expect([map.get("a"), one.isUsedUp]).toEqual([one, false]);
+  map.delete("a");
+  map.mark("a", one, true, 0);
+  expect(map.get("a")).toBeUndefined();
+});
+
+test("a counter that grows is measured anew, and others give way to it", () => {
+  const map = new CounterMap(700);
+  const grows = concurrency.fresh();
+  grows.endsAtMs = 1_000;
+  map.set("g", grows, 0);
+  map.set("a", state(), 0);
+  map.set("b", state(), 0);
+  grows.leases.set("x", { endsAtMs: 1_000, places: 1, ttlMs: 1_000 });
+  map.measure("g", grows, 0);
+  expect(map.get("g")).toBe(grows);
+  expect([map.count, map.bytes]).toEqual([2, 201 + 201 + 150]);
+});
+
+test("what has ended gives way without being counted as evicted", () => {
+  const map = new CounterMap(2 * 201);
+  map.set("a", state(10), 0);
+  map.set("b", state(10), 0);
+  map.set("c", state(), 20);
+  expect(map.evictedIdle).toBe(0);
+  expect(map.get("c")).toBeDefined();
+});

@@ -1,0 +1,31 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { MovingSlots, slotIsMoving } from "./moving-slots.js";
+
+afterEach(() => vi.restoreAllMocks());
+
+test("a tag is moving for a quarter of a second after it was found so", () => {
+  let nowMonotonicMs = 1_000;
+  vi.spyOn(performance, "now").mockImplementation(() => nowMonotonicMs);
+  const moving = new MovingSlots();
+  expect(moving.has("a")).toBe(false);
+  moving.add("a");
+  expect([moving.has("a"), moving.has("b")]).toEqual([true, false]);
+  nowMonotonicMs += 249;
+  expect(moving.has("a")).toBe(true);
+  nowMonotonicMs += 1;
+  expect(moving.has("a")).toBe(false);
+});
+
+test("however many tags were found, no more than a bounded number is kept", () => {
+  const moving = new MovingSlots();
+  for (let i = 0; i < 5_000; i++) moving.add(`t${i}`);
+  const kept = Array.from({ length: 5_000 }, (_, i) => moving.has(`t${i}`)).filter(Boolean).length;
+  expect(kept).toBeGreaterThan(0);
+  expect(kept).toBeLessThanOrEqual(1_024);
+});
+
+test("Redis and ioredis each say in their own words that a slot is moving", () => {
+  expect(slotIsMoving(new Error("TRYAGAIN Multiple keys request during rehashing of slot"))).toBe(true);
+  expect(slotIsMoving(new Error("Too many Cluster redirections. Last error: ReplyError: ASK"))).toBe(true);
+  expect(slotIsMoving(new Error("CLUSTERDOWN Hash slot not served"))).toBe(false);
+});
