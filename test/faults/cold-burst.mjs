@@ -1,4 +1,4 @@
-/** A cold process whose first turn asks for many checks at once; tells how many were left to the policy. */
+/** A cold process whose first turn asks for many checks at once; prints how many were left to the policy before their time was up. */
 import { createLimiter } from "sluice";
 import { redisStore } from "sluice/redis";
 
@@ -14,8 +14,15 @@ const rules = ids.map((id) => ({
   window: "1h",
 }));
 const limiter = createLimiter({ store: redisStore(url), rules });
-const decisions = await Promise.all(
-  Array.from({ length: Number(count) }, (_, i) => limiter.check({ user: `u${i}`, rule: ids[i % 3] ?? "a" })),
+/** The most that a call waits where the process itself is late (docs/reliability.md). */
+const MOST_WAIT_MS = 1_000;
+let early = 0;
+await Promise.all(
+  Array.from({ length: Number(count) }, async (_, i) => {
+    const sinceMs = performance.now();
+    const { degraded } = await limiter.check({ user: `u${i}`, rule: ids[i % 3] ?? "a" });
+    if (degraded !== undefined && performance.now() - sinceMs < MOST_WAIT_MS) early++;
+  }),
 );
-console.log(JSON.stringify({ byPolicy: decisions.filter(({ degraded }) => degraded !== undefined).length }));
+console.log(JSON.stringify({ early }));
 await limiter.close();
