@@ -80,6 +80,7 @@ export class Outage {
   }
 }
 
+/** A store that is ready again by now has no cause to give: that is `undefined`, not a name. */
 function isNamed(error: unknown): boolean {
-  return !(error instanceof SluiceError) || error.cause !== undefined;
+  return error !== undefined && (!(error instanceof SluiceError) || error.cause !== undefined);
 }
