@@ -1,5 +1,5 @@
 /**
- * What a request is told: the decision, and the outcome of each check behind it.
+ * The answer to a request: the decision, and the outcome of each check behind it.
  * These shapes are public (library, HTTP, gRPC, dashboard). A refusal is a value, never an error.
  */
 
@@ -16,7 +16,7 @@ export type CheckMode = "enforce" | "shadow" | "candidate";
 export type Guarantee = "atomic" | "compensated";
 
 /**
- * The wait told where no wait helps (`cost-exceeds-limit`): the longest that a timer can hold, about 25 days.
+ * The wait reported where no wait helps (`cost-exceeds-limit`): the longest that a timer can hold, about 25 days.
  * Zero would invite a client to try again at once, and JSON has no Infinity.
  */
 export const NEVER_MS = 2_147_483_647;

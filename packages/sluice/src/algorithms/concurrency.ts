@@ -12,7 +12,7 @@ interface Lease {
   readonly ttlMs: number;
 }
 
-/** What a renewal or release says of a lease. Its term is part of its name: one that was never granted names no lease. */
+/** How a renewal or release names a lease. The term is part of the name: a term that was never granted names no lease. */
 interface HeldLease {
   readonly entryId: string;
   readonly places: number;

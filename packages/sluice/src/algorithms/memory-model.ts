@@ -1,7 +1,7 @@
 /**
- * How many bytes a counter takes in Redis when it is full, as `MEMORY USAGE` would tell: from the sizes of Redis's own structures
+ * How many bytes a counter takes in Redis when it is full, as `MEMORY USAGE` reports: from the sizes of Redis's own structures
  * (7.0, 64 bits) and of jemalloc's classes. In: a policy, and how long the key's name is. Out: bytes. Pure.
- * Strings come out exactly; a sorted set past 128 entries has towers of random height and is told by their mean.
+ * Strings come out exactly; a sorted set past 128 entries has towers of random height, and their mean is used.
  * Not counted, here as there: the tables of keys and of expiries, some 60 bytes a key.
  */
 import type { Policy } from "./policy.js";
@@ -39,7 +39,7 @@ function fullValueBytes(policy: Policy): number {
 
 const PACKED_HEADER = 14;
 
-/** As `rolling-window-packed.lua` chooses it. */
+/** As `packed-layout.lua` chooses it. */
 function packedWidth(windowMs: number): number {
   if (windowMs <= 2 ** 16) return 2;
   if (windowMs <= 2 ** 24) return 3;

@@ -174,7 +174,7 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
   /** Entries of one millisecond are alike, so any of them may go. What came later moves up. */
   refund(state: RollingWindowState, _policy: RollingWindowPolicy, { cost, chargedAtMs }: Refund): void {
     if (chargedAtMs < state.bornMs) return;
-    // Of a charge after a reset in the same millisecond, a fraction is told.
+    // A charge after a reset in the same millisecond has a fraction.
     const arrivedMs = Math.floor(chargedAtMs);
     let last = state.count - 1;
     while (last >= 0 && arrival(state, last) > arrivedMs) last--;

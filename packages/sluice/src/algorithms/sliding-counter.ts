@@ -109,7 +109,7 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
 
   refund(state: SlidingCounterState, policy: SlidingCounterPolicy, { cost, nowMs, chargedAtMs }: Refund): void {
     const { windowMs } = policy;
-    // The window was edited since: which cell the charge is in now cannot be told, so nothing is given back.
+    // The window was edited since: which cell the charge is in now is unknown, so nothing is given back.
     if (windowMs !== state.windowMs || chargedAtMs < state.bornMs) return;
     const atMs = clockOf(state, windowMs, nowMs);
     const elapsedMs = atMs % windowMs;

@@ -1,7 +1,7 @@
 /**
  * A map whose entries end by themselves, without a timer per key, and which knows how many bytes they count as.
- * Each insertion of a new key looks at a few others, round-robin, and drops those that have ended: a million one-off keys
- * are swept as fast as they come. Where room is needed, the entry nearest to its end among a few looked at gives way.
+ * Each insertion looks at a few other entries, round-robin, and drops those that have ended: a million one-off keys are swept as fast
+ * as they come. Eviction takes the entry nearest to its end among a few (sampled, as Redis does it, instead of an exact LRU).
  */
 
 interface Ending {

@@ -76,11 +76,11 @@ export interface LeaseRequest {
 
 export interface Store {
   decide(request: StoreRequest): MaybePromise<StoreReply>;
-  /** What a request id was answered, while it is remembered: not after its refund. */
+  /** The reply that a request id was given, while it is remembered: not after its refund. */
   recall(id: string): MaybePromise<StoreReply | undefined>;
   /** True if given back; false if that happened before, or the request id is no longer known or stands for another charge. */
   refund(request: RefundRequest): MaybePromise<boolean>;
-  /** Gives each check's cost back to its counter, whoever was charged; false if no counter had anything to give back. */
+  /** Gives each check's cost back to its counter, no matter which request charged it; false if no counter had anything to give back. */
   giveBack(checks: readonly Check[]): MaybePromise<boolean>;
   /** True if a place was still held. */
   release(lease: LeaseRequest): MaybePromise<boolean>;
@@ -90,7 +90,7 @@ export interface Store {
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
   reset(keys: readonly string[]): MaybePromise<void>;
-  /** Joins those that are counted, where several instances can share the store. The count is that of all who joined. */
+  /** Joins the heartbeat, where several instances can share the store. Counts the instances that have joined. */
   countInstances?(): InstanceCount;
   /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */
   ready(): MaybePromise<boolean>;
@@ -106,7 +106,7 @@ export interface Store {
 /** How long a request id is remembered. */
 export const REMEMBER_MS = 60_000;
 
-/** An id belongs to what it was sent for: otherwise a client that chooses its ids would pass uncounted. */
+/** An id belongs to the request that it was sent with: otherwise a client that chooses its ids would pass uncounted. */
 export function otherRequest(): SluiceError {
   return new SluiceError(
     "invalid-request",

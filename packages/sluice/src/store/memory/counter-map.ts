@@ -1,8 +1,8 @@
 /**
- * The memory store's counters, bounded in bytes. Where room is needed, idle counters give way first: those that are used up stay as
- * long as any other is left, because to forget one admits somebody who was refused. Only where every counter is used up does one of
- * those give way: the nearest to its end among a few, which would have been free the soonest. To refuse new keys instead would let
- * whoever can make up keys lock everybody else out.
+ * The memory store's counters, bounded in bytes. Eviction takes idle counters first: used-up ones stay as long as any other is left,
+ * because to forget one admits a client that was refused. Only if every counter is used up does eviction take one of those: the
+ * nearest to its end among a few, which would have been free the soonest. To refuse new keys instead would let a client that makes up
+ * keys lock all others out.
  */
 import type { State } from "../../algorithms/model.js";
 import { ExpiringMap } from "../expiring-map.js";

@@ -1,9 +1,9 @@
 /**
- * Watches the memory store's bound and says once in an episode that it is reached. An episode begins when something live has given
- * way, and ends when nothing has for a minute: a store that stays at its bound is told of once.
+ * Watches the memory store's bound and reports once per episode that it is reached. An episode begins with the first eviction of a live
+ * entry, and ends after a minute without one: a store that stays at its bound is reported once.
  */
 
-/** What the memory store holds, and what has given way before its end, since the start. */
+/** What the memory store holds, and what it has evicted before its end, since the start. */
 export interface MemoryUse {
   /** Estimated. */
   readonly bytes: number;

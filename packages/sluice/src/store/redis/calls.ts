@@ -15,8 +15,9 @@ import type { ScriptName } from "./choose-script.js";
 import { CircuitBreaker } from "./circuit-breaker.js";
 import type { Argument, RedisConnection } from "./connection.js";
 import { Deadlines } from "./deadlines.js";
-import { fullMessage, isAboutTheCall, redisSays, unavailable } from "./failure.js";
+import { redisSays, unavailable } from "./failure.js";
 import { scriptSources } from "./lua/scripts.generated.js";
+import { type CallContext, TimedCall } from "./timed-call.js";
 
 interface CallOptions {
   deadlineMs: number;
@@ -28,10 +29,6 @@ const scriptShas = Object.fromEntries(
   Object.entries(scriptSources).map(([name, source]) => [name, createHash("sha1").update(source).digest("hex")]),
 ) as Record<ScriptName, string>;
 
-/** No call was made and nobody waited: the breaker has nothing to spare, and the client reports when it is connected again. */
-const NOT_CONNECTED = Symbol("not connected");
-/** How clients word that a connection broke; an earlier error, or the next attempt, names the cause. */
-const CLOSED = /^(Connection is closed|Reached the max retries per request|Stream isn't writeable|Command aborted)/;
 /** Stands for the whole: calls to every node, and all calls to a single Redis. */
 const WHOLE = "";
 /**
@@ -45,8 +42,7 @@ const MOST_NODES = 1_024;
 export class RedisCalls {
   readonly #connection: RedisConnection;
   readonly #options: CallOptions;
-  readonly #deadlines: Deadlines;
-  readonly #mostMs: number;
+  readonly #context: CallContext;
   readonly #breakers = new Map<string, CircuitBreaker>();
   readonly counts = new CallCounts();
   #closed = false;
@@ -54,8 +50,10 @@ export class RedisCalls {
   constructor(connection: RedisConnection, options: CallOptions) {
     this.#connection = connection;
     this.#options = options;
-    this.#mostMs = Math.max(MOST_WAIT_MS, options.deadlineMs);
-    this.#deadlines = new Deadlines(options.deadlineMs, this.#mostMs);
+    const { deadlineMs } = options;
+    const mostMs = Math.max(MOST_WAIT_MS, deadlineMs);
+    const deadlines = new Deadlines(deadlineMs, mostMs);
+    this.#context = { connection, deadlines, counts: this.counts, deadlineMs, mostMs };
   }
 
   /** When a call that begins now must have ended. What follows from one call is given the same end, so that a check has one deadline. */
@@ -65,7 +63,7 @@ export class RedisCalls {
 
   /** Loads every script, so that no check has to. Nobody's request waits for it: it may take longer than a check's call. */
   async loadScripts(): Promise<void> {
-    const endsAtMonotonicMs = performance.now() + this.#mostMs;
+    const endsAtMonotonicMs = performance.now() + this.#context.mostMs;
     const load = (source: string): Promise<unknown> =>
       this.#inTime(WHOLE, () => this.#connection.sendToAll("SCRIPT", ["LOAD", source]), endsAtMonotonicMs);
     const [first, ...rest] = Object.values(scriptSources);
@@ -123,78 +121,8 @@ export class RedisCalls {
         this.#connection.lookAgain();
         return reject(unavailable("it did not answer lately", breaker.cause ?? this.#connection.lastError()));
       }
-      const sinceMonotonicMs = performance.now();
-      const lastMonotonicMs = sinceMonotonicMs + this.#mostMs;
-      // An answer after the deadline is dropped, and does not show that the next one would come in time.
-      let over = false;
-      let sentAtMonotonicMs: number | undefined;
-      let isCold = this.#connection.isCold(node);
-      const fail = (error: unknown): void => {
-        if (over) return;
-        over = true;
-        deadline.end();
-        this.#ended(sinceMonotonicMs);
-        if (isAboutTheCall(error)) breaker.succeeded();
-        else {
-          this.counts.errors++;
-          if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error, sentAtMonotonicMs);
-          // Our own errors are those of a call without an answer.
-          this.#connection.lookAgain(breaker.open && error instanceof SluiceError ? sentAtMonotonicMs : undefined);
-        }
-        if (error === NOT_CONNECTED) reject(unavailable("not connected", this.#connection.lastError()));
-        else if (error instanceof Error && CLOSED.test(error.message)) {
-          reject(unavailable("the connection broke", this.#connection.lastError(), sentAtMonotonicMs !== undefined));
-        } else
-          reject(
-            error instanceof SluiceError
-              ? error
-              : unavailable(fullMessage(error), error, sentAtMonotonicMs !== undefined),
-          );
-      };
-      const late = (): void => {
-        const nowMonotonicMs = performance.now();
-        if (isCold && nowMonotonicMs < lastMonotonicMs) {
-          // Once more after the connection stands: only then was it sent.
-          isCold = this.#connection.isCold(node);
-          deadline = this.#deadlines.watchUntil(
-            Math.min(nowMonotonicMs + this.#options.deadlineMs, lastMonotonicMs),
-            late,
-          );
-          return;
-        }
-        const waited = `${Math.round(nowMonotonicMs - sinceMonotonicMs)} ms`;
-        if (sentAtMonotonicMs !== undefined) fail(unavailable(`no answer within ${waited}`, undefined, true));
-        else fail(unavailable(`not connected within ${waited}`, this.#connection.lastError()));
-      };
-      let deadline =
-        endsAtMonotonicMs === undefined
-          ? this.#deadlines.watch(late)
-          : this.#deadlines.watchUntil(endsAtMonotonicMs, late);
-      const sending = (): Promise<unknown> => {
-        sentAtMonotonicMs = performance.now();
-        return send();
-      };
-      this.#whenConnected(sending).then((answer) => {
-        if (over) return;
-        over = true;
-        deadline.end();
-        this.#ended(sinceMonotonicMs);
-        breaker.succeeded();
-        resolve(answer);
-      }, fail);
+      new TimedCall(this.#context, { node, breaker, send, resolve, reject, endsAtMonotonicMs });
     });
-  }
-
-  #whenConnected(send: () => Promise<unknown>): Promise<unknown> {
-    const state = this.#connection.state();
-    if (state === "ready") return send();
-    if (state === "connecting") return this.#connection.changed().then(() => this.#whenConnected(send));
-    return Promise.reject(NOT_CONNECTED);
-  }
-
-  #ended(sinceMonotonicMs: number): void {
-    this.counts.calls++;
-    this.counts.latencyMs.add(performance.now() - sinceMonotonicMs);
   }
 
   /** The breaker's state is the worst of all nodes that are still called. */

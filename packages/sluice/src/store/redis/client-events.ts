@@ -1,5 +1,5 @@
 /**
- * What a client of Redis tells by events, whichever it is: that its state changed, and which error it met.
+ * The events of a Redis client, ioredis or node-redis: changes of its state, its last error, whether it connects for the first time.
  */
 
 interface Emitter {
@@ -11,7 +11,7 @@ interface Emitter {
 
 const STATE_EVENTS = ["ready", "close", "end", "reconnecting"] as const;
 
-/** The next change of a client's state; all who wait share one set of listeners. */
+/** The next change of a client's state. All that wait for it share one set of listeners. */
 export function changesOf(client: Emitter): () => Promise<void> {
   let next: Promise<void> | undefined;
   return () => {
@@ -52,7 +52,7 @@ export function watchClient(client: Emitter): ClientWatch {
     lastError = undefined;
     connectedAtMonotonicMs = performance.now();
   };
-  // A cluster tells the errors of single nodes apart.
+  // A cluster reports the errors of single nodes by an event of their own.
   const listeners = [
     ["error", failed],
     ["node error", failed],

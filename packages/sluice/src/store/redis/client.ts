@@ -1,7 +1,7 @@
 /**
- * How a store's URL becomes a client of Redis: one server, a set watched by Sentinels, or a cluster. The only place that makes one, for
- * the library and for the service (`sluice/internal`), so that all of them fail fast, give up silent connections, and never
- * touch a database that the URL does not name.
+ * Makes a Redis client from a store's URL: one server, a set watched by Sentinels, or a cluster. The only place that makes one, for the
+ * library and for the service (`sluice/internal`), so that every client fails fast, closes silent connections, and never touches a
+ * database that the URL does not name.
  */
 import type { ConnectionOptions } from "node:tls";
 import { Cluster, Redis } from "ioredis";
@@ -15,7 +15,7 @@ export interface ClientOptions {
   readonly tls?: TlsOptions | undefined;
   /** The longest pause between two attempts to connect: a Redis that is gone is tried no more often than a breaker would. */
   readonly retryMs?: number;
-  /** How often a connection is asked whether it lives. A silent one is given up one to two beats later. */
+  /** The interval of the heartbeat. A silent connection is closed one to two beats later. */
   readonly heartbeatMs?: number;
   /** Absent: the caller has a deadline of its own. */
   readonly commandTimeoutMs?: number;
@@ -33,9 +33,9 @@ const failFast = {
   // A server that hangs does not answer a goodbye either.
   disconnectTimeout: 100,
   keepAlive: 5_000,
-  // The first command's answer is the one that says why a server turns a client away (maxclients); this one's errors are dropped.
+  // The first command's answer carries the reason why a server turns a client away (maxclients); ioredis drops the errors of this one.
   disableClientInfo: true,
-  // ioredis would wait in silence while Redis loads its data; without this check Redis itself says so (LOADING).
+  // ioredis would wait in silence while Redis loads its data; without this check Redis itself answers LOADING.
   enableReadyCheck: false,
 };
 
@@ -43,7 +43,7 @@ const failFast = {
 const clusterOptions = {
   // What is sent to a node that is still being connected to waits there, a second at most. See FailFastCluster for all nodes.
   enableOfflineQueue: true,
-  // A node that hangs is asked first now and then.
+  // ioredis sometimes asks a node that hangs first.
   slotsRefreshTimeout: 300,
   // 0 is "never": a command whose connection broke may have run.
   retryDelayOnFailover: 0,
@@ -53,7 +53,7 @@ const clusterOptions = {
   maxRedirections: 2,
 };
 
-/** A Sentinel is asked for one short answer; one that hangs must not keep the others from being asked. */
+/** A Sentinel that hangs must not keep the client from asking the others. */
 const SENTINEL_TIMEOUT_MS = 500;
 
 /**
@@ -118,7 +118,7 @@ export function connectRedis(target: RedisTarget, options: ClientOptions = {}): 
           ...(password !== undefined && { sentinelPassword: password }),
           ...(target.tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
         });
-  // ioredis tells that a database does not exist, and goes on in database 0: somebody else's data. Then there is no connection.
+  // ioredis reports that a database does not exist, and goes on in database 0, which holds somebody else's data: disconnect.
   client.on("error", (error) => {
     if (isNoDatabase(error)) client.disconnect(true);
   });

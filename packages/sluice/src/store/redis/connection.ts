@@ -1,6 +1,7 @@
 /**
- * What the Redis store needs of a client. `ioredis.ts` and `node-redis.ts` give it; only they and `client.ts` touch one.
- * Nothing behind it waits or retries: the store has a deadline, and a command that a client keeps in a queue is late already.
+ * What the Redis store needs from a client. `ioredis.ts` and `node-redis.ts` give it; only they and `client.ts` touch one.
+ * Nothing behind it waits or retries: the store has a
+ * deadline, and a command that a client keeps in a queue is late already.
  */
 import { SluiceError } from "../../errors.js";
 import type { ClientOptions } from "./client.js";

@@ -113,8 +113,8 @@ export class Deadlines {
 }
 
 /**
- * A timer whose look comes at the end of its turn of the event loop, and is told whether that is late. Timers come first in a turn: after one
- * that took long, answers that have arrived are still to be read. A process that was held up must not take that for an outage.
+ * A timer that looks at the end of its turn of the event loop, and passes on whether that is late. Timers run first in a turn: after a long
+ * one, answers that have arrived are still unread. A process that was held up must not take that for an outage.
  */
 function afterAnswers(waitMs: number, look: (isHeldUp: boolean) => void): NodeJS.Timeout {
   // Rounded up: a timer that fires before the first deadline would only have to be armed again.

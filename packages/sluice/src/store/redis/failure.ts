@@ -1,11 +1,11 @@
 /**
- * Words for a Redis that does not do what was asked: why, and what to do about it. Most of what goes wrong at a first start is a
- * wrong address or a right that is missing; the error that Redis or the client gives seldom says what to change.
- * Pure: an error in, a `store-unavailable` out. Never tells a password.
+ * Error messages for a Redis that fails: the cause, and the remedy. Most failures at a first start are a wrong address or a missing
+ * right, and the error of Redis or of the client seldom names what to change.
+ * Pure: an error in, a `store-unavailable` out. Never contains a password.
  */
 import { SluiceError } from "../../errors.js";
 
-/** The first that matches is told. */
+/** The first that matches applies. */
 const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/WRONGPASS|invalid username-password|invalid password/, "check the user and the password in the store's URL"],
   [/NOAUTH|without any password configured/, "Redis and the store's URL disagree on whether there is a password"],
@@ -70,7 +70,7 @@ export function unavailable(why: string, cause?: unknown, mayHaveRun = false): S
   return new SluiceError("store-unavailable", `Redis: ${why}${because}${told}`, { cause, mayHaveRun });
 }
 
-/** Errors by which Redis shows that it is well: what it says is about the call. */
+/** Errors of a healthy Redis: they are about the call. */
 const ANSWERS = /^(NOSCRIPT|WRONGTYPE|LONG|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
 /** A script that met numbers or bytes it cannot work with. */
 const SCRIPT_ERROR = /^ERR\b.*\buser_script\b/s;
@@ -78,7 +78,7 @@ const SCRIPT_ERROR = /^ERR\b.*\buser_script\b/s;
 const SERVER_STATE =
   /\b(OOM|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|LOADING|CLUSTERDOWN|NOPERM)\b|can't run this command/;
 
-/** Whether Redis answered, and what it said is about the call: no sign of an outage, whatever it means for the caller. */
+/** Whether Redis answered, and its error is about the call: no sign of an outage, whatever it means for the caller. */
 export function isAboutTheCall(error: unknown): boolean {
   return error instanceof Error && (ANSWERS.test(error.message) || isScriptError(error));
 }
@@ -89,7 +89,7 @@ export function isScriptError(error: unknown): boolean {
   return cause instanceof Error && SCRIPT_ERROR.test(cause.message) && !SERVER_STATE.test(cause.message);
 }
 
-/** Whether a failed call failed because Redis said something that matches. */
+/** The match of a pattern with Redis's own error beneath a failed call, if it matches. */
 export function redisSays(error: unknown, pattern: RegExp): RegExpExecArray | null {
   const cause = error instanceof SluiceError ? error.cause : error;
   return cause instanceof Error ? pattern.exec(cause.message) : null;

@@ -1,16 +1,16 @@
 /**
- * Gives up a connection that has gone silent. A half-open connection (the peer rebooted, a firewall forgot the flow) accepts every byte
+ * Heartbeat of a connection: closes one that has gone silent. A half-open connection (the peer rebooted, a firewall forgot the flow) accepts every byte
  * and answers none; TCP itself notices after minutes, and ioredis never does.
  *
- * Each beat asks a question. A beat that finds nothing heard since the last one gives the connection up, so that the client connects
- * anew: one to two beats after the silence began, and one beat after a new connection to a server that hangs. Any byte counts as an answer, also an error: a user without the right to PING
- * has a living connection.
+ * Each beat sends a PING. A beat that has received nothing since the last one closes the connection, so that the client connects
+ * anew: one to two beats after the silence began, and one beat after a new connection to a server that hangs. Any byte
+ * counts as an answer, also an error: the connection of a user without the right to PING lives.
  */
 import type { Redis } from "ioredis";
 
 interface HeartbeatOptions {
   readonly everyMs: number;
-  /** What was heard so far, as a number that grows; undefined while there is no connection. */
+  /** What has been received so far, as a number that grows; undefined while there is no connection. */
   readonly heard: () => Heard | undefined;
   readonly ask: () => void;
   readonly giveUp: () => void;
@@ -50,7 +50,7 @@ export function startHeartbeat({ everyMs, heard, ask, giveUp }: HeartbeatOptions
   };
 }
 
-/** For a connection to one server. It ends with the client. */
+/** For a connection to one server. The heartbeat ends with the client. */
 export function giveUpWhenSilent(client: Redis, everyMs: number): void {
   const { begin, stop } = startHeartbeat({
     everyMs,
@@ -62,7 +62,7 @@ export function giveUpWhenSilent(client: Redis, everyMs: number): void {
       if (client.status === "ready") client.ping().catch(() => {});
     },
     giveUp() {
-      // Said to the listeners that name an outage's cause; what a silent peer would still say is not waited for.
+      // Listeners that name an outage's cause receive this error; nothing waits for what a silent peer might still send.
       client.stream.destroy(new Error(`the connection was silent for ${everyMs} ms, and is made anew`));
     },
   });

@@ -1,6 +1,6 @@
 /**
- * How ioredis gives what the store needs: a client that was handed in, or one that is made from a URL (`client.ts`).
- * A client that was handed in keeps its owner's settings: whether it gives up a silent connection (`socketTimeout`) is up to them.
+ * The connection of a store through ioredis: a client that was passed in, or one that is made from a URL (`client.ts`).
+ * A client that was passed in keeps its owner's settings, also whether it closes a silent connection (`socketTimeout`).
  */
 import type { Redis } from "ioredis";
 import { type ClientOptions, connectRedis } from "./client.js";
@@ -75,9 +75,9 @@ export function connectTo(target: RedisTarget, options: ClientOptions): RedisCon
 }
 
 /**
- * A leader that hangs keeps its connections, also when another one leads by now: the connection is given up, and the Sentinels are asked.
- * Not by listening to them: each tells of the switch when it learns of it itself, up to seconds later, and a client that has found
- * the new leader would leave it again.
+ * A leader that hangs keeps its connections, also when another one leads by now. The connection is closed, and the client asks the
+ * Sentinels. It does not subscribe to them: each publishes the switch when it learns of it, up to seconds later, and a client that has
+ * found the new leader would leave it again.
  */
 function leavingHungLeader(client: Redis, connectedAtMonotonicMs: () => number): RedisConnection["lookAgain"] {
   return (unansweredSinceMonotonicMs = Number.NEGATIVE_INFINITY) => {

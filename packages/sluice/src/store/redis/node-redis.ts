@@ -1,5 +1,5 @@
 /**
- * How a node-redis client, single or cluster, gives what the store needs. It is never ours: its owner connects and closes it.
+ * The connection of a store through a node-redis client, single or cluster. Its owner connects and closes it.
  */
 
 import { changesOf, coldStartOf, watchClient } from "./client-events.js";
@@ -31,13 +31,13 @@ export function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
   const send = (node: NodeRedisLike, words: string[]): Promise<unknown> =>
     (node.sendCommand as unknown as SendToNode).call(node, words);
   return {
-    // node-redis does not tell a first connection from a lost one; while it is open, the deadline bounds the wait. A cluster of
-    // it tells nothing at all: it is asked, and the deadline bounds that too.
+    // node-redis does not distinguish a first connection from a lost one; while it is open, the deadline bounds the wait. Its cluster
+    // has no state at all: calls are sent, and the deadline bounds them too.
     state: () => (client.isReady || (sharded && client.isOpen) ? "ready" : client.isOpen ? "connecting" : "down"),
     changed: changesOf(client),
     sharded,
     nodeOf: (key) => (sharded ? (client.slots?.[clusterSlot(key)]?.master?.address ?? "") : ""),
-    // A cluster of it tells nothing about its nodes.
+    // Its cluster reports nothing about its nodes.
     isCold: sharded ? () => false : coldStartOf(client),
     // It looks by itself, when a node redirects or its connection breaks.
     lookAgain() {},

@@ -5,7 +5,8 @@
  * refunds or resets is seen within a second, for no refusal is remembered longer).
  *
  * In: requests and their replies. Out: a reply, or nothing. Not remembered: requests with an id (their record lives in Redis),
- * looks, charges (they count, refused or not), concurrency (a place may be released at any time), rules with a candidate (it counts the refused traffic too).
+ * looks, charges (they count, refused or not), concurrency (a place may be released at any time), rules with a candidate (it counts the
+ * refused traffic too).
  */
 import { type Verdict, verdict } from "../../algorithms/model.js";
 import type { Check } from "../../check.js";
@@ -84,7 +85,7 @@ function sameChecks(a: readonly Check[], b: readonly Check[]): boolean {
   return true;
 }
 
-/** The same reply some time later. The rules that did not refuse tell what they told then. */
+/** The same reply some time later. Rules that did not refuse report the same numbers as then. */
 function later(reply: StoreReply, elapsedMs: number): StoreReply {
   const whole = Math.floor(elapsedMs);
   const verdicts = reply.verdicts.map(

@@ -1,5 +1,5 @@
 /**
- * What a Redis store may be told, with defaults, and what is refused before a connection is opened.
+ * The options of a Redis store, their defaults, and their validation, which comes before a connection is opened.
  */
 import { SluiceError } from "../../errors.js";
 import type { TlsOptions } from "./client.js";

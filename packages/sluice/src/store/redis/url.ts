@@ -3,7 +3,7 @@
  *   redis://[user:password@]host:port[/db]      rediss:// for TLS
  *   redis+sentinel://[user:password@]h1:p,h2:p/master[/db]
  *   redis+cluster://[user:password@]h1:p,h2:p     rediss+... for TLS
- * Out: a plain description; a mistake is told with what was expected. Never echoes a password.
+ * Out: a plain description. The error of a mistake names what was expected, and never echoes a password.
  */
 import { SluiceError } from "../../errors.js";
 

@@ -161,7 +161,7 @@ export function decodeDecide(given: readonly unknown[], batch: readonly Addresse
   return replies;
 }
 
-/** A client may have been told to give numbers as strings. Records stay what they are, and are read from the reply itself. */
+/** A client may be configured to return numbers as strings. Records stay what they are, and are read from the reply itself. */
 function numbersIn(reply: readonly unknown[]): readonly number[] {
   if (typeof reply[0] === "number") return reply as readonly number[];
   return reply.map((value) => (recordText(value) === undefined ? Number(value) : value)) as readonly number[];
@@ -237,7 +237,7 @@ export function decodeSingles(given: readonly unknown[], groups: readonly Group[
   return replies;
 }
 
-/** A record as text. Its owner may have told a client to give numbers as strings, or strings as buffers. */
+/** A record as text. A client may be configured to return numbers as strings, or strings as buffers. */
 export function recordText(value: unknown): string | undefined {
   const text = Buffer.isBuffer(value) ? value.toString() : value;
   return typeof text === "string" && text.includes("\n") ? text : undefined;

@@ -76,8 +76,9 @@ export function joinReplies(
 }
 
 /**
- * What undoes a part, if it charged anything. (A charge stands whoever refuses, but not where the failure policy counts it instead.) A part that was found decided is undone too: its charge stands, or it would not have
- * been found, and no other attempt's claim on it is touched.
+ * What undoes a part, if it charged anything. (A charge stands even if another part refuses, but not where the failure policy counts it
+ * instead.) A part that was found decided is undone too: its charge stands, or it would not have been found, and no other attempt's
+ * claim on it is touched.
  */
 export function undoOf({ request }: Part, found: StoreReply, isUndone: (check: Check) => boolean = () => true): Undo[] {
   const { checks, entryId } = found.repeated ?? request;

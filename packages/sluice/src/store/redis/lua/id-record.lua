@@ -27,7 +27,7 @@ local function claim(text, attempt)
   return (with_claims(text, commas + 1 < MOST_CLAIMS and claims .. ',' .. attempt or '*'))
 end
 
--- The claims without an attempt's; '' if nobody's are left. Claims that cannot be told apart any more are never given up.
+-- The claims without an attempt's; '' if nobody's are left. Claims that are indistinguishable by now are never given up.
 local function without_claim(claims, attempt)
   if claims == '*' then return claims end
   local left = {}

@@ -1,8 +1,8 @@
---[[ instances: says that one lives, or leaves, and counts those that live
-  KEYS     sorted set: score = when it was last heard of, in ms, member = instance id
+--[[ instances: the heartbeat of one instance, or its last one, and the count of those that live
+  KEYS     sorted set: score = its last heartbeat, in ms, member = instance id
   ARGV     'beat' or 'leave', instance id, after how many ms of silence one is gone
   returns  now_ms, how many live
-  A score far ahead was written before the clock stepped back: whoever lives writes again. ]]
+  A score far ahead was written before the clock stepped back: a living instance writes again. ]]
 include('prelude')
 local patience = tonumber(ARGV[3])
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - patience)

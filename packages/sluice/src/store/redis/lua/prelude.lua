@@ -8,7 +8,7 @@ local MOST, LONGEST = 9007199254740991, 3155760000000
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 
--- A rule whose window grew must not see its count vanish at the old end: whoever is refused makes the key live on. Where the
+-- A rule whose window grew must not see its count vanish at the old end: a refusal makes the key live on. Where the
 -- numbers did not change, the key lives as long already, and a refusal writes nothing.
 local function outlive(key, reset)
   if reset > call('PTTL', key) then call('PEXPIREAT', key, now + reset) end

@@ -81,7 +81,7 @@ end
 
 local function refund(state, policy, cost, charged_at)
   local window = policy[2]
-  -- The window was edited since: which cell the charge is in now cannot be told, so nothing is given back.
+  -- The window was edited since: which cell the charge is in now is unknown, so nothing is given back.
   if window ~= state.window or charged_at < state.born then return end
   local previous, current, at, elapsed = settle(state, policy)
   local start = at - elapsed
