@@ -20,9 +20,12 @@ interface FieldAttribute {
   readonly field: string;
 }
 
-export function logCommand(name: string): Command {
+export function logCommand(name: string, { isOptional = false } = {}): Command {
   return new Command(name)
-    .argument("<logs...>", "access logs, plain or gzip; - for standard input; several are merged by time")
+    .argument(
+      isOptional ? "[logs...]" : "<logs...>",
+      "access logs, plain or gzip; - for standard input; several are merged by time",
+    )
     .option(
       "--format <name>",
       "common, combined, traefik, envoy, alb, cloudfront, json, or a template of nginx's log_format; found by itself",

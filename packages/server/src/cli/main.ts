@@ -7,7 +7,9 @@ import { packageVersion } from "../own-package.js";
 import { printableLines } from "../printable.js";
 import { chargeCommand, checkCommand, peekCommand } from "./check.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
+import { compareCommand } from "./compare.js";
 import { explainCommand } from "./explain.js";
+import { planCommand } from "./plan.js";
 import { releaseCommand } from "./release.js";
 import { resetCommand } from "./reset.js";
 import { rulesCommand } from "./rules.js";
@@ -41,6 +43,8 @@ export function program(): Command {
     topCommand,
     simulateCommand,
     suggestCommand,
+    planCommand,
+    compareCommand,
   ];
   for (const make of commands) root.addCommand(make());
   throwInsteadOfExit(root);

@@ -1,0 +1,204 @@
+/**
+ * What rules cost on a real Redis: bytes and processor time, measured with counters of clients that nobody else has, which are deleted afterwards.
+ * Bounded: a few thousand keys, a few ten thousand requests.
+ */
+import { randomBytes } from "node:crypto";
+import { createLimiter, type Rule, SluiceError } from "sluice";
+import { connectRedis, type Redis } from "sluice/internal";
+import { parseRedisUrl, redisStore } from "sluice/redis";
+
+export interface MeasureOptions {
+  readonly url: string;
+  readonly rules: readonly Rule[];
+  /** How many keys each rule gets. */
+  readonly keys: number;
+  /** Units that each key is charged at first. */
+  readonly unitsOf: (rule: Rule) => number;
+  readonly requests: number;
+  /** How long the values of key attributes are. */
+  readonly valueLength: number;
+}
+
+export interface Measured {
+  /** Redis's processor time for one request, network included. */
+  readonly microseconds: number;
+  /** Inside of scripts alone. */
+  readonly scriptMicroseconds: number;
+  /** Commands that Redis ran for one request, the script among them. */
+  readonly commands: number;
+  readonly bytesPerKey: ReadonlyMap<string, number>;
+  readonly keys: number;
+  /** `used_memory` after less before. */
+  readonly usedMemory: number;
+  readonly redisVersion: string;
+}
+
+const IN_FLIGHT = 64;
+const SCAN_COUNT = 1_000;
+const SAMPLES = 50;
+
+export async function measureRules({
+  url,
+  rules,
+  keys,
+  unitsOf,
+  requests,
+  valueLength,
+}: MeasureOptions): Promise<Measured> {
+  const target = parseRedisUrl(url);
+  if (target.kind === "cluster") {
+    throw new SluiceError(
+      "invalid-setting",
+      "store: expected one Redis to measure on, got a cluster; name one of its kind",
+    );
+  }
+  const client = connectRedis(target, { commandTimeoutMs: 5_000, lazy: true }) as Redis;
+  client.on("error", () => {});
+  // Every counter has a key with this name in it: neither measured nor deleted is anything else.
+  const mark = `m${randomBytes(4).toString("hex")}`;
+  const load: Load = {
+    url,
+    rules: rules.map(everywhere),
+    keys,
+    valueAt: (i) => mark + String(i).padStart(valueLength - mark.length, "0"),
+  };
+  const pattern = `*=${mark}*`;
+  try {
+    await client.connect().catch((error: Error) => {
+      throw new SluiceError("invalid-setting", `store: could not be reached: ${error.message}`);
+    });
+    const redisVersion = (await info(client, "server")).get("redis_version") ?? "unknown";
+    const memoryBefore = await usedMemory(client);
+    await fill(load, unitsOf);
+    const usedMemoryBytes = (await usedMemory(client)) - memoryBefore;
+    const names = await keysOf(client, pattern);
+    const bytesPerKey = await meanBytes(client, names);
+    const timed = await timeRequests(load, requests, client);
+    return { ...timed, bytesPerKey, keys: names.length, usedMemory: usedMemoryBytes, redisVersion };
+  } finally {
+    await removeKeys(client, pattern).catch(() => {});
+    client.disconnect();
+  }
+}
+
+interface Load {
+  readonly url: string;
+  readonly rules: readonly Rule[];
+  readonly keys: number;
+  readonly valueAt: (i: number) => string;
+}
+
+/** Every request meets it, and its counters are keyed: one for all would be that of the rule in force. */
+function everywhere(rule: Rule): Rule {
+  const { match: _, overrides: __, ...rest } = rule;
+  return { ...rest, mode: "enforce", key: rule.key.length === 0 ? ["all"] : rule.key } as Rule;
+}
+
+/** Every key of every rule is charged, whatever its limit, so that each holds the units that are asked for. */
+async function fill({ url, rules, keys, valueAt }: Load, unitsOf: (rule: Rule) => number): Promise<void> {
+  for (const rule of rules) {
+    const limiter = createLimiter({ store: redisStore(url, { deadlineMs: 10_000 }), rules: [rule] });
+    // A place is taken by a check alone.
+    const take = rule.algorithm === "concurrency" ? limiter.check : limiter.charge;
+    const cost = unitsOf(rule);
+    await inFlight(keys, (i) => take.call(limiter, attributesOf([rule], valueAt(i)), { cost }));
+    await limiter.close();
+  }
+}
+
+async function timeRequests(
+  { url, rules, keys, valueAt }: Load,
+  requests: number,
+  client: Redis,
+): Promise<Pick<Measured, "microseconds" | "scriptMicroseconds" | "commands">> {
+  const store = redisStore(url, { deadlineMs: 10_000, rememberRefusals: false });
+  const limiter = createLimiter({ store, rules });
+  const ask = (i: number) => limiter.check(attributesOf(rules, valueAt(i % keys)));
+  // Scripts are loaded and code is warm before it is timed.
+  await inFlight(Math.min(1_000, requests), ask);
+  const before = await counters(client);
+  await inFlight(requests, ask);
+  const after = await counters(client);
+  await limiter.close();
+  return {
+    microseconds: ((after.cpuSeconds - before.cpuSeconds) * 1e6) / requests,
+    scriptMicroseconds: (after.scriptUs - before.scriptUs) / requests,
+    commands: (after.commands - before.commands) / requests,
+  };
+}
+
+/** One value for each attribute that any rule is keyed by. */
+function attributesOf(rules: readonly Rule[], value: string): Record<string, string> {
+  return Object.fromEntries(rules.flatMap(({ key }) => key.map((name) => [name, value])));
+}
+
+async function inFlight(count: number, ask: (i: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) await ask(next++);
+  };
+  await Promise.all(Array.from({ length: Math.min(IN_FLIGHT, count) }, worker));
+}
+
+async function info(client: Redis, section: string): Promise<Map<string, string>> {
+  const text = await client.info(section);
+  return new Map(text.split(/\r?\n/).flatMap((line) => (line.includes(":") ? [splitOnce(line)] : [])));
+}
+
+function splitOnce(line: string): [string, string] {
+  const at = line.indexOf(":");
+  return [line.slice(0, at), line.slice(at + 1)];
+}
+
+async function usedMemory(client: Redis): Promise<number> {
+  return Number((await info(client, "memory")).get("used_memory"));
+}
+
+async function counters(client: Redis): Promise<{ cpuSeconds: number; scriptUs: number; commands: number }> {
+  const cpu = await info(client, "cpu");
+  const stats = await info(client, "commandstats");
+  let scriptUs = 0;
+  let commands = 0;
+  for (const [name, text] of stats) {
+    const calls = Number(/calls=(\d+)/.exec(text)?.[1] ?? 0);
+    if (/^cmdstat_(info|ping|client.*|hello)$/.test(name)) continue;
+    commands += calls;
+    if (/^cmdstat_eval(sha)?$/.test(name)) scriptUs += Number(/usec=(\d+)/.exec(text)?.[1] ?? 0);
+  }
+  return {
+    cpuSeconds: Number(cpu.get("used_cpu_user")) + Number(cpu.get("used_cpu_sys")),
+    scriptUs,
+    commands,
+  };
+}
+
+async function keysOf(client: Redis, pattern: string): Promise<string[]> {
+  const found: string[] = [];
+  let cursor = "0";
+  do {
+    const [next, keys] = await client.scan(cursor, "MATCH", pattern, "COUNT", SCAN_COUNT);
+    found.push(...keys);
+    cursor = next;
+  } while (cursor !== "0");
+  return found;
+}
+
+/** By rule: the id stands behind the braces. */
+async function meanBytes(client: Redis, names: readonly string[]): Promise<Map<string, number>> {
+  const byRule = new Map<string, string[]>();
+  for (const name of names) {
+    const rule = /\}:([a-z0-9._-]+):/.exec(name)?.[1];
+    if (rule !== undefined) byRule.set(rule, [...(byRule.get(rule) ?? []), name].slice(0, SAMPLES));
+  }
+  const means = new Map<string, number>();
+  for (const [rule, sample] of byRule) {
+    const sizes = await Promise.all(sample.map((name) => client.memory("USAGE", name, "SAMPLES", 0)));
+    means.set(rule, sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0) / sample.length);
+  }
+  return means;
+}
+
+async function removeKeys(client: Redis, pattern: string): Promise<void> {
+  const names = await keysOf(client, pattern);
+  for (let i = 0; i < names.length; i += SCAN_COUNT) await client.unlink(...names.slice(i, i + SCAN_COUNT));
+}

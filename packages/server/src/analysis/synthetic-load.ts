@@ -1,0 +1,32 @@
+/**
+ * A load that shows what an algorithm does at the edges of its windows: bursts of the whole limit just before and just after an edge, beside
+ * a steady trickle. Deterministic. Pure.
+ */
+import type { Arrival } from "./replay.js";
+
+export interface LoadOptions {
+  readonly limit: number;
+  readonly windowMs: number;
+  /** How many windows it lasts. */
+  readonly windows: number;
+}
+
+/** The start of every window up to a day. */
+const START_MS = Date.UTC(2026, 0, 1);
+/** How near to the edge a burst comes, as a share of the window. */
+const NEAR = 0.02;
+
+/** Asks twice the limit in each window, for one client. */
+export function* edgeBursts({ limit, windowMs, windows }: LoadOptions): Generator<Arrival> {
+  const attributes = { client: "burst" };
+  for (let window = 1; window <= windows; window++) {
+    const edgeMs = START_MS + window * windowMs;
+    for (const sign of [-1, 1]) {
+      for (let i = 0; i < limit; i++) {
+        const offMs = NEAR * windowMs * (i / limit);
+        const atMs = sign < 0 ? edgeMs - NEAR * windowMs + offMs : edgeMs + offMs;
+        yield { atMs, durationMs: 0, attributes };
+      }
+    }
+  }
+}

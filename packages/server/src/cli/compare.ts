@@ -1,0 +1,87 @@
+/** `sluice compare --store redis://127.0.0.1:6379`: every algorithm on one load, and what each takes on a real Redis. */
+import { writeFileSync } from "node:fs";
+import type { Command } from "commander";
+import { SluiceError } from "sluice";
+import { parseDuration } from "sluice/internal";
+import { compareAlgorithms } from "../analysis/compare.js";
+import { columnsOf, compareMarkdown, compareSvg } from "../analysis/compare-text.js";
+import type { Arrival } from "../analysis/replay.js";
+import { edgeBursts } from "../analysis/synthetic-load.js";
+import { parseCount } from "./arguments.js";
+import { type LogOptions, logCommand, openLogs } from "./log-arguments.js";
+import { printJson, printLine, printTable } from "./print.js";
+
+interface CompareOptions extends LogOptions {
+  readonly limit: number;
+  readonly window: string;
+  readonly key: string;
+  readonly store?: string;
+  readonly requests: number;
+  readonly markdown: boolean;
+  readonly svg?: string;
+}
+
+const WINDOWS = 20;
+
+export function compareCommand(): Command {
+  return logCommand("compare", { isOptional: true })
+    .description(
+      "every algorithm on one load: what it admits at worst, refuses, and takes on Redis; the paper's tables, measured",
+    )
+    .option("--limit <n>", "the limit to compare at", parseCount("limit"), 100)
+    .option("--window <duration>", "its window", "1m")
+    .option("--key <name>", "with logs: the attribute that counters are kept for", "ip")
+    .option(
+      "--store <url>",
+      "a Redis to measure bytes and time on; its other data is left alone",
+      process.env.SLUICE_STORE,
+    )
+    .option("--requests <n>", "how many requests are timed for each algorithm", parseCount("requests"), 10_000)
+    .option("--markdown", "print a Markdown table", false)
+    .option("--svg <file>", "write a chart of the worst windows")
+    .action(async (files: string[], options: CompareOptions) => {
+      const windowMs = parseDuration(options.window);
+      if (windowMs === undefined || windowMs <= 0) {
+        throw new SluiceError(
+          "invalid-setting",
+          `window: expected a duration such as 1m, got ${JSON.stringify(options.window)}`,
+        );
+      }
+      const { limit, window, requests } = options;
+      const hasLogs = files.length > 0;
+      const compared = await compareAlgorithms({
+        limit,
+        window,
+        windowMs,
+        key: [hasLogs ? options.key : "client"],
+        load: hasLogs ? () => fromLogs(files, options) : () => edgeBursts({ limit, windowMs, windows: WINDOWS }),
+        store: options.store,
+        requests,
+      });
+      if (options.svg !== undefined) writeFileSync(options.svg, compareSvg(compared));
+      if (options.json) printJson(compared);
+      else if (options.markdown) printLine(compareMarkdown(compared));
+      else {
+        const columns = columnsOf(compared);
+        printTable(
+          columns.map(([head]) => head),
+          compared.rows.map((row) => columns.map(([, cell]) => cell(row))),
+        );
+        if (options.store === undefined)
+          printLine("\nWith --store redis://… it also measures bytes, time and commands.");
+      }
+    });
+}
+
+async function* fromLogs(files: readonly string[], options: LogOptions): AsyncGenerator<Arrival> {
+  const { logs, attributesOf } = openLogs(files, options);
+  for await (const batch of logs.requests()) {
+    for (const request of batch) {
+      const attributes = await attributesOf(request).catch((error: unknown) => {
+        if (error instanceof SluiceError && error.code === "invalid-request") return undefined;
+        throw error;
+      });
+      if (attributes !== undefined) yield { atMs: request.atMs, durationMs: request.durationMs, attributes };
+    }
+  }
+}
