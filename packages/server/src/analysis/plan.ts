@@ -59,7 +59,7 @@ const USABLE_MEMORY = 0.6;
 const USABLE_CPU = 0.5;
 /** Each instance has one for counters, one for rules, one for announcements and one for monitoring. */
 const CONNECTIONS_PER_INSTANCE = 4;
-/** `sluice:1:{` … `}:` … `:z` around the key attributes and the rule's id. */
+/** What stands around the key attributes and the rule's id: the prefix, two braces, two colons and the letter of the algorithm. */
 const KEY_FRAME = 14;
 
 export function planFor(input: PlanInput): Plan {

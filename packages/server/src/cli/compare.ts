@@ -1,6 +1,6 @@
 /** `sluice compare --store redis://127.0.0.1:6379`: every algorithm on one load, and what each takes on a real Redis. */
 import { writeFileSync } from "node:fs";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { compareAlgorithms } from "../analysis/compare.js";
@@ -31,10 +31,10 @@ export function compareCommand(): Command {
     .option("--limit <n>", "the limit to compare at", parseCount("limit"), 100)
     .option("--window <duration>", "its window", "1m")
     .option("--key <name>", "with logs: the attribute that counters are kept for", "ip")
-    .option(
-      "--store <url>",
-      "a Redis to measure bytes and time on; its other data is left alone",
-      process.env.SLUICE_STORE,
+    .addOption(
+      new Option("--store <url>", "a Redis to measure bytes and time on; its other data is left alone").env(
+        "SLUICE_STORE",
+      ),
     )
     .option("--requests <n>", "how many requests are timed for each algorithm", parseCount("requests"), 10_000)
     .option("--markdown", "print a Markdown table", false)

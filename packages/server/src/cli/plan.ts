@@ -1,5 +1,5 @@
 /** `sluice plan --rules rules.yaml --keys 1000000 --rate 5000`: what the rules need of Redis, with the formula of each figure. */
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import type { Rule } from "sluice";
 import { type Measured, measureRules } from "../analysis/measure-redis.js";
 import { type Plan, type PlanInput, planFor } from "../analysis/plan.js";
@@ -42,7 +42,9 @@ export function planCommand(): Command {
       `measure on --store: ${figure(MEASURED_KEYS)} keys of clients of its own, deleted afterwards`,
       false,
     )
-    .option("--store <url>", "the Redis to measure on", process.env.SLUICE_STORE ?? "redis://127.0.0.1:6379")
+    .addOption(
+      new Option("--store <url>", "the Redis to measure on").env("SLUICE_STORE").default("redis://127.0.0.1:6379"),
+    )
     .option("--json", "print JSON", false)
     .action(async (options: PlanOptions) => {
       const rules = rulesIn(options.rules).filter(({ mode }) => mode !== "off");
