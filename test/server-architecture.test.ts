@@ -35,14 +35,14 @@ const rooms: readonly Room[] = [
     sees: ["errors"],
     seesTypesOf: ["configuration"],
   },
-  { name: "redis target", files: /^configuration\/(redis-target|cache-keys)\.ts$/, sees: [] },
+  { name: "instance", files: /^instance\//, sees: ["ground"], seesTypesOf: ["monitoring"] },
   {
     name: "configuration",
     files: /^configuration\//,
-    sees: ["printable", "errors", "repository", "redis target"],
+    sees: ["printable", "errors", "repository", "instance"],
     seesTypesOf: ["ground"],
   },
-  { name: "monitoring", files: /^monitoring\//, sees: ["ground", "redis target"], seesTypesOf: ["configuration"] },
+  { name: "monitoring", files: /^monitoring\//, sees: ["ground", "instance"], seesTypesOf: ["configuration"] },
   { name: "analysis", files: /^analysis\//, sees: ["ground", "monitoring"], seesTypesOf: ["configuration"] },
   {
     name: "enforcement",
@@ -58,8 +58,18 @@ const rooms: readonly Room[] = [
   },
   {
     name: "service",
-    files: /^[a-z-]+\.ts$/,
-    sees: ["printable", "ground", "http", "configuration", "monitoring", "analysis", "enforcement", "administration"],
+    files: /^(service\/)?[a-z-]+\.ts$/,
+    sees: [
+      "printable",
+      "ground",
+      "http",
+      "instance",
+      "configuration",
+      "monitoring",
+      "analysis",
+      "enforcement",
+      "administration",
+    ],
   },
   {
     name: "cli",
@@ -109,7 +119,7 @@ test("no file of the service imports from a room above its own", () => {
   expectNone(mistakes);
 });
 
-test("only the repository's drivers touch a database, and only the rule cache a Redis client", () => {
+test("only the repository's drivers touch a database, and nothing here a Redis client of its own making", () => {
   const mistakes = files.flatMap((file) =>
     importsOf(file)
       .map(({ from }) => from.match(/^(@[^/]+\/)?[^/]+/)![0])
@@ -119,10 +129,10 @@ test("only the repository's drivers touch a database, and only the rule cache a 
   expectNone(mistakes);
 });
 
-test("SQL is written only in the repository, and Redis keys only in cache-keys.ts", () => {
+test("SQL is written only in the repository, and Redis keys only in redis-keys.ts", () => {
   const sql = /\b(SELECT [\w(*]|INSERT INTO|DELETE FROM|CREATE TABLE|UPDATE \w+ SET)/;
   const withSql = files.filter((file) => roomOf(file)!.name !== "repository" && sql.test(textOf(file)));
-  const withKeys = files.filter((file) => !file.endsWith("cache-keys.ts") && /["'`]sluice:\d/.test(textOf(file)));
+  const withKeys = files.filter((file) => !file.endsWith("redis-keys.ts") && /["'`]sluice:\d/.test(textOf(file)));
   expectNone([...withSql, ...withKeys]);
 });
 

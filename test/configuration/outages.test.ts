@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { RULES_KEY } from "../../packages/server/src/configuration/cache-keys.js";
+import { RULES_KEY } from "../../packages/server/src/instance/redis-keys.js";
 import { digestOf } from "../../packages/server/src/configuration/document-text.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type PostgresServer, startPostgres } from "../harness/postgres.js";

@@ -2,8 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { connectRedis } from "../../packages/server/src/configuration/redis-target.js";
 import { RuleCache } from "../../packages/server/src/configuration/rule-cache.js";
+import { redisClient } from "../../packages/server/src/instance/redis-client.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
 import { makeTempFolder } from "../harness/leash.js";
@@ -76,6 +76,6 @@ describe.skipIf(whyMissing("redis"))("the rule cache works", () => {
 test.each(["http://host", "redis+cluster://", "redis+other://h", "", "redis+sentinel://a,,b/c"])(
   "%j names no Redis",
   (url) => {
-    expect(() => connectRedis(url)).toThrow(/^store: expected /);
+    expect(() => redisClient(url)).toThrow(/^store: expected /);
   },
 );

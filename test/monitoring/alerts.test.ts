@@ -1,22 +1,21 @@
 /**
- * Watching and telling, with real parts: histories in memory and in Redis, receivers over HTTP. Where time matters to the detectors it is an
+ * Watching and telling, with real parts: states in memory and in Redis, receivers over HTTP. Where time matters to the detectors it is an
  * argument: rounds are run for minutes that never passed.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { webhooks as acceptedWebhooks } from "../../packages/server/src/accepted-settings.js";
+import { Heartbeat } from "../../packages/server/src/instance/heartbeat.js";
 import { createLog, type Log } from "../../packages/server/src/log.js";
-import type { InstanceState } from "../../packages/server/src/monitoring/alerts/alert-evaluator.js";
 import { Alerts, type AlertsOptions } from "../../packages/server/src/monitoring/alerts/alerts.js";
 import type { History, SeriesCounts } from "../../packages/server/src/monitoring/history/history.js";
-import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
-import { RedisHistory } from "../../packages/server/src/monitoring/history/redis-history.js";
 import type { AlertsView, StoreNode, TopKey } from "../../packages/server/src/monitoring/views.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { eventually } from "../configuration/instance.js";
 import { makeTempFolder } from "../harness/leash.js";
 import { startRedis } from "../harness/redis-server.js";
+import { type KeptState, openMemoryState, openRedisState } from "./kept-state.js";
 import { randomFrom } from "./synthetic-traffic.js";
 
 const silent = createLog("silent");
@@ -42,6 +41,14 @@ async function receiver() {
   return { sent, url, [Symbol.asyncDispose]: async () => void server.close() };
 }
 
+interface InstanceState {
+  readonly rulesVersion?: number;
+  readonly rulesLoaded: boolean;
+  readonly configurationError?: string;
+  readonly storeDegradedSinceMs?: number;
+  readonly storeError?: string;
+}
+
 /** What an instance sees, for a test to change. */
 interface World {
   state: InstanceState;
@@ -52,29 +59,68 @@ interface World {
 const well: InstanceState = { rulesVersion: 7, rulesLoaded: true };
 const newWorld = (): World => ({ state: well, nodes: [], keys: [] });
 
+/** Alerts beside a heartbeat, which here beats once a round. */
+class WatchingInstance extends Alerts {
+  readonly #heartbeat: Heartbeat;
+
+  constructor(options: AlertsOptions, heartbeat: Heartbeat) {
+    super(options);
+    this.#heartbeat = heartbeat;
+  }
+
+  override async round(nowMs: number): Promise<void> {
+    await this.#heartbeat.beat(nowMs).catch(() => undefined);
+    await super.round(nowMs);
+  }
+}
+
 function instance(
-  history: History,
+  { history, shared }: KeptState,
   world: World,
   more: Partial<AlertsOptions> & { url?: string; name?: string } = {},
 ): Alerts {
   const { url, name = "one", ...options } = more;
-  return new Alerts({
+  const heartbeat = new Heartbeat({
+    shared,
+    instance: name,
+    state: () => {
+      const { rulesVersion, rulesLoaded, configurationError, storeDegradedSinceMs } = world.state;
+      return {
+        store: storeDegradedSinceMs === undefined ? "up" : "degraded",
+        rulesVersion: rulesVersion ?? 1,
+        sharedVersion: rulesVersion,
+        rulesLoaded,
+        configurationError,
+      };
+    },
+  });
+  const watching: AlertsOptions = {
     history,
+    shared,
     log: silent,
     instance: name,
     webhooks: url === undefined ? [] : acceptedWebhooks.parse(url)!,
     allowPrivate: true,
     pauseMs: 5,
-    state: () => world.state,
+    heartbeat,
+    storeHealth: {
+      get sinceMs() {
+        return world.state.storeDegradedSinceMs;
+      },
+      get error() {
+        return world.state.storeError;
+      },
+    },
     nodes: async () => world.nodes,
     topKeys: async () => ({ maxError: 10, keys: world.keys }),
     ...options,
-  });
+  };
+  return new WatchingInstance(watching, heartbeat);
 }
 
-/** A history whose clock is the test's. */
-async function historyAt(clock: { nowMs: number }, dataFolder?: string): Promise<MemoryHistory> {
-  return await MemoryHistory.open({ dataFolder, log: silent, now: () => clock.nowMs });
+/** A history and a shared state whose clock is the test's. */
+async function stateAt(clock: { nowMs: number }, dataFolder?: string): Promise<KeptState> {
+  return await openMemoryState({ dataFolder, log: silent, now: () => clock.nowMs });
 }
 
 async function roundAt(alerts: Alerts, clock: { nowMs: number }, nowMs: number): Promise<void> {
@@ -93,7 +139,7 @@ test("an outage is told once, kept while it lasts, and told again when it is ove
   await using hook = await receiver();
   const clock = { nowMs: START_MS };
   const world = newWorld();
-  const alerts = instance(await historyAt(clock), world, { url: hook.url });
+  const alerts = instance(await stateAt(clock), world, { url: hook.url });
   for (let i = 0; i < 12; i++) {
     clock.nowMs += 5_000;
     world.state = i < 6 ? outage(clock.nowMs) : well;
@@ -117,13 +163,13 @@ test.skipIf(whyMissing("redis"))(
   async () => {
     await using hook = await receiver();
     await using redis = await startRedis();
-    const histories = [new RedisHistory(redis.url), new RedisHistory(redis.url)];
+    const states = [openRedisState(redis.url), openRedisState(redis.url)];
     const world = newWorld();
     world.nodes = [fullNode(0.95)];
-    const [one, two] = histories.map((history, i) =>
-      instance(history, world, { url: hook.url, name: `i${i}`, everyMs: 200, quietMs: 1_000 }),
+    const [one, two] = states.map((state, i) =>
+      instance(state, world, { url: hook.url, name: `i${i}`, everyMs: 200, quietMs: 1_000 }),
     );
-    await eventually("Redis is connected", async () => (await histories[0]!.readText("x").catch(() => null)) !== null);
+    await eventually("Redis is connected", async () => (await states[0]!.shared.read("x").catch(() => null)) !== null);
     one!.start();
     two!.start();
     await eventually("the alert fires", async () => firing(await one!.read()).length > 0);
@@ -136,7 +182,7 @@ test.skipIf(whyMissing("redis"))(
     await eventually("the other ends it", () => hook.sent.some(({ state }) => state === "resolved"));
     expect(hook.sent.map(({ state }) => state)).toEqual(["firing", "resolved"]);
     await two!.close();
-    for (const history of histories) await history.close();
+    for (const state of states) await state.close();
   },
 );
 
@@ -157,18 +203,18 @@ test("a restart keeps the alert that fires: it is neither told again nor lost", 
   const clock = { nowMs: START_MS };
   const world = newWorld();
   world.nodes = [fullNode(1.01)];
-  const before = await historyAt(clock, folder);
+  const before = await stateAt(clock, folder);
   const first = instance(before, world, { url: hook.url });
   await first.round(clock.nowMs);
   await eventually("it was sent", () => hook.sent.length === 1);
   await eventually("that is noted", async () =>
-    JSON.stringify([...(await before.readTexts("alert:"))]).includes('told\\":true'),
+    JSON.stringify([...(await before.shared.readAll("alert:"))]).includes('told\\":true'),
   );
   await first.close();
   await before.close();
 
   clock.nowMs += 30_000;
-  const after = await historyAt(clock, folder);
+  const after = await stateAt(clock, folder);
   const second = instance(after, world, { url: hook.url, name: "two" });
   await second.round(clock.nowMs);
   const { alerts } = await second.read();
@@ -183,14 +229,14 @@ test("a restart keeps the alert that fires: it is neither told again nor lost", 
 test("a message that the watching instance did not get rid of is sent by the next one", async () => {
   await using hook = await receiver();
   const clock = { nowMs: START_MS };
-  const history = await historyAt(clock);
+  const state = await stateAt(clock);
   const world = newWorld();
   world.nodes = [fullNode(0.95)];
-  const first = instance(history, world, { url: "http://127.0.0.1:9/", pauseMs: 60_000 });
+  const first = instance(state, world, { url: "http://127.0.0.1:9/", pauseMs: 60_000 });
   await first.round(clock.nowMs);
   await first.close();
   clock.nowMs += 10_000;
-  const second = instance(history, world, { url: hook.url, name: "two" });
+  const second = instance(state, world, { url: hook.url, name: "two" });
   await second.round(clock.nowMs);
   await eventually("the next one sends it", () => hook.sent.length === 1);
   await second.close();
@@ -199,15 +245,15 @@ test("a message that the watching instance did not get rid of is sent by the nex
 test("a message that waited to be tried again when its watcher ended is sent by the next one", async () => {
   await using hook = await receiver();
   const clock = { nowMs: START_MS };
-  const history = await historyAt(clock);
+  const state = await stateAt(clock);
   const world = newWorld();
   world.nodes = [fullNode(0.95)];
-  const first = instance(history, world, { url: "http://127.0.0.1:9/", pauseMs: 60_000 });
+  const first = instance(state, world, { url: "http://127.0.0.1:9/", pauseMs: 60_000 });
   await first.round(clock.nowMs);
   await eventually("a first attempt failed", async () => (await first.read()).webhooks[0]?.lastError !== undefined);
   await first.close();
   clock.nowMs += 10_000;
-  const second = instance(history, world, { url: hook.url, name: "two" });
+  const second = instance(state, world, { url: hook.url, name: "two" });
   await second.round(clock.nowMs);
   await eventually("the next one sends it", () => hook.sent.length === 1);
   await second.close();
@@ -216,7 +262,7 @@ test("a message that waited to be tried again when its watcher ended is sent by 
 test("memory near its end warns, a full one is critical, and an evicted counter too", async () => {
   const clock = { nowMs: START_MS };
   const world = newWorld();
-  const alerts = instance(await historyAt(clock), world);
+  const alerts = instance(await stateAt(clock), world);
   const look = async (node: StoreNode) => {
     clock.nowMs += 5_000;
     world.nodes = [node];
@@ -240,7 +286,7 @@ test("memory near its end warns, a full one is critical, and an evicted counter 
 
 test("an instance that stays at an old version of the rules is named, and one that has none", async () => {
   const clock = { nowMs: START_MS };
-  const history = await historyAt(clock);
+  const state = await stateAt(clock);
   const newest = newWorld();
   newest.state = { ...well, rulesVersion: 8 };
   const stuck = newWorld();
@@ -248,9 +294,9 @@ test("an instance that stays at an old version of the rules is named, and one th
   const empty = newWorld();
   empty.state = { ...well, rulesVersion: 8, rulesLoaded: false };
   const fleet = [
-    instance(history, newest, { name: "watching" }),
-    instance(history, stuck, { name: "stuck" }),
-    instance(history, empty, { name: "empty" }),
+    instance(state, newest, { name: "watching" }),
+    instance(state, stuck, { name: "stuck" }),
+    instance(state, empty, { name: "empty" }),
   ];
   for (let i = 0; i < 4; i++) {
     clock.nowMs += 5_000;
@@ -265,11 +311,11 @@ test("an instance that stays at an old version of the rules is named, and one th
 
 test("instances without a version in common are not held against each other", async () => {
   const clock = { nowMs: START_MS };
-  const history = await historyAt(clock);
+  const state = await stateAt(clock);
   const worlds = [newWorld(), newWorld()];
   worlds[0]!.state = { rulesLoaded: true };
   worlds[1]!.state = { ...well, rulesVersion: 5 };
-  const fleet = worlds.map((world, i) => instance(history, world, { name: `number-${i}` }));
+  const fleet = worlds.map((world, i) => instance(state, world, { name: `number-${i}` }));
   for (let i = 0; i < 4; i++) {
     clock.nowMs += 5_000;
     for (const alerts of fleet) await alerts.round(clock.nowMs);
@@ -289,7 +335,7 @@ async function fill(
 
 test("traffic from the history: a rule whose rate trebles is named, with the total; the others are not", async () => {
   const clock = { nowMs: START_MS - 3 * 24 * 60 * MINUTE };
-  const history = await historyAt(clock);
+  const state = await stateAt(clock);
   const random = randomFrom(1);
   const counts = (times: number) => () => {
     const noisy = (mean: number) => Math.round(mean * (0.9 + 0.2 * random()));
@@ -302,15 +348,15 @@ test("traffic from the history: a rule whose rate trebles is named, with the tot
     ];
   };
   const world = newWorld();
-  const alerts = instance(history, world);
+  const alerts = instance(state, world);
   // Somebody looked three days ago: that is when the history begins to be known.
   await alerts.round(clock.nowMs);
   const first = clock.nowMs;
   clock.nowMs = START_MS;
-  await fill(history, first, START_MS, counts(1));
+  await fill(state.history, first, START_MS, counts(1));
   await alerts.round(clock.nowMs + 6_000);
   expect((await alerts.read()).alerts).toEqual([]);
-  await fill(history, START_MS, START_MS + 5 * MINUTE, counts(3));
+  await fill(state.history, START_MS, START_MS + 5 * MINUTE, counts(3));
   for (let i = 1; i <= 5; i++) await roundAt(alerts, clock, START_MS + i * MINUTE + 6_000);
   const { alerts: found } = await alerts.read();
   expect(found.map(({ kind, rule }) => `${kind} ${rule}`).sort()).toEqual([
@@ -324,7 +370,7 @@ test("traffic from the history: a rule whose rate trebles is named, with the tot
 
 test("a key that comes out of nowhere with a large share is told; one that was always heavy is not", async () => {
   const clock = { nowMs: START_MS };
-  const history = await historyAt(clock);
+  const state = await stateAt(clock);
   const world = newWorld();
   const key = (user: string, count: number): TopKey => ({
     rule: "per-user",
@@ -334,12 +380,12 @@ test("a key that comes out of nowhere with a large share is told; one that was a
     peakUtilisation: 1,
   });
   world.keys = [key("always", 30_000)];
-  const alerts = instance(history, world);
+  const alerts = instance(state, world);
   const counts = () => [
     { series: "total", counts: { allowed: 1_000 } },
     { series: "per-user", counts: { allowed: 1_000 } },
   ];
-  await fill(history, START_MS, START_MS + 150 * MINUTE, counts);
+  await fill(state.history, START_MS, START_MS + 150 * MINUTE, counts);
   for (let i = 1; i <= 65; i++) await roundAt(alerts, clock, START_MS + i * MINUTE + 6_000);
   expect((await alerts.read()).alerts).toEqual([]);
   world.keys = [key("always", 30_000), key("newcomer", 20_000), key("small", 900)];
@@ -355,9 +401,9 @@ test("a key that comes out of nowhere with a large share is told; one that was a
 
 test("five hundred alerts are kept at most, the newest", async () => {
   const clock = { nowMs: START_MS };
-  const history = await historyAt(clock);
+  const state = await stateAt(clock);
   const world = newWorld();
-  const alerts = instance(history, world);
+  const alerts = instance(state, world);
   for (let i = 0; i < 520; i++) {
     world.nodes = [fullNode(1, { address: `10.0.0.${i}:6379` })];
     await roundAt(alerts, clock, clock.nowMs + 25_000);
@@ -378,7 +424,7 @@ test("an alert begins and ends with a line in the log, and no secret is in it", 
   const clock = { nowMs: START_MS };
   const world = newWorld();
   const secret = "a-secret-that-nobody-sees";
-  const alerts = instance(await historyAt(clock), world, { url: `${hook.url}url-secret`, secret, log });
+  const alerts = instance(await stateAt(clock), world, { url: `${hook.url}url-secret`, secret, log });
   for (let i = 0; i < 12; i++) {
     clock.nowMs += 5_000;
     world.state = i < 3 ? outage(clock.nowMs) : well;
@@ -392,10 +438,10 @@ test("an alert begins and ends with a line in the log, and no secret is in it", 
 
 test("with a thousand rules a round lets other work in between", async () => {
   const clock = { nowMs: START_MS };
-  const history = await historyAt(clock);
-  const alerts = instance(history, newWorld());
+  const state = await stateAt(clock);
+  const alerts = instance(state, newWorld());
   const counts = Array.from({ length: 1_000 }, (_, i) => ({ series: `rule-${i}`, counts: { allowed: 100 } }));
-  for (let i = 0; i < 60; i++) await history.add(START_MS + i * MINUTE, counts);
+  for (let i = 0; i < 60; i++) await state.history.add(START_MS + i * MINUTE, counts);
   clock.nowMs = START_MS + 60 * MINUTE + 6_000;
   let turns = 0;
   let over = false;
@@ -415,10 +461,10 @@ test.skipIf(whyMissing("redis"))(
   async () => {
     await using hook = await receiver();
     await using redis = await startRedis();
-    const history = new RedisHistory(redis.url);
+    const state = openRedisState(redis.url);
     const world = newWorld();
-    const alerts = instance(history, world, { url: hook.url });
-    await eventually("Redis is connected", async () => (await history.readText("x").catch(() => null)) !== null);
+    const alerts = instance(state, world, { url: hook.url });
+    await eventually("Redis is connected", async () => (await state.shared.read("x").catch(() => null)) !== null);
     await alerts.round(Date.now());
     await redis.kill();
     world.state = outage(Date.now());
@@ -430,24 +476,24 @@ test.skipIf(whyMissing("redis"))(
     await redis.restart();
     await eventually("it is kept", async () => {
       await alerts.round(Date.now());
-      return (await history.readTexts("alert:open:").catch(() => new Map())).size === 1;
+      return (await state.shared.readAll("alert:open:").catch(() => new Map())).size === 1;
     });
-    expect(JSON.parse((await history.readText("alert:open:store-degraded"))!)).toMatchObject({ id: hook.sent[0]!.id });
+    expect(JSON.parse((await state.shared.read("alert:open:store-degraded"))!)).toMatchObject({ id: hook.sent[0]!.id });
     expect(hook.sent).toHaveLength(1);
     await alerts.close();
-    await history.close();
+    await state.close();
   },
 );
 
 test("texts that cannot be read do not stop detection", async () => {
   const clock = { nowMs: START_MS };
-  const history = await historyAt(clock);
-  for (const name of ["alert:open:x", "alert:kept:x", "alerts:instance:x", "alerts:webhooks", "alerts:known-keys"]) {
-    await history.swapText(name, { was: undefined, now: "{", keepMs: 3_600_000 });
+  const state = await stateAt(clock);
+  for (const name of ["alert:open:x", "alert:kept:x", "instance:x", "alerts:webhooks", "alerts:known-keys"]) {
+    await state.shared.swap(name, { was: undefined, now: "{", keepMs: 3_600_000 });
   }
   const world = newWorld();
   world.nodes = [fullNode(1)];
-  const alerts = instance(history, world);
+  const alerts = instance(state, world);
   await alerts.round(clock.nowMs);
   expect(firing(await alerts.read())).toEqual(["store-memory"]);
   await alerts.close();

@@ -1,17 +1,18 @@
-/** What every history must do, on each place that keeps one: this process, Redis, Sentinel, Redis Cluster. */
+/** What every history and every shared state must do, on each place that keeps one: this process, Redis, Sentinel, Redis Cluster. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import type { SharedState } from "../../packages/server/src/instance/shared-state.js";
 import { createLog } from "../../packages/server/src/log.js";
 import { type History, MOST_SERIES, OTHER_SERIES } from "../../packages/server/src/monitoring/history/history.js";
 import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
-import { RedisHistory } from "../../packages/server/src/monitoring/history/redis-history.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
 import { makeTempFolder, removeTempFolder } from "../harness/leash.js";
 import { startCluster } from "../harness/redis-cluster.js";
 import { redisBinary, startRedis } from "../harness/redis-server.js";
 import { startServerProcess } from "../harness/server-process.js";
+import { connected, type KeptState, openMemoryState, openRedisState } from "./kept-state.js";
 
 const silent = createLog("silent");
 const everything = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
@@ -19,7 +20,7 @@ const everything = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
 const now = (): number => Date.now() - (Date.now() % 900_000);
 
 interface Place {
-  open(): Promise<History>;
+  open(): Promise<KeptState>;
   end(): Promise<void>;
 }
 
@@ -27,13 +28,13 @@ const places: Record<string, () => Promise<Place>> = {
   "in this process": async () => {
     const dataFolder = makeTempFolder("history");
     return {
-      open: () => MemoryHistory.open({ dataFolder, log: silent }),
+      open: () => openMemoryState({ dataFolder, log: silent }),
       end: async () => removeTempFolder(dataFolder),
     };
   },
   "in Redis": async () => {
     const redis = await startRedis();
-    return { open: () => connected(new RedisHistory(redis.url)), end: () => redis.stop() };
+    return { open: () => connected(openRedisState(redis.url)), end: () => redis.stop() };
   },
   "in Redis behind Sentinel": async () => {
     const master = await startRedis();
@@ -54,7 +55,7 @@ const places: Record<string, () => Promise<Place>> = {
       readyLine: /monitor master main/,
     });
     return {
-      open: () => connected(new RedisHistory(`redis+sentinel://127.0.0.1:${port}/main`)),
+      open: () => connected(openRedisState(`redis+sentinel://127.0.0.1:${port}/main`)),
       async end() {
         await sentinel.stop();
         await master.stop();
@@ -64,35 +65,26 @@ const places: Record<string, () => Promise<Place>> = {
   },
   "in Redis Cluster": async () => {
     const cluster = await startCluster();
-    return { open: () => connected(new RedisHistory(cluster.url)), end: () => cluster.stop() };
+    return { open: () => connected(openRedisState(cluster.url)), end: () => cluster.stop() };
   },
 };
 
-/** Nothing is queued while a client connects. */
-async function connected(history: RedisHistory): Promise<RedisHistory> {
-  for (let i = 0; i < 100; i++) {
-    const answers = await history.readText("x").then(
-      () => true,
-      () => false,
-    );
-    if (answers) return history;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error("Redis was not reached");
-}
-
-describe.each(Object.entries(places))("a history %s", (where, makePlace) => {
+describe.each(Object.entries(places))("a history and a shared state %s", (where, makePlace) => {
   const missing = where === "in this process" ? undefined : whyMissing("redis");
   const made = missing ? undefined : makePlace();
   afterAll(async () => (await made)?.end());
-  const withHistory = async (work: (history: History) => Promise<void>): Promise<void> => {
-    const history = await (await made!).open();
+  const withState = async (work: (state: KeptState) => Promise<void>): Promise<void> => {
+    const state = await (await made!).open();
     try {
-      await work(history);
+      await work(state);
     } finally {
-      await history.close();
+      await state.close();
     }
   };
+  const withHistory = (work: (history: History) => Promise<void>): Promise<void> =>
+    withState(({ history }) => work(history));
+  const withShared = (work: (shared: SharedState) => Promise<void>): Promise<void> =>
+    withState(({ shared }) => work(shared));
 
   test.skipIf(missing)("adds to the second, its minute and its quarter hour", () =>
     withHistory(async (history) => {
@@ -161,43 +153,43 @@ describe.each(Object.entries(places))("a history %s", (where, makePlace) => {
   );
 
   test.skipIf(missing)("swaps a text only from what it is, and finds texts by the beginning of their names", () =>
-    withHistory(async (history) => {
+    withShared(async (shared) => {
       const keepMs = 60_000;
-      expect(await history.readText("lock")).toBeUndefined();
-      expect(await history.swapText("lock", { was: undefined, now: "mine", keepMs })).toBe(true);
-      expect(await history.swapText("lock", { was: undefined, now: "yours", keepMs })).toBe(false);
-      expect(await history.swapText("lock", { was: "other", now: "yours", keepMs })).toBe(false);
-      expect(await history.swapText("lock", { was: "mine", now: "", keepMs })).toBe(true);
-      expect(await history.swapText("lock", { was: "", now: "yours", keepMs })).toBe(true);
-      expect(await history.readText("lock")).toBe("yours");
+      expect(await shared.read("lock")).toBeUndefined();
+      expect(await shared.swap("lock", { was: undefined, now: "mine", keepMs })).toBe(true);
+      expect(await shared.swap("lock", { was: undefined, now: "yours", keepMs })).toBe(false);
+      expect(await shared.swap("lock", { was: "other", now: "yours", keepMs })).toBe(false);
+      expect(await shared.swap("lock", { was: "mine", now: "", keepMs })).toBe(true);
+      expect(await shared.swap("lock", { was: "", now: "yours", keepMs })).toBe(true);
+      expect(await shared.read("lock")).toBe("yours");
       for (const name of ["in:a", "in:é", "i", "io"])
-        await history.swapText(name, { was: undefined, now: `of ${name}`, keepMs });
-      const found = await history.readTexts("in:");
+        await shared.swap(name, { was: undefined, now: `of ${name}`, keepMs });
+      const found = await shared.readAll("in:");
       expect(Object.fromEntries(found)).toEqual({ "in:a": "of in:a", "in:é": "of in:é" });
-      expect((await history.readTexts("nobody")).size).toBe(0);
+      expect((await shared.readAll("nobody")).size).toBe(0);
     }),
   );
 
   test.skipIf(missing)("forgets a text at its end, and its name can be taken again", () =>
-    withHistory(async (history) => {
-      await history.swapText("brief:1", { was: undefined, now: "here", keepMs: 30 });
+    withShared(async (shared) => {
+      await shared.swap("brief:1", { was: undefined, now: "here", keepMs: 30 });
       await new Promise((resolve) => setTimeout(resolve, 120));
-      expect(await history.readText("brief:1")).toBeUndefined();
-      expect((await history.readTexts("brief:")).size).toBe(0);
-      expect(await history.swapText("brief:1", { was: undefined, now: "again", keepMs: 60_000 })).toBe(true);
-      expect(Object.fromEntries(await history.readTexts("brief:"))).toEqual({ "brief:1": "again" });
+      expect(await shared.read("brief:1")).toBeUndefined();
+      expect((await shared.readAll("brief:")).size).toBe(0);
+      expect(await shared.swap("brief:1", { was: undefined, now: "again", keepMs: 60_000 })).toBe(true);
+      expect(Object.fromEntries(await shared.readAll("brief:"))).toEqual({ "brief:1": "again" });
     }),
   );
 
   test.skipIf(missing)("is there again after a restart of the instance", async () => {
     const atMs = now() - 2 * 900_000;
-    await withHistory(async (history) => {
+    await withState(async ({ history, shared }) => {
       await history.add(atMs, [{ series: "kept", counts: { refused: 4 } }]);
-      await history.swapText("kept-text", { was: undefined, now: "with\nlines", keepMs: 60_000 });
+      await shared.swap("kept-text", { was: undefined, now: "with\nlines", keepMs: 60_000 });
     });
-    await withHistory(async (history) => {
+    await withState(async ({ history, shared }) => {
       expect((await history.read("quarter", everything)).get("kept")).toEqual([{ atMs, counts: { refused: 4 } }]);
-      expect(await history.readText("kept-text")).toBe("with\nlines");
+      expect(await shared.read("kept-text")).toBe("with\nlines");
     });
   });
 });
@@ -234,26 +226,28 @@ test("a damaged snapshot is told in the log, and the history begins anew", async
 
 test.skipIf(whyMissing("redis"))("without Redis, what is added is lost and counted, and a read fails", async () => {
   const redis = await startRedis();
-  const history = await connected(new RedisHistory(redis.url));
+  const state = await connected(openRedisState(redis.url));
+  const { history } = state;
   try {
     redis.pause();
     await history.add(Date.now(), [{ series: "total", counts: { allowed: 1 } }]);
     await expect(history.read("second", { fromMs: Date.now() - 2_000, toMs: Date.now() })).rejects.toThrow();
     expect(history.lost).toBe(1);
     redis.resume();
-    await connected(history);
+    await connected(state);
     await history.add(Date.now(), [{ series: "total", counts: { allowed: 1 } }]);
     expect(history.lost).toBe(1);
   } finally {
     redis.resume();
-    await history.close();
+    await state.close();
     await redis.stop();
   }
 });
 
 test.skipIf(whyMissing("redis"))("a Redis that hangs costs one deadline, however many rules were counted", async () => {
   const redis = await startRedis();
-  const history = await connected(new RedisHistory(redis.url));
+  const state = await connected(openRedisState(redis.url));
+  const { history } = state;
   const add = (rules: number): Promise<void> =>
     history.add(
       Date.now(),
@@ -271,22 +265,42 @@ test.skipIf(whyMissing("redis"))("a Redis that hangs costs one deadline, however
     expect(history.lost).toBe(4 + Math.ceil(1_000 / 64));
   } finally {
     redis.resume();
-    await history.close();
+    await state.close();
     await redis.stop();
   }
 });
 
 test.skipIf(whyMissing("redis"))("every key of the history in Redis expires", async () => {
   const redis = await startRedis();
-  const history = await connected(new RedisHistory(redis.url));
+  const state = await connected(openRedisState(redis.url));
+  const { history } = state;
   try {
     await history.add(Date.now(), [{ series: "total", counts: { allowed: 1 } }]);
-    await history.swapText("a:1", { was: undefined, now: "text", keepMs: 60_000 });
+    await state.shared.swap("a:1", { was: undefined, now: "text", keepMs: 60_000 });
     const keys = (await redis.cli("KEYS", "*")).split("\n");
     expect(keys.length).toBe(5);
     for (const key of keys) expect(Number(await redis.cli("PTTL", key)), key).toBeGreaterThan(0);
   } finally {
-    await history.close();
+    await state.close();
     await redis.stop();
+  }
+});
+
+test("texts that an earlier version kept in the history's file are still there, and so are its counts", async () => {
+  const dataFolder = makeTempFolder("history");
+  try {
+    const atMs = now() - 900_000;
+    const lines = [
+      { layout: 1 },
+      { step: "quarter", atMs, series: { total: "a=3" } },
+      { name: "alert:kept:1", text: "{}", endsAtMs: Date.now() + 60_000 },
+      { end: 2 },
+    ];
+    writeFileSync(join(dataFolder, "monitoring-history"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    const { history, shared } = await openMemoryState({ dataFolder, log: silent });
+    expect((await history.read("quarter", everything)).get("total")).toEqual([{ atMs, counts: { allowed: 3 } }]);
+    expect(await shared.read("alert:kept:1")).toBe("{}");
+  } finally {
+    removeTempFolder(dataFolder);
   }
 });

@@ -1,11 +1,11 @@
 /** That figures are never more than what is known: steps that last, time that nobody counted, a candidate that is new. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { causeInWords } from "../../packages/server/src/instance/failure-words.js";
 import { createLog } from "../../packages/server/src/log.js";
 import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
 import { readLive, readStats } from "../../packages/server/src/monitoring/read-stats.js";
 import { SeenAttributes } from "../../packages/server/src/monitoring/seen-attributes.js";
-import { causeInWords } from "../../packages/server/src/monitoring/store-outage.js";
 import type { StatsView } from "../../packages/server/src/monitoring/views.js";
 import { type Json, postJson, startTestService } from "../service/running-service.js";
 import { sourcesOf } from "./stats-sources.js";

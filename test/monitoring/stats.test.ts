@@ -2,10 +2,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter } from "sluice";
 import { expect, test as vitest } from "vitest";
+import { MemorySharedState } from "../../packages/server/src/instance/memory-shared-state.js";
 import { createLog } from "../../packages/server/src/log.js";
+import { startFigures } from "../../packages/server/src/monitoring/figures.js";
 import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
-import { startMonitoring } from "../../packages/server/src/monitoring/monitoring.js";
-import { StoreOutage } from "../../packages/server/src/monitoring/store-outage.js";
+import { TopKeysReader } from "../../packages/server/src/monitoring/top-keys/read-top-keys.js";
 import { observeTraffic } from "../../packages/server/src/monitoring/traffic.js";
 import type { LiveView, StatsView, TopKeysView } from "../../packages/server/src/monitoring/views.js";
 import { startService } from "../../packages/server/src/service.js";
@@ -14,6 +15,7 @@ import { whyMissing } from "../../scripts/system-components.mjs";
 import { makeTempFolder, removeTempFolder } from "../harness/leash.js";
 import { startRedis } from "../harness/redis-server.js";
 import { type Json, postJson, startTestService } from "../service/running-service.js";
+import { sourcesOf } from "./stats-sources.js";
 
 const onRedis = vitest.skipIf(whyMissing("redis"));
 const token = "an-admin-token-for-tests";
@@ -89,15 +91,20 @@ vitest("a service tells what it allowed and refused, by rule, candidate, shadow,
 
 vitest("many who ask for figures at once get one reading", async () => {
   const limiter = createLimiter({ rules: [] });
-  const history = await MemoryHistory.open({ dataFolder: undefined, log: createLog("silent") });
-  const traffic = observeTraffic(limiter, { isCounted: true });
   const log = createLog("silent");
-  const outage = new StoreOutage(limiter);
-  const monitoring = startMonitoring({
+  const history = await MemoryHistory.open({ dataFolder: undefined, log });
+  const shared = await MemorySharedState.open({ dataFolder: undefined, log });
+  const traffic = observeTraffic(limiter, { isCounted: true });
+  const { heartbeat } = sourcesOf(history);
+  const monitoring = startFigures({
     limiter,
     traffic,
     history,
-    outage,
+    shared,
+    instance: "one",
+    heartbeat,
+    health: { view: () => undefined },
+    topKeys: new TopKeysReader(shared, traffic.topKeys),
     log,
     storeKind: "memory",
     alertsFiring: () => 0,
@@ -106,7 +113,6 @@ vitest("many who ask for figures at once get one reading", async () => {
   expect(new Set(views).size).toBe(1);
   expect((await monitoring.readStats({ window: "hour" })).window).toBe("hour");
   await monitoring.close();
-  outage.close();
   await limiter.close();
 });
 

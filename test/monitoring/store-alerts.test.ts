@@ -2,7 +2,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { RedisHistory } from "../../packages/server/src/monitoring/history/redis-history.js";
+import { redisClient } from "../../packages/server/src/instance/redis-client.js";
+import { RedisSharedState } from "../../packages/server/src/instance/redis-shared-state.js";
 import type { AlertsView } from "../../packages/server/src/monitoring/views.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { eventually } from "../configuration/instance.js";
@@ -84,15 +85,16 @@ test.skipIf(whyMissing("redis"))(
     await using redis = await startRedis();
     await using _fromFile = await startTestService({ rules, settings: { store: redis.url } });
     await using _fromDatabase = await startTestService({ settings: { store: redis.url } });
-    const history = new RedisHistory(redis.url);
+    const client = redisClient(redis.url);
+    const shared = new RedisSharedState(client);
     try {
       const readReports = async () =>
-        Array.from((await history.readTexts("alerts:instance:")).values(), (text) => JSON.parse(text));
+        Array.from((await shared.readAll("instance:")).values(), (text) => JSON.parse(text));
       await eventually("both report", async () => (await readReports().catch(() => [])).length === 2);
-      const versions = (await readReports()).map(({ rulesVersion = "none" }) => rulesVersion);
+      const versions = (await readReports()).map(({ sharedVersion = "none" }) => sharedVersion);
       expect(versions.sort()).toEqual([expect.any(Number), "none"]);
     } finally {
-      await history.close();
+      client.disconnect();
     }
   },
 );

@@ -3,9 +3,10 @@
  */
 import cluster from "node:cluster";
 import { checkEnvoyFolder } from "./envoy-settings.js";
+import { storeKind } from "./instance/instance.js";
 import { createLog } from "./log.js";
 import { packageVersion } from "./own-package.js";
-import { type Service, startService, storeKind } from "./service.js";
+import { type Service, startService } from "./service.js";
 import type { Settings } from "./settings.js";
 import { startScreen } from "./start-screen.js";
 import { drainDelayMs, stopSignal } from "./stop-signal.js";

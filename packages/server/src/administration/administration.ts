@@ -51,8 +51,8 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerKeyRoutes(admin, options);
       registerTokenRoutes(admin, options);
       registerStatsRoutes(admin, options);
-      if (options.watchers !== undefined) registerStoreRoutes(admin, options.watchers);
-      if (options.watchers?.readAlerts !== undefined) registerAlertRoutes(admin, options.watchers.readAlerts);
+      if (options.readStore !== undefined) registerStoreRoutes(admin, options.readStore);
+      if (options.readAlerts !== undefined) registerAlertRoutes(admin, options.readAlerts);
       registerSessionRoutes(admin, options);
     },
     { prefix: "/admin/v1" },

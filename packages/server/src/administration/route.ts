@@ -8,7 +8,7 @@ import type { Page, Role, RuleRepository } from "../configuration/repository/rul
 import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Credential } from "../failed-authentication.js";
 import { anyErrors, bodyErrors, problemResponses } from "../http/problem-schema.js";
-import type { Monitoring } from "../monitoring/monitoring.js";
+import type { Figures } from "../monitoring/figures.js";
 import type { AlertsView, StoreView } from "../monitoring/views.js";
 import { versionMismatch } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
@@ -19,11 +19,9 @@ export interface AdministrationOptions {
   readonly tokens: Tokens;
   readonly log: ConfigurationLog;
   /** What was counted of the traffic; absent where monitoring is off. */
-  readonly monitoring?: Monitoring | undefined;
-  /** What watches the store and the traffic; absent where nothing does. */
-  readonly watchers?:
-    | { readStore(): Promise<StoreView>; readonly readAlerts: (() => Promise<AlertsView>) | undefined }
-    | undefined;
+  readonly figures?: Figures | undefined;
+  readonly readStore?: (() => Promise<StoreView>) | undefined;
+  readonly readAlerts?: (() => Promise<AlertsView>) | undefined;
   /** The attribute `region` of requests that name none. */
   readonly region?: string | undefined;
   /** Notes a failed authentication. Resolves with the seconds to wait where its address has failed too often, after holding the answer back. */

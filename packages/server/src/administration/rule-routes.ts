@@ -22,7 +22,7 @@ const unknown = { errors: ["unknown-rule"] } as const;
 
 export function registerRuleRoutes(
   app: FastifyInstance,
-  { configuration, monitoring, region }: AdministrationOptions,
+  { configuration, figures, region }: AdministrationOptions,
 ): void {
   app.get(
     "/rules",
@@ -95,7 +95,7 @@ export function registerRuleRoutes(
             ? rules.map((one) => (one.id === id ? written : one))
             : [...rules, written],
       });
-      const seen = await monitoring?.readAttributes();
+      const seen = await figures?.readAttributes();
       return sendApplied(reply, result, seen && unseenAttributes(written, seen, region));
     },
   );

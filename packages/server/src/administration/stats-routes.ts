@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import Type from "typebox";
 import { ServiceError } from "../errors.js";
-import type { Monitoring } from "../monitoring/monitoring.js";
+import type { Figures } from "../monitoring/figures.js";
 import type { LiveView, StatsSpan, StatsWindow } from "../monitoring/views.js";
 import { callerOf, isStillKnown } from "./access.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
@@ -26,7 +26,7 @@ const MOST_KEYS = 500;
 const LOOK_AGAIN_MS = 5_000;
 /** Of the streams that are served at once: one token, or one dashboard in a loop, does not take them all. */
 const MOST_STREAMS_PER_TOKEN = 20;
-/** Who reads so slowly that this much waits for him is let go. */
+/** Backpressure: a reader with more than this unsent is disconnected. */
 const MOST_WAITING_BYTES = 256 * 1024;
 
 const streamHeaders = {
@@ -37,7 +37,7 @@ const streamHeaders = {
   "x-accel-buffering": "no",
 };
 
-export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }: AdministrationOptions): void {
+export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: AdministrationOptions): void {
   const streams = new Map<string, number>();
   const countStream = (name: string, change: 1 | -1): void => {
     const count = (streams.get(name) ?? 0) + change;
@@ -56,7 +56,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
     }),
     async ({ query }, reply) => {
       const { window = "hour", rule } = query;
-      const view = await present(monitoring).readStats({ window, rule });
+      const view = await counted(figures).readStats({ window, rule });
       return reply.send(view);
     },
   );
@@ -73,7 +73,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
     async ({ query }, reply) => {
       const { window = "hour", by = "traffic", rule, search } = query;
       const limit = query.limit === undefined ? DEFAULT_KEYS : Math.min(MOST_KEYS, Number(query.limit));
-      const view = await present(monitoring).readTopKeys({ window, by, rule, search, limit });
+      const view = await counted(figures).readTopKeys({ window, by, rule, search, limit });
       return reply.send(view);
     },
   );
@@ -88,7 +88,7 @@ export function registerStatsRoutes(app: FastifyInstance, { monitoring, tokens }
       errors: ["monitoring-off", "too-many-streams"],
     }),
     (request, reply) => {
-      const { live } = present(monitoring);
+      const { live } = counted(figures);
       // HEAD asks what a GET would answer, and has no body that could go on.
       if (request.method === "HEAD") return reply.headers(streamHeaders).send();
       const { name } = callerOf(request);
@@ -126,7 +126,7 @@ function tell(response: ServerResponse, view: LiveView | undefined): void {
   else response.write(`event: live\ndata: ${JSON.stringify(view)}\n\n`);
 }
 
-function present(monitoring: Monitoring | undefined): Monitoring {
-  if (monitoring !== undefined) return monitoring;
+function counted(figures: Figures | undefined): Figures {
+  if (figures !== undefined) return figures;
   throw new ServiceError("monitoring-off", "this service does not count its traffic");
 }

@@ -6,10 +6,7 @@ import { describeRoute } from "./route.js";
 
 const storeView = Type.Unsafe<StoreView>({ type: "object", description: "See docs/store-view.md." });
 
-export function registerStoreRoutes(
-  app: FastifyInstance,
-  { readStore }: { readStore: () => Promise<StoreView> },
-): void {
+export function registerStoreRoutes(app: FastifyInstance, readStore: () => Promise<StoreView>): void {
   app.get(
     "/store",
     describeRoute({ role: "viewer", summary: "The store: nodes, memory by rule, calls", reply: storeView }),

@@ -3,8 +3,9 @@
  * service that touches a Redis client for rules.
  * The cache is a convenience: what it returns is checked by its reader, and when it is away the database serves.
  */
-import { RULES_CHANNEL, RULES_KEY } from "./cache-keys.js";
-import { connectRedis, keepSubscription, type RedisTarget } from "./redis-target.js";
+import { startHeartbeat } from "sluice/internal";
+import { type RedisClient, redisClient } from "../instance/redis-client.js";
+import { RULES_CHANNEL, RULES_KEY } from "../instance/redis-keys.js";
 import type { VersionMark } from "./repository/rule-repository.js";
 
 export interface CachedDocument extends VersionMark {
@@ -33,23 +34,20 @@ redis.call('PEXPIRE', KEYS[1], ARGV[5])
 return 1`;
 
 export class RuleCache {
-  readonly #commands: RedisTarget;
-  readonly #subscriber: RedisTarget;
+  readonly #commands: RedisClient;
+  readonly #subscriber: RedisClient;
   readonly #subscription: { stop(): void };
   readonly #ttlMs: number;
 
   constructor({ url, ttlMs, onAnnounced, onReady }: RuleCacheOptions) {
     this.#ttlMs = ttlMs;
-    this.#commands = connectRedis(url);
-    this.#subscriber = connectRedis(url);
-    // Its state is told by `isUp`; an unheard "error" event would end the process.
-    this.#commands.on("error", () => undefined);
-    this.#subscriber.on("error", () => undefined);
+    this.#commands = redisClient(url);
+    this.#subscriber = redisClient(url);
     this.#commands.on("ready", onReady);
     this.#subscriber.on("ready", () => {
       this.#subscriber.subscribe(RULES_CHANNEL).then(onReady, () => undefined);
     });
-    this.#subscription = keepSubscription(this.#subscriber, RULES_CHANNEL);
+    this.#subscription = keepSubscription(this.#subscriber);
     this.#subscriber.on("message", (_channel: string, message: string) => {
       const version = Number(message);
       if (Number.isSafeInteger(version)) onAnnounced(version);
@@ -106,6 +104,27 @@ export class RuleCache {
     this.#commands.disconnect();
     this.#subscriber.disconnect();
   }
+}
+
+const HEARTBEAT_MS = 1_000;
+
+/**
+ * Gives up a subscription that no longer answers, so that the client connects and subscribes anew. The client's own heartbeat does not
+ * reach it: on a cluster a subscription has a connection of its own. To subscribe again changes nothing, and is answered.
+ */
+function keepSubscription(client: RedisClient): { stop(): void } {
+  let heard = 0;
+  return startHeartbeat({
+    everyMs: HEARTBEAT_MS,
+    heard: () => (client.status === "ready" ? { connection: client, count: heard } : undefined),
+    ask() {
+      client.subscribe(RULES_CHANNEL).then(
+        () => heard++,
+        () => {},
+      );
+    },
+    giveUp: () => client.disconnect(true),
+  });
 }
 
 function markOf([version, digest, createdAtMs]: readonly (string | null)[]): VersionMark | undefined {

@@ -5,6 +5,7 @@
 import { performance } from "node:perf_hooks";
 import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Limiter } from "sluice";
+import type { StoreHealth } from "../instance/store-health.js";
 import { type ReadableCounter, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 import { storeMetrics } from "./store-metrics.js";
 import type { Traffic } from "./traffic.js";
@@ -33,12 +34,13 @@ export interface ConfigurationHealth {
 export interface MetricsOptions {
   readonly limiter: Limiter;
   readonly traffic: Traffic;
+  readonly health: Pick<StoreHealth, "state">;
   readonly configuration: () => ConfigurationHealth;
   /** Writes to the history that were lost; absent without a history. */
   readonly lostWrites?: (() => number) | undefined;
 }
 
-export function createMetrics({ limiter, traffic, configuration, lostWrites }: MetricsOptions): Metrics {
+export function createMetrics({ limiter, traffic, health, configuration, lostWrites }: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const reloads = new Counter({
@@ -62,7 +64,7 @@ export function createMetrics({ limiter, traffic, configuration, lostWrites }: M
   let connected: number | undefined;
   const ours: readonly ReadableMetric[] = [
     ...trafficMetrics(traffic),
-    ...limiterMetrics(limiter),
+    ...limiterMetrics(limiter, health),
     ...storeMetrics(limiter),
     ...configurationMetrics(configuration),
     ...(lostWrites === undefined ? [] : [historyMetric(lostWrites)]),
@@ -127,14 +129,7 @@ function trafficMetrics({ decisions, requests, leases }: Traffic): ReadableMetri
   ];
 }
 
-function limiterMetrics(limiter: Limiter): ReadableMetric[] {
-  let degraded = 0;
-  limiter.on("degraded", () => {
-    degraded = 1;
-  });
-  limiter.on("recovered", () => {
-    degraded = 0;
-  });
+function limiterMetrics(limiter: Limiter, health: Pick<StoreHealth, "state">): ReadableMetric[] {
   return [
     readableMetric(
       {
@@ -143,7 +138,7 @@ function limiterMetrics(limiter: Limiter): ReadableMetric[] {
         type: "gauge",
         aggregator: "max",
       },
-      () => one(degraded),
+      () => one(health.state === "degraded" ? 1 : 0),
     ),
     readableMetric(
       { name: "sluice_rules_version", help: "Version of the rules in force.", type: "gauge", aggregator: "min" },

@@ -1,76 +1,146 @@
 /**
- * Monitoring, put together: the recorder that writes the history, and what the admin API reads from it.
+ * The third step of the start: monitoring. Beside the path of requests it counts, records, detects and shows; no check waits for it.
+ *
+ *   always               metrics, the observer of requests, the view of the store, OTLP where it is set
+ *   --monitoring on      also the history, this instance's heartbeat, figures, alerts
  */
-import type { Limiter } from "sluice";
-import type { Log } from "../log.js";
+import type { ConfigurationStatus } from "../configuration/configuration.js";
+import type { Cleanup } from "../instance/cleanup.js";
+import { Heartbeat } from "../instance/heartbeat.js";
+import type { Fleet, Instance } from "../instance/instance.js";
+import { packageVersion } from "../own-package.js";
+import { Alerts } from "./alerts/alerts.js";
+import { type Figures, startFigures } from "./figures.js";
 import type { History } from "./history/history.js";
-import { LiveFeed } from "./live-feed.js";
-import { readAttributes, type SeenNames } from "./read-attributes.js";
-import { readLive, readStats, type StatsSources } from "./read-stats.js";
-import { startRecorder } from "./recorder.js";
-import { singleFlight } from "./single-flight.js";
-import type { StoreOutage } from "./store-outage.js";
-import { type TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
-import type { Traffic } from "./traffic.js";
-import type { StatsSpan, StatsView, TopKeysView } from "./views.js";
+import { openHistory, openOwnHistory } from "./history/open-history.js";
+import { createMetrics, type Metrics } from "./metrics.js";
+import { type Observe, observeRequests } from "./observe-requests.js";
+import type { Otlp } from "./otlp/otlp.js";
+import { callSummary } from "./store-view/call-summary.js";
+import { redisNodesOf } from "./store-view/redis-nodes.js";
+import { createStoreView, type StoreWatch } from "./store-view/store-view.js";
+import { TopKeysReader } from "./top-keys/read-top-keys.js";
+import { observeTraffic, type Traffic } from "./traffic.js";
+import type { AlertsView, StoreView } from "./views.js";
 
 export interface Monitoring {
-  /** Where the history cannot be reached, the instance tells what it counted itself. */
-  readStats(asked: { window: StatsSpan; rule?: string | undefined }): Promise<StatsView>;
-  readTopKeys(query: TopKeysQuery): Promise<TopKeysView>;
-  /** The names of attributes that requests had. */
-  readAttributes(): Promise<SeenNames>;
-  readonly live: LiveFeed;
-  endStreams(): void;
-  /** Writes what was not written yet. */
-  close(): Promise<void>;
+  readonly metrics: Metrics;
+  readonly observe: Observe;
+  readStore(): Promise<StoreView>;
+  /** Both absent with monitoring off. */
+  readonly figures: Figures | undefined;
+  readonly readAlerts: (() => Promise<AlertsView>) | undefined;
 }
 
-export interface MonitoringOptions {
-  readonly limiter: Limiter;
-  readonly traffic: Traffic;
-  readonly history: History;
-  /** In memory, for when the other cannot be reached; absent where it is in memory itself. */
-  readonly own?: History | undefined;
-  readonly outage: StoreOutage;
-  readonly log: Log;
-  readonly storeKind: string;
-  alertsFiring(): number;
+interface Sources {
+  readonly instance: Instance;
+  readonly configuration: { status(): ConfigurationStatus };
 }
 
-/** A day of a thousand rules is a hundred thousand texts to read, from the Redis that decides. */
-const STATS_FOR_MS = 1_000;
-const ATTRIBUTES_FOR_MS = 2_000;
+export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promise<Monitoring> {
+  const { instance, configuration } = sources;
+  const { limiter, health, fleet } = instance;
+  const history = fleet && (await openHistory({ fleet, instance }));
+  cleanup.add(() => history?.close());
+  const traffic = observeTraffic(limiter, { isCounted: fleet !== undefined });
+  const metrics = createMetrics({
+    limiter,
+    traffic,
+    health,
+    configuration: () => configuration.status(),
+    lostWrites: history && (() => history.lost),
+  });
+  const otlp = await openOtlp(instance, metrics);
+  cleanup.add(() => otlp?.close());
+  const observe = observeRequests({ requests: traffic.isCounted ? traffic.requests : undefined, trace: otlp?.trace });
+  const storeView = openStoreView(instance);
+  cleanup.add(() => storeView.close());
+  const counted =
+    fleet && history && (await startCounting({ ...sources, fleet, history, traffic, storeView }, cleanup));
+  return { metrics, observe, readStore: storeView.read, figures: counted?.figures, readAlerts: counted?.readAlerts };
+}
 
-export function startMonitoring(options: MonitoringOptions): Monitoring {
-  const { limiter, history, own, outage, storeKind, traffic } = options;
-  const recorder = startRecorder({ ...options, own });
-  const sources: StatsSources = {
+/** What only a service that counts its traffic has. */
+async function startCounting(
+  sources: Sources & { fleet: Fleet; history: History; traffic: Traffic; storeView: StoreWatch },
+  cleanup: Cleanup,
+): Promise<{ figures: Figures; readAlerts: () => Promise<AlertsView> }> {
+  const { instance, fleet, history, traffic, storeView } = sources;
+  const { settings, log, limiter, health, storeKind } = instance;
+  const { shared } = fleet;
+  const heartbeat = heartbeatOf(sources);
+  heartbeat.start();
+  cleanup.add(() => heartbeat.close());
+  const topKeys = new TopKeysReader(shared, traffic.topKeys);
+  const alerts = new Alerts({
+    history,
+    shared,
+    log,
+    instance: instance.id,
+    heartbeat,
+    storeHealth: health,
+    webhooks: settings["alert-webhook"] ?? [],
+    secret: settings["alert-secret"],
+    allowPrivate: settings["alert-allow-private"],
+    nodes: storeView.nodes,
+    topKeys: () => topKeys.read({ window: "hour", by: "traffic", limit: 50 }),
+  });
+  const own = await openOwnHistory({ fleet, instance });
+  const figures = startFigures({
+    limiter,
+    traffic,
     history,
     own,
-    outage: () => outage.view(),
+    shared,
+    instance: instance.id,
+    heartbeat,
+    health,
+    topKeys,
+    log,
     storeKind,
-    presence: () => recorder.presence(),
-    rules: () => limiter.rules,
-    rulesVersion: () => limiter.rulesVersion,
-    alertsFiring: options.alertsFiring,
-  };
-  const topKeys = new TopKeysReader(history, traffic.topKeys);
-  const live = new LiveFeed(() => readLive(sources));
-  const statsOfAll = {
-    live: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "live" })),
-    hour: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "hour" })),
-    day: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "day" })),
-  };
-  return {
-    readStats: (asked) => (asked.rule === undefined ? statsOfAll[asked.window]() : readStats(sources, asked)),
-    readTopKeys: (query) => topKeys.read(query),
-    readAttributes: singleFlight(ATTRIBUTES_FOR_MS, () => readAttributes(history, traffic.attributes)),
-    live,
-    endStreams: () => live.close(),
-    async close() {
-      live.close();
-      await recorder.close();
+    alertsFiring: () => alerts.firing(),
+  });
+  cleanup.add(() => figures.close());
+  alerts.start();
+  cleanup.add(() => alerts.close());
+  return { figures, readAlerts: () => alerts.read() };
+}
+
+function heartbeatOf({ instance, configuration, fleet }: Sources & { fleet: Fleet }): Heartbeat {
+  const { limiter, health } = instance;
+  return new Heartbeat({
+    shared: fleet.shared,
+    instance: instance.id,
+    state: () => {
+      const { loaded, lastError, database } = configuration.status();
+      const { rulesVersion } = limiter;
+      return {
+        store: health.state,
+        rulesVersion,
+        // Rules from a file are counted by each instance for itself: the same rules may be its first version and another's fifth.
+        sharedVersion: database === "none" ? undefined : rulesVersion,
+        rulesLoaded: loaded,
+        configurationError: lastError,
+      };
     },
-  };
+  });
+}
+
+function openStoreView({ settings, store, storeKind, limiter, health }: Instance): StoreWatch {
+  return createStoreView({
+    kind: storeKind,
+    nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store),
+    keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
+    findRule: (id) => limiter.findRule(id),
+    outage: () => health.view(),
+    calls: () => callSummary(limiter.storeStats()),
+  });
+}
+
+async function openOtlp({ settings, log, id }: Instance, { registry }: Metrics): Promise<Otlp | undefined> {
+  if (settings.otlp === undefined) return undefined;
+  // Loaded only here: its libraries are larger than the rest of the service.
+  const { startOtlp } = await import("./otlp/otlp.js");
+  const traceShare = settings["trace-share"];
+  return startOtlp({ url: settings.otlp, registry, traceShare, version: packageVersion(), log, instance: id });
 }

@@ -1,5 +1,5 @@
-/** The names of attributes that requests had, of all instances: those that this one saw, and those that others keep in the history. */
-import type { History } from "./history/history.js";
+/** The names of attributes that requests had, of all instances: those that this one saw, and those that others keep in the shared state. */
+import type { SharedState } from "../instance/shared-state.js";
 import { ATTRIBUTES_PREFIX } from "./recorder.js";
 import type { SeenAttributes } from "./seen-attributes.js";
 
@@ -10,11 +10,11 @@ export interface SeenNames {
 }
 
 export async function readAttributes(
-  history: History,
+  shared: SharedState,
   { names: own, isComplete: isOwnComplete }: Pick<SeenAttributes, "names" | "isComplete">,
 ): Promise<SeenNames> {
   const names = new Set(own);
-  const texts = await history.readTexts(ATTRIBUTES_PREFIX).catch(() => undefined);
+  const texts = await shared.readAll(ATTRIBUTES_PREFIX).catch(() => undefined);
   if (texts === undefined) return { names, isComplete: false };
   let isComplete = isOwnComplete;
   for (const text of texts.values()) {

@@ -4,6 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Rule } from "sluice";
+import type { Heartbeat, InstanceReport } from "../instance/heartbeat.js";
 import { comparisonNames, comparisonSeries, isComparison } from "./candidate-comparison.js";
 import {
   type Counted,
@@ -17,7 +18,6 @@ import {
 } from "./history/history.js";
 import { addCounts, type Counts } from "./history/packed-counts.js";
 import { latencyNames, latencyOf } from "./latency-buckets.js";
-import { PRESENCE_PREFIX, type Presence } from "./recorder.js";
 import type {
   ComparisonView,
   Latency,
@@ -38,7 +38,7 @@ export interface StatsSources {
   readonly storeKind: string;
   rules(): readonly Rule[];
   rulesVersion(): number;
-  presence(): Presence;
+  readonly heartbeat: Pick<Heartbeat, "report" | "readAll">;
   /** Of this instance's store; undefined while it answers. */
   outage(): OutageView | undefined;
   alertsFiring(): number;
@@ -161,14 +161,14 @@ export async function readLive(sources: StatsSources): Promise<LiveView> {
 interface Found {
   readonly series: Series;
   readonly scope: Scope;
-  readonly present: readonly Presence[];
+  readonly present: readonly InstanceReport[];
   /** Steps that this instance alone told. */
   readonly ownSteps: ReadonlySet<number>;
 }
 
-async function readFleetOrOwn({ history, own, presence }: StatsSources, { step, ...range }: Steps): Promise<Found> {
+async function readFleetOrOwn({ history, own, heartbeat }: StatsSources, { step, ...range }: Steps): Promise<Found> {
   const [fleet, mine] = await Promise.all([
-    Promise.all([history.read(step, range), readPresence(history)]).catch((error: unknown) => {
+    Promise.all([history.read(step, range), heartbeat.readAll()]).catch((error: unknown) => {
       if (own === undefined) throw error;
       return undefined;
     }),
@@ -176,11 +176,11 @@ async function readFleetOrOwn({ history, own, presence }: StatsSources, { step, 
   ]);
   if (fleet === undefined) {
     const ownSteps = new Set((mine.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
-    return { series: mine, scope: "instance", present: [presence()], ownSteps };
+    return { series: mine, scope: "instance", present: [heartbeat.report(Date.now())], ownSteps };
   }
   const [series, heard] = fleet;
   // A Redis that is full answers reads and refuses writes: then not even this instance is heard of.
-  const present = heard.length === 0 ? [presence()] : heard;
+  const present = heard.length === 0 ? [heartbeat.report(Date.now())] : heard;
   // The newest step may not be written yet: that is no hole.
   const newestMs = stepAt(step, range.nowMs - LIVE_DELAY_MS);
   const known = new Set((series.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
@@ -220,12 +220,6 @@ function coverage(
     // A second of an instance that was late holds several; a minute never holds more than a minute.
     return { startMs, coveredMs: step === "second" ? countedMs : Math.min(countedMs, lengthMs) };
   });
-}
-
-/** Of every instance that was heard of lately. */
-async function readPresence(history: History): Promise<Presence[]> {
-  const texts = await history.readTexts(PRESENCE_PREFIX);
-  return Array.from(texts.values(), (text) => JSON.parse(text) as Presence);
 }
 
 function ruleStats(rule: string, sum: Counts): RuleStats {

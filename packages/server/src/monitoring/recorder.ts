@@ -2,35 +2,22 @@
  * Brings what this instance counted into the history, once a second: the difference between two readings of `traffic.ts`.
  * Nothing on the path of a request waits for it. What cannot be written is lost, and counted by the history; this instance's own history,
  * which lies in its memory, has it.
- * Beside the counts it writes a sign of life, and every few seconds the top keys and the names of attributes.
+ * Every few seconds it also writes this instance's top keys and names of attributes into the shared state.
  */
-import { randomBytes } from "node:crypto";
-import { performance } from "node:perf_hooks";
 import type { Limiter } from "sluice";
+import { causeInWords } from "../instance/failure-words.js";
+import { InstanceText } from "../instance/instance-text.js";
+import type { SharedState } from "../instance/shared-state.js";
 import type { Log } from "../log.js";
 import { CountedSince } from "./counted-since.js";
 import { type History, stepAt } from "./history/history.js";
-import { InstanceText } from "./history/instance-text.js";
-import type { StoreOutage } from "./store-outage.js";
-import { causeInWords } from "./store-outage.js";
 import { spellSummary } from "./top-keys/key-summary.js";
 import { periods } from "./top-keys/read-top-keys.js";
 import type { TopKeys } from "./top-keys/top-keys.js";
 import type { Traffic } from "./traffic.js";
 
-/** What an instance says of itself every second, under `instance:<id>`. */
-export interface Presence {
-  readonly atMs: number;
-  readonly rulesVersion: number;
-  readonly eventLoopUtilisation: number;
-  readonly store: "up" | "degraded";
-}
-
-export const PRESENCE_PREFIX = "instance:";
 /** Names of attributes, as JSON: see `read-attributes.ts`. */
 export const ATTRIBUTES_PREFIX = "attributes:";
-/** An instance that was not heard of for this long is gone. */
-const PRESENCE_MS = 10_000;
 const QUARTER_KEYS_EVERY = 5;
 const HOUR_KEYS_EVERY = 60;
 const ATTRIBUTES_EVERY = 5;
@@ -42,8 +29,6 @@ const ATTRIBUTES_AGAIN = 3_600;
 const EARLY_MS = 50;
 
 export interface Recorder {
-  /** Of this instance, as of the last second. */
-  presence(): Presence;
   /** Writes what was not written yet. */
   close(): Promise<void>;
 }
@@ -55,7 +40,8 @@ export interface RecorderOptions {
   readonly history: History;
   /** Of this one alone, in its memory; absent where the other is that already. */
   readonly own: History | undefined;
-  readonly outage: StoreOutage;
+  readonly shared: SharedState;
+  readonly instance: string;
   readonly log: Log;
 }
 
@@ -80,7 +66,6 @@ export function startRecorder(options: RecorderOptions): Recorder {
   };
   next();
   return {
-    presence: () => recording.presence,
     async close() {
       clearTimeout(timer);
       await underWay;
@@ -91,14 +76,10 @@ export function startRecorder(options: RecorderOptions): Recorder {
 
 class Recording {
   readonly #options: RecorderOptions;
-  readonly #instance = randomBytes(9).toString("base64url");
-  readonly #presence: InstanceText;
   readonly #forAll: CountedSince;
   readonly #forOwn: CountedSince;
   readonly #attributes: InstanceText;
   #attributesText = "";
-  #loopBefore = performance.eventLoopUtilization();
-  #last: Presence;
   #ticks = 0;
   #periodMs = Date.now();
   #quarterText: InstanceText;
@@ -107,24 +88,17 @@ class Recording {
 
   constructor(options: RecorderOptions) {
     this.#options = options;
-    this.#presence = new InstanceText(options.history, `${PRESENCE_PREFIX}${this.#instance}`);
     this.#quarterText = this.#keysText("hour");
     this.#hourText = this.#keysText("day");
-    this.#attributes = new InstanceText(options.history, `${ATTRIBUTES_PREFIX}${this.#instance}`);
+    this.#attributes = new InstanceText(options.shared, `${ATTRIBUTES_PREFIX}${options.instance}`);
     this.#forAll = new CountedSince(options.traffic, options.limiter, this.#periodMs);
     this.#forOwn = new CountedSince(options.traffic, options.limiter, this.#periodMs);
-    this.#last = this.#present(this.#periodMs);
-  }
-
-  get presence(): Presence {
-    return { ...this.#last, store: this.#state() };
   }
 
   /** What this instance keeps for itself: each second, however long the history of all takes. */
   async note(): Promise<void> {
     const nowMs = Date.now();
     this.#options.traffic.attributes.nextSecond();
-    this.#last = this.#present(nowMs);
     const { own } = this.#options;
     if (own === undefined) return;
     const { counts, seconds } = await this.#forOwn.next(nowMs);
@@ -137,7 +111,6 @@ class Recording {
     const { counts, seconds } = await this.#forAll.next(nowMs);
     await this.#options.history.add(nowMs + EARLY_MS - 1_000, counts, seconds);
     await this.#told(async () => {
-      await this.#presence.write(JSON.stringify(this.presence), PRESENCE_MS);
       await this.#writeKeys(nowMs);
       await this.#writeAttributes();
     });
@@ -159,22 +132,6 @@ class Recording {
       if (!this.#failing) this.#options.log.warn("the monitoring history cannot be reached", told);
       this.#failing = true;
     }
-  }
-
-  #present(atMs: number): Presence {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, this.#loopBefore);
-    this.#loopBefore = now;
-    return {
-      atMs,
-      rulesVersion: this.#options.limiter.rulesVersion,
-      eventLoopUtilisation: Math.round(utilization * 1_000) / 1_000,
-      store: this.#state(),
-    };
-  }
-
-  #state(): Presence["store"] {
-    return this.#options.outage.sinceMs === undefined ? "up" : "degraded";
   }
 
   async #writeAttributes(): Promise<void> {
@@ -209,8 +166,8 @@ class Recording {
   }
 
   #keysText(window: keyof typeof periods): InstanceText {
-    const name = `${periods[window].prefix}${startOf(window, this.#periodMs)}:${this.#instance}`;
-    return new InstanceText(this.#options.history, name);
+    const { shared, instance } = this.#options;
+    return new InstanceText(shared, `${periods[window].prefix}${startOf(window, this.#periodMs)}:${instance}`);
   }
 }
 

@@ -3,42 +3,35 @@
  * the top keys. Out: findings, and which kinds were judged. A round does not judge what it cannot read.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { causeInWords } from "../../instance/failure-words.js";
+import type { Heartbeat, InstanceReport } from "../../instance/heartbeat.js";
+import { parseSharedText } from "../../instance/parse-shared-text.js";
+import type { SharedState } from "../../instance/shared-state.js";
+import type { StoreHealth } from "../../instance/store-health.js";
 import { type History, ruleOfSeries, seriesOfRule } from "../history/history.js";
-import { causeInWords } from "../store-outage.js";
 import type { AlertKind, StoreNode, TopKeysView } from "../views.js";
 import type { Finding } from "./finding.js";
 import { type KnownKeys, newHeavyKeys } from "./heavy-key.js";
-import { parseJson } from "./parse-json.js";
-import { type InstanceReport, propagationStuck } from "./propagation.js";
+import { propagationStuck } from "./propagation.js";
 import { refusalShare } from "./refusal-share.js";
 import { SeriesReader, type SeriesRound } from "./series-reader.js";
 import { MINUTES, sumOf } from "./series-window.js";
-import { storeDegraded, storeMemory } from "./store-health.js";
+import { storeDegraded, storeMemory } from "./store-findings.js";
 import { unusualRate } from "./unusual-rate.js";
-
-/** This instance, as it sees itself. */
-export interface InstanceState {
-  /** Absent where versions mean nothing to the other instances. */
-  readonly rulesVersion?: number | undefined;
-  readonly rulesLoaded: boolean;
-  readonly configurationError?: string | undefined;
-  readonly storeDegradedSinceMs?: number | undefined;
-  readonly storeError?: string | undefined;
-}
 
 export interface EvaluatorOptions {
   readonly history: History;
+  readonly shared: SharedState;
   /** Unique in the fleet. */
   readonly instance: string;
-  readonly state: () => InstanceState;
+  readonly heartbeat: Pick<Heartbeat, "report" | "readAll">;
+  /** Of this instance. */
+  readonly storeHealth: Pick<StoreHealth, "sinceMs" | "error">;
   readonly nodes: () => Promise<readonly StoreNode[]>;
   readonly topKeys: () => Promise<Pick<TopKeysView, "maxError" | "keys">>;
 }
 
 const SERIES_A_SLICE = 20;
-const REPORT = "alerts:instance:";
-/** An instance that does not report for this long is gone, not stuck. */
-const REPORT_KEEP_MS = 20_000;
 const KNOWN_KEYS = "alerts:known-keys";
 const KNOWN_KEEP_MS = 8 * 24 * 3_600_000;
 /** How often what is known of keys is written though no new one came. */
@@ -51,34 +44,23 @@ interface Looked {
 
 export class AlertEvaluator {
   readonly #options: EvaluatorOptions;
-  readonly #history: History;
+  readonly #shared: SharedState;
   readonly #series: SeriesReader;
-  #versionSince: { version: number | undefined; atMs: number } | undefined;
-  #reported: string | undefined;
   #evicted: ReadonlyMap<string, number> = new Map();
   #lastMinute: SeriesRound["lastMinute"] | undefined;
   #knownWrittenMs = 0;
 
   constructor(options: EvaluatorOptions) {
     this.#options = options;
-    this.#history = options.history;
-    this.#series = new SeriesReader(options.history);
-  }
-
-  /** Tells the others how this instance is. */
-  async report(nowMs: number): Promise<void> {
-    const name = REPORT + this.#options.instance;
-    const now = JSON.stringify(this.#own(nowMs));
-    const was = this.#reported;
-    const written = await this.#history.swapText(name, { was, now, keepMs: REPORT_KEEP_MS });
-    // It ended meanwhile, or is from before a restart: the next round writes over what is there.
-    this.#reported = written ? now : await this.#history.readText(name);
+    this.#shared = options.shared;
+    this.#series = new SeriesReader(options);
   }
 
   async look(leadership: "leader" | "alone", nowMs: number): Promise<Looked> {
     const judged = new Set<AlertKind>(["store-degraded", "store-memory", "propagation-stuck"]);
     const alone = leadership === "alone";
-    const reports = alone ? [this.#own(nowMs)] : await this.#reports(nowMs);
+    const own = this.#options.heartbeat.report(nowMs);
+    const reports = alone ? [own] : [own, ...(await this.#others())];
     const findings: (Finding | undefined)[] = [];
     if (alone) this.#lastMinute = undefined;
     else findings.push(...(await this.#lookAtSeries(nowMs, judged)));
@@ -90,35 +72,17 @@ export class AlertEvaluator {
     return { findings: findings.filter((finding) => finding !== undefined), judged };
   }
 
-  #own(nowMs: number): InstanceReport {
-    const { rulesVersion, rulesLoaded, configurationError, storeDegradedSinceMs } = this.#options.state();
-    if (this.#versionSince === undefined || this.#versionSince.version !== rulesVersion)
-      this.#versionSince = { version: rulesVersion, atMs: nowMs };
-    return {
-      instance: this.#options.instance,
-      atMs: nowMs,
-      ...(rulesVersion !== undefined && { rulesVersion }),
-      versionSinceMs: this.#versionSince.atMs,
-      rulesLoaded,
-      ...(configurationError !== undefined && { configurationError }),
-      storeDegraded: storeDegradedSinceMs !== undefined,
-    };
-  }
-
-  async #reports(nowMs: number): Promise<InstanceReport[]> {
-    const texts = await this.#history.readTexts(REPORT);
-    const others = [...texts.values()]
-      .flatMap((text) => parseJson<InstanceReport>(text) ?? [])
-      .filter(({ instance }) => instance !== this.#options.instance);
-    return [this.#own(nowMs), ...others];
+  async #others(): Promise<InstanceReport[]> {
+    const reports = await this.#options.heartbeat.readAll();
+    return reports.filter(({ instance }) => instance !== this.#options.instance);
   }
 
   #storeDegraded(reports: readonly InstanceReport[], nowMs: number): Finding | undefined {
-    const { storeDegradedSinceMs, storeError } = this.#options.state();
-    const others = reports.filter((report) => report.storeDegraded && report.instance !== this.#options.instance);
+    const { sinceMs, error } = this.#options.storeHealth;
+    const others = reports.filter(({ store, instance }) => store === "degraded" && instance !== this.#options.instance);
     return storeDegraded({
-      degradedSinceMs: storeDegradedSinceMs,
-      lastError: storeError && causeInWords(storeError),
+      degradedSinceMs: sinceMs,
+      lastError: error && causeInWords(error),
       degradedElsewhere: others.length,
       lastMinute: this.#lastMinute,
       nowMs,
@@ -127,8 +91,8 @@ export class AlertEvaluator {
 
   async #storeMemory(): Promise<readonly Finding[]> {
     const nodes = await this.#options.nodes().catch(() => []);
-    const { storeDegradedSinceMs, storeError = "" } = this.#options.state();
-    const oomSeen = storeDegradedSinceMs !== undefined && storeError.includes("OOM");
+    const { sinceMs, error = "" } = this.#options.storeHealth;
+    const oomSeen = sinceMs !== undefined && error.includes("OOM");
     const found = storeMemory({ nodes }, { evictedBefore: this.#evicted, oomSeen });
     this.#evicted = new Map(nodes.map(({ address, evictedKeys = 0 }) => [address, evictedKeys]));
     return found;
@@ -154,8 +118,8 @@ export class AlertEvaluator {
     const top = await this.#options.topKeys().catch(() => undefined);
     if (top === undefined) return [];
     judged.add("new-heavy-key");
-    const was = await this.#history.readText(KNOWN_KEYS);
-    const before: KnownKeys = new Map(parseJson<[string, never][]>(was) ?? []);
+    const was = await this.#shared.read(KNOWN_KEYS);
+    const before: KnownKeys = new Map(parseSharedText<[string, never][]>(was) ?? []);
     const { findings, known } = newHeavyKeys({
       top,
       checksOf: (rule) => sumOf(round.windowOf(seriesOfRule(rule)).checks, MINUTES - 60, MINUTES),
@@ -166,7 +130,7 @@ export class AlertEvaluator {
     const news = [...known.keys()].some((digest) => !before.has(digest));
     if (news || (known.size > 0 && nowMs - this.#knownWrittenMs >= KNOWN_EVERY_MS)) {
       this.#knownWrittenMs = nowMs;
-      await this.#history.swapText(KNOWN_KEYS, { was, now: JSON.stringify([...known]), keepMs: KNOWN_KEEP_MS });
+      await this.#shared.swap(KNOWN_KEYS, { was, now: JSON.stringify([...known]), keepMs: KNOWN_KEEP_MS });
     }
     return findings;
   }

@@ -1,19 +1,19 @@
 /**
- * Watches, and tells. Every few seconds: report on this instance -> elect a leader -> let the detectors look -> judge -> keep -> tell.
+ * Detects trouble and sends alerts. Every few seconds: elect a leader -> evaluate every condition -> judge -> keep -> send.
  *
- *   watching      looks at all of it, keeps alerts in the history, sends messages
- *   standing by   reports on itself, and shows what the watching instance keeps
- *   alone         the history cannot be written (Redis is gone, or full): looks at what it sees itself and tells that, from memory
+ *   leader     evaluates all of it, keeps alerts in the shared state, sends messages
+ *   follower   shows what the leader keeps
+ *   alone      the shared state cannot be written (Redis is gone, or full): evaluates what it sees itself, and sends that from memory
  *
  * Nothing here is on the path of a request, and a round that fails is followed by the next.
  */
+import { LeaderElection, type Leadership } from "../../instance/leader-election.js";
+import { parseSharedText } from "../../instance/parse-shared-text.js";
 import type { Log } from "../../log.js";
 import type { AlertsView, AlertView } from "../views.js";
 import { AlertBook, type KeptAlert } from "./alert-book.js";
 import { AlertEvaluator, type EvaluatorOptions } from "./alert-evaluator.js";
 import { KeptAlerts } from "./kept-alerts.js";
-import { LeaderElection, type Leadership } from "./leader-election.js";
-import { parseJson } from "./parse-json.js";
 import { type WebhookState, Webhooks, type WebhooksOptions } from "./webhooks.js";
 
 export interface AlertsOptions extends EvaluatorOptions, Omit<WebhooksOptions, "log"> {
@@ -27,6 +27,8 @@ export interface AlertsOptions extends EvaluatorOptions, Omit<WebhooksOptions, "
 const EVERY_MS = 5_000;
 /** A message that a watcher did not get rid of is sent by the next one, if it is news still. */
 const NEWS_FOR_MS = 3_600_000;
+/** Earlier versions run for the same name: an upgrade must not elect two. */
+const ELECTION = "alerts:duty";
 const WEBHOOK_STATES = "alerts:webhooks";
 const STATES_KEEP_MS = 8 * 24 * 3_600_000;
 const VIEW_FOR_MS = 1_000;
@@ -53,8 +55,13 @@ export class Alerts {
     const everyMs = options.everyMs ?? EVERY_MS;
     this.#options = options;
     this.#book = new AlertBook(options.quietMs);
-    this.#election = new LeaderElection({ history: options.history, instance: options.instance, keepMs: 3 * everyMs });
-    this.#kept = new KeptAlerts(options.history);
+    this.#election = new LeaderElection({
+      shared: options.shared,
+      name: ELECTION,
+      instance: options.instance,
+      keepMs: 3 * everyMs,
+    });
+    this.#kept = new KeptAlerts(options.shared);
     this.#evaluator = new AlertEvaluator(options);
     this.#webhooks = new Webhooks(options);
   }
@@ -79,7 +86,6 @@ export class Alerts {
   async round(nowMs: number): Promise<void> {
     try {
       const leadership = await this.#election.ask();
-      await this.#evaluator.report(nowMs).catch(() => undefined);
       if (leadership === "follower") await this.#follow();
       else await this.#watch(leadership, nowMs);
       this.#was = leadership;
@@ -177,10 +183,10 @@ export class Alerts {
   }
 
   async #keepWebhookStates(): Promise<void> {
-    const { history } = this.#options;
-    const was = await history.readText(WEBHOOK_STATES);
+    const { shared } = this.#options;
+    const was = await shared.read(WEBHOOK_STATES);
     const now = JSON.stringify(this.#webhooks.states);
-    if (was !== now) await history.swapText(WEBHOOK_STATES, { was, now, keepMs: STATES_KEEP_MS });
+    if (was !== now) await shared.swap(WEBHOOK_STATES, { was, now, keepMs: STATES_KEEP_MS });
   }
 
   async read(): Promise<AlertsView> {
@@ -208,9 +214,9 @@ export class Alerts {
       const [open, kept, states] = await Promise.all([
         this.#kept.readOpen(),
         this.#kept.readKept(),
-        this.#options.history.readText(WEBHOOK_STATES),
+        this.#options.shared.read(WEBHOOK_STATES),
       ]);
-      return { isRead: true, open, kept, webhooks: parseJson<WebhookState[]>(states) ?? [] };
+      return { isRead: true, open, kept, webhooks: parseSharedText<WebhookState[]>(states) ?? [] };
     } catch {
       return { isRead: false, open: [], kept: [], webhooks: [] };
     }

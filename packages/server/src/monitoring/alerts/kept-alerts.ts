@@ -1,10 +1,10 @@
 /**
- * Alerts as texts in the history, so that a restart keeps them and every instance shows the same: `alert:open:SUBJECT` while one fires,
+ * Alerts as shared texts, so that a restart keeps them and every instance shows the same: `alert:open:SUBJECT` while one fires,
  * `alert:kept:ID` after it, for eight days and at most 500. Each write names what it replaces: of two instances that speak at once, one wins.
  */
-import type { History } from "../history/history.js";
+import { parseSharedText } from "../../instance/parse-shared-text.js";
+import type { SharedState } from "../../instance/shared-state.js";
 import type { KeptAlert } from "./alert-book.js";
-import { parseJson } from "./parse-json.js";
 
 const OPEN = "alert:open:";
 const KEPT = "alert:kept:";
@@ -12,12 +12,12 @@ const KEEP_MS = 8 * 24 * 3_600_000;
 const MOST_KEPT = 500;
 
 export class KeptAlerts {
-  readonly #history: History;
+  readonly #shared: SharedState;
   /** What this instance last saw or wrote, by name. */
   readonly #texts = new Map<string, string>();
 
-  constructor(history: History) {
-    this.#history = history;
+  constructor(shared: SharedState) {
+    this.#shared = shared;
   }
 
   async readOpen(): Promise<KeptAlert[]> {
@@ -46,18 +46,18 @@ export class KeptAlerts {
   }
 
   async #read(prefix: string): Promise<KeptAlert[]> {
-    const texts = await this.#history.readTexts(prefix);
+    const texts = await this.#shared.readAll(prefix);
     for (const name of [...this.#texts.keys()])
       if (name.startsWith(prefix) && !texts.has(name)) this.#texts.delete(name);
     return [...texts].flatMap(([name, text]) => {
       this.#texts.set(name, text);
-      return parseJson<KeptAlert>(text) ?? [];
+      return parseSharedText<KeptAlert>(text) ?? [];
     });
   }
 
   async #write(name: string, alert: KeptAlert, keepMs: number): Promise<boolean> {
     const now = JSON.stringify(alert);
-    const written = await this.#history.swapText(name, { was: this.#texts.get(name), now, keepMs });
+    const written = await this.#shared.swap(name, { was: this.#texts.get(name), now, keepMs });
     if (written) this.#texts.set(name, now);
     return written;
   }
@@ -66,7 +66,7 @@ export class KeptAlerts {
     const was = this.#texts.get(name);
     if (was === undefined) return;
     this.#texts.delete(name);
-    await this.#history.swapText(name, { was, now: was, keepMs: 1 });
+    await this.#shared.swap(name, { was, now: was, keepMs: 1 });
   }
 
   async #boundKept(): Promise<void> {

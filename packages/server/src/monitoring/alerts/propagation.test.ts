@@ -1,18 +1,21 @@
 import { expect, test } from "vitest";
-import { type InstanceReport, propagationStuck } from "./propagation.js";
+import type { InstanceReport } from "../../instance/heartbeat.js";
+import { propagationStuck } from "./propagation.js";
 
 const report = (given: Partial<InstanceReport> = {}): InstanceReport => ({
   instance: "i1",
   atMs: 0,
   rulesVersion: 7,
+  sharedVersion: 7,
   versionSinceMs: 0,
   rulesLoaded: true,
-  storeDegraded: false,
+  store: "up",
+  eventLoopUtilisation: 0,
   ...given,
 });
 
 test("an instance is behind when another has had a newer version for ten seconds", () => {
-  const reports = [report(), report({ instance: "i2", rulesVersion: 8, versionSinceMs: 1_000 })];
+  const reports = [report(), report({ instance: "i2", sharedVersion: 8, versionSinceMs: 1_000 })];
   expect(propagationStuck(reports, 10_999)).toEqual([]);
   expect(propagationStuck(reports, 11_000)).toMatchObject([
     { subject: "propagation-stuck:i1", severity: "warning", value: 7, expected: 8, level: "fire" },
@@ -26,7 +29,7 @@ test("an instance without rules is critical at once, with the reason", () => {
 });
 
 test("versions of a rules file are an instance's own: they are not compared", () => {
-  const { rulesVersion: _, ...fromFile } = report({ instance: "i2" });
+  const { sharedVersion: _, ...fromFile } = report({ instance: "i2" });
   expect(propagationStuck([fromFile, report({ versionSinceMs: 0 })], 60_000)).toEqual([]);
 });
 

@@ -2,6 +2,8 @@
  * Reads from the history what the detectors look at: every series' last hour by the minute, and the same hours of earlier days by the
  * quarter. Each step is read once, one at a time, and kept while it is looked at: a thousand rules must not hold up the checks.
  */
+
+import type { SharedState } from "../../instance/shared-state.js";
 import { isComparison } from "../candidate-comparison.js";
 import { type History, type Step, steps, TOTAL_SERIES } from "../history/history.js";
 import {
@@ -43,14 +45,16 @@ const SINCE_KEEP_MS = 9 * DAY_MS;
 
 export class SeriesReader {
   readonly #history: History;
+  readonly #shared: SharedState;
   readonly #read: Readonly<Record<"minute" | "quarter", Map<number, StepSeries>>> = {
     minute: new Map(),
     quarter: new Map(),
   };
   #lastEndMs = 0;
 
-  constructor(history: History) {
+  constructor({ history, shared }: { history: History; shared: SharedState }) {
     this.#history = history;
+    this.#shared = shared;
   }
 
   /** Undefined where no minute has ended since the last call. */
@@ -112,9 +116,9 @@ export class SeriesReader {
 
   /** When somebody first looked. The text outlives its readers by some days and is written anew by each that looks. */
   async #knownSince(nowMs: number): Promise<number> {
-    const was = await this.#history.readText(SINCE);
+    const was = await this.#shared.read(SINCE);
     const since = was === undefined ? nowMs : Number(was);
-    await this.#history.swapText(SINCE, { was, now: String(since), keepMs: SINCE_KEEP_MS });
+    await this.#shared.swap(SINCE, { was, now: String(since), keepMs: SINCE_KEEP_MS });
     return since;
   }
 }

@@ -77,13 +77,7 @@ export interface History {
    * `seconds`: how long was counted. Only the first to report a second has it added, so that it does not grow with the fleet.
    */
   add(atMs: number, counts: readonly SeriesCounts[], seconds?: number): Promise<void>;
-  /** Rejects, as the calls below, where the history cannot be reached. Steps with counts, oldest first, from `fromMs` (inclusive) to `toMs` (exclusive), by series. */
+  /** Rejects where the history cannot be reached. Steps with counts, oldest first, from `fromMs` (inclusive) to `toMs` (exclusive), by series. */
   read(step: Step, range: { fromMs: number; toMs: number }): Promise<ReadonlyMap<string, readonly Point[]>>;
-  /** A small text under a name; undefined if it was never written or has expired. */
-  readText(name: string): Promise<string | undefined>;
-  /** Every kept text whose name begins so. */
-  readTexts(prefix: string): Promise<ReadonlyMap<string, string>>;
-  /** Writes if the text is still `was` (undefined: if there is none); false if another instance was first. `keepMs`: until it expires. */
-  swapText(name: string, change: { was: string | undefined; now: string; keepMs: number }): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -4,6 +4,7 @@
  * traffic all the time; 2 MB for ten). What no longer matters is forgotten when a step begins.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { Snapshot } from "../../instance/snapshot.js";
 import type { Log } from "../../log.js";
 import {
   type History,
@@ -17,15 +18,10 @@ import {
   steps,
   TOTAL_SERIES,
 } from "./history.js";
-import { HistorySnapshot, type KeptStep, type KeptText } from "./history-snapshot.js";
 import { addCounts, addPacked, type Counts, packCounts, unpackCounts } from "./packed-counts.js";
 
-/** As many texts as fit a fleet's presence and a day of top keys. */
-const MOST_TEXTS = 10_000;
 const SERIES_AT_ONCE = 100;
-const SAVE_EVERY_MS = 10_000;
-/** A large history is saved less often, so that saving takes no more than this of the disk and the event loop. */
-const SAVED_BYTES_PER_MS = 1_000;
+const FILE = "monitoring-history";
 
 export interface MemoryHistoryOptions {
   /** Where the snapshot is kept; absent: nowhere. */
@@ -43,24 +39,29 @@ export class MemoryHistory implements History {
     minute: new Map(),
     quarter: new Map(),
   };
-  readonly #texts = new Map<string, { text: string; endsAtMs: number }>();
-  readonly #snapshot: HistorySnapshot | undefined;
-  readonly #log: Log;
   readonly #now: () => number;
   readonly #mostSeries: number;
-  #timer: NodeJS.Timeout | undefined;
-  #changed = false;
+  #snapshot: Snapshot | undefined;
 
   static async open(options: MemoryHistoryOptions): Promise<MemoryHistory> {
+    const { dataFolder, log } = options;
     const history = new MemoryHistory(options);
-    await history.#load();
-    history.#saveLater(SAVE_EVERY_MS);
+    if (dataFolder === undefined) return history;
+    history.#snapshot = await Snapshot.open({
+      folder: dataFolder,
+      file: FILE,
+      title: "the monitoring history",
+      log,
+      load: (line) => history.#load(line),
+      clear: () => {
+        for (const step of stepNames) history.#kept[step].clear();
+      },
+      lines: () => history.#lines(),
+    });
     return history;
   }
 
-  private constructor({ dataFolder, log, now = Date.now, mostSeries = MOST_SERIES }: MemoryHistoryOptions) {
-    this.#snapshot = dataFolder === undefined ? undefined : new HistorySnapshot(dataFolder);
-    this.#log = log;
+  private constructor({ now = Date.now, mostSeries = MOST_SERIES }: MemoryHistoryOptions) {
     this.#now = now;
     this.#mostSeries = mostSeries;
   }
@@ -77,7 +78,7 @@ export class MemoryHistory implements History {
         addTo(series, mayBegin || series.has(one.series) ? one.series : OTHER_SERIES, one.counts);
       }
     }
-    this.#changed = true;
+    this.#snapshot?.changed();
   }
 
   #isMarked(secondMs: number): boolean {
@@ -113,87 +114,35 @@ export class MemoryHistory implements History {
     return read;
   }
 
-  readText(name: string): Promise<string | undefined> {
-    return Promise.resolve(this.#textOf(name));
-  }
-
-  #textOf(name: string): string | undefined {
-    const kept = this.#texts.get(name);
-    if (kept === undefined || kept.endsAtMs > this.#now()) return kept?.text;
-    this.#texts.delete(name);
-    return undefined;
-  }
-
-  readTexts(prefix: string): Promise<Map<string, string>> {
-    const found = new Map<string, string>();
-    for (const name of [...this.#texts.keys()]) {
-      const text = name.startsWith(prefix) ? this.#textOf(name) : undefined;
-      if (text !== undefined) found.set(name, text);
-    }
-    return Promise.resolve(found);
-  }
-
-  swapText(name: string, change: { was: string | undefined; now: string; keepMs: number }): Promise<boolean> {
-    if (this.#textOf(name) !== change.was) return Promise.resolve(false);
-    if (!this.#texts.has(name) && this.#texts.size >= MOST_TEXTS) this.#forgetEndedTexts();
-    if (!this.#texts.has(name) && this.#texts.size >= MOST_TEXTS) return Promise.resolve(false);
-    this.#texts.set(name, { text: change.now, endsAtMs: this.#now() + change.keepMs });
-    this.#changed = true;
-    return Promise.resolve(true);
-  }
-
-  #forgetEndedTexts(): void {
-    for (const name of [...this.#texts.keys()]) this.#textOf(name);
-  }
-
   async close(): Promise<void> {
-    clearTimeout(this.#timer);
-    await this.#save();
+    await this.#snapshot?.close();
   }
 
-  async #load(): Promise<void> {
-    try {
-      for await (const kept of this.#snapshot?.read() ?? []) {
-        if ("text" in kept) this.#texts.set(kept.name, kept);
-        else if (kept.atMs > this.#now() - steps[kept.step].keepMs) this.#kept[kept.step].set(kept.atMs, kept.series);
-      }
-    } catch (error) {
-      for (const step of stepNames) this.#kept[step].clear();
-      this.#texts.clear();
-      this.#log.warn("the monitoring history cannot be read and begins anew", { error: String(error) });
+  #load(line: unknown): void {
+    const { step, atMs, series, text } = line as Record<string, unknown>;
+    // Earlier versions kept the texts of the shared state in this file too.
+    if (text !== undefined) return;
+    if (!isStep(step) || !Number.isSafeInteger(atMs) || !isTexts(series)) {
+      throw new Error(`${FILE} has a line that is no step`);
     }
+    const startMs = atMs as number;
+    if (startMs > this.#now() - steps[step].keepMs) this.#kept[step].set(startMs, new Map(Object.entries(series)));
   }
 
-  #saveLater(waitMs: number): void {
-    if (this.#snapshot === undefined) return;
-    this.#timer = setTimeout(async () => {
-      const bytes = await this.#save();
-      this.#saveLater(Math.max(SAVE_EVERY_MS, bytes / SAVED_BYTES_PER_MS));
-    }, waitMs);
-    this.#timer.unref();
-  }
-
-  /** The bytes that were written. */
-  async #save(): Promise<number> {
-    if (this.#snapshot === undefined || !this.#changed) return 0;
-    this.#changed = false;
-    this.#forgetEndedTexts();
-    try {
-      return await this.#snapshot.write(this.#everything());
-    } catch (error) {
-      this.#changed = true;
-      this.#log.warn("the monitoring history could not be saved", { error: String(error) });
-      return 0;
-    }
-  }
-
-  *#everything(): Generator<KeptStep | KeptText> {
+  *#lines(): Generator<object> {
     for (const step of stepNames) {
       // A copy of the list: steps may begin and end while this is being written.
-      for (const [atMs, series] of [...this.#kept[step]]) yield { step, atMs, series };
+      for (const [atMs, series] of [...this.#kept[step]]) yield { step, atMs, series: Object.fromEntries(series) };
     }
-    for (const [name, { text, endsAtMs }] of [...this.#texts]) yield { name, text, endsAtMs };
   }
+}
+
+function isStep(value: unknown): value is Step {
+  return typeof value === "string" && Object.hasOwn(steps, value);
+}
+
+function isTexts(value: unknown): value is Record<string, string> {
+  return typeof value === "object" && value !== null && Object.values(value).every((one) => typeof one === "string");
 }
 
 function addTo(series: Map<string, string>, name: string, counts: Counts): void {

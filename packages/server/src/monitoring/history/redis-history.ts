@@ -3,10 +3,10 @@
  * One hash for each step, a field for each series with its packed counts (`packed-counts.ts`), merged by a script. All keys share a
  * hash tag, so that on a cluster they lie on one node. Every key expires by itself; 1000 series a step at most.
  *
- * Calls have a deadline (`redis-target.ts`). A write that fails is counted in `lost` and never thrown; a read that fails rejects.
+ * Calls have a deadline (`instance/redis-client.ts`). A write that fails is counted in `lost` and never thrown; a read that fails rejects.
  */
-import { historyNamesKey, historyStepKey, historyTextKey } from "../../configuration/cache-keys.js";
-import { connectRedis, type RedisTarget } from "../../configuration/redis-target.js";
+import type { RedisClient } from "../../instance/redis-client.js";
+import { historyStepKey } from "../../instance/redis-keys.js";
 import {
   type History,
   MOST_SERIES,
@@ -52,40 +52,16 @@ for k, key in ipairs(KEYS) do
   redis.call('PEXPIRE', key, ARGV[k])
 end`;
 
-/** KEYS: the text, the set of names. ARGV: name, 1 if a text was there, that text, the new one, how long (ms), the most names. */
-const SWAP = `
-local held = redis.call('GET', KEYS[1])
-if ARGV[2] == '1' then
-  if held ~= ARGV[3] then return 0 end
-elseif held then return 0 end
-if not redis.call('ZSCORE', KEYS[2], ARGV[1]) then
-  if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[6]) then return 0 end
-  redis.call('ZADD', KEYS[2], 0, ARGV[1])
-end
-redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5])
-if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[5]) + 86400000 then redis.call('PEXPIRE', KEYS[2], ARGV[5] + 172800000) end
-return 1`;
-
-/** KEYS: the set of names, then texts. ARGV: their names. A name is forgotten only if its text is gone at this very moment. */
-const FORGET = `
-for i, name in ipairs(ARGV) do
-  if redis.call('EXISTS', KEYS[i + 1]) == 0 then redis.call('ZREM', KEYS[1], name) end
-end`;
-
 /** Bounds what one call may hold up Redis for, to about a millisecond. */
 const SERIES_PER_CALL = 64;
 const STEPS_PER_READ = 4;
-const TEXTS_PER_READ = 32;
-const MOST_TEXTS = 10_000;
 
 export class RedisHistory implements History {
-  readonly #redis: RedisTarget;
+  readonly #redis: RedisClient;
   #lost = 0;
 
-  constructor(url: string) {
-    this.#redis = connectRedis(url);
-    // Its state is told by `lost` and by reads that fail; an unheard "error" event would end the process.
-    this.#redis.on("error", () => undefined);
+  constructor(redis: RedisClient) {
+    this.#redis = redis;
   }
 
   get lost(): number {
@@ -104,7 +80,7 @@ export class RedisHistory implements History {
       try {
         await this.#redis.eval(ADD, keys.length, ...args);
       } catch {
-        // The calls after it would wait for as long: with a thousand rules, whoever ends the service would wait for eight seconds.
+        // The calls after it would wait for as long: with a thousand rules, the end of the service would wait for eight seconds.
         this.#lost += Math.max(1, Math.ceil((counts.length - i) / SERIES_PER_CALL));
         return;
       }
@@ -130,44 +106,6 @@ export class RedisHistory implements History {
       }
     }
     return read;
-  }
-
-  async readText(name: string): Promise<string | undefined> {
-    return (await this.#redis.get(historyTextKey(name))) ?? undefined;
-  }
-
-  async readTexts(prefix: string): Promise<Map<string, string>> {
-    const found = new Map<string, string>();
-    const ended: string[] = [];
-    // Every name has the score 0, so that the set is in the order of the bytes; 0xff follows all of UTF-8.
-    const after = Buffer.concat([Buffer.from(`(${prefix}`), Buffer.from([0xff])]);
-    const names = await this.#redis.zrangebylex(historyNamesKey, `[${prefix}`, after);
-    for (let i = 0; i < names.length; i += TEXTS_PER_READ) {
-      const slice = names.slice(i, i + TEXTS_PER_READ);
-      const texts = await this.#redis.mget(...slice.map(historyTextKey));
-      for (const [at, name] of slice.entries()) {
-        const text = texts[at];
-        if (typeof text === "string") found.set(name, text);
-        else ended.push(name);
-      }
-    }
-    await this.#forget(ended.slice(0, TEXTS_PER_READ));
-    return found;
-  }
-
-  async #forget(names: readonly string[]): Promise<void> {
-    if (names.length === 0) return;
-    const keys = [historyNamesKey, ...names.map(historyTextKey)];
-    await this.#redis.eval(FORGET, keys.length, ...keys, ...names);
-  }
-
-  async swapText(name: string, change: { was: string | undefined; now: string; keepMs: number }): Promise<boolean> {
-    const args = [name, change.was === undefined ? 0 : 1, change.was ?? "", change.now, change.keepMs, MOST_TEXTS];
-    const done = await this.#redis.eval(SWAP, 2, historyTextKey(name), historyNamesKey, ...args);
-    if (Number(done) !== 1) return false;
-    // A new name looks for a few that have ended, so that names nobody reads do not pile up.
-    if (change.was === undefined) await this.#forget(await this.#redis.zrandmember(historyNamesKey, 8));
-    return true;
   }
 
   close(): Promise<void> {

@@ -2,7 +2,8 @@
  * The nodes of the Redis that counters live in: which there are, and how each is. Asked apart from the check path, on connections of
  * its own; every question has a deadline, so a node that is gone costs that and is shown as down.
  */
-import { connectNode, redisSeeds } from "../../configuration/redis-target.js";
+import { parseRedisUrl } from "sluice/redis";
+import { redisClient } from "../../instance/redis-client.js";
 import type { StoreNode } from "../views.js";
 import {
   type ClusterNode,
@@ -157,8 +158,15 @@ export class RedisNodes {
 
 /** The nodes behind a store's URL. */
 export function redisNodesOf(url: string): RedisNodes {
-  const { kind, addresses, master } = redisSeeds(url);
-  return new RedisNodes({ kind, seeds: addresses, master, connect: (address) => connectNode(url, address) });
+  const target = parseRedisUrl(url);
+  const seeds = target.nodes.map(({ host, port }) => `${host}:${port}`);
+  /** One node, with the target's login. It connects when first asked. */
+  const connect = (address: string): NodeClient => {
+    const colon = address.lastIndexOf(":");
+    const node = { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
+    return redisClient({ ...target, kind: "single", nodes: [node] }, { lazy: true });
+  };
+  return new RedisNodes({ kind: target.kind, seeds, master: target.master, connect });
 }
 
 function masterPlaces(reply: unknown): Place[] {

@@ -1,11 +1,11 @@
 /**
- * The top keys of the last hour or day, of all instances: their texts in the history, merged.
+ * The top keys of the last hour or day, of all instances: their shared texts, merged.
  * A merge is kept for a few seconds: a dashboard on many screens must not have it done again for each.
- * Where the history cannot be read, this instance tells its own, of the period that lasts.
+ * Where those cannot be read, this instance tells its own, of the period that lasts.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { readCounterKey } from "sluice";
-import type { History } from "../history/history.js";
+import type { SharedState } from "../../instance/shared-state.js";
 import type { Scope, StatsWindow, TopKey, TopKeysView } from "../views.js";
 import { type KeySummary, mergeSummaries, mostOf, parseSummary, type SummaryItem } from "./key-summary.js";
 import type { TopKeys } from "./top-keys.js";
@@ -30,12 +30,12 @@ const MERGED = 2_000;
 const PARTS_AT_ONCE = 16;
 
 export class TopKeysReader {
-  readonly #history: History;
+  readonly #shared: SharedState;
   readonly #own: TopKeys;
   readonly #merged = new Map<StatsWindow, { atMs: number; summary: Promise<KeySummary> }>();
 
-  constructor(history: History, own: TopKeys) {
-    this.#history = history;
+  constructor(shared: SharedState, own: TopKeys) {
+    this.#shared = shared;
     this.#own = own;
   }
 
@@ -74,7 +74,7 @@ export class TopKeysReader {
   async #merge(window: StatsWindow): Promise<KeySummary> {
     const { prefix, lengthMs, reachMs } = periods[window];
     const sinceMs = Date.now() - reachMs - lengthMs;
-    const texts = await this.#history.readTexts(prefix);
+    const texts = await this.#shared.readAll(prefix);
     let merged = mergeSummaries([], MERGED);
     let parts: KeySummary[] = [];
     for (const [name, text] of texts) {

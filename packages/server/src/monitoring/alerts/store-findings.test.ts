@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { StoreNode } from "../views.js";
-import { storeDegraded, storeMemory } from "./store-health.js";
+import { storeDegraded, storeMemory } from "./store-findings.js";
 
 const healthy = {
   degradedSinceMs: undefined,

@@ -9,7 +9,7 @@ export const RULES_KEY = "sluice:1:config:rules";
 /** Where a new version is announced; the message is its number. */
 export const RULES_CHANNEL = "sluice:1:config:changed";
 
-/** What all instances counted. One hash tag: a step's write and a read of many steps stay on one node of a cluster. */
+/** What all instances count and share. One hash tag: a script's keys, and a read of many, stay on one node of a cluster. */
 const HISTORY = "sluice:1:history:{history}:";
 
 /** A hash: packed counts by series. */
@@ -17,9 +17,9 @@ export function historyStepKey(step: string, startMs: number): string {
   return `${HISTORY}${step}:${startMs}`;
 }
 
-export function historyTextKey(name: string): string {
+export function sharedTextKey(name: string): string {
   return `${HISTORY}text:${name}`;
 }
 
-/** A sorted set of the names of texts. */
-export const historyNamesKey = `${HISTORY}names`;
+/** A sorted set of the names of shared texts. */
+export const sharedNamesKey = `${HISTORY}names`;

@@ -1,0 +1,28 @@
+/** Why Redis does not answer, in words for people who look at a page or an alert. The client's own errors are in the log. Pure. */
+
+/** The first that matches. */
+const wordings: readonly (readonly [pattern: RegExp, words: string])[] = [
+  [/WRONGPASS|NOAUTH|invalid password|without any password/, "Redis does not accept the password"],
+  [/NOPERM|no permissions|can't run this command/, "Redis does not give its user the rights that are needed"],
+  [/max number of clients/, "Redis accepts no more connections (maxclients)"],
+  [/LOADING/, "Redis is starting and reads its data"],
+  [/\bOOM\b/, "Redis is out of memory (OOM) and refuses writes"],
+  [/MISCONF/, "Redis cannot save to its disk and refuses writes"],
+  [/READONLY|MASTERDOWN|NOREPLICAS/, "Redis accepts no writes: it is a replica, or lacks replicas"],
+  [/CLUSTERDOWN|Hash slot not served/, "a part of the Redis Cluster has no leader"],
+  [/DB index is out of range/, "Redis has no database of this number"],
+  [/[Ss]entinel/, "no Sentinel names a leader"],
+  [/certificate|TLS|wrong version number|packet length/, "no TLS connection to Redis comes about"],
+  [/ECONNREFUSED/, "nothing listens at its address: Redis is stopped, or the address is wrong"],
+  [/ENOTFOUND|EAI_AGAIN/, "the name of its host is not known"],
+  [/EHOSTUNREACH|ENETUNREACH/, "its host cannot be reached"],
+  [
+    /ECONNRESET|EPIPE|Stream isn't writeable|connection broke|closed|not connected|disconnected/,
+    "the connection to Redis is lost",
+  ],
+  [/no answer|did not answer|was silent|within|deadline|ETIMEDOUT|timed? ?out/i, "Redis does not answer in time"],
+];
+
+export function causeInWords(error: string): string {
+  return wordings.find(([pattern]) => pattern.test(error))?.[1] ?? "Redis does not answer";
+}

@@ -1,0 +1,98 @@
+/**
+ * One instance of the service: its identity, its store and limiter, the store's health, and the state that it shares with the others.
+ * In: settings. Everything else of the service (configuration, monitoring, transports) stands on it.
+ */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { dirname } from "node:path";
+import { createLimiter, type Limiter, memoryStore, type Store } from "sluice";
+import { redisStore } from "sluice/redis";
+import { holdFolder, makeFolder } from "../data-folder.js";
+import type { Log } from "../log.js";
+import type { Settings } from "../settings.js";
+import type { Cleanup } from "./cleanup.js";
+import { MemorySharedState } from "./memory-shared-state.js";
+import { type RedisClient, redisClient } from "./redis-client.js";
+import { RedisSharedState } from "./redis-shared-state.js";
+import type { SharedState } from "./shared-state.js";
+import { StoreHealth } from "./store-health.js";
+
+export interface Instance {
+  /** Unique in the fleet, and after a restart another. */
+  readonly id: string;
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly store: Store;
+  /** What counters live in, for people to read. Never a URL: it may hold a password. */
+  readonly storeKind: string;
+  readonly limiter: Limiter;
+  readonly health: StoreHealth;
+  /** For monitoring, which alone has something to share; absent where it is off. */
+  readonly fleet: Fleet | undefined;
+}
+
+/** What the instances of one store share. */
+export interface Fleet {
+  readonly shared: SharedState;
+  /** Absent with the memory store: this instance is the fleet. */
+  readonly redis: RedisClient | undefined;
+}
+
+export async function openInstance(
+  { settings, log }: { settings: Settings; log: Log },
+  cleanup: Cleanup,
+): Promise<Instance> {
+  const lock = openFolders(settings);
+  cleanup.add(() => lock?.release());
+  const store = openStore(settings, log);
+  const limiter = createLimiter({
+    rules: [],
+    store,
+    ...(settings.instances !== undefined && { instances: settings.instances * settings.workers }),
+  });
+  cleanup.add(() => limiter.close());
+  const health = new StoreHealth({ limiter, log });
+  cleanup.add(() => health.close());
+  const fleet = settings.monitoring === "off" ? undefined : await joinFleet(settings, log);
+  cleanup.add(async () => {
+    await fleet?.shared.close();
+    fleet?.redis?.disconnect();
+  });
+  const id = `${hostname()}-${process.pid}-${randomBytes(6).toString("hex")}`;
+  return { id, settings, log, store, storeKind: storeKind(settings.store), limiter, health, fleet };
+}
+
+/** The scheme of a store's or database's URL: the rest may hold a password. */
+export function storeKind(url: string): string {
+  return url.split(":")[0]!;
+}
+
+async function joinFleet(settings: Settings, log: Log): Promise<Fleet> {
+  if (settings.store === "memory") {
+    const shared = await MemorySharedState.open({ dataFolder: settings["data-folder"], log });
+    return { shared, redis: undefined };
+  }
+  const redis = redisClient(settings.store);
+  return { shared: new RedisSharedState(redis), redis };
+}
+
+function openStore({ store, "store-deadline": deadlineMs, "memory-limit": maxBytes }: Settings, log: Log): Store {
+  if (store !== "memory") return redisStore(store, { deadlineMs });
+  return memoryStore({
+    maxBytes,
+    onMemoryLimit: ({ evicted }) =>
+      log.warn("the memory store is full: counters are forgotten before their end; raise --memory-limit or use Redis", {
+        maxBytes,
+        ...evicted,
+      }),
+  });
+}
+
+function openFolders(settings: Settings): { release(): void } | undefined {
+  const { "data-folder": folder, database, store } = settings;
+  makeFolder(folder, "data-folder");
+  if (database?.startsWith("sqlite:") && database !== "sqlite::memory:") {
+    makeFolder(dirname(database.slice("sqlite:".length)), "database");
+  }
+  return store === "memory" ? holdFolder(folder) : undefined;
+}

@@ -1,0 +1,79 @@
+/**
+ * The figures of the traffic: the recorder that writes them into the history, and the views that the admin API reads from it.
+ */
+import type { Limiter } from "sluice";
+import type { Heartbeat } from "../instance/heartbeat.js";
+import type { SharedState } from "../instance/shared-state.js";
+import type { StoreHealth } from "../instance/store-health.js";
+import type { Log } from "../log.js";
+import type { History } from "./history/history.js";
+import { LiveFeed } from "./live-feed.js";
+import { readAttributes, type SeenNames } from "./read-attributes.js";
+import { readLive, readStats, type StatsSources } from "./read-stats.js";
+import { startRecorder } from "./recorder.js";
+import { singleFlight } from "./single-flight.js";
+import type { TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
+import type { Traffic } from "./traffic.js";
+import type { StatsSpan, StatsView, TopKeysView } from "./views.js";
+
+export interface Figures {
+  /** Where the history cannot be reached, the instance shows what it counted itself. */
+  readStats(asked: { window: StatsSpan; rule?: string | undefined }): Promise<StatsView>;
+  readTopKeys(query: TopKeysQuery): Promise<TopKeysView>;
+  /** The names of attributes that requests had. */
+  readAttributes(): Promise<SeenNames>;
+  readonly live: LiveFeed;
+  /** Writes what was not written yet. */
+  close(): Promise<void>;
+}
+
+export interface FiguresOptions {
+  readonly limiter: Limiter;
+  readonly traffic: Traffic;
+  readonly history: History;
+  /** In memory, for when the other cannot be reached; absent where it is in memory itself. */
+  readonly own?: History | undefined;
+  readonly shared: SharedState;
+  readonly instance: string;
+  readonly heartbeat: Pick<Heartbeat, "report" | "readAll">;
+  readonly health: Pick<StoreHealth, "view">;
+  readonly topKeys: Pick<TopKeysReader, "read">;
+  readonly log: Log;
+  readonly storeKind: string;
+  alertsFiring(): number;
+}
+
+/** A day of a thousand rules is a hundred thousand texts to read, from the Redis that decides. */
+const STATS_FOR_MS = 1_000;
+const ATTRIBUTES_FOR_MS = 2_000;
+
+export function startFigures(options: FiguresOptions): Figures {
+  const { limiter, history, own, shared, heartbeat, health, storeKind, traffic, topKeys } = options;
+  const recorder = startRecorder({ ...options, own });
+  const sources: StatsSources = {
+    history,
+    own,
+    outage: () => health.view(),
+    storeKind,
+    heartbeat,
+    rules: () => limiter.rules,
+    rulesVersion: () => limiter.rulesVersion,
+    alertsFiring: options.alertsFiring,
+  };
+  const live = new LiveFeed(() => readLive(sources));
+  const statsOfAll = {
+    live: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "live" })),
+    hour: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "hour" })),
+    day: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "day" })),
+  };
+  return {
+    readStats: (asked) => (asked.rule === undefined ? statsOfAll[asked.window]() : readStats(sources, asked)),
+    readTopKeys: (query) => topKeys.read(query),
+    readAttributes: singleFlight(ATTRIBUTES_FOR_MS, () => readAttributes(shared, traffic.attributes)),
+    live,
+    async close() {
+      live.close();
+      await recorder.close();
+    },
+  };
+}

@@ -1,0 +1,69 @@
+/** The HTTP port: the edge with the routes of health, data plane, administration and dashboard. */
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { dashboardFolder, registerAdministration, registerDashboard } from "../administration/administration.js";
+import { registerEnvoyJson } from "../enforcement/envoy/json-route.js";
+import { registerForwardAuth } from "../enforcement/forward-auth/forward-auth.js";
+import { registerDataPlane } from "../enforcement/http/data-plane.js";
+import { createFastCheck } from "../enforcement/http/fast-check.js";
+import { registerHealthRoutes } from "../enforcement/http/health-routes.js";
+import { createEdge } from "../http/edge.js";
+import { factsOf } from "../note-failures.js";
+import type { TransportParts } from "./open-transports.js";
+
+export async function createHttpApp(parts: TransportParts): Promise<FastifyInstance> {
+  const { instance, configuration, monitoring, attributes, envoy, tokens, failures, carriesToken, headers } = parts;
+  const { settings, log, limiter, storeKind } = instance;
+  const { observe, figures, readStore, readAlerts } = monitoring;
+  const { region } = settings;
+  const app = createEdge({
+    log,
+    tls: parts.tls,
+    asksForToken: carriesToken !== undefined,
+    isLameDuck: () => parts.ending.lameDuck,
+    isOwnHost: parts.isOwnHost,
+    fastPath: (turnsAway) => createFastCheck({ limiter, observe, region, carriesToken, turnsAway, log }),
+  });
+  registerHealthRoutes(app, {
+    limiter,
+    storeKind,
+    isDraining: () => parts.ending.draining,
+    isKnown: (request) => isKnown(parts, request),
+    configurationStatus: () => configuration.status(),
+    metricsText: parts.metricsText,
+  });
+  await registerDataPlane(app, {
+    limiter,
+    observe,
+    region,
+    carriesToken,
+    noteFailure: (request) => failures.ofDataPlane(factsOf(request)),
+    gateways: (dataPlane) => {
+      registerForwardAuth(dataPlane, { limiter, observe, headers, attributes });
+      registerEnvoyJson(dataPlane, { shouldRateLimit: envoy.shouldRateLimit, observe });
+    },
+  });
+  const noteFailure = failures.ofAdmin;
+  await registerAdministration(app, {
+    configuration,
+    limiter,
+    tokens,
+    log,
+    figures,
+    readStore,
+    readAlerts,
+    region,
+    noteFailure,
+  });
+  registerDashboard(app, { folder: dashboardFolder(), log });
+  await app.ready();
+  return app;
+}
+
+/** Whether a request carries a token of either plane. A wrong one is noted as a failed authentication. */
+async function isKnown({ carriesToken, tokens, failures }: TransportParts, request: FastifyRequest): Promise<boolean> {
+  const { authorization } = request.headers;
+  if (authorization === undefined) return false;
+  if (carriesToken?.(authorization) || (await tokens.authenticate(authorization)) !== undefined) return true;
+  await failures.ofAdmin(request, "bearer");
+  return false;
+}
