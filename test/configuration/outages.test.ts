@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { RULES_KEY } from "../../packages/server/src/instance/redis-keys.js";
 import { digestOf } from "../../packages/server/src/configuration/document-text.js";
+import { RULES_KEY } from "../../packages/server/src/instance/redis-keys.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type PostgresServer, startPostgres } from "../harness/postgres.js";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
