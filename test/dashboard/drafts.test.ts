@@ -110,7 +110,7 @@ describe.skipIf(whyMissing("chromium"))("in a browser", () => {
     await page.getByText("Others have changed the rules meanwhile.").waitFor();
     await page.getByRole("button", { name: /Go on from version/ }).click();
     await page.getByRole("button", { name: "Create rule" }).click();
-    await page.getByText(/Created anew, and in force/).waitFor();
+    await page.getByText(/Created again, and in force/).waitFor();
     expect(service.rules.find(({ id }) => id === "short-lived")?.limit).toBe(77);
     expect(person.complaints).toEqual([]);
   });

@@ -44,7 +44,7 @@ export function App() {
     return (
       <main className="content">
         <Empty title={session.isPending ? "Asking the service …" : "The service does not answer."}>
-          {session.isPending ? "" : "It is asked again every few seconds."}
+          {session.isPending ? "" : "The page tries again every few seconds."}
         </Empty>
       </main>
     );

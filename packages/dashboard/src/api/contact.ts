@@ -1,9 +1,9 @@
 /**
- * Whether the service is heard of. Every answer and every event of the stream says "heard"; a failed call says "failed".
- * The shell shows a banner from here, with the age of what is on the screen.
+ * Whether the service is reachable. Every answer and every event of the stream calls `heard`, every failed call `failed`.
+ * The shell shows a banner from here, with the age of the figures on the screen.
  */
 interface Contact {
-  /** False from the first failure until something is heard again. */
+  /** False from the first failure until the next answer or event. */
   readonly isUp: boolean;
   readonly lastHeardAtMs: number;
   /** Grows with each 401: the session has ended. */

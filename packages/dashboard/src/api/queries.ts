@@ -1,4 +1,4 @@
-/** What each page reads, as hooks. Figures are read again every few seconds; what people change is read again after each change. */
+/** The queries of the pages. Figures are polled every few seconds; rules, tokens and versions are read again after each change. */
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { contact } from "./contact.js";
 import { Problem, request } from "./request.js";
@@ -19,7 +19,7 @@ import type {
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // A refusal stays one; a service that restarts is asked again until it is back.
+      // A 4xx is final; a service that restarts is polled until it is back.
       retry: (count, error) => error instanceof Problem && error.status === 0 && count < 3,
       retryDelay: 1_000,
       staleTime: 1_000,
@@ -36,11 +36,11 @@ export const sessionQuery = queryOptions({
   queryFn: () =>
     request<SessionView>("/session").catch((error: unknown) => {
       if (!(error instanceof Problem) || error.status !== 401) throw error;
-      // Whoever was signed in until now is told so.
+      // The session that was open until now has ended: the shell shows the sign-in page.
       if (queryClient.getQueryData<SessionView | null>(["session"])) contact.signedOut();
       return null;
     }),
-  // The shell asks for nothing else while a page stands still, so this is also how it notices that the service is away.
+  // An idle page makes no other call, so this poll also detects that the service is away.
   refetchInterval: FIGURES_MS,
 });
 

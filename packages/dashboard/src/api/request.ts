@@ -1,11 +1,11 @@
 /**
- * One call of the admin API. Every answer and every failure passes here, so the shell knows when the service was last heard of, and
- * when the session has ended.
+ * One call of the admin API. Every answer and every failure passes here, so the shell knows the time of the last answer, and
+ * the end of the session.
  */
 import { contact } from "./contact.js";
 import type { Mistake, RuleDiff } from "./shapes.js";
 
-/** What went wrong, in the service's words. Status 0: it did not answer at all. */
+/** The service's problem details. Status 0: no answer at all. */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;

@@ -1,5 +1,5 @@
 /**
- * What the admin API answers, as far as the dashboard reads it. Where the service has the type, it is taken from there; types only.
+ * The admin API's answers, as far as the dashboard reads them. Where the service has the type, it is taken from there; types only.
  */
 import type { Rule } from "sluice";
 import type { Role } from "sluice-server/configuration/repository/rule-repository.js";

@@ -1,5 +1,5 @@
 /**
- * A time chart on a canvas (uPlot), drawn in the theme's colours and told in words to those who do not see it.
+ * A time chart on a canvas (uPlot), drawn in the theme's colours and described in words for screen readers.
  * In: times in milliseconds and one list of values a line. Out: the chart; the figures under the pointer stand in its legend.
  */
 import { useEffect, useMemo, useRef, useState } from "react";
@@ -65,14 +65,14 @@ export function Chart({ label, timesMs, lines, format, height = 220 }: ChartProp
     label: name,
     ...(shown >= 0 && { value: known(values[shown] ?? undefined, format) }),
   }));
-  const told = items.map(({ label: name, value }) => `${name} ${value === "–" ? "unknown" : value}`).join(", ");
+  const described = items.map(({ label: name, value }) => `${name} ${value === "–" ? "unknown" : value}`).join(", ");
   return (
     <figure>
       <div className="toolbar">
         <Legend items={items} />
         <span className="soft small">{time}</span>
       </div>
-      <div className="chart" ref={frame} role="img" aria-label={`${label}; at ${time}: ${told}`} />
+      <div className="chart" ref={frame} role="img" aria-label={`${label}; at ${time}: ${described}`} />
     </figure>
   );
 }

@@ -6,7 +6,7 @@ interface FieldProps {
   readonly hint?: ReactNode;
   /** The service's message about this field. */
   readonly mistake?: string | undefined;
-  /** What it thinks is not meant, though it is valid. */
+  /** A warning of the service: valid, but suspicious. */
   readonly warning?: string | undefined;
   /** Gets the ids to wire the control with. */
   readonly children: (control: {

@@ -17,7 +17,7 @@ export function Figure({ label, mark, children }: { label: string; mark?: Mark; 
   );
 }
 
-/** What passed to the left of the gate, what it refused to the right. */
+/** Allowed requests to the left of the gate, refused ones to the right. */
 export function GateBar({
   allowed,
   refused,
@@ -25,7 +25,7 @@ export function GateBar({
 }: {
   allowed: number;
   refused: number;
-  /** The rule only says that it would have refused. */
+  /** A rule in shadow: it reports refusals and enforces none. */
   isShadow?: boolean;
 }) {
   const total = allowed + refused;
@@ -86,13 +86,13 @@ export function Utilisation({ steps }: { steps: readonly number[] }) {
     <ol className="histogram" aria-label="Checks by the share of the limit in use">
       {steps.map((value, step) => {
         const label = step === 9 ? "90+" : `<${(step + 1) * 10}`;
-        const told = `${step * 10} to ${(step + 1) * 10} % of the limit: ${count(value)} checks (${share(total === 0 ? 0 : value / total)})`;
+        const described = `${step * 10} to ${(step + 1) * 10} % of the limit: ${count(value)} checks (${share(total === 0 ? 0 : value / total)})`;
         const style = { height: `${(value / most) * 100}%`, "--step": step } as React.CSSProperties;
         return (
-          <li key={label} title={told}>
+          <li key={label} title={described}>
             <span className="bar" style={style} />
             <span aria-hidden="true">{label}</span>
-            <span className="unseen">{told}</span>
+            <span className="unseen">{described}</span>
           </li>
         );
       })}

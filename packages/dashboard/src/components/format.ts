@@ -39,7 +39,7 @@ export function span(ms: number): string {
   return `${Math.floor(Math.max(0, ms) / length)} ${unit}`;
 }
 
-/** A wait, rounded up: whoever comes back after it is not early. */
+/** A wait, rounded up: a client that comes back after it is not early. */
 export function wait(ms: number): string {
   if (ms >= 2_147_483_647) return "never";
   if (ms < 1_000) return `${Math.ceil(ms)} ms`;

@@ -90,7 +90,7 @@ export function Notice({
   );
 }
 
-/** Where the service repeats what a client of its own said, which names addresses and tells most readers nothing. */
+/** Errors whose detail comes from a client library: it names addresses and helps few readers. */
 const plainWords: Readonly<Record<string, string>> = {
   "database-unavailable": "The database of rules, versions and the audit does not answer.",
   "store-unavailable": "The store does not answer.",
@@ -114,24 +114,23 @@ interface Reading<T> {
 }
 
 /**
- * What was read; or that it is on its way, is not offered by this service, or could not be had. Old data stays, and says that it is old: the
- * banner where the service is away, a notice where it answers with an error.
+ * Renders a query: its data, or that it is loading, absent from this service, or failed. Old data stays and is marked as old: by the
+ * banner where the service is away, by a notice where it answers with an error.
  */
 export function Read<T>({ of, what, children }: { of: Reading<T>; what: string; children: (data: T) => ReactNode }) {
   if (of.data !== undefined) {
     const isOld = of.error instanceof Problem && of.error.status !== 0 && of.error.status !== 401;
     return (
       <>
-        {isOld && <ProblemNotice error={of.error} title="What you see is old" />}
+        {isOld && <ProblemNotice error={of.error} title="These figures are old" />}
         {children(of.data)}
       </>
     );
   }
   if (of.isPending) return <Empty title={`Reading ${what} …`} />;
   const status = of.error instanceof Problem ? of.error.status : undefined;
-  if (status === 404)
-    return <Empty title={`This service does not offer ${what}.`}>It answers 404 where they would be.</Empty>;
-  if (status === 0) return <Empty title="The service does not answer.">It is asked again and again.</Empty>;
+  if (status === 404) return <Empty title={`This service does not offer ${what}.`}>It answers 404.</Empty>;
+  if (status === 0) return <Empty title="The service does not answer.">The page keeps trying.</Empty>;
   return (
     <div className="empty">
       <ProblemNotice error={of.error} title={`No ${what}`} />

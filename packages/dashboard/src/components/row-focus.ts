@@ -1,6 +1,6 @@
 /**
- * Keeps the focus with what one does in a list of rows: a new row gets it, and where a row is taken away, the one before or, without any, the
- * button that adds. Otherwise the focus falls back to the top of the page, and a keyboard begins anew.
+ * Keeps the focus inside a list of rows: a new row gets it, and after a removal the row before it or, without any, the
+ * button that adds. Otherwise the focus falls back to the top of the page, and keyboard users start over.
  */
 import { useEffect, useRef, useState } from "react";
 

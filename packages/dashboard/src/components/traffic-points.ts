@@ -32,7 +32,7 @@ export function pointsOf(span: "live" | "hour" | "day", feed: Feed, stats: Stats
   return { ...ratesOf(points), latency: points.map((one) => (one.allowed + one.refused === 0 ? null : one)) };
 }
 
-/** A line across minutes in which nobody listened would show traffic that nobody saw. */
+/** A line across minutes without events would show traffic that was never counted. */
 function withHoles(points: readonly FeedPoint[]): { atMs: number; point: FeedPoint | undefined }[] {
   return points.flatMap((point, i) => {
     const before = points[i - 1]?.atMs ?? point.atMs;
@@ -41,7 +41,7 @@ function withHoles(points: readonly FeedPoint[]): { atMs: number; point: FeedPoi
   });
 }
 
-/** Null where nobody counted: unknown is not 0. */
+/** Null where nothing was counted: unknown is not 0. */
 export function rateOf(count: number, { coveredMs }: StatsPoint): number | null {
   return coveredMs === 0 ? null : (count * 1_000) / coveredMs;
 }
@@ -55,7 +55,7 @@ export function ratesOf(points: readonly StatsPoint[]): Omit<TrafficPoints, "lat
   };
 }
 
-/** What a reader must know of a window: how much of it was counted, and where by one instance alone. */
+/** Describes the coverage of a window: how much of it was counted, and which part by one instance alone. */
 export function coverageWords(stats: StatsView | undefined): string | undefined {
   if (stats === undefined) return undefined;
   const { points } = stats.total;

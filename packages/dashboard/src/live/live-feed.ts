@@ -42,8 +42,8 @@ const listeners = new Set<() => void>();
 let source: EventSource | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let isOpen = false;
-/** Whether the stream that stands has told anything yet. */
-let hasTold = false;
+/** Whether the open stream has sent an event yet. */
+let hasEvents = false;
 
 function become(next: Partial<Feed>): void {
   feed = { ...feed, ...next };
@@ -52,12 +52,12 @@ function become(next: Partial<Feed>): void {
 
 function connect(): void {
   source?.close();
-  hasTold = false;
+  hasEvents = false;
   source = new EventSource("/admin/v1/stats/stream");
   source.addEventListener("live", (event: MessageEvent<string>) => {
     const view = readEvent(event.data);
     if (view === undefined) return;
-    hasTold = true;
+    hasEvents = true;
     contact.heard();
     become({ state: "live", latest: view, points: joined([pointOf(view)]), lastEventAtMs: Date.now() });
     waitForNext();
@@ -84,7 +84,7 @@ async function readKept(): Promise<void> {
       ),
     });
   } catch {
-    // The stream itself tells whether the service is away.
+    // The stream itself detects whether the service is away.
   }
 }
 
@@ -112,7 +112,7 @@ function waitForNext(): void {
   timer = setTimeout(() => void lose(), SILENCE_MS);
 }
 
-/** Why it was lost is asked of an ordinary call: an EventSource does not tell. */
+/** A plain request finds the reason of the loss: an EventSource does not expose the status. */
 async function lose(): Promise<void> {
   source?.close();
   clearTimeout(timer);
@@ -126,8 +126,8 @@ async function lose(): Promise<void> {
     .finally(() => probe.abort());
   if (!isOpen) return;
   // The service was there all the time: a proxy in between may end what is open for long.
-  if (status === 200 && hasTold) return connect();
-  // The session's call tells whether the service is away or the session over.
+  if (status === 200 && hasEvents) return connect();
+  // The session query distinguishes a service that is away from a session that is over.
   void queryClient.refetchQueries({ queryKey: sessionQuery.queryKey });
   become({ state: status === 404 ? "unavailable" : "lost" });
   timer = setTimeout(connect, RETRY_MS);

@@ -1,4 +1,4 @@
-/** What is unusual now and what was, and where it was told. */
+/** Firing and resolved alerts, and the state of the webhooks. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -65,7 +65,7 @@ export function AlertsPage() {
 function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertView["state"] }) {
   const alerts = view.alerts.filter(({ state }) => shown === "all" || state === shown);
   if (alerts.length === 0 && view.scope === "instance") {
-    return <Empty title="This instance has found nothing.">What others found is unknown.</Empty>;
+    return <Empty title="This instance has found nothing.">The findings of others are unknown.</Empty>;
   }
   if (alerts.length === 0) {
     return <Empty title={shown === "firing" ? "Nothing is firing." : "No alerts."}>All is as usual.</Empty>;
@@ -75,7 +75,7 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
       <thead>
         <tr>
           <th scope="col">Alert</th>
-          <th scope="col">What was seen</th>
+          <th scope="col">Finding</th>
           <th scope="col">Rule</th>
           <th scope="col">Began</th>
           <th scope="col">State</th>

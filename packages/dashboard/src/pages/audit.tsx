@@ -1,4 +1,4 @@
-/** What administrators did, newest first. */
+/** The audit log of administration, newest first. */
 import { useQuery } from "@tanstack/react-query";
 import { auditQuery } from "../api/queries.js";
 import { dayTime, fieldValue } from "../components/format.js";
@@ -16,7 +16,7 @@ export function AuditPage() {
   const pages = usePages();
   const audit = useQuery({ ...auditQuery(pages.before), refetchInterval: pages.before === undefined ? 10_000 : false });
   return (
-    <Page title="Audit" about="Who changed rules, reset keys, made or deleted tokens.">
+    <Page title="Audit" about="Changes of rules, key resets, tokens made and deleted, with their authors.">
       <Panel flush>
         <Read of={audit} what="audit">
           {({ entries, next }) => (
@@ -28,9 +28,9 @@ export function AuditPage() {
                   <thead>
                     <tr>
                       <th scope="col">When</th>
-                      <th scope="col">Who</th>
+                      <th scope="col">Author</th>
                       <th scope="col">Did</th>
-                      <th scope="col">What</th>
+                      <th scope="col">Action</th>
                       <th scope="col">Details</th>
                     </tr>
                   </thead>
@@ -38,11 +38,11 @@ export function AuditPage() {
                     {entries.map((entry) => (
                       <tr key={entry.id}>
                         <td className="nowrap">{dayTime(entry.at)}</td>
-                        <td data-label="Who" className="break">
+                        <td data-label="Author" className="break">
                           {entry.actor}
                         </td>
                         <td data-label="Did">{actions[entry.action] ?? entry.action}</td>
-                        <td data-label="What" className="mono break">
+                        <td data-label="Action" className="mono break">
                           {entry.target}
                         </td>
                         <td className="soft small break">

@@ -54,7 +54,7 @@ function Verdict({ decision }: { decision: Explanation["decision"] }) {
         tone={decision.allowed ? "warn" : "bad"}
         title={`The store does not answer. By failure policy it would ${decision.allowed ? "pass" : "be refused"}.`}
       >
-        What is stored for this key is unknown: whether it would pass with the store cannot be told.
+        The stored state of this key is unknown, and so is the store's verdict.
         {!decision.allowed && ` Refused by ${decision.violated.join(", ")} (${decision.reason}).`}
       </Notice>
     );

@@ -1,5 +1,5 @@
 /**
- * One request's attributes, and what every rule says of it: which apply and why, what they have counted, when it passes next.
+ * One request's attributes, explained by every rule: whether it applies and why, its state, when the request passes next.
  * Nothing is charged by looking. Editors may forget what a rule has counted.
  */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -17,11 +17,11 @@ import { KeyTable } from "./top-keys.js";
 
 export function KeysPage() {
   const search = useSearch();
-  // The form begins anew for each address: the one that it leads to, or a link from elsewhere.
+  // The form is reset for each address: the one that it leads to, or a link from elsewhere.
   return (
     <Page
       title="Explain a key"
-      about="Say what is known of a request. Every rule tells whether it applies and why. Nothing is charged."
+      about="Enter a request's attributes. The page shows which rules apply and why. Nothing is charged."
     >
       <AttributeForm key={search} rows={rowsOf(search)} />
       <Explained attributes={attributesOf(rowsOf(search))} />

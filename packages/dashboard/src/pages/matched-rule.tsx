@@ -10,7 +10,7 @@ export type Reset = UseMutationResult<unknown, Error, string>;
 
 type Check = Explanation["decision"]["checks"][number];
 
-/** What each failure policy does with a request. */
+/** How each failure policy answers a request. */
 const policies: Readonly<Record<Degraded, string>> = {
   allow: "passes, and is not counted",
   deny: "is refused until the store answers",
@@ -133,8 +133,8 @@ function ResetButton({ rule, reset }: { rule: string; reset: Reset }) {
           }
         >
           <p>
-            The key starts anew, as if it had never sent a request. Other keys and rules stay as they are. The audit log
-            records the reset and its author.
+            The counter starts empty, as if the key had never sent a request. Other keys and rules stay as they are. The
+            audit log records the reset and its author.
           </p>
         </Dialog>
       )}

@@ -1,4 +1,4 @@
-/** What passes and what is refused, now and over the last hour or day; how close keys run to their limits; what is wrong. */
+/** Allowed and refused requests, now and over the last hour or day; utilisation of the limits; firing alerts. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { statsQuery } from "../api/queries.js";
@@ -24,7 +24,7 @@ export function OverviewPage() {
   const feed = useLiveFeed();
   const stats = useQuery(statsQuery({ window: span === "day" ? "day" : "hour" }));
   const latest = feed.latest;
-  // A stream that is lost tells nothing of now.
+  // A lost stream has no present figures.
   const now = feed.state === "live" ? latest : undefined;
   return (
     <Page

@@ -190,7 +190,7 @@ function TokenRow({ token }: { token: TokenView }) {
               </button>
             }
           >
-            <p>Whoever uses it is refused within a second, on every instance. This cannot be undone.</p>
+            <p>Every instance refuses it within a second. This cannot be undone.</p>
             {remove.error !== null && <ProblemNotice error={remove.error} title="Not deleted" />}
           </Dialog>
         )}

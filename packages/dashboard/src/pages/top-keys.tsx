@@ -1,4 +1,4 @@
-/** Which keys ask most, or are refused most, of all instances together. Counts come from a bounded sketch, whose error is stated. */
+/** The keys with the most requests or refusals, of all instances together. Counts come from a bounded sketch, whose error is stated. */
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
 import { Link } from "wouter";
@@ -26,7 +26,7 @@ export function TopKeysPage() {
       title="Top keys"
       about={
         keys.data === undefined
-          ? "Which keys ask most, and which are refused most."
+          ? "The keys with the most requests, and with the most refusals."
           : `${ofWhom(keys.data)} No count is more than ${count(keys.data.maxError)} too high, and none is too low.`
       }
       actions={

@@ -37,12 +37,12 @@ export function CandidatePanel({
       actions={<Choice label="Time" value={window} options={windows} onChange={setWindow} />}
     >
       <div className="versus">
-        <Side title="Live" numbers={describeNumbers(rule)} kind={rule.algorithm} told="refused" {...live} />
+        <Side title="Live" numbers={describeNumbers(rule)} kind={rule.algorithm} outcome="refused" {...live} />
         <Side
           title="Candidate"
           numbers={describeNumbers({ ...rule, ...rule.candidate } as Rule)}
           kind={rule.candidate?.algorithm ?? rule.algorithm}
-          told="would have refused"
+          outcome="would have refused"
           {...candidate}
         />
       </div>
@@ -80,14 +80,16 @@ function Side({
   title,
   numbers,
   kind,
-  told,
+
+  outcome,
   allowed,
   refused,
 }: {
   title: string;
   numbers: string;
   kind: string;
-  told: string;
+
+  outcome: string;
   allowed: number;
   refused: number;
 }) {
@@ -99,7 +101,7 @@ function Side({
         {numbers} <span className="soft small">{kind}</span>
       </p>
       <p className="big">
-        {count(refused)} <small>{told}</small>
+        {count(refused)} <small>{outcome}</small>
       </p>
       <GateBar allowed={allowed} refused={refused} />
       <p className="soft small">{total === 0 ? "no traffic yet" : `${share(refused / total)} of ${count(total)}`}</p>

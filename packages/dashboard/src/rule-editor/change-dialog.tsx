@@ -1,6 +1,6 @@
 /**
- * Every change of rules passes here: what would change is asked of the service first (a dry run) and shown, a reason is asked for, and the
- * change is made only to the version that it was looked at on. If others were faster, their changes are shown before anything is overwritten.
+ * Every change of rules passes here. A dry run of the service gives the diff, the user gives a reason, and the change applies only to the
+ * version of that diff (optimistic locking). If others were faster, the dialog shows their changes before anything is overwritten.
  */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";

@@ -1,4 +1,4 @@
-/** What changes, rule by rule and field by field, as the service tells it. */
+/** The service's diff, rule by rule and field by field. */
 import type { RuleDiff } from "../api/shapes.js";
 import { count, fieldValue } from "../components/format.js";
 
@@ -8,7 +8,7 @@ const words = { added: "is added", removed: "is removed", changed: "changes" } a
 export function DiffView({ diff }: { diff: RuleDiff }) {
   const hidden = diff.added + diff.removed + diff.changed - Math.min(MOST_RULES, diff.changes.length);
   return (
-    <section className="changes" aria-label="What changes">
+    <section className="changes" aria-label="Changes">
       <table>
         <tbody>
           {diff.changes.slice(0, MOST_RULES).map((change) => [

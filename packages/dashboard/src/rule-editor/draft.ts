@@ -1,6 +1,6 @@
 /**
- * A rule while it is written: the same object behind the form and the YAML text. Pure, and never judged here: the service names the mistakes.
- * A field may hold what a rule must not ("12x" for a limit), so that the service can say so at that field.
+ * A rule while it is written: the same object behind the form and the YAML text. Pure; the service validates it.
+ * A field may hold an invalid value ("12x" for a limit), so that the service can report it at that field.
  */
 import type { Rule } from "../api/shapes.js";
 
@@ -41,7 +41,7 @@ function isEmptyObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length === 0;
 }
 
-/** What stands in a box for numbers: a number where it is one, else the text as it is, nothing for nothing. */
+/** The value of a box for numbers: a number where it is one, else the text as it is, undefined for an empty box. */
 export function numberOrText(text: string): number | string | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;

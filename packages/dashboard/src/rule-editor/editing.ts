@@ -1,4 +1,4 @@
-/** What the parts of the form share: the draft, how to change it, and what the service says of each field. */
+/** The context of the form's parts: the draft, its setter, and the service's messages by field. */
 import { createContext, useContext } from "react";
 import type { Mistake } from "../api/shapes.js";
 import type { Draft } from "./draft.js";

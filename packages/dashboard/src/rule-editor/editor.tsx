@@ -20,7 +20,7 @@ import { YamlBox } from "./yaml-box.js";
 import { lineOf, yamlOf } from "./yaml-text.js";
 
 interface EditorProps {
-  /** What the draft is kept under: the rule's id, "" for a new one. */
+  /** The storage key of the draft: the rule's id, "" for a new one. */
   readonly keptAs: string;
   readonly draft: Draft;
   readonly isNew: boolean;

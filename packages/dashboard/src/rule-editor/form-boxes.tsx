@@ -58,7 +58,7 @@ export function TextBox({
   );
 }
 
-/** Keeps what is typed while it says the same as the draft: "user, " must not become "user" under the fingers. */
+/** Keeps the typed text while it means the same as the draft: "user, " must not become "user" while the user types. */
 export function ListBox({ path, label, hint, read }: BoxProps & { read: (text: string) => string[] }) {
   const { draft, change } = useEditing();
   const value = valueAt(draft, stepsOf(path));

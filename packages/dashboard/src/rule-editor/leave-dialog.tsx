@@ -1,4 +1,4 @@
-/** Asks what becomes of unsaved changes before the page is left. */
+/** Confirms leaving a page with unsaved changes: keep them, discard them, or stay. */
 import { Dialog } from "../components/dialog.js";
 
 interface LeaveDialogProps {
@@ -32,7 +32,7 @@ export function LeaveDialog({ onStay, onLeave, onDiscard }: LeaveDialogProps) {
         </>
       }
     >
-      <p>What you keep stays in this tab until you save or discard it. It is here when you come back to this page.</p>
+      <p>This tab keeps the changes until you save or discard them. They are here when you come back to this page.</p>
     </Dialog>
   );
 }

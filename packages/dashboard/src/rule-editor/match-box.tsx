@@ -12,7 +12,7 @@ export function MatchBox({ path, label, hint }: BoxProps) {
   const { list, focusNext } = useRowFocus<HTMLFieldSetElement>();
   const match = valueAt(draft, stepsOf(path));
   const [typed, setTyped] = useState<readonly MatchRow[]>(() => matchRows(match));
-  // Rows that are still without a name say nothing yet, and must not vanish while they are typed.
+  // Rows without a name are not part of the draft yet, and must not vanish while the user types.
   const isSame = JSON.stringify(matchOf(typed) ?? {}) === JSON.stringify(matchOf(matchRows(match)) ?? {});
   const rows = isSame ? typed : matchRows(match);
   const put = (next: readonly MatchRow[]): void => {

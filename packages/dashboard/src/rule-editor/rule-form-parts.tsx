@@ -55,7 +55,7 @@ export function CandidatePart() {
   return (
     <Part
       title="Candidate"
-      about="Other numbers on the same traffic, with a counter of their own: told, never enforced."
+      about="Other numbers on the same traffic, with a counter of their own: reported, never enforced."
       isThere={draft.candidate !== undefined}
       mistake={useMistake("candidate")}
       onAdd={() => change(withValue(draft, ["candidate"], { limit: draft.limit }))}

@@ -1,4 +1,4 @@
-/** A rule as a form. What it has no box for (refill, an attribute as cost) is kept, and is written in the YAML beside it. */
+/** A rule as a form. Fields without a box (refill, an attribute as cost) stay in the draft; the YAML beside it edits them. */
 
 import { listOf, withAlgorithm } from "./draft.js";
 import { useEditing } from "./editing.js";
@@ -11,14 +11,14 @@ const algorithms = [
   { value: "rolling-window", label: "Rolling window: exact over any stretch of time" },
   { value: "token-bucket", label: "Token bucket: bursts, then an even refill" },
   { value: "gcra", label: "GCRA: evenly spaced, with a burst" },
-  { value: "fixed-window", label: "Fixed window: counts from the clock's hour or day" },
+  { value: "fixed-window", label: "Fixed window: aligned to the clock's hour or day" },
   { value: "sliding-counter", label: "Sliding counter: approximate, cheap" },
   { value: "concurrency", label: "Concurrency: places held at once" },
 ];
 
 const modes = [
   { value: "", label: "Enforce" },
-  { value: "shadow", label: "Shadow: counted and told, never refuses" },
+  { value: "shadow", label: "Shadow: decided and reported, never refuses" },
   { value: "off", label: "Off" },
 ];
 

@@ -82,7 +82,7 @@ function DeletedRule({ id, version }: { id: string; version: number }) {
   return (
     <Page title={id}>
       <Notice tone="bad" title="This rule is gone: somebody deleted it while you edited it.">
-        Your draft is below. To save it makes the rule anew.
+        Your draft is below. Saving it creates the rule again.
       </Notice>
       <Editor
         keptAs={id}
@@ -90,7 +90,7 @@ function DeletedRule({ id, version }: { id: string; version: number }) {
         isNew
         base={version}
         taken={new Set()}
-        onSaved={(_, made) => toast(`Created anew, and in force as version ${made}.`)}
+        onSaved={(_, made) => toast(`Created again, and in force as version ${made}.`)}
       />
     </Page>
   );
@@ -99,7 +99,7 @@ function DeletedRule({ id, version }: { id: string; version: number }) {
 function RuleView({ rule, version }: { rule: Rule; version: number }) {
   const mayEdit = useMay("editor");
   const [isDeleting, setIsDeleting] = useState(false);
-  // The editor keeps the version that it began with; it begins anew only after a change made here.
+  // The editor keeps the version that it began with; it is reset only after a change made here.
   const [start, setStart] = useState({ rule, version });
   const [awaited, setAwaited] = useState<number>();
   useEffect(() => {
@@ -177,7 +177,7 @@ function DeleteDialog({ id, version, onClose }: { id: string; version: number; o
         navigate("/rules");
       }}
     >
-      <p>It stops to limit anything at once. Its history stays, and a roll back brings it back.</p>
+      <p>It stops limiting at once. Its history stays, and a rollback restores it.</p>
     </ChangeDialog>
   );
 }

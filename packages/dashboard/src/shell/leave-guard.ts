@@ -1,4 +1,7 @@
-/** Asks before one leaves a page with unsaved changes. One page at a time guards; links and buttons of the dashboard pass here, the way back does not. */
+/**
+ * Confirms before the user leaves a page with unsaved changes. One page at a time is guarded. Links and buttons of the dashboard pass
+ * here; the browser's back button does not.
+ */
 import { useEffect } from "react";
 import type { AroundNavHandler } from "wouter";
 
@@ -12,12 +15,12 @@ export const guardedNavigation: AroundNavHandler = (navigate, to, options) => {
   else ask(go);
 };
 
-/** From now on nothing is asked: what was to be saved is saved. */
+/** Ends the guard: the changes are saved. */
 export function releaseGuard(): void {
   ask = undefined;
 }
 
-/** `onLeave` gets the step that was held up. The browser itself asks before the tab is closed or loaded anew. */
+/** `onLeave` gets the navigation that was held back. The browser itself confirms before the tab is closed or reloaded. */
 export function useLeaveGuard(isDirty: boolean, onLeave: Ask): void {
   useEffect(() => {
     if (!isDirty) return;

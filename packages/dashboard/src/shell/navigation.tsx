@@ -1,4 +1,4 @@
-/** The rail: where one can go, who is signed in, the theme, and the way out. On a phone it comes as a drawer. */
+/** The navigation rail: pages, the signed-in name, the theme, sign-out. On a phone it is a drawer. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";

@@ -1,6 +1,6 @@
 /**
- * Says on every page that the store does not answer: since when, why, and what that means for what one sees. Told by the live stream, or by the
- * store's view where there is no stream.
+ * A banner on every page while the store does not answer: since when, why, and what the figures then mean. It reads the live stream, or
+ * the store's view where there is no stream.
  */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, useSyncExternalStore } from "react";

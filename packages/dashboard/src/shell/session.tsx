@@ -1,4 +1,4 @@
-/** Who is signed in, for every page below; and what that role may do. The service checks each call again: this only saves a refusal. */
+/** The signed-in name and role, for every page below. The service authorises each call itself; this only saves a refusal. */
 import { createContext, useContext } from "react";
 import type { Role, SessionView } from "../api/shapes.js";
 

@@ -1,4 +1,4 @@
-/** Says that what is on the screen is old, and how old, while the service is not heard of. It goes by itself when the service is back. */
+/** A banner with the age of the figures while the service is unreachable. It goes by itself when the service is back. */
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { contact } from "../api/contact.js";
 import { clockTime, span } from "../components/format.js";
@@ -17,8 +17,8 @@ export function StaleBanner() {
       {!isUp && (
         <div className="stale">
           <span>
-            The service does not answer. What you see is from {clockTime(lastHeardAtMs)}, {span(nowMs - lastHeardAtMs)}{" "}
-            ago.
+            The service does not answer. These figures are from {clockTime(lastHeardAtMs)},{" "}
+            {span(nowMs - lastHeardAtMs)} ago.
           </span>
           <span>Trying again …</span>
         </div>

@@ -1,4 +1,4 @@
-/** Light, dark, or as the system says. The choice is kept in this browser; colours follow `color-scheme` by themselves. */
+/** Light, dark, or the system's theme. The choice is kept in this browser; colours follow `color-scheme` by themselves. */
 import { useSyncExternalStore } from "react";
 
 export type Theme = "system" | "light" | "dark";
@@ -45,7 +45,7 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener);
 };
 
-/** What is in force: light or dark. */
+/** The theme in force: light or dark. */
 export function useTheme(): "light" | "dark" {
   return useSyncExternalStore(subscribe, () => (chosen === "system" ? (system.matches ? "dark" : "light") : chosen));
 }
