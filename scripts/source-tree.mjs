@@ -76,7 +76,7 @@ function codeFiles(folder) {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.(tsx?|mjs|js)$/.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)).replaceAll("\\", "/"))
-    .filter((file) => !/(^|\/)(node_modules|dist|results)\//.test(file));
+    .filter((file) => !/(^|\/)(node_modules|dist|bundle|results)\//.test(file));
 }
 
 /**

@@ -6,7 +6,7 @@
 import type { ErrorCode as LibraryErrorCode, Mistake } from "sluice";
 import { errorKinds as libraryErrors } from "sluice/internal";
 
-export interface ErrorKind {
+interface ErrorKind {
   readonly status: number;
   /** When the service answers it. */
   readonly meaning: string;
@@ -151,7 +151,7 @@ export const serviceErrors = {
 
 const { http, administration, proxy } = serviceErrors;
 
-export type ServiceErrorCode = keyof typeof http | keyof typeof administration | keyof typeof proxy;
+type ServiceErrorCode = keyof typeof http | keyof typeof administration | keyof typeof proxy;
 export type ErrorCode = LibraryErrorCode | ServiceErrorCode;
 
 /** Every code that an answer of the service may carry. */

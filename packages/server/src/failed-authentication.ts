@@ -8,10 +8,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "./log.js";
 
-export type Plane = "admin" | "data";
+type Plane = "admin" | "data";
 export type Credential = "bearer" | "session" | "sign-in";
 
-export interface FailedAttempt {
+interface FailedAttempt {
   readonly address: string;
   readonly plane: Plane;
   readonly credential: Credential;
@@ -24,7 +24,7 @@ export interface AttemptSum {
   readonly failures: number;
 }
 
-export interface FailedAuthenticationOptions {
+interface FailedAuthenticationOptions {
   readonly log: Pick<Log, "warn">;
   count(attempt: FailedAttempt): void;
   /** Keeps the sums of a minute in the audit; absent where there is none. */

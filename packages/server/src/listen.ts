@@ -2,7 +2,7 @@
 import type { AddressInfo, Server } from "node:net";
 import { countAccepted } from "./accept-queue.js";
 
-export interface ListenAddress {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
   /** The setting that names the port. */

@@ -12,7 +12,7 @@ export interface Log {
   error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
 export function createLog(level: LogLevel, to: DestinationStream = destination({ fd: 2, sync: true })): Log {
   // Fields may hold what others wrote, and people read logs on terminals.

@@ -5,7 +5,7 @@
  */
 import { isIP } from "node:net";
 
-export interface OwnHostsOptions {
+interface OwnHostsOptions {
   /** `--host`. */
   readonly host: string;
   /** `--allowed-hosts`. */

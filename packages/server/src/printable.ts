@@ -4,18 +4,13 @@
  */
 
 /** C0 and C1 controls, formatting and bidirectional characters, line and paragraph separators, halves of surrogate pairs. */
-const UNPRINTABLE = /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}/u;
-const everyUnprintable = new RegExp(UNPRINTABLE, "gu");
+const UNPRINTABLE = /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}/gu;
 /** What JSON leaves as it is, though terminals act on it: C0 controls are escaped by JSON itself. */
 const leftByJson = /[\u007f-\u009f]|\p{Cf}|\p{Zl}|\p{Zp}/gu;
 
-export function isPrintable(text: string): boolean {
-  return !UNPRINTABLE.test(text);
-}
-
 /** Each becomes a dot. */
 export function printable(text: string): string {
-  return text.replace(everyUnprintable, "·");
+  return text.replace(UNPRINTABLE, "·");
 }
 
 /** The same for a text of several lines. */

@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface ReferenceSetting {
+interface ReferenceSetting {
   readonly text: string;
   /** The variable, for messages. */
   readonly where: string;

@@ -21,7 +21,7 @@ const LONGEST_SHOWN = 64;
 const MOST_LOOKED_AT = 1_000;
 
 /** What is wrong with a value, in a sentence; undefined if it fits the schema. */
-export type Validator = (value: unknown, part: string) => string | undefined;
+type Validator = (value: unknown, part: string) => string | undefined;
 
 export function validatorOf(schema: TSchema): Validator {
   // Compiled when a value first comes: most routes of a start are not asked for hours.

@@ -199,7 +199,7 @@ export const settingSpecs = {
   ),
 } as const satisfies Record<string, SettingSpec<unknown>>;
 
-export type SettingName = keyof typeof settingSpecs;
+type SettingName = keyof typeof settingSpecs;
 
 type ValueOf<S> = S extends SettingSpec<infer T> ? T : never;
 export type Settings = { readonly [Name in SettingName]: ValueOf<(typeof settingSpecs)[Name]> };
@@ -211,7 +211,7 @@ export function variableOf(name: string): string {
 }
 
 /** Read where it lies, if it is there; `--config FILE` must be there. */
-export const DEFAULT_CONFIG_FILE = "sluice.yaml";
+const DEFAULT_CONFIG_FILE = "sluice.yaml";
 
 interface Given {
   readonly text: string;
@@ -219,7 +219,7 @@ interface Given {
   readonly where: string;
 }
 
-export interface SettingSources {
+interface SettingSources {
   /** By setting name; absent ones were not given. */
   readonly flags: Readonly<Record<string, string | undefined>>;
   readonly env?: Readonly<Record<string, string | undefined>>;

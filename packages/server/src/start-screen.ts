@@ -4,7 +4,7 @@
 import type { Rule } from "sluice";
 import { printableLines } from "./printable.js";
 
-export interface StartScreen {
+interface StartScreen {
   readonly version: string;
   readonly http: string;
   readonly grpc: string;
@@ -59,7 +59,7 @@ function ruleLines(rules: readonly Rule[]): string[] {
 }
 
 /** `rolling-window, 5 in 10s, by user`. */
-export function describeRule(rule: Rule): string {
+function describeRule(rule: Rule): string {
   const span = "window" in rule && rule.window !== undefined ? ` in ${rule.window}` : "";
   const numbers = rule.algorithm === "concurrency" ? `${rule.limit} at once` : `${rule.limit}${span}`;
   const by = rule.key.length === 0 ? "all together" : `by ${rule.key.join(", ")}`;

@@ -7,14 +7,14 @@ import { createSecureContext } from "node:tls";
 import { SluiceError } from "sluice";
 import type { Log } from "./log.js";
 
-export interface TlsFileNames {
+interface TlsFileNames {
   readonly cert: string;
   readonly key: string;
   /** The authority of client certificates; absent: clients need none. */
   readonly clientCa: string | undefined;
 }
 
-export interface Tls {
+interface Tls {
   readonly cert: Buffer;
   readonly key: Buffer;
   readonly ca?: Buffer;

@@ -8,7 +8,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 
-export const CSRF_HEADER = "x-sluice-dashboard";
+const CSRF_HEADER = "x-sluice-dashboard";
 
 const SAFE = new Set(["GET", "HEAD"]);
 

@@ -19,9 +19,9 @@ export const ruleBody = Type.Unsafe<Rule>({
   title: "RuleRequest",
   description: "A rule; see docs/rules.md. Its id is that of the path.",
 });
-export const rules = Type.Array(rule);
+const rules = Type.Array(rule);
 
-export const version = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+const version = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const text = Type.String();
 
 /** Parameters arrive as text. */
@@ -107,7 +107,7 @@ export const tokenBody = Type.Object(
 );
 
 const fieldChange = Type.Object({ path: text, from: Type.Optional(Type.Unknown()), to: Type.Optional(Type.Unknown()) });
-export const diff = Type.Object(
+const diff = Type.Object(
   {
     added: Type.Integer(),
     removed: Type.Integer(),
@@ -171,7 +171,7 @@ export const document = Type.Object({ version, rules }, { title: "RuleDocument" 
 /** Bodies may also be the list alone; a `version` in it guards like If-Match. */
 export const documentBody = Type.Object({ version: Type.Optional(version), rules }, { title: "RuleDocumentRequest" });
 export const resetReply = Type.Object({ reset: Type.Boolean() }, { title: "ResetAnswer" });
-export const token = Type.Object(
+const token = Type.Object(
   {
     name: text,
     role,

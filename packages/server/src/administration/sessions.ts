@@ -12,8 +12,8 @@ import { stringifySetCookie } from "cookie";
 import { cookieValue } from "../cookies.js";
 
 /** A working day: whoever leaves a browser open signs in again tomorrow. */
-export const SESSION_MS = 12 * 3_600_000;
-export const SESSION_COOKIE = "sluice-session";
+const SESSION_MS = 12 * 3_600_000;
+const SESSION_COOKIE = "sluice-session";
 
 /** A signed cookie is this long at most: names have 64 characters. */
 const LONGEST_VALUE = 512;

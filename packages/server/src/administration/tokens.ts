@@ -24,7 +24,7 @@ import {
   signSession,
 } from "./sessions.js";
 
-export interface TokensOptions {
+interface TokensOptions {
   readonly dataFolder: string;
   /** `--admin-token`: no file is made. */
   readonly adminToken?: string | undefined;
@@ -40,7 +40,7 @@ export interface Caller {
 }
 
 /** The name under which the first token acts. It cannot be taken by a named one. */
-export const FIRST_TOKEN_NAME = "admin";
+const FIRST_TOKEN_NAME = "admin";
 const FILE = "admin-token";
 const SHORTEST_TOKEN = 16;
 

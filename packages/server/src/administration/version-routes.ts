@@ -101,7 +101,10 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
       return sendApplied(reply, result);
     },
   );
+  registerAuditRoute(app, options);
+}
 
+function registerAuditRoute(app: FastifyInstance, options: AdministrationOptions): void {
   app.get(
     "/audit",
     describeRoute({

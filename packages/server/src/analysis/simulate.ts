@@ -11,7 +11,7 @@ import { type Arrival, Replay, type Replayed } from "./replay.js";
 import { isCharged, type KeyFigures, RuleCount, type RuleFigures, spellKey, windowOf } from "./rule-figures.js";
 import { type Series, TimeSeries } from "./time-series.js";
 
-export interface SimulationOptions {
+interface SimulationOptions {
   readonly rules: readonly Rule[];
   /** The rules in force. */
   readonly against?: readonly Rule[] | undefined;
@@ -21,7 +21,7 @@ export interface SimulationOptions {
   readonly attributesOf: (request: LogRequest) => Promise<Attributes>;
 }
 
-export interface Comparison {
+interface Comparison {
   /** Requests that the rules in force refuse. */
   readonly refused: number;
   readonly newlyRefused: number;

@@ -5,7 +5,7 @@
 import type { Attributes, Rule } from "sluice";
 import { RollingMaxima } from "./rolling-maxima.js";
 
-export interface SuggestOptions {
+interface SuggestOptions {
   /** The attributes that a limit is kept for. */
   readonly key: readonly string[];
   /** Windows in ms, with their spelling. */
@@ -26,7 +26,7 @@ export interface Suggestion {
   readonly limits: readonly SuggestedLimit[];
 }
 
-export interface SuggestedLimit {
+interface SuggestedLimit {
   readonly from: "p99" | "p99.9" | "max";
   readonly limit: number;
   /** Keys whose maximum lies above it. */

@@ -1,7 +1,7 @@
 /** A chart for the terminal: one column a step, filled from below; what was refused stands on top in its own colour. Pure. */
 import type { Series } from "../analysis/time-series.js";
 
-export interface ChartPaint {
+interface ChartPaint {
   green(text: string): string;
   red(text: string): string;
   dim(text: string): string;

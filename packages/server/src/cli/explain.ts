@@ -52,7 +52,7 @@ const wordings: Readonly<Record<string, (value: number) => string>> = {
   latestEndMs: (value) => `all end by ${new Date(value).toISOString()}`,
 };
 
-export function storedText(state: Readonly<Record<string, number>>): string {
+function storedText(state: Readonly<Record<string, number>>): string {
   if (Object.values(state).every((value) => value === 0)) return "nothing";
   const parts = Object.entries(state).filter(([name, value]) => value !== 0 || !name.endsWith("Ms"));
   return parts.map(([name, value]) => wordings[name]?.(value) ?? `${name} ${value}`).join(", ");

@@ -35,10 +35,6 @@ export async function post(path: string, body: unknown, options: ClientOptions):
   return (await answer.json()) as Record<string, unknown>;
 }
 
-export async function getText(path: string, options: ClientOptions): Promise<string> {
-  return await (await ask(path, options, {})).text();
-}
-
 async function ask(path: string, { server, token }: ClientOptions, request: RequestInit): Promise<Response> {
   if (!URL.canParse(server)) throw new CommandFailure(`--server: expected a URL, got ${server}`, exitStatus.misuse);
   const headers = { ...request.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };

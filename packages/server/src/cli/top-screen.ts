@@ -5,7 +5,7 @@
 import type { LiveView, TopKeysView } from "../monitoring/views.js";
 import { printable } from "../printable.js";
 
-export interface Screen {
+interface Screen {
   readonly server: string;
   /** The newest last. */
   readonly views: readonly LiveView[];
@@ -16,7 +16,7 @@ export interface Screen {
   readonly rows: number;
 }
 
-export interface Paint {
+interface Paint {
   bold(text: string): string;
   dim(text: string): string;
   red(text: string): string;

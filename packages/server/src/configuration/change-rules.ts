@@ -14,7 +14,7 @@ import { diffRules, isEmpty } from "./rule-diff.js";
 /** Changes without If-Match start over when somebody else was faster; this often. */
 const TRIES = 10;
 
-export interface Committed extends VersionMark {
+interface Committed extends VersionMark {
   readonly document: string;
   readonly rules: readonly Rule[];
 }

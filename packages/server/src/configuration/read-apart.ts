@@ -12,7 +12,7 @@ import { writeDocument } from "./document-text.js";
 import { Pace } from "./pace.js";
 import { type PlacedMistake, readRuleFile } from "./rule-file.js";
 
-export type ReadApart = { readonly document: string } | { readonly mistakes: readonly PlacedMistake[] };
+type ReadApart = { readonly document: string } | { readonly mistakes: readonly PlacedMistake[] };
 
 /** `ranApart`: false where there was nothing built to start a thread from. */
 export type ReadBody = { readonly ranApart: boolean } & (

@@ -31,7 +31,7 @@ export interface PlacedMistake extends Mistake {
   readonly column?: number;
 }
 
-export type ReadFile =
+type ReadFile =
   | { readonly document: unknown; readonly place: (mistakes: readonly Mistake[]) => PlacedMistake[] }
   | { readonly mistakes: readonly PlacedMistake[] };
 

@@ -27,7 +27,7 @@ import { registerOpenApi } from "./openapi.js";
 /** Takes a request before Fastify does; false leaves it to Fastify. */
 export type FastPath = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-export interface EdgeOptions {
+interface EdgeOptions {
   readonly log: Pick<Log, "error">;
   readonly tls: TlsFiles | undefined;
   /** Whether the data plane asks for a token; the OpenAPI document says so. */

@@ -23,7 +23,7 @@ export interface OpenApiDocument {
   components?: { schemas?: Record<string, unknown>; [more: string]: unknown };
 }
 
-export interface DocumentOptions {
+interface DocumentOptions {
   /** Whether the data plane asks for a token. */
   readonly asksForToken: boolean;
 }

@@ -30,7 +30,7 @@ const ruleNames: readonly Counted[] = [
   ...Array.from({ length: 10 }, (_, i): Counted => `use0${i}` as Counted),
 ];
 
-export interface CountedSpan {
+interface CountedSpan {
   readonly counts: readonly SeriesCounts[];
   /** How long they were counted, in whole seconds. */
   readonly seconds: number;

@@ -21,7 +21,7 @@ const CELLS = modes.length * reasons.length;
 /** Checks by the share of the limit in use after them, in tenths. */
 const TENTHS = 10;
 
-export interface DecisionCount {
+interface DecisionCount {
   readonly rule: string;
   /** "" for a rule without variants. */
   readonly variant: string;
@@ -42,7 +42,7 @@ export interface RuleTotals {
   readonly use: Float64Array;
 }
 
-export interface RequestTotals {
+interface RequestTotals {
   readonly allowed: number;
   readonly refused: number;
   readonly shadowRefused: number;
@@ -54,7 +54,7 @@ export interface RequestTotals {
 /** Rules and variants come and go over months; what is read must stay small. Later ones are counted together. */
 const MOST_RULES = 1_000;
 const MOST_VARIANTS = 10;
-export const OTHER_RULES = "(other)";
+const OTHER_RULES = "(other)";
 const OTHER_VARIANTS = "(other)";
 
 class RuleCounts {

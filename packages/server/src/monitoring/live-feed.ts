@@ -4,7 +4,7 @@
  */
 import type { LiveView } from "./views.js";
 
-export interface Watcher {
+interface Watcher {
   /** Undefined: the view could not be read this second. */
   next(view: LiveView | undefined): void;
   end(): void;

@@ -6,7 +6,7 @@ import type { Decision } from "sluice";
 import type { Outcome, RequestCounts, Transport } from "./request-counts.js";
 
 /** Taken when the request came. */
-export interface Arrival {
+interface Arrival {
   /** performance.now() */
   readonly sinceMs: number;
   /** The caller's header, as it came. */

@@ -9,7 +9,7 @@ export interface Sample {
 }
 
 /** How several workers' values become one. */
-export type Aggregator = "sum" | "max" | "min";
+type Aggregator = "sum" | "max" | "min";
 
 interface Described {
   readonly name: string;

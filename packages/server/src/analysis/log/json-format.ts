@@ -78,7 +78,7 @@ function jsonReader(wanted: readonly string[]): ReadLine {
   };
 }
 
-export function parseObject(line: string): Fields | undefined {
+function parseObject(line: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;

@@ -5,7 +5,7 @@ import { createGunzip } from "node:zlib";
 import { SluiceError } from "sluice";
 
 /** Longer lines are cut: no request line is that long, and a file without line ends must not fill the memory. */
-export const MOST_LINE_LENGTH = 65_536;
+const MOST_LINE_LENGTH = 65_536;
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
 export async function* readLines(file: string): AsyncGenerator<string[]> {

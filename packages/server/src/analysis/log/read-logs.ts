@@ -9,7 +9,7 @@ import { InOrder } from "./in-order.js";
 import type { LogFormat, LogRequest } from "./log-request.js";
 import { readLines } from "./read-lines.js";
 
-export interface LogOptions {
+interface LogOptions {
   readonly files: readonly string[];
   /** Absent: found for each file from its first lines. */
   readonly format?: LogFormat | undefined;

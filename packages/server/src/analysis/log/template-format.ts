@@ -7,7 +7,7 @@ import { SluiceError } from "sluice";
 import { type LogFormat, type LogRequest, parseRequestLine, type ReadLine } from "./log-request.js";
 import { parseEpoch, parseIsoTime, parseLocalTime, rememberLast } from "./log-time.js";
 
-export interface TemplateOptions {
+interface TemplateOptions {
   readonly name: string;
   readonly template: string;
   /** Whether a line's time is that of its request's end: the log was written then. */

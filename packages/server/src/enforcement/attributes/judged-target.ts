@@ -6,7 +6,7 @@ import { SluiceError } from "sluice";
 import { hasEncodedSlash, normalTarget, type PathOptions, requestPath, unresolvedPath } from "sluice/http";
 import type { Mapping } from "./mapping-file.js";
 
-export interface JudgedTargets {
+interface JudgedTargets {
   readonly pathOf: (target: string) => string;
   /** The path of a server that leaves `..` where it is; absent if there is none in the target. */
   readonly unresolvedPathOf: (target: string) => string | undefined;

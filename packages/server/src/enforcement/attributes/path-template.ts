@@ -2,7 +2,7 @@
  * Path templates: `/v1/users/{id}/orders`, where `{id}` stands for one segment, and a last `/**` for any rest. Pure.
  * A walk over segments, no RegExp: paths come from attackers.
  */
-export interface PathTemplate {
+interface PathTemplate {
   readonly text: string;
   readonly segments: readonly string[];
   readonly openEnd: boolean;

@@ -25,7 +25,7 @@ export interface HttpRequestFacts {
   readonly peer: string | undefined;
 }
 
-export type AttributesOf = (facts: HttpRequestFacts) => Promise<Attributes>;
+type AttributesOf = (facts: HttpRequestFacts) => Promise<Attributes>;
 
 export interface RequestAttributes {
   /** Rejects with `invalid-request` for a request of which two servers could make different things. */

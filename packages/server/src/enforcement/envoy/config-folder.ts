@@ -57,7 +57,7 @@ function parseFile(path: string): ReturnType<typeof parseDomains> {
   }
 }
 
-export interface WatchedFolder {
+interface WatchedFolder {
   readonly tree: LimitTree;
   close(): void;
 }

@@ -51,8 +51,6 @@ const MOST_MESSAGE_BYTES = 64 * 1024;
 const MOST_CALLS_PER_CONNECTION = 1_000;
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { log, tls, carriesToken, clientName } = options;
-  const observer = options.observe("grpc");
   const server = new Server({
     "grpc.max_receive_message_length": MOST_MESSAGE_BYTES,
     "grpc.keepalive_time_ms": 60_000,
@@ -63,56 +61,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.enable_channelz": 0,
   });
 
-  const answer = (
-    call: ServerUnaryCall<RateLimitRequest | typeof MALFORMED, RateLimitResponse>,
-    done: sendUnaryData<RateLimitResponse>,
-  ): void => {
-    if (carriesToken !== undefined && !carriesToken(text(call, "authorization"))) {
-      const refuse = (): void =>
-        done({ code: status.UNAUTHENTICATED, details: "authorization: expected Bearer and the API token" });
-      if (text(call, "authorization") === undefined || options.noteFailure === undefined) refuse();
-      else void options.noteFailure(factsOf(call)).then(refuse);
-      return;
-    }
-    if (clientName !== undefined && !hasName(call, clientName)) {
-      done({ code: status.PERMISSION_DENIED, details: "the client's certificate has not the name that is asked for" });
-      return;
-    }
-    if (call.request === MALFORMED) {
-      done({ code: status.INVALID_ARGUMENT, details: "the message is no RateLimitRequest" });
-      return;
-    }
-    const arrival = { sinceMs: performance.now(), traceparent: text(call, "traceparent") };
-    options.shouldRateLimit(call.request).then(
-      (response) => {
-        // Envoy gave up waiting, or its client did: nobody will give the places back.
-        if (call.cancelled) response.abandon?.();
-        const allowed = response.overallCode === codes.ok;
-        observer.answered({ allowed, matched: hasLimit(response) }, arrival);
-        done(null, response);
-      },
-      (error: unknown) => {
-        if (error instanceof SluiceError && error.code === "invalid-request") {
-          done({ code: status.INVALID_ARGUMENT, details: error.message });
-          return;
-        }
-        if (error instanceof Undecided) {
-          done({ code: status.UNAVAILABLE, details: error.message });
-          return;
-        }
-        log.error("ShouldRateLimit failed", { error: String(error), stack: (error as Error)?.stack });
-        done({ code: status.INTERNAL, details: "Sluice failed; its log says why." });
-      },
-    );
-  };
-
-  server.addService(rateLimitService(), { ShouldRateLimit: answer });
+  server.addService(rateLimitService(), { ShouldRateLimit: answerCalls(options) });
   const health = new HealthService(HEALTH_NAMES);
   health.addTo(server);
   addReflection(server);
 
   // Our own listener, for grpc-js gives its own no bound.
-  const injector = server.createConnectionInjector(credentialsOf(tls));
+  const injector = server.createConnectionInjector(credentialsOf(options.tls));
   const listener = boundedListener(options.mostConnections ?? MOST_CONNECTIONS, (socket) =>
     injector.injectConnection(socket),
   );
@@ -129,6 +84,56 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       clearTimeout(insist);
       server.forceShutdown();
     },
+  };
+}
+
+type Call = ServerUnaryCall<RateLimitRequest | typeof MALFORMED, RateLimitResponse>;
+type Done = sendUnaryData<RateLimitResponse>;
+
+function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => void {
+  const { log, carriesToken, clientName, noteFailure, shouldRateLimit } = options;
+  const observer = options.observe("grpc");
+
+  const fail = (error: unknown, done: Done): void => {
+    if (error instanceof SluiceError && error.code === "invalid-request") {
+      done({ code: status.INVALID_ARGUMENT, details: error.message });
+      return;
+    }
+    if (error instanceof Undecided) {
+      done({ code: status.UNAVAILABLE, details: error.message });
+      return;
+    }
+    log.error("ShouldRateLimit failed", { error: String(error), stack: (error as Error)?.stack });
+    done({ code: status.INTERNAL, details: "Sluice failed; its log says why." });
+  };
+
+  return (call, done) => {
+    if (carriesToken !== undefined && !carriesToken(text(call, "authorization"))) {
+      const refuse = (): void =>
+        done({ code: status.UNAUTHENTICATED, details: "authorization: expected Bearer and the API token" });
+      if (text(call, "authorization") === undefined || noteFailure === undefined) refuse();
+      else void noteFailure(factsOf(call)).then(refuse);
+      return;
+    }
+    if (clientName !== undefined && !hasName(call, clientName)) {
+      done({ code: status.PERMISSION_DENIED, details: "the client's certificate has not the name that is asked for" });
+      return;
+    }
+    if (call.request === MALFORMED) {
+      done({ code: status.INVALID_ARGUMENT, details: "the message is no RateLimitRequest" });
+      return;
+    }
+    const arrival = { sinceMs: performance.now(), traceparent: text(call, "traceparent") };
+    shouldRateLimit(call.request).then(
+      (response) => {
+        // Envoy gave up waiting, or its client did: no later call will give the places back.
+        if (call.cancelled) response.abandon?.();
+        const allowed = response.overallCode === codes.ok;
+        observer.answered({ allowed, matched: hasLimit(response) }, arrival);
+        done(null, response);
+      },
+      (error: unknown) => fail(error, done),
+    );
   };
 }
 

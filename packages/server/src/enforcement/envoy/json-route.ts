@@ -76,7 +76,7 @@ export function registerEnvoyJson(
 type Json = Readonly<Record<string, unknown>>;
 
 /** proto3 JSON: names in camel case or as the proto has them, 64 bits as text or number, null as absent. */
-export function requestFromJson(body: unknown): RateLimitRequest {
+function requestFromJson(body: unknown): RateLimitRequest {
   const request = objectAt(body, "body");
   const descriptors = listAt(field(request, "descriptors"), "descriptors");
   return {
@@ -110,7 +110,7 @@ function limitFromJson(limit: Json, path: string): { requestsPerUnit: number; un
   return { requestsPerUnit, unit: number as number };
 }
 
-export function responseToJson(response: RateLimitResponse): Json {
+function responseToJson(response: RateLimitResponse): Json {
   const { overallCode, statuses, responseHeadersToAdd, rawBody, dynamicMetadata } = response;
   return {
     overallCode: codeNames[overallCode],

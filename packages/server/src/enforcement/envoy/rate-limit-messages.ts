@@ -18,7 +18,7 @@ export interface RateLimitDescriptor {
 }
 
 export const codes = { ok: 1, overLimit: 2 } as const;
-export type Code = (typeof codes)[keyof typeof codes];
+type Code = (typeof codes)[keyof typeof codes];
 
 export const codeNames: Readonly<Record<Code, string>> = { 1: "OK", 2: "OVER_LIMIT" };
 

@@ -38,7 +38,7 @@ type ReferenceEvent = keyof typeof events | "redis_error" | "service_error";
 type Labels = Readonly<Record<string, string>>;
 type Counts = Record<Stat, number> & { readonly labels: Labels };
 
-export interface ReferenceMetricsOptions {
+interface ReferenceMetricsOptions {
   readonly nearLimitRatio: number;
   readonly mostClientLabelSets?: number;
 }

@@ -52,7 +52,7 @@ async function load(): Promise<Map<string, Loaded>> {
 }
 
 /** Camel case, as JSON has it, and 64 bits as text. */
-export async function loadProtos({ keepCase = false } = {}): Promise<PackageDefinition> {
+async function loadProtos({ keepCase = false } = {}): Promise<PackageDefinition> {
   const { loadSync } = await import("@grpc/proto-loader");
   return loadSync(["envoy/service/ratelimit/v3/rls.proto", "grpc/health/v1/health.proto"], {
     keepCase,

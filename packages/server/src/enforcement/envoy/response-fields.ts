@@ -11,7 +11,7 @@ import type { Asked } from "./should-rate-limit.js";
 /** `standard`: RateLimit, RateLimit-Policy, Retry-After; three names: envoyproxy/ratelimit's fields, for limit, remaining and reset. */
 export type FieldsOption = "standard" | "off" | readonly [limit: string, remaining: string, reset: string];
 
-export interface Addition {
+interface Addition {
   readonly headers: { key: string; value: string }[];
   readonly body: object | undefined;
 }

@@ -14,7 +14,7 @@ import { sendProblem } from "../../http/write-problem.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
 import type { HttpRequestFacts, RequestAttributes } from "../attributes/request-attributes.js";
 
-export interface ForwardAuthOptions {
+interface ForwardAuthOptions {
   readonly limiter: Limiter;
   readonly observe: Observe;
   readonly attributes: Pick<RequestAttributes, "attributesOf" | "unresolvedPathOf">;

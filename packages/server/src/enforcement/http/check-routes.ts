@@ -1,5 +1,5 @@
 /**
- * The routes that ask for a decision: check, check/batch, charge, peek, explain. A refusal is answered 200 like any decision.
+ * The routes that answer with a decision: check, check/batch, charge, peek, explain. A refusal is answered 200 like any decision.
  */
 import type { FastifyInstance } from "fastify";
 import type { Attributes, CheckOptions, Limiter } from "sluice";
@@ -18,22 +18,15 @@ export interface CheckRouteOptions {
 /** Contract, section 4. A batch of 1000 needs more room than a check. */
 const BATCH_BODY_LIMIT = 1024 * 1024;
 
-export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, region }: CheckRouteOptions): void {
+export function registerCheckRoutes(app: FastifyInstance, options: CheckRouteOptions): void {
+  const { limiter, observe, region } = options;
   const observer = observe("http");
   const attributesOf = (body: CheckBody): Attributes =>
     region === undefined || Object.hasOwn(body.attributes, "region") ? body.attributes : { ...body.attributes, region };
 
   app.post<{ Body: CheckBody }>(
     "/v1/check",
-    {
-      schema: {
-        summary: "Decide and charge",
-        tags: ["checks"],
-        body: checkBody,
-        response: { 200: decision },
-      },
-      serializerCompiler: () => decisionText as (made: unknown) => string,
-    },
+    decisionRoute("Decide and charge"),
     // No async function here: on the hottest path of the service, the promise that the limiter gives is enough.
     ({ body, headers: { traceparent } }) => {
       const arrival = { sinceMs: performance.now(), traceparent };
@@ -44,44 +37,24 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, re
     },
   );
 
-  app.post<{ Body: BatchBody }>(
-    "/v1/check/batch",
-    {
-      bodyLimit: BATCH_BODY_LIMIT,
-      schema: {
-        summary: "Decide and charge up to 1000 requests, each by itself, in order; a mistake is answered in its place",
-        tags: ["checks"],
-        body: batchBody,
-        response: { 200: batchAnswer },
-      },
-    },
-    async ({ body, headers: { traceparent } }, reply) => {
-      const arrival = { sinceMs: performance.now(), traceparent };
-      // All at once: on Redis they share script calls, and both stores decide in the order of arrival.
-      const settled = await Promise.allSettled(
-        body.requests.map((one) => limiter.check(attributesOf(one), optionsOf(one))),
-      );
-      // A mistake in one is answered in its place: the others are charged by now, and their callers wait for the answers.
-      const decisions = settled.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));
-      observer.batchDecided(decisions, arrival);
-      const texts = settled.map((outcome) =>
-        outcome.status === "fulfilled" ? decisionText(outcome.value) : problemText(outcome.reason),
-      );
-      return reply.type("application/json; charset=utf-8").send(`{"decisions":[${texts.join(",")}]}`);
-    },
-  );
+  app.post<{ Body: BatchBody }>("/v1/check/batch", batchRoute, async ({ body, headers: { traceparent } }, reply) => {
+    const arrival = { sinceMs: performance.now(), traceparent };
+    // All at once: on Redis they share script calls, and both stores decide in the order of arrival.
+    const settled = await Promise.allSettled(
+      body.requests.map((one) => limiter.check(attributesOf(one), optionsOf(one))),
+    );
+    // A mistake in one is answered in its place: the others are charged by now, and their callers wait for the answers.
+    const decisions = settled.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));
+    observer.batchDecided(decisions, arrival);
+    const texts = settled.map((outcome) =>
+      outcome.status === "fulfilled" ? decisionText(outcome.value) : problemText(outcome.reason),
+    );
+    return reply.type("application/json; charset=utf-8").send(`{"decisions":[${texts.join(",")}]}`);
+  });
 
   app.post<{ Body: CheckBody }>(
     "/v1/charge",
-    {
-      schema: {
-        summary: "Charge a cost that has been incurred: never refused, counters may pass their limits",
-        tags: ["checks"],
-        body: checkBody,
-        response: { 200: decision },
-      },
-      serializerCompiler: () => decisionText as (made: unknown) => string,
-    },
+    decisionRoute("Charge a cost that has been incurred: never refused, counters may pass their limits"),
     async ({ body, headers: { traceparent } }) => {
       const arrival = { sinceMs: performance.now(), traceparent };
       const made = await limiter.charge(attributesOf(body), optionsOf(body));
@@ -93,15 +66,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, re
 
   app.post<{ Body: CheckBody }>(
     "/v1/peek",
-    {
-      schema: {
-        summary: "The decision that a check would get, without charging",
-        tags: ["checks"],
-        body: checkBody,
-        response: { 200: decision },
-      },
-      serializerCompiler: () => decisionText as (made: unknown) => string,
-    },
+    decisionRoute("The decision that a check would get, without charging"),
     async ({ body }) => await limiter.peek(attributesOf(body), optionsOf(body)),
   );
 
@@ -109,7 +74,7 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, re
     "/v1/explain",
     {
       schema: {
-        summary: "A peek that tells which rules were considered, and why each applies or not",
+        summary: "A peek that lists the rules considered, and why each applies or not",
         tags: ["checks"],
         body: checkBody,
         response: { 200: explanation },
@@ -120,7 +85,25 @@ export function registerCheckRoutes(app: FastifyInstance, { limiter, observe, re
   );
 }
 
-/** A mistake of one caller in a batch; anything else is everybody's. */
+/** A route that takes one request and answers with a decision. */
+function decisionRoute(summary: string) {
+  return {
+    schema: { summary, tags: ["checks"], body: checkBody, response: { 200: decision } },
+    serializerCompiler: () => decisionText as (made: unknown) => string,
+  };
+}
+
+const batchRoute = {
+  bodyLimit: BATCH_BODY_LIMIT,
+  schema: {
+    summary: "Decide and charge up to 1000 requests, each on its own, in order; a mistake is answered in its place",
+    tags: ["checks"],
+    body: batchBody,
+    response: { 200: batchAnswer },
+  },
+};
+
+/** A mistake of one caller in a batch; any other failure fails the whole batch. */
 function problemText(error: unknown): string {
   const problem = problemOf(error);
   if (problem === undefined || problem.status >= 500) throw error;

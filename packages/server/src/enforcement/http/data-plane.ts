@@ -5,7 +5,7 @@ import { sendProblem } from "../../http/write-problem.js";
 import { type CheckRouteOptions, registerCheckRoutes } from "./check-routes.js";
 import { registerLeaseRoutes } from "./lease-routes.js";
 
-export interface DataPlaneOptions extends CheckRouteOptions {
+interface DataPlaneOptions extends CheckRouteOptions {
   /** Whether an Authorization header may pass; absent: the data plane is open. */
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
   /** Notes a wrong API token; resolves when the answer may go out, with the seconds to wait where its address failed too often. */

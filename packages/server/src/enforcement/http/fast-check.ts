@@ -17,7 +17,7 @@ import { decisionText } from "./decision-text.js";
 import { type CheckBody, checkBody } from "./schemas.js";
 import { SendTogether } from "./send-together.js";
 
-export interface FastCheckOptions {
+interface FastCheckOptions {
   readonly limiter: Limiter;
   readonly observe: Observe;
   readonly region: string | undefined;

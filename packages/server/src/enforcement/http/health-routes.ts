@@ -6,7 +6,7 @@ import type { Limiter } from "sluice";
 import Type from "typebox";
 import { problemResponses } from "../../http/problem-schema.js";
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly limiter: Limiter;
   /** What counters live in, for people to read. Never a URL: it may hold a password. */
   readonly storeKind: string;

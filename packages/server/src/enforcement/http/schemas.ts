@@ -31,7 +31,7 @@ export const checkBody = Type.Object(
 );
 export type CheckBody = Static<typeof checkBody>;
 
-export const MOST_REQUESTS_PER_BATCH = 1_000;
+const MOST_REQUESTS_PER_BATCH = 1_000;
 export const batchBody = Type.Object(
   { requests: Type.Array(checkBody, { maxItems: MOST_REQUESTS_PER_BATCH }) },
   { ...exact, title: "BatchRequest" },

@@ -4,7 +4,7 @@
 import type { Decision } from "sluice";
 
 /** Call when the response is over, however it ended. */
-export type ReleaseLease = () => void;
+type ReleaseLease = () => void;
 
 export function holdLease({ lease }: Decision): ReleaseLease {
   if (lease === undefined) return () => undefined;

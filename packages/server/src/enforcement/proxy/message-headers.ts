@@ -4,7 +4,7 @@
  */
 
 /** Node's `rawHeaders`: name, value, name, value. */
-export type RawHeaders = readonly string[];
+type RawHeaders = readonly string[];
 
 const hopByHop = new Set([
   "connection",
@@ -19,7 +19,7 @@ const hopByHop = new Set([
   "http2-settings",
 ]);
 
-export interface Dropping {
+interface Dropping {
   /** More names to leave out; asked in lower case. */
   readonly drop?: (name: string) => boolean;
   /** Names that `Connection` cannot remove, in lower case: a decision was made by them. */

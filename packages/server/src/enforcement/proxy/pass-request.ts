@@ -13,7 +13,7 @@ import { writeLastProblem } from "../../http/write-problem.js";
 import { endToEnd } from "./message-headers.js";
 import type { Upstream } from "./upstream.js";
 
-export interface Passing {
+interface Passing {
   readonly client: IncomingMessage;
   readonly response: ServerResponse;
   readonly upstream: Upstream;

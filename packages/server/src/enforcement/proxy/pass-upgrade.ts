@@ -10,7 +10,7 @@ import { problemResponseText } from "../../http/write-problem.js";
 import { endToEnd } from "./message-headers.js";
 import type { Upstream } from "./upstream.js";
 
-export interface Upgrading {
+interface Upgrading {
   readonly client: IncomingMessage;
   readonly socket: Duplex;
   /** What the client sent behind its request. */

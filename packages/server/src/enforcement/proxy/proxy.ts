@@ -29,7 +29,7 @@ import { hasNoBody, passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
 import { createUpstream } from "./upstream.js";
 
-export interface ProxyOptions {
+interface ProxyOptions {
   readonly upstream: string;
   readonly limiter: Limiter;
   readonly observe: Observe;

@@ -31,14 +31,14 @@ const quietMs: Readonly<Record<AlertKind, number>> = {
 /** A fault that hits every rule must not become a thousand messages: beyond this many of one kind, no more begin. */
 const MOST_OPEN_OF_A_KIND = 50;
 
-export interface Round {
+interface Round {
   readonly findings: readonly Finding[];
   /** Kinds whose detectors ran; alerts of the others stay as they are. */
   readonly judged: ReadonlySet<AlertKind>;
   readonly nowMs: number;
 }
 
-export interface Changes {
+interface Changes {
   readonly began: readonly KeptAlert[];
   readonly ended: readonly KeptAlert[];
 }

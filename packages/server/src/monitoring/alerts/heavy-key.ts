@@ -10,7 +10,7 @@ import { type Finding, figure, percent, subjectOf } from "./finding.js";
 /** When a key was first heavy, by its digest: a key is what a user sent, and need not be kept to be known again. */
 export type KnownKeys = ReadonlyMap<string, { readonly firstMs: number; readonly lastMs: number }>;
 
-export interface HeavyKeyInput {
+interface HeavyKeyInput {
   readonly top: Pick<TopKeysView, "maxError" | "keys">;
   /** Checks of the last hour, by rule. */
   readonly checksOf: (rule: string) => number;

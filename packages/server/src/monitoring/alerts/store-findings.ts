@@ -2,7 +2,7 @@
 import type { StoreNode, StoreView } from "../views.js";
 import { type Finding, figure, percent, subjectOf } from "./finding.js";
 
-export interface StoreHealth {
+interface StoreHealth {
   /** As this instance sees it, and since when. */
   readonly degradedSinceMs: number | undefined;
   /** What Redis or the connection said last while it failed. */

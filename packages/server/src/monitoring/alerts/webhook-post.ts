@@ -6,7 +6,7 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { type Address, allowedAddress, type Resolve } from "./public-address.js";
 
-export interface Post {
+interface Post {
   readonly url: URL;
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;

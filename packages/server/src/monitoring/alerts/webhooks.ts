@@ -29,7 +29,7 @@ const MOST_ATTEMPTS = 8;
 const LONGEST_PAUSE_MS = 60_000;
 
 /** Without user, path and query: Slack's path is the key to the channel. */
-export function shownUrl({ url }: Webhook): string {
+function shownUrl({ url }: Webhook): string {
   return url.pathname === "/" && url.search === "" ? url.origin : `${url.origin}/…`;
 }
 

@@ -15,7 +15,7 @@ import type { TracedRequest } from "../observe-requests.js";
 import { registryProducer } from "./registry-producer.js";
 import { parentOf } from "./trace-parent.js";
 
-export interface OtlpOptions {
+interface OtlpOptions {
   /** The collector's base, such as http://127.0.0.1:4318. */
   readonly url: string;
   readonly registry: Registry;

@@ -3,7 +3,7 @@ import type { SpanContext } from "@opentelemetry/api";
 
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-export interface Parent {
+interface Parent {
   readonly context: SpanContext;
   readonly sampled: boolean;
 }

@@ -11,7 +11,7 @@ const KEYS_A_SCAN = 250;
 const SCANS = 4;
 const WEIGHED = 200;
 
-export interface RuleMemory {
+interface RuleMemory {
   /** Estimated; without a candidate's counters. */
   keys: number;
   /** Absent where MEMORY USAGE is not allowed. */

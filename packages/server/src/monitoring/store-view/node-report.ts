@@ -46,7 +46,7 @@ function keysOf(info: Info): number | undefined {
   return keys;
 }
 
-export interface ReplicaOfInfo {
+interface ReplicaOfInfo {
   readonly address: string;
   readonly offset: number;
 }

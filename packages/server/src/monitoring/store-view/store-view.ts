@@ -8,7 +8,7 @@ import type { StoreView } from "../views.js";
 import { type MemorySample, sampleMemory } from "./memory-sample.js";
 import type { RedisNodes } from "./redis-nodes.js";
 
-export interface StoreViewOptions {
+interface StoreViewOptions {
   readonly kind: string;
   /** Absent with the memory store. */
   readonly nodes?: RedisNodes | undefined;

@@ -25,7 +25,7 @@ export interface XdsServer {
   readonly tls: XdsTls | undefined;
 }
 
-export interface XdsTls {
+interface XdsTls {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
@@ -33,7 +33,7 @@ export interface XdsTls {
   readonly serverName: string | undefined;
 }
 
-export interface XdsClientOptions {
+interface XdsClientOptions {
   readonly server: XdsServer;
   readonly codec: XdsCodec;
   readonly log: Log;

@@ -8,7 +8,7 @@ import { plainStruct, type StructMessage } from "../struct-message.js";
 export const CONFIG_TYPE = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
 export const STREAM_PATH = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
-export interface DiscoveryRequest {
+interface DiscoveryRequest {
   readonly versionInfo: string;
   readonly node: { readonly id: string; readonly metadata?: unknown; readonly userAgentName: string };
   readonly typeUrl: string;
@@ -24,7 +24,7 @@ export interface DiscoveryResponse {
   readonly resources: readonly { readonly type_url: string; readonly value: Uint8Array }[];
 }
 
-export interface Resource {
+interface Resource {
   readonly name: string;
   /** As a file would have it. */
   readonly content: unknown;
