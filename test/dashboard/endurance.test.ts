@@ -83,7 +83,9 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
       await page.getByText("No mistakes.").waitFor();
 
       await service.close();
-      await page.getByText(/The service does not answer\. These figures are from \d\d:\d\d:\d\d, \d+ s ago\./).waitFor();
+      await page
+        .getByText(/The service does not answer\. These figures are from \d\d:\d\d:\d\d, \d+ s ago\./)
+        .waitFor();
       // What was typed is still there, and the other pages still open.
       expect(await page.getByLabel("Limit", { exact: true }).inputValue()).toBe("77");
 
