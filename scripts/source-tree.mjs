@@ -91,6 +91,9 @@ function resolve(from, importer, { known, entries }) {
   const built = from.replace(/^sluice-server\//, "packages/server/src/");
   if (built === from && !from.startsWith(".")) return undefined;
   const path = built === from ? posix.join(posix.dirname(importer), from) : built;
-  const source = path.replace(/^packages\/(\w+)\/dist\/(esm\/)?/, "packages/$1/src/");
+  const source = path
+    .replace(/^packages\/(\w+)\/dist\/(esm\/)?/, "packages/$1/src/")
+    // The command's bundle is made of the files of cli.
+    .replace(/^packages\/server\/bundle\//, "packages/server/src/cli/");
   return [source, source.replace(/\.js$/, ".ts"), source.replace(/\.js$/, ".tsx")].find((file) => known.has(file));
 }
