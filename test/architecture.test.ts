@@ -135,6 +135,12 @@ test("every room of the table has files, and every permission is used", () => {
   expectNone([...unused, ...absent.map((name) => `${name} is imported nowhere`)]);
 });
 
+test("no room of the table is empty, and none may import a room that does not exist", () => {
+  expectNone(rooms.filter((room) => !sources.some((file) => room.files.test(file))).map(({ name }) => name));
+  const named = rooms.flatMap(({ sees, seesTypesOf = [] }) => [...sees, ...seesTypesOf]);
+  expectNone(named.filter((name) => !rooms.some((room) => room.name === name)));
+});
+
 test("no file imports from a room above its own", () => {
   const roomOf = (file: string) => rooms.find((room) => room.files.test(file));
   const mistakes = sources.flatMap((file) => {

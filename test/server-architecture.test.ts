@@ -104,6 +104,13 @@ test("every source file of the service stands in a room of the table", () => {
   expectNone(files.filter((file) => roomOf(file) === undefined));
 });
 
+test("no room of the service's table is empty, and none may import a room that does not exist", () => {
+  const taken = new Set(files.map((file) => roomOf(file)));
+  expectNone(rooms.filter((room) => !taken.has(room)).map(({ name }) => name));
+  const named = rooms.flatMap(({ sees, seesTypesOf = [] }) => [...sees, ...seesTypesOf]);
+  expectNone(named.filter((name) => !rooms.some((room) => room.name === name)));
+});
+
 test("no file of the service imports from a room above its own", () => {
   const mistakes = files.flatMap((file) => {
     const room = roomOf(file)!;

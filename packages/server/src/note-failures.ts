@@ -8,7 +8,7 @@ import type { Metrics } from "./monitoring/metrics.js";
 
 type Facts = Parameters<RequestAttributes["networkOf"]>[0];
 
-interface NotedFailures {
+export interface NotedFailures {
   /** Each resolves as `FailedAuthentication.note` does. */
   ofAdmin(request: FastifyRequest, credential: Credential): Promise<number | undefined>;
   ofDataPlane(facts: Facts): Promise<number | undefined>;

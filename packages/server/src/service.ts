@@ -27,7 +27,7 @@ export interface Service {
   close(options?: { delayMs: number; mayClose?: () => Promise<void> }): Promise<void>;
 }
 
-export interface ServiceOptions {
+interface ServiceOptions {
   readonly settings: Settings;
   readonly log: Log;
   /** Prometheus text of all workers; absent where there is one. */

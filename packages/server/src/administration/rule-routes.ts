@@ -20,10 +20,13 @@ interface ById {
 const change = { querystring: changeQuery, headers: guardHeaders, reply: applied, isChange: true };
 const unknown = { errors: ["unknown-rule"] } as const;
 
-export function registerRuleRoutes(
-  app: FastifyInstance,
-  { configuration, figures, region }: AdministrationOptions,
-): void {
+export function registerRuleRoutes(app: FastifyInstance, options: AdministrationOptions): void {
+  registerReads(app, options);
+  registerWrites(app, options);
+  registerRemovalAndPromotion(app, options);
+}
+
+function registerReads(app: FastifyInstance, { configuration }: AdministrationOptions): void {
   app.get(
     "/rules",
     describeRoute({ role: "viewer", summary: "The rules in force", reply: document }),
@@ -47,7 +50,9 @@ export function registerRuleRoutes(
       return tagged(reply, version).send(found);
     },
   );
+}
 
+function registerWrites(app: FastifyInstance, { configuration, figures, region }: AdministrationOptions): void {
   app.put(
     "/rules",
     describeRoute({
@@ -99,7 +104,9 @@ export function registerRuleRoutes(
       return sendApplied(reply, result, seen && unseenAttributes(written, seen, region));
     },
   );
+}
 
+function registerRemovalAndPromotion(app: FastifyInstance, { configuration }: AdministrationOptions): void {
   app.delete<ById>(
     "/rules/:id",
     describeRoute({ role: "editor", summary: "Removes one rule", params: ruleId, ...change, ...unknown }),
@@ -144,7 +151,7 @@ export function registerRuleRoutes(
   );
 }
 
-/** What GET /rules answered may be sent back as it is: the version in it then says what it was made from. */
+/** The answer of GET /rules may be sent back as it is: its version then guards the change (optimistic locking). */
 function guardedDocument(body: unknown): { document: unknown; version: number | undefined } {
   if (typeof body !== "object" || body === null || Array.isArray(body) || !Object.hasOwn(body, "version")) {
     return { document: body, version: undefined };

@@ -22,9 +22,9 @@ interface TopKeysRequest {
 
 const DEFAULT_KEYS = 20;
 const MOST_KEYS = 500;
-/** How often the token of a stream is looked at again: one that was deleted, or a session that is over, does not watch on. */
+/** How often a stream's token or session is checked again: a deleted token ends its streams. */
 const LOOK_AGAIN_MS = 5_000;
-/** Of the streams that are served at once: one token, or one dashboard in a loop, does not take them all. */
+/** One token, or one dashboard in a loop, must not take all streams. */
 const MOST_STREAMS_PER_TOKEN = 20;
 /** Backpressure: a reader with more than this unsent is disconnected. */
 const MOST_WAITING_BYTES = 256 * 1024;
@@ -38,13 +38,6 @@ const streamHeaders = {
 };
 
 export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: AdministrationOptions): void {
-  const streams = new Map<string, number>();
-  const countStream = (name: string, change: 1 | -1): void => {
-    const count = (streams.get(name) ?? 0) + change;
-    if (count === 0) streams.delete(name);
-    else streams.set(name, count);
-  };
-
   app.get<StatsRequest>(
     "/stats",
     describeRoute({
@@ -77,6 +70,19 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: A
       return reply.send(view);
     },
   );
+  registerStream(app, { figures, tokens });
+}
+
+type StreamOptions = Pick<AdministrationOptions, "figures" | "tokens">;
+
+/** The live stream, with backpressure: a reader that is too slow is disconnected. */
+function registerStream(app: FastifyInstance, { figures, tokens }: StreamOptions): void {
+  const streams = new Map<string, number>();
+  const countStream = (name: string, change: 1 | -1): void => {
+    const count = (streams.get(name) ?? 0) + change;
+    if (count === 0) streams.delete(name);
+    else streams.set(name, count);
+  };
 
   app.get(
     "/stats/stream",
@@ -84,19 +90,19 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: A
       role: "viewer",
       summary: "Server-Sent Events: one event `live` a second",
       replyType: "text/event-stream",
-      reply: Type.String({ description: "Goes on until either side ends it." }),
+      reply: Type.String({ description: "Open until either side closes it." }),
       errors: ["monitoring-off", "too-many-streams"],
     }),
     (request, reply) => {
       const { live } = counted(figures);
-      // HEAD asks what a GET would answer, and has no body that could go on.
+      // HEAD has no body that could go on.
       if (request.method === "HEAD") return reply.headers(streamHeaders).send();
       const { name } = callerOf(request);
       if ((streams.get(name) ?? 0) >= MOST_STREAMS_PER_TOKEN) {
         throw new ServiceError("too-many-streams", `the token ${name} holds ${MOST_STREAMS_PER_TOKEN} streams already`);
       }
       const stop = live.watch({
-        next: (view) => tell(reply.raw, view),
+        next: (view) => sendEvent(reply.raw, view),
         end: () => reply.raw.end(),
       });
       if (stop === undefined) throw new ServiceError("too-many-streams", "as many streams as are served are open");
@@ -106,7 +112,7 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: A
       reply.raw.write(": welcome\n\n");
       const timer = setInterval(async () => {
         if (await isStillKnown(request, tokens)) return;
-        // First no more views: to write after the end would be an error that nobody hears, and that ends the process.
+        // Stop the views first: a write after the end is an unhandled error, which would end the process.
         stop();
         reply.raw.end();
       }, LOOK_AGAIN_MS);
@@ -120,7 +126,7 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: A
   );
 }
 
-function tell(response: ServerResponse, view: LiveView | undefined): void {
+function sendEvent(response: ServerResponse, view: LiveView | undefined): void {
   if (response.writableLength > MOST_WAITING_BYTES) response.destroy();
   else if (view === undefined) response.write(": the history does not answer\n\n");
   else response.write(`event: live\ndata: ${JSON.stringify(view)}\n\n`);

@@ -7,7 +7,7 @@ import { type Measured, measureRules } from "./measure-redis.js";
 import { type Arrival, Replay } from "./replay.js";
 import { RollingMaxima } from "./rolling-maxima.js";
 
-export interface CompareOptions {
+interface CompareOptions {
   readonly limit: number;
   readonly window: string;
   readonly windowMs: number;

@@ -7,7 +7,7 @@ import { createLimiter, type Rule, SluiceError } from "sluice";
 import { connectRedis, type Redis } from "sluice/internal";
 import { parseRedisUrl, redisStore } from "sluice/redis";
 
-export interface MeasureOptions {
+interface MeasureOptions {
   readonly url: string;
   readonly rules: readonly Rule[];
   /** How many keys each rule gets. */

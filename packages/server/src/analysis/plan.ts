@@ -21,7 +21,7 @@ export interface PlanInput {
   readonly isMeasured: boolean;
 }
 
-export interface RulePlan {
+interface RulePlan {
   readonly rule: string;
   readonly keys: number;
   /** Units that a key holds on average at this rate, at most its limit. */

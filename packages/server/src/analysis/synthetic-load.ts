@@ -4,7 +4,7 @@
  */
 import type { Arrival } from "./replay.js";
 
-export interface LoadOptions {
+interface LoadOptions {
   readonly limit: number;
   readonly windowMs: number;
   /** How many windows it lasts. */

@@ -48,7 +48,7 @@ function fieldAttribute(text: string, before: readonly FieldAttribute[]): FieldA
   return [...before, { attribute: text.slice(0, at), field: text.slice(at + 1) }];
 }
 
-export interface OpenedLogs {
+interface OpenedLogs {
   readonly logs: Logs;
   readonly attributesOf: (request: LogRequest) => Promise<Attributes>;
 }

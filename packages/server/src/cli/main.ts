@@ -26,7 +26,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-export function program(): Command {
+function program(): Command {
   const root = new Command("sluice")
     .description("Sluice: a distributed rate limiter")
     .version(packageVersion())

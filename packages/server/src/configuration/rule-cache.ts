@@ -12,7 +12,7 @@ export interface CachedDocument extends VersionMark {
   readonly document: string;
 }
 
-export interface RuleCacheOptions {
+interface RuleCacheOptions {
   readonly url: string;
   readonly ttlMs: number;
   /** A version was announced. */

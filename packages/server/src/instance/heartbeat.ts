@@ -23,12 +23,12 @@ export interface InstanceReport {
   readonly configurationError?: string;
 }
 
-export type InstanceState = Omit<
+type InstanceState = Omit<
   InstanceReport,
   "instance" | "atMs" | "eventLoopUtilisation" | "versionSinceMs" | "sharedVersion" | "configurationError"
 > & { readonly sharedVersion?: number | undefined; readonly configurationError?: string | undefined };
 
-export interface HeartbeatOptions {
+interface HeartbeatOptions {
   readonly shared: SharedState;
   readonly instance: string;
   readonly state: () => InstanceState;

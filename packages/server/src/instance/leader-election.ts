@@ -7,7 +7,7 @@ import type { SharedState } from "./shared-state.js";
 /** `alone`: the shared state cannot be written, so no instance knows of the others; each then acts on what it can see itself. */
 export type Leadership = "leader" | "follower" | "alone";
 
-export interface LeaderElectionOptions {
+interface LeaderElectionOptions {
   readonly shared: SharedState;
   /** What is led: elections of the same name have one leader. */
   readonly name: string;

@@ -3,7 +3,7 @@ import type { Log } from "../log.js";
 import { MOST_TEXTS, type SharedState, type Swap } from "./shared-state.js";
 import { Snapshot } from "./snapshot.js";
 
-export interface MemorySharedStateOptions {
+interface MemorySharedStateOptions {
   /** Where the snapshot is kept; absent: nowhere. */
   readonly dataFolder: string | undefined;
   readonly log: Log;

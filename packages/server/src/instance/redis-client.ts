@@ -6,7 +6,7 @@ import { type Cluster, connectRedis, type Redis } from "sluice/internal";
 import { parseRedisUrl } from "sluice/redis";
 
 export type RedisClient = Redis | Cluster;
-export type RedisTarget = ReturnType<typeof parseRedisUrl>;
+type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
 /** No command waits for ever: every caller has something to fall back on. */
 const COMMAND_TIMEOUT_MS = 500;

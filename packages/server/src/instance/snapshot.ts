@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Log } from "../log.js";
 
-export interface SnapshotOptions {
+interface SnapshotOptions {
   readonly folder: string;
   readonly file: string;
   /** The file in which earlier versions kept these lines, among others; read while there is no `file`. */

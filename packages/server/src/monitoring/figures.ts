@@ -27,7 +27,7 @@ export interface Figures {
   close(): Promise<void>;
 }
 
-export interface FiguresOptions {
+interface FiguresOptions {
   readonly limiter: Limiter;
   readonly traffic: Traffic;
   readonly history: History;

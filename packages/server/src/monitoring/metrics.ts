@@ -24,14 +24,14 @@ export interface Metrics {
 }
 
 /** What the configuration layer has and lacks, as `/readyz` tells it too. */
-export interface ConfigurationHealth {
+interface ConfigurationHealth {
   readonly loaded: boolean;
   readonly database: "up" | "down" | "none";
   readonly cache: "up" | "down" | "none";
   readonly propagationMs?: number;
 }
 
-export interface MetricsOptions {
+interface MetricsOptions {
   readonly limiter: Limiter;
   readonly traffic: Traffic;
   readonly health: Pick<StoreHealth, "state">;

@@ -28,12 +28,12 @@ const ATTRIBUTES_AGAIN = 3_600;
 /** A timer may come a moment early: what it brings is of the second that is about to end, not of the one before. */
 const EARLY_MS = 50;
 
-export interface Recorder {
+interface Recorder {
   /** Writes what was not written yet. */
   close(): Promise<void>;
 }
 
-export interface RecorderOptions {
+interface RecorderOptions {
   readonly limiter: Limiter;
   readonly traffic: Traffic;
   /** Of all instances. */

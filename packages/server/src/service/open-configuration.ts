@@ -7,7 +7,7 @@ import type { Cleanup } from "../instance/cleanup.js";
 import type { Instance } from "../instance/instance.js";
 import { isStarterRule, starterRules } from "../starter-rules.js";
 
-export interface OpenConfiguration {
+interface OpenConfiguration {
   readonly configuration: Configuration;
   /** Envoy's limits join the configuration's rules here. */
   readonly rules: RulesInForce;

@@ -26,7 +26,7 @@ import type { Settings } from "../settings.js";
 import { TlsFiles } from "../tls-files.js";
 import { createHttpApp } from "./http-app.js";
 
-export interface TransportsOptions {
+interface TransportsOptions {
   readonly instance: Instance;
   readonly configuration: Configuration;
   readonly rules: RulesInForce;
@@ -35,7 +35,7 @@ export interface TransportsOptions {
   readonly metricsText: () => Promise<string>;
 }
 
-export interface Transports {
+interface Transports {
   readonly http: string;
   readonly grpc: string;
   readonly proxy: string | undefined;

@@ -15,7 +15,7 @@ import type { AnswerOptions } from "./respond.js";
 import { createShouldRateLimit, type ShouldRateLimit } from "./should-rate-limit.js";
 import type { StartXds, XdsOptions } from "./xds/xds.js";
 
-interface Envoy {
+export interface Envoy {
   readonly shouldRateLimit: ShouldRateLimit;
   close(): void;
 }

@@ -18,7 +18,7 @@ import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "
 import { addReflection } from "./reflection.js";
 import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 
-export interface GrpcServerOptions {
+interface GrpcServerOptions {
   readonly shouldRateLimit: ShouldRateLimit;
   readonly observe: Observe;
   readonly log: Log;

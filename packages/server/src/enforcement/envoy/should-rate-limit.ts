@@ -41,7 +41,7 @@ import type { ReferenceMetrics } from "./reference-metrics.js";
 import { overrideUnit, type RequestOverrides } from "./request-overrides.js";
 import { type AnswerOptions, OwnRules, passedStatus, refuseAll, respond } from "./respond.js";
 
-export interface ShouldRateLimitOptions {
+interface ShouldRateLimitOptions {
   readonly limiter: Limiter;
   /** Absent without --envoy-config. */
   readonly tree: () => LimitTree | undefined;
@@ -66,7 +66,7 @@ export interface Asked {
   check: CheckResult | undefined;
 }
 
-export type FoundLimit =
+type FoundLimit =
   | ({ readonly kind: "placed" } & Found)
   | { readonly kind: "override"; readonly override: Override; readonly counter: string };
 

@@ -18,13 +18,13 @@ import {
 } from "./node-report.js";
 
 /** A connection to one node. */
-export interface NodeClient {
+interface NodeClient {
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   on(event: "error", listener: () => void): unknown;
   disconnect(): void;
 }
 
-export interface RedisNodesOptions {
+interface RedisNodesOptions {
   readonly kind: "single" | "sentinel" | "cluster";
   /** Where to begin: the server, the Sentinels, or some nodes of the cluster. */
   readonly seeds: readonly string[];
