@@ -24,8 +24,8 @@ export const rules = [
 /** @param {Record<string, string>} more @returns {Promise<Record<string, number>>} */
 async function sluice(more = {}) {
   const server = new URL("../packages/server/dist/", import.meta.url);
-  const { startService } = await import(new URL("service.js", server).href);
-  const { resolveSettings } = await import(new URL("settings.js", server).href);
+  const { startService } = await import(new URL("service/service.js", server).href);
+  const { resolveSettings } = await import(new URL("settings/settings.js", server).href);
   const { createLog } = await import(new URL("log.js", server).href);
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));

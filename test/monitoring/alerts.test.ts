@@ -5,12 +5,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { webhooks as acceptedWebhooks } from "../../packages/server/src/accepted-settings.js";
 import { Heartbeat } from "../../packages/server/src/instance/heartbeat.js";
 import { createLog, type Log } from "../../packages/server/src/log.js";
 import { Alerts, type AlertsOptions } from "../../packages/server/src/monitoring/alerts/alerts.js";
 import type { History, SeriesCounts } from "../../packages/server/src/monitoring/history/history.js";
 import type { AlertsView, StoreNode, TopKey } from "../../packages/server/src/monitoring/views.js";
+import { webhooks as acceptedWebhooks } from "../../packages/server/src/settings/accepted-settings.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { eventually } from "../configuration/instance.js";
 import { makeTempFolder } from "../harness/leash.js";

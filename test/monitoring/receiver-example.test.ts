@@ -2,9 +2,9 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { webhooks as acceptedWebhooks } from "../../packages/server/src/accepted-settings.js";
 import { signatureHeaders } from "../../packages/server/src/monitoring/alerts/webhook-message.js";
 import { Webhooks } from "../../packages/server/src/monitoring/alerts/webhooks.js";
+import { webhooks as acceptedWebhooks } from "../../packages/server/src/settings/accepted-settings.js";
 import { eventually } from "../configuration/instance.js";
 import { freePort } from "../harness/free-port.js";
 import { leashProcess } from "../harness/leash.js";

@@ -9,8 +9,8 @@ import { MemoryHistory } from "../../packages/server/src/monitoring/history/memo
 import { TopKeysReader } from "../../packages/server/src/monitoring/top-keys/read-top-keys.js";
 import { observeTraffic } from "../../packages/server/src/monitoring/traffic.js";
 import type { LiveView, StatsView, TopKeysView } from "../../packages/server/src/monitoring/views.js";
-import { startService } from "../../packages/server/src/service.js";
-import { resolveSettings } from "../../packages/server/src/settings.js";
+import { startService } from "../../packages/server/src/service/service.js";
+import { resolveSettings } from "../../packages/server/src/settings/settings.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { makeTempFolder, removeTempFolder } from "../harness/leash.js";
 import { startRedis } from "../harness/redis-server.js";

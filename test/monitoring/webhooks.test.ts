@@ -4,10 +4,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { Webhook } from "standardwebhooks";
 import { afterEach, expect, test } from "vitest";
-import { webhooks as acceptedWebhooks } from "../../packages/server/src/accepted-settings.js";
 import type { Address } from "../../packages/server/src/monitoring/alerts/public-address.js";
 import type { AlertMessage } from "../../packages/server/src/monitoring/alerts/webhook-message.js";
 import { Webhooks, type WebhooksOptions } from "../../packages/server/src/monitoring/alerts/webhooks.js";
+import { webhooks as acceptedWebhooks } from "../../packages/server/src/settings/accepted-settings.js";
 import { eventually } from "../configuration/instance.js";
 
 interface Received {

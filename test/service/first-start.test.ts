@@ -4,7 +4,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { settingNames } from "../../packages/server/src/settings.js";
+import { settingNames } from "../../packages/server/src/settings/settings.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { makeTempFolder } from "../harness/leash.js";
 import { startRedis } from "../harness/redis-server.js";

@@ -9,8 +9,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Rule } from "sluice";
 import { createLog } from "../../packages/server/src/log.js";
-import { type Service, startService } from "../../packages/server/src/service.js";
-import { resolveSettings } from "../../packages/server/src/settings.js";
+import { type Service, startService } from "../../packages/server/src/service/service.js";
+import { resolveSettings } from "../../packages/server/src/settings/settings.js";
 import { leashProcess, makeTempFolder, removeTempFolder } from "../harness/leash.js";
 
 export interface RunningService extends Service, AsyncDisposable {

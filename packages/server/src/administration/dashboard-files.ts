@@ -10,7 +10,7 @@ import { dirname, extname, join, relative, sep } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ConfigurationLog } from "../configuration/configuration.js";
-import { dashboardHeaders } from "../security-headers.js";
+import { dashboardHeaders } from "../http/security-headers.js";
 
 /** Pages of the dashboard; each may have paths below it. `packages/dashboard/src/app.tsx` shows them. */
 const pages = ["rules", "new-rule", "history", "keys", "top-keys", "alerts", "store", "audit", "tokens"] as const;

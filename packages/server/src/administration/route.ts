@@ -6,7 +6,7 @@ import type { Applied, Configuration, ConfigurationLog } from "../configuration/
 import { diffText } from "../configuration/diff-text.js";
 import type { Page, Role, RuleRepository } from "../configuration/repository/rule-repository.js";
 import { type ErrorCode, ServiceError } from "../errors.js";
-import type { Credential } from "../failed-authentication.js";
+import type { Credential } from "../http/failed-authentication.js";
 import { anyErrors, bodyErrors, problemResponses } from "../http/problem-schema.js";
 import type { Figures } from "../monitoring/figures.js";
 import type { AlertsView, StoreView } from "../monitoring/views.js";

@@ -9,7 +9,7 @@
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { stringifySetCookie } from "cookie";
-import { cookieValue } from "../cookies.js";
+import { cookieValue } from "../http/cookies.js";
 
 /** A working day: whoever leaves a browser open signs in again tomorrow. */
 const SESSION_MS = 12 * 3_600_000;

@@ -4,7 +4,7 @@
 import Table from "cli-table3";
 import picocolors from "picocolors";
 import { printable, printableJson } from "../printable.js";
-import { wantsColour } from "../settings.js";
+import { wantsColour } from "../settings/settings.js";
 
 // Left to itself, picocolors takes a CI system for a terminal; a pipe is none, wherever it runs.
 export const colours = picocolors.createColors(wantsColour(process.stdout.isTTY === true));

@@ -1,7 +1,7 @@
 /** `sluice reset RULE user=42`: forgets what a rule has counted for a key. Needs an admin token. */
 import { Command, Option } from "commander";
 import { printable } from "../printable.js";
-import { clientSettings } from "../settings.js";
+import { clientSettings } from "../settings/settings.js";
 import { readAdminToken } from "./admin-token.js";
 import { parseAttributes } from "./attribute-arguments.js";
 import { printJson, printLine } from "./print.js";

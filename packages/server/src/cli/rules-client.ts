@@ -4,7 +4,7 @@ import type { Mistake } from "sluice";
 import { diffText } from "../configuration/diff-text.js";
 import { isEmpty, type RuleDiff } from "../configuration/rule-diff.js";
 import { printableLines } from "../printable.js";
-import { clientSettings } from "../settings.js";
+import { clientSettings } from "../settings/settings.js";
 import { readAdminToken } from "./admin-token.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { noAnswer, tokenHints } from "./no-answer.js";

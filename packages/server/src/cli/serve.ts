@@ -1,6 +1,6 @@
 /** `sluice serve`: the options are the settings' table, one flag each. */
 import { Command, Option } from "commander";
-import { resolveSettings, settingNames, settingSpecs, variableOf } from "../settings.js";
+import { resolveSettings, settingNames, settingSpecs, variableOf } from "../settings/settings.js";
 import { CommandFailure } from "./command-failure.js";
 
 export function serveCommand(): Command {
@@ -24,7 +24,7 @@ export function serveCommand(): Command {
       const { config, ...flags } = given.opts<Record<string, string>>();
       const settings = resolveSettings({ flags: byName(flags), configFile: config });
       // Loaded only now: the other commands need none of it, and start in a tenth of the time.
-      const { serve } = await import("../serve.js");
+      const { serve } = await import("../service/serve.js");
       const status = await serve(settings);
       if (status !== 0) throw new CommandFailure("", 1);
     });

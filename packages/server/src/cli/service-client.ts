@@ -3,7 +3,7 @@
  */
 import { Command, Option } from "commander";
 import { printableLines } from "../printable.js";
-import { clientSettings } from "../settings.js";
+import { clientSettings } from "../settings/settings.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { noAnswer, tokenHints } from "./no-answer.js";
 

@@ -3,8 +3,8 @@
  */
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { trackConnections } from "../drain.js";
-import { serverOptions, type TlsFiles } from "../tls-files.js";
+import { trackConnections } from "./drain.js";
+import { serverOptions, type TlsFiles } from "./tls-files.js";
 
 /** Checks are small: whoever needs longer than this to send one is not asking for one. */
 const bounds = {

@@ -13,16 +13,16 @@
  */
 import { type IncomingMessage, METHODS, type ServerResponse } from "node:http";
 import Fastify, { type FastifyInstance } from "fastify";
-import { isClosing } from "../drain.js";
 import type { Log } from "../log.js";
 import { packageVersion } from "../own-package.js";
-import type { TlsFiles } from "../tls-files.js";
 import { boundedServer } from "./bounded-server.js";
 import { answerClientError } from "./client-error.js";
+import { isClosing } from "./drain.js";
 import { handleErrors } from "./error-handlers.js";
 import { refuseForeignHosts } from "./foreign-host.js";
 import { acceptJson, BODY_LIMIT, validatorCompiler } from "./json-body.js";
 import { registerOpenApi } from "./openapi.js";
+import type { TlsFiles } from "./tls-files.js";
 
 /** Takes a request before Fastify does; false leaves it to Fastify. */
 export type FastPath = (request: IncomingMessage, response: ServerResponse) => boolean;

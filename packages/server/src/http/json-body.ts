@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyRequest, FastifySchemaCompiler } from "fas
 import { SluiceError } from "sluice";
 import type { TSchema } from "typebox";
 import { ServiceError } from "../errors.js";
-import { validatorOf } from "../schema-mistake.js";
+import { validatorOf } from "./schema-mistake.js";
 
 /** Of routes that name no other. */
 export const BODY_LIMIT = 64 * 1024;

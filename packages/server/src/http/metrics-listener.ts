@@ -1,6 +1,6 @@
 /** A listener for a scraper alone (`--metrics-address`): its clients can read metrics and do nothing else. */
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import { trackConnections } from "../drain.js";
+import { trackConnections } from "./drain.js";
 import { internalProblem, type Problem, problem } from "./problem.js";
 import { writeProblem } from "./write-problem.js";
 

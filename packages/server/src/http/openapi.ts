@@ -2,7 +2,7 @@
  * OpenAPI 3.1 of every route, from the schemas that validate them, and a page to try it. Made when somebody first asks.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
-import { docsHeaders } from "../security-headers.js";
+import { docsHeaders } from "./security-headers.js";
 
 export interface OpenApiOptions {
   readonly version: string;

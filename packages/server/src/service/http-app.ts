@@ -7,7 +7,7 @@ import { registerDataPlane } from "../enforcement/http/data-plane.js";
 import { createFastCheck } from "../enforcement/http/fast-check.js";
 import { registerHealthRoutes } from "../enforcement/http/health-routes.js";
 import { createEdge } from "../http/edge.js";
-import { factsOf } from "../note-failures.js";
+import { factsOf } from "./note-failures.js";
 import type { TransportParts } from "./open-transports.js";
 
 export async function createHttpApp(parts: TransportParts): Promise<FastifyInstance> {

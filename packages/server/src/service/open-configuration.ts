@@ -2,10 +2,10 @@
 import type { Rule } from "sluice";
 import { type Configuration, startConfiguration } from "../configuration/configuration.js";
 import { RulesInForce } from "../enforcement/rules-in-force.js";
-import { hasOwnLimits } from "../envoy-settings.js";
 import type { Cleanup } from "../instance/cleanup.js";
 import type { Instance } from "../instance/instance.js";
-import { isStarterRule, starterRules } from "../starter-rules.js";
+import { isStarterRule, starterRules } from "../settings/starter-rules.js";
+import { hasOwnLimits } from "./envoy-settings.js";
 
 interface OpenConfiguration {
   readonly configuration: Configuration;

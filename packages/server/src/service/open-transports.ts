@@ -4,27 +4,27 @@
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
-import { untilQueueIsEmpty } from "../accept-queue.js";
 import { openTokens, type Tokens } from "../administration/administration.js";
 import type { Configuration } from "../configuration/configuration.js";
-import { drain } from "../drain.js";
 import { type RequestAttributes, requestAttributes } from "../enforcement/attributes/request-attributes.js";
 import { type Envoy, startEnvoy } from "../enforcement/envoy/envoy.js";
 import { createGrpcServer, type GrpcServer } from "../enforcement/envoy/grpc-server.js";
 import { tokenGuard } from "../enforcement/http/api-token.js";
 import { createProxy } from "../enforcement/proxy/proxy.js";
 import type { RulesInForce } from "../enforcement/rules-in-force.js";
-import { envoyAnswers, envoyCounts, envoyFolder, xdsOf } from "../envoy-settings.js";
+import { untilQueueIsEmpty } from "../http/accept-queue.js";
+import { drain } from "../http/drain.js";
+import { listen } from "../http/listen.js";
 import { createMetricsListener } from "../http/metrics-listener.js";
+import { isLoopback, ownHosts } from "../http/own-hosts.js";
+import { TlsFiles } from "../http/tls-files.js";
 import type { Cleanup } from "../instance/cleanup.js";
 import type { Instance } from "../instance/instance.js";
-import { listen } from "../listen.js";
 import type { Monitoring } from "../monitoring/monitoring.js";
-import { type NotedFailures, noteFailures } from "../note-failures.js";
-import { isLoopback, ownHosts } from "../own-hosts.js";
-import type { Settings } from "../settings.js";
-import { TlsFiles } from "../tls-files.js";
+import type { Settings } from "../settings/settings.js";
+import { envoyAnswers, envoyCounts, envoyFolder, xdsOf } from "./envoy-settings.js";
 import { createHttpApp } from "./http-app.js";
+import { type NotedFailures, noteFailures } from "./note-failures.js";
 
 interface TransportsOptions {
   readonly instance: Instance;

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { type Attributes, SluiceError } from "sluice";
 import { clientAddresses } from "sluice/http";
-import { cookieValue } from "../../cookies.js";
+import { cookieValue } from "../../http/cookies.js";
 import { judgedTargets, normalHost } from "./judged-target.js";
 import { type Mapping, readMapping, type Source } from "./mapping-file.js";
 import { compileTemplate, matchTemplate } from "./path-template.js";

@@ -2,7 +2,7 @@
  * TLS of the gRPC port: certificates that are renewed under way, and the name of a client's.
  */
 import { ServerCredentials, type ServerUnaryCall } from "@grpc/grpc-js";
-import { serverOptions, type TlsFiles } from "../../tls-files.js";
+import { serverOptions, type TlsFiles } from "../../http/tls-files.js";
 
 export function credentialsOf(tls: TlsFiles | undefined): ServerCredentials {
   return tls === undefined ? ServerCredentials.createInsecure() : new RenewedCredentials(tls);

@@ -20,7 +20,7 @@ import {
   ruleBook,
   SluiceError,
 } from "sluice";
-import { isStarterRule } from "../../starter-rules.js";
+import { isStarterRule } from "../../settings/starter-rules.js";
 import {
   BLOCKING_COST,
   COUNTER_ATTRIBUTE,

@@ -9,10 +9,10 @@ import { type Attributes, type CheckOptions, type Decision, type Limiter, Sluice
 import type { FastPath } from "../../http/edge.js";
 import { BODY_LIMIT, parseJson } from "../../http/json-body.js";
 import { internalProblem, problemOf } from "../../http/problem.js";
+import { validatorOf } from "../../http/schema-mistake.js";
 import { writeProblem } from "../../http/write-problem.js";
 import type { Log } from "../../log.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
-import { validatorOf } from "../../schema-mistake.js";
 import { decisionText } from "./decision-text.js";
 import { type CheckBody, checkBody } from "./schemas.js";
 import { SendTogether } from "./send-together.js";

@@ -1,6 +1,6 @@
 /** What a webhook gets: the body in its format, and a signature that shows who sent it and when. Pure. */
 import { createHmac } from "node:crypto";
-import type { Webhook } from "../../accepted-settings.js";
+import type { Webhook } from "../../settings/accepted-settings.js";
 import type { AlertView } from "../views.js";
 
 export interface AlertMessage extends AlertView {

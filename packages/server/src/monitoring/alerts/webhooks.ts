@@ -3,8 +3,8 @@
  * delays its own messages only; a queue that is full drops the oldest. URLs may hold secrets: what is told of them is scheme and host.
  */
 import { lookup } from "node:dns/promises";
-import type { Webhook } from "../../accepted-settings.js";
 import type { Log } from "../../log.js";
+import type { Webhook } from "../../settings/accepted-settings.js";
 import type { AlertsView } from "../views.js";
 import { type Address, AddressRefused, type Resolve } from "./public-address.js";
 import { type AlertMessage, messageBody, messageId, signatureHeaders } from "./webhook-message.js";

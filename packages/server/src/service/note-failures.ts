@@ -1,10 +1,10 @@
 /** Failed authentication of every door, led to one place: the metric, the log and the audit, and each door's slowing down. */
 import type { FastifyRequest } from "fastify";
-import type { Configuration } from "./configuration/configuration.js";
-import type { RequestAttributes } from "./enforcement/attributes/request-attributes.js";
-import { type AttemptSum, type Credential, FailedAuthentication } from "./failed-authentication.js";
-import type { Log } from "./log.js";
-import type { Metrics } from "./monitoring/metrics.js";
+import type { Configuration } from "../configuration/configuration.js";
+import type { RequestAttributes } from "../enforcement/attributes/request-attributes.js";
+import { type AttemptSum, type Credential, FailedAuthentication } from "../http/failed-authentication.js";
+import type { Log } from "../log.js";
+import type { Metrics } from "../monitoring/metrics.js";
 
 type Facts = Parameters<RequestAttributes["networkOf"]>[0];
 

@@ -2,7 +2,7 @@
  * The one screen that a start prints: where it listens, whose token, which rules, and a line to repeat until it is refused. Pure.
  */
 import type { Rule } from "sluice";
-import { printableLines } from "./printable.js";
+import { printableLines } from "../printable.js";
 
 interface StartScreen {
   readonly version: string;

@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { expect, test } from "vitest";
-import { batchBody } from "./enforcement/http/schemas.js";
+import { batchBody } from "../enforcement/http/schemas.js";
 import { validatorOf } from "./schema-mistake.js";
 
 const wrongIn = (body: unknown): string | undefined => validatorOf(batchBody)(body, "body");

@@ -59,7 +59,7 @@ test.each(["redis://h:1", "rediss://h", "redis+sentinel://h1,h2/master", "redis+
 );
 
 test("docs/settings.md lists the table, word for word", () => {
-  const page = readFileSync(fileURLToPath(new URL("../../../docs/settings.md", import.meta.url)), "utf8");
+  const page = readFileSync(fileURLToPath(new URL("../../../../docs/settings.md", import.meta.url)), "utf8");
   const rows = [...page.matchAll(/^\| `--([a-z-]+)` \| `(\w+)` \| (.*?) \| (.*) \|$/gm)].map(([, ...cells]) => cells);
   const expected = settingNames.map((name) => {
     const spec = settingSpecs[name];

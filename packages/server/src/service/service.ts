@@ -3,15 +3,15 @@
  * In: settings. Out: addresses, and a way to end it. Signals, workers and the printed screen are `serve.ts`'s.
  */
 import type { Rule } from "sluice";
+import { Cleanup } from "../instance/cleanup.js";
+import { openInstance } from "../instance/instance.js";
+import type { Log } from "../log.js";
+import type { Metrics } from "../monitoring/metrics.js";
+import { startMonitoring } from "../monitoring/monitoring.js";
+import type { Settings } from "../settings/settings.js";
 import { checkEnvoyFolder } from "./envoy-settings.js";
-import { Cleanup } from "./instance/cleanup.js";
-import { openInstance } from "./instance/instance.js";
-import type { Log } from "./log.js";
-import type { Metrics } from "./monitoring/metrics.js";
-import { startMonitoring } from "./monitoring/monitoring.js";
-import { openConfiguration } from "./service/open-configuration.js";
-import { openTransports } from "./service/open-transports.js";
-import type { Settings } from "./settings.js";
+import { openConfiguration } from "./open-configuration.js";
+import { openTransports } from "./open-transports.js";
 
 export interface Service {
   readonly http: string;

@@ -39,7 +39,7 @@ test("switches are read as Go reads them; response fields by their names", () =>
 });
 
 test("the table in the docs is this one, and names settings that there are", () => {
-  const page = readFileSync(new URL("../../../docs/from-envoyproxy-ratelimit.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../../../docs/from-envoyproxy-ratelimit.md", import.meta.url), "utf8");
   const rows = page.matchAll(/^\| `([A-Z_]+)` \| (`--.*) \|$/gm);
   const told = Object.fromEntries(
     Array.from(rows, ([, name, settings]) => [name, settings!.replaceAll(/[`-]{3}|`/g, "")]),

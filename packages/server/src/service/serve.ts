@@ -2,12 +2,12 @@
  * `sluice serve`: one process, or several workers behind the same ports; one printed screen; a clean end on SIGTERM and SIGINT.
  */
 import cluster from "node:cluster";
+import { storeKind } from "../instance/instance.js";
+import { createLog } from "../log.js";
+import { packageVersion } from "../own-package.js";
+import type { Settings } from "../settings/settings.js";
 import { checkEnvoyFolder } from "./envoy-settings.js";
-import { storeKind } from "./instance/instance.js";
-import { createLog } from "./log.js";
-import { packageVersion } from "./own-package.js";
 import { type Service, startService } from "./service.js";
-import type { Settings } from "./settings.js";
 import { startScreen } from "./start-screen.js";
 import { drainDelayMs, stopSignal } from "./stop-signal.js";
 import { runWorker, superviseWorkers } from "./workers.js";

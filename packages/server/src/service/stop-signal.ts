@@ -1,5 +1,5 @@
 /** The signals that end the service: the first asks for a clean end, the second ends it at once. */
-import type { Settings } from "./settings.js";
+import type { Settings } from "../settings/settings.js";
 
 /** npm passes on a Ctrl-C that the terminal has already sent to every process of the group: that is one wish, not two. */
 const SAME_WISH_MS = 500;

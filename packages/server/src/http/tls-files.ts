@@ -5,7 +5,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { SluiceError } from "sluice";
-import type { Log } from "./log.js";
+import type { Log } from "../log.js";
 
 interface TlsFileNames {
   readonly cert: string;

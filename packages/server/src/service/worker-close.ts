@@ -8,7 +8,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { acceptedHere, untilQueueIsEmpty } from "./accept-queue.js";
+import { acceptedHere, untilQueueIsEmpty } from "../http/accept-queue.js";
 
 type Message =
   | { readonly sluice: "may close?" }

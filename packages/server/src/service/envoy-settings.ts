@@ -1,14 +1,14 @@
 /**
  * What the settings say of Envoy, as its parts take it: a folder, a control plane, how requests are answered.
  */
-import { digestOf } from "./configuration/document-text.js";
-import { Snapshot } from "./configuration/snapshot.js";
-import { type FolderOptions, readConfigFolder } from "./enforcement/envoy/config-folder.js";
-import type { TreeOptions } from "./enforcement/envoy/config-tree.js";
-import { ReferenceMetrics } from "./enforcement/envoy/reference-metrics.js";
-import type { AnswerOptions } from "./enforcement/envoy/respond.js";
-import type { XdsOptions } from "./enforcement/envoy/xds/xds.js";
-import type { Settings } from "./settings.js";
+import { digestOf } from "../configuration/document-text.js";
+import { Snapshot } from "../configuration/snapshot.js";
+import { type FolderOptions, readConfigFolder } from "../enforcement/envoy/config-folder.js";
+import type { TreeOptions } from "../enforcement/envoy/config-tree.js";
+import { ReferenceMetrics } from "../enforcement/envoy/reference-metrics.js";
+import type { AnswerOptions } from "../enforcement/envoy/respond.js";
+import type { XdsOptions } from "../enforcement/envoy/xds/xds.js";
+import type { Settings } from "../settings/settings.js";
 
 /** Whoever names limits of Envoy's did not come to try things out. */
 export function hasOwnLimits(settings: Settings): boolean {

@@ -6,10 +6,10 @@ import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AggregatorRegistry, type Registry } from "prom-client";
-import type { Log } from "./log.js";
+import type { Log } from "../log.js";
+import type { Settings } from "../settings/settings.js";
 import type { ServiceSummary } from "./serve.js";
 import { startService } from "./service.js";
-import type { Settings } from "./settings.js";
 import { drainDelayMs, stopSignal } from "./stop-signal.js";
 import { mayClose, WorkerClose } from "./worker-close.js";
 

@@ -6,7 +6,7 @@
  * What the audit gets is the sum of an address and a minute; addresses beyond those listed are summed in one entry.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Log } from "./log.js";
+import type { Log } from "../log.js";
 
 type Plane = "admin" | "data";
 export type Credential = "bearer" | "session" | "sign-in";
