@@ -1,5 +1,5 @@
 /**
- * `sluice/http`: how decisions look in HTTP, and whom they are about; for servers that no adapter fits.
+ * `sluice/http`: decisions as HTTP answers, and the address of the client; for servers that no adapter fits.
  *
  *   const { status, headers, body } = answerOf(await limiter.check({ ip: addressOf({ peer, forwarded }) }));
  */

@@ -1,5 +1,5 @@
 /**
- * `sluice/testing`: a clock that stands still until told, for tests of limits without waiting.
+ * `sluice/testing`: a clock that stands still until it is moved, for tests of limits without waiting.
  *
  *   const clock = virtualClock();
  *   const limiter = createLimiter({ clock, rules });

@@ -1,6 +1,6 @@
 /**
  * A `fetch` for callers of rate-limited servers: it keeps below the quota that the server states, and when it is refused all the same it
- * waits as long as it was told, with jitter, and tries again. It gives up by a deadline or the caller's AbortSignal.
+ * waits as long as the server asks, with jitter, and retries. It gives up by a deadline or the caller's AbortSignal.
  *
  *   const fetch = createFetch({ deadlineMs: 10_000 });
  *

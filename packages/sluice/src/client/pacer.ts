@@ -1,5 +1,5 @@
 /**
- * Keeps one caller below the quotas that a server has told it of.
+ * Keeps one caller below the quotas that a server has announced.
  * In: what was sent, and what responses say. Out: how long to wait before the next request. Time is an argument.
  *
  * Two things are known of a policy. From its quota and window: how many of our own requests may still be counted (windows and
@@ -18,7 +18,7 @@ interface Policy {
   resetAtMs: number;
   /** Whether more is used up than by our own requests. */
   shared: boolean;
-  /** Requests that started after `remaining` was told and that it does not include. */
+  /** Requests that started after `remaining` was announced and that it does not include. */
   startedSince: number;
 }
 

@@ -1,6 +1,6 @@
 /**
  * The address by which a client is counted.
- * In: the peer of the connection, the X-Forwarded-For that came, and who is trusted. Out: an address as text.
+ * In: the peer of the connection, its X-Forwarded-For, and the trusted proxies. Out: an address as text.
  * Never throws for what a request brings; mistakes of the set-up are warned of once.
  *
  * Forwarded addresses are read from the right, as far as each hop is trusted: what stands further left was written by the
@@ -12,7 +12,7 @@ import { compileTrust, type Trust, type TrustedProxies, trustsEverybody } from "
 import { warnOnce } from "./warn-once.js";
 
 export interface ClientAddressOptions {
-  /** Who may name the client in X-Forwarded-For. Default: nobody. */
+  /** The proxies that may name the client in X-Forwarded-For. Default: none. */
   trustProxy?: TrustedProxies;
   /**
    * IPv6 clients own whole prefixes and could take a new address for every request, so they are counted by prefix.

@@ -121,7 +121,7 @@ function readable(path: string, { ignoreCase, ignoreTrailingSlash }: PathOptions
   return text;
 }
 
-/** Printable ASCII but for `#`, `%`, `/`, `;`, `?` and the backslash. Globs give none of these a meaning, so reading them alike frees nobody. */
+/** Printable ASCII but for `#`, `%`, `/`, `;`, `?` and the backslash. Globs give none of these a meaning, so no client escapes a rule by their spelling. */
 const ASCII_ESCAPE = /%(?:2[0-246-9A-C]|3[AC-E]|[46]0|5[BDE]|7[B-D])/g;
 const UTF8_ESCAPES = /%[CD][\dA-F]%[89AB][\dA-F]|%E[\dA-F](?:%[89AB][\dA-F]){2}|%F[0-4](?:%[89AB][\dA-F]){3}/g;
 

@@ -1,11 +1,11 @@
 /**
- * Which peers may speak for a client's address. In: a hop count, or addresses, CIDR blocks and the names of private ranges.
- * Out: a function that says whether a hop is trusted. Pure.
+ * The proxies that may name a client's address. In: a hop count, or addresses, CIDR blocks and the names of private ranges.
+ * Out: a function that returns whether a hop is trusted. Pure.
  */
 import { SluiceError } from "../errors.js";
 import { type Cidr, contains, parseAddress, parseCidr } from "../rules/cidr.js";
 
-/** `false`: nobody. A number: that many hops, counted from this server. Blocks: `10.0.0.0/8`, an address, or `loopback`, `linklocal`, `uniquelocal`. */
+/** `false`: none. A number: that many hops, counted from this server. Blocks: `10.0.0.0/8`, an address, or `loopback`, `linklocal`, `uniquelocal`. */
 export type TrustedProxies = false | number | string | readonly string[];
 
 /** `hop` 0 is the peer of the connection. The same shape as the compiled "trust proxy" of Express. */
@@ -31,7 +31,7 @@ export function compileTrust(trusted: TrustedProxies): Trust {
   };
 }
 
-/** Whether everybody may claim any address: then nobody's address means anything. */
+/** Whether any client may claim any address: then addresses mean nothing. */
 export function trustsEverybody(trusted: TrustedProxies): boolean {
   if (trusted === false) return false;
   if (typeof trusted === "number") return trusted > MOST_HOPS;
@@ -40,7 +40,7 @@ export function trustsEverybody(trusted: TrustedProxies): boolean {
   );
 }
 
-/** No chain of proxies is this long; "999 hops" is written by those who mean "all". */
+/** No chain of proxies is this long; "999 hops" means "all". */
 const MOST_HOPS = 32;
 
 function blocksOf(text: string): Cidr[] {

@@ -1,4 +1,4 @@
-/** Warnings about an application's set-up: each told once per process, as a warning and never as an error. */
+/** Warnings about an application's set-up: each is emitted once per process, as a warning and never as an error. */
 
 const told = new Set<string>();
 

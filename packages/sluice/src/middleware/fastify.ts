@@ -22,7 +22,7 @@ export interface RouteRateLimit extends GateOptions<FastifyRequest> {
 }
 
 export interface RateLimitPluginOptions extends RouteRateLimit {
-  /** When requests are counted. Default `onRequest`; a later hook sees who was authenticated, and the body. */
+  /** When requests are counted. Default `onRequest`; a later hook sees the authenticated user, and the body. */
   hook?: "onRequest" | "preParsing" | "preValidation" | "preHandler";
 }
 

@@ -43,8 +43,8 @@ export function fastifyAddress(request: FastifyLike, hops: Hops): string | undef
 const probed = new WeakMap<object, boolean>();
 
 /**
- * Fastify keeps its setting to itself. So the request's own `ip` is asked about a chain of 40 strangers: only who trusts
- * everybody believes the farthest of them.
+ * Fastify keeps its setting to itself. So the request's own `ip` is tried on a chain of 40 strangers: only a setting that trusts
+ * every proxy believes the farthest of them.
  */
 function trustsAnyChain(request: FastifyLike): boolean {
   const prototype = Object.getPrototypeOf(request) as object;

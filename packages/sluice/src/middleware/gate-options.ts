@@ -1,5 +1,5 @@
 /**
- * The options that every middleware takes, and the limiter that they ask for. Mistakes are told when the middleware is made,
+ * The options that every middleware takes, and the limiter that they ask for. Mistakes are thrown when the middleware is made,
  * not at the first request.
  */
 import { SluiceError } from "../errors.js";

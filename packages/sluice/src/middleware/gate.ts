@@ -4,7 +4,7 @@
  * Nothing is sent here: how to answer, and where errors go, is the adapter's business.
  *
  * A request is counted once by a gate, however many routers bring it past; and once by a limiter that several gates share, as long
- * as they ask the same of it. Decisions of different limiters on one request are told together in one set of fields.
+ * as they ask the same of it. Decisions of different limiters on one request share one set of fields.
  */
 import type { ServerResponse } from "node:http";
 import { addressNormaliser, clientAddresses, type Hops } from "../http/client-address.js";
@@ -40,7 +40,7 @@ export interface Passage {
   readonly fields: readonly Field[];
 }
 
-/** That a request met a limiter, what it asked, and what it was told. */
+/** A request's visit to a limiter: what it asked, and the decision. */
 interface Meeting {
   readonly gate: unknown;
   readonly limiter: Limiter;

@@ -39,7 +39,7 @@ export function holdUntilEnd(decision: Decision, { limiter, skipSuccessful, skip
   };
 }
 
-/** The store did not answer. The response is out; leases and counters end by themselves, and the limiter has told of the outage. */
+/** The store did not answer. The response is out; leases and counters end by themselves, and the limiter has reported the outage. */
 function ignore(): void {}
 
 /** Responses of HTTP/2 have no `closed` and no `writableFinished`; their stream knows. */

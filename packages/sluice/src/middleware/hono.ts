@@ -56,7 +56,7 @@ const reader: RequestReader<Context> = {
 };
 
 export function rateLimiter(options: RateLimiterOptions): RateLimiterHandler {
-  // Hono has no setting of its own for proxies: nobody is trusted unless the options say so.
+  // Hono has no setting of its own for proxies: no proxy is trusted unless the options name it.
   const gate = new Gate({ trustProxy: false, ...options }, reader);
   const { onRefused } = options;
 
@@ -88,7 +88,7 @@ function problemResponse(decision: Decision): Response {
   return new Response(JSON.stringify(problemOf(decision)), { headers: { "Content-Type": PROBLEM_CONTENT_TYPE } });
 }
 
-/** The same response, whose end is told: body read to its end, dropped by the client, or broken. */
+/** The same response, with a callback at its end: body read to its end, dropped by the client, or broken. */
 function endWithBody(response: Response, end: End): Response {
   const failed = response.status >= 400;
   if (response.body === null) {

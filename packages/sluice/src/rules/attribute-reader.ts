@@ -91,7 +91,7 @@ export class AttributeReader {
   }
 }
 
-/** Refused rather than matched in part: whoever could choose a value that is not matched whole could choose which rules see it. */
+/** Refused rather than matched in part: a client that chooses a value which is not matched whole would choose which rules see it. */
 function tooComplex(): SluiceError {
   return new SluiceError("too-complex", `attributes: matching them takes more than ${MOST_MATCHING_STEPS} steps`);
 }

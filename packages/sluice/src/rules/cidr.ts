@@ -70,7 +70,7 @@ function parseIpv4(text: string): Address | undefined {
       byte = -1;
       digits = 0;
     } else {
-      // "010" is 8 to some programs and 10 to others: such an address is nobody's.
+      // "010" is 8 to some programs and 10 to others: such an address is none.
       if (code < 48 || code > 57 || (digits === 1 && byte === 0)) return undefined;
       byte = Math.max(byte, 0) * 10 + code - 48;
       digits++;

@@ -28,7 +28,7 @@ export interface ListOf {
   readonly expected: string;
   readonly item: Shape;
   readonly most: number;
-  /** So many items that whoever walks them must be able to pause. */
+  /** So many items that a walk over them must be able to pause. */
   readonly isLong: boolean;
 }
 /** A value, or a list of which one must match. */

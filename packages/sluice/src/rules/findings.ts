@@ -1,6 +1,6 @@
 /**
  * The mistakes of a rule document as they are found: the first of them in words, the others counted. A document may hold a
- * hundred thousand, and nobody reads more than some; to word and to send them all would cost more than to find them.
+ * hundred thousand, and people read few of them; to word and to send them all would cost more than to find them.
  */
 import type { Mistake } from "../errors.js";
 import { Stride } from "../time-slices.js";
@@ -16,7 +16,7 @@ export class Findings {
     return this.#mistakes.length + this.#more;
   }
 
-  /** The message is made only if it is told. */
+  /** The message is made only if it is listed. */
   add(path: string, message: string | (() => string)): void {
     if (this.#mistakes.length === MOST_MISTAKES) this.#more++;
     else this.#mistakes.push({ path, message: typeof message === "string" ? message : message() });

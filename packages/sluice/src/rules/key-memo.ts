@@ -1,5 +1,5 @@
 /**
- * Remembers the keys of recent values, so that a caller who comes again is not spelled again: a remembered key is the same string
+ * Caches the keys of recent values, so that a caller that returns is not spelled again: a remembered key is the same string
  * object, whose hash is known, and a map finds its counter without reading it. Measured: a third of a check in memory.
  * Bounded over the whole rule book; when full, everything is forgotten at once.
  */

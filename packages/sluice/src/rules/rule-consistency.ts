@@ -1,7 +1,7 @@
 /**
  * What no field can show alone: fields that contradict each other, names used twice, layers of numbers that do not add up.
  * In: what was written, perhaps wrong in any place. Values that the field table refuses are passed over here, for they have
- * been reported; so every mistake is told once, and all of them in one go.
+ * been reported; so every mistake is reported once, and all of them at once.
  */
 
 import type { Sliced, Stride } from "../time-slices.js";
@@ -155,7 +155,7 @@ function reportUnfit(
 }
 
 /**
- * Whether the numbers add up under the top layer. A mistake is told where the top layer wrote one of the fields concerned;
+ * Whether the numbers add up under the top layer. A mistake is reported where the top layer wrote one of the fields concerned;
  * otherwise it belongs to the layers below, which have been checked before.
  */
 function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boolean {
