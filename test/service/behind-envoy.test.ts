@@ -6,10 +6,19 @@ import { describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
 import { startRedis } from "../harness/redis-server.js";
+import { startTcpFaultProxy } from "../harness/tcp-fault-proxy.js";
 import { LoadConnections } from "./load-connections.js";
 import { startApp, startConfigured, startEnvoy } from "./real-envoy.js";
 import { startServiceProcess, startTestService } from "./running-service.js";
 
+const pool = { generic_key: { descriptor_key: "pool", descriptor_value: "checkout" } };
+const lease = {
+  metadata: {
+    descriptor_key: "sluice_lease",
+    source: "DYNAMIC",
+    metadata_key: { key: "envoy.filters.http.ratelimit", path: [{ key: "sluice_lease" }] },
+  },
+};
 const byUser = [{ actions: [{ request_headers: { header_name: "x-user", descriptor_key: "user" } }] }];
 
 describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
@@ -123,14 +132,6 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
       },
       settings: { "envoy-config": "limits" },
     });
-    const pool = { generic_key: { descriptor_key: "pool", descriptor_value: "checkout" } };
-    const lease = {
-      metadata: {
-        descriptor_key: "sluice_lease",
-        source: "DYNAMIC",
-        metadata_key: { key: "envoy.filters.http.ratelimit", path: [{ key: "sluice_lease" }] },
-      },
-    };
     const envoy = await startEnvoy({
       limiter: service.grpc,
       app: app.at,
@@ -167,6 +168,53 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
     await envoy.stop();
     app.close();
   });
+
+  test.skipIf(whyMissing("redis"))(
+    "places of clients that leave while Envoy waits for the answer come back at once",
+    async () => {
+      const app = await startApp((_request, response) => response.end("ok"));
+      const redis = await startRedis();
+      await using slow = await startTcpFaultProxy({ upstreamPort: redis.port });
+      await using service = await startTestService({
+        files: {
+          // The ttl is of no help: it outlasts the test.
+          "limits/d.yaml":
+            "domain: d\ndescriptors: [{ key: pool, rate_limit: { requests_per_unit: 3, algorithm: concurrency, ttl: 1h, on_store_failure: deny } }]",
+        },
+        settings: { "envoy-config": "limits", store: slow.url, "store-deadline": "30s" },
+      });
+      const envoy = await startEnvoy({
+        limiter: service.grpc,
+        app: app.at,
+        domain: "d",
+        rateLimits: [{ actions: [pool] }, { actions: [lease], apply_on_stream_done: true }],
+      });
+      const abandoned = async () => {
+        const metrics = await (await fetch(`${service.http}/metrics`)).text();
+        return Number(/given_back_total\{outcome="abandoned"\} (\d+)/.exec(metrics)?.[1] ?? 0);
+      };
+      // Whether a client leaves before or after Sluice is asked is up to the machine: rounds go on until enough left in between.
+      slow.latencyMs = 500;
+      for (let rounds = 0; (await abandoned()) < 6 && rounds < 60; rounds++) {
+        const clients = [1, 2, 3].map((one) =>
+          fetch(envoy.url, { signal: AbortSignal.timeout(50 * one * (1 + (rounds % 3))) }),
+        );
+        await Promise.allSettled(clients);
+      }
+      expect(await abandoned()).toBeGreaterThanOrEqual(6);
+      slow.latencyMs = 0;
+      let statuses: number[] = [];
+      for (let tries = 0; tries < 200; tries++) {
+        statuses = await Promise.all([1, 2, 3].map(async () => (await fetch(envoy.url)).status));
+        if (!statuses.includes(429)) break;
+        await sleep(50);
+      }
+      expect(statuses).toEqual([200, 200, 200]);
+      await envoy.stop();
+      await redis.stop();
+      app.close();
+    },
+  );
 
   describe.skipIf(whyMissing("redis"))("restarts", () => {
     test("of two instances, one after the other: nothing is lost where Envoy fails closed", async () => {

@@ -17,7 +17,7 @@ export interface Metrics {
   /** A wrong token, session or API token. */
   authenticationFailed(labels: { plane: string; credential: string }): void;
   /** A lease or negative hits came back from Envoy. */
-  envoyGaveBack(outcome: "released" | "unknown" | "given-back" | "ignored"): void;
+  envoyGaveBack(outcome: "released" | "unknown" | "given-back" | "ignored" | "abandoned"): void;
   /** The stream of a control plane stands, or does not. */
   envoyConnected(connected: boolean): void;
   addCounters(counters: readonly ReadableCounter[]): void;
@@ -57,7 +57,7 @@ export function createMetrics({ limiter, traffic, health, configuration, lostWri
   });
   const givenBack = new Counter({
     name: "sluice_envoy_given_back_total",
-    help: "What Envoy gave back: leases (released, or unknown) and negative hits (given-back, or ignored where the limit takes none).",
+    help: "What Envoy gave back: leases (released, unknown, or abandoned by a caller that left before its answer) and negative hits (given-back, or ignored where the limit takes none).",
     labelNames: ["outcome"],
     registers: [registry],
   });

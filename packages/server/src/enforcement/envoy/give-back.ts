@@ -6,15 +6,18 @@
  * Negative hits name neither stream nor charge: whoever reaches the port could empty any counter with them. They are honoured only for limits
  * that say so, give back at most what the counter holds, and are never passed on to Sluice's own rules.
  */
-import { type CheckPart, type Limiter, SluiceError } from "sluice";
+import { type CheckPart, type Lease, type Limiter, SluiceError } from "sluice";
 import type { RateLimitDescriptor, RateLimitRequest } from "./rate-limit-messages.js";
 import type { Asked } from "./should-rate-limit.js";
 
 /** The key of the descriptor entry that holds a lease, and the name of it in the metadata of a response. */
 export const LEASE_ENTRY = "sluice_lease";
 
-/** `unknown`: a lease that was given back before, has ended, or never was one. `ignored`: negative hits on a limit that takes none. */
-export type GivenBackOutcome = "released" | "unknown" | "given-back" | "ignored";
+/**
+ * `unknown`: a lease that was given back before, has ended, or never was one. `ignored`: negative hits on a limit that takes none.
+ * `abandoned`: Envoy left before it was told the lease.
+ */
+export type GivenBackOutcome = "released" | "unknown" | "given-back" | "ignored" | "abandoned";
 
 interface GiveBackOptions {
   readonly limiter: Limiter;
@@ -23,6 +26,12 @@ interface GiveBackOptions {
 
 export function leaseOf({ entries }: RateLimitDescriptor): string | undefined {
   return entries.find(({ key }) => key === LEASE_ENTRY)?.value;
+}
+
+/** Frees the places of a call that nobody waits for any more: its lease is known here only. */
+export function abandon(lease: Lease, { onGivenBack }: Pick<GiveBackOptions, "onGivenBack">): void {
+  onGivenBack("abandoned");
+  void lease.release().catch(() => undefined);
 }
 
 /** The leases that the request gives back. */

@@ -87,7 +87,6 @@ export function respond(made: {
     ...(lease !== undefined && !quotaUsedUp && { [LEASE_ENTRY]: lease.id }),
   };
   if (Object.keys(fields).length > 0) response.dynamicMetadata = structOf(fields);
-  if (lease !== undefined) response.abandon = () => void lease.release().catch(() => undefined);
   return response;
 }
 

@@ -29,7 +29,7 @@ import {
   overrideRuleId,
   ruleIdOf,
 } from "./envoy-rules.js";
-import { type GivenBackOutcome, giveBackParts, LEASE_ENTRY, leaseOf, releaseLeases } from "./give-back.js";
+import { abandon, type GivenBackOutcome, giveBackParts, LEASE_ENTRY, leaseOf, releaseLeases } from "./give-back.js";
 import { counterOf, type Found, type LimitTree } from "./limit-tree.js";
 import {
   codes,
@@ -120,14 +120,9 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
     const quotaUsedUp = isQuotaUsedUp(asked, answers);
     if (decision.allowed && quotaUsedUp) await refundPlain(limiter, { decision, parts, results });
     if (answers.shadowMode && (!decision.allowed || quotaUsedUp)) counts?.note("global_shadow_mode");
-    return respond({
-      request,
-      asked,
-      own: ownRules.assign(results[0]!, asked, request.domain),
-      decision,
-      quotaUsedUp,
-      answers,
-    });
+    const own = ownRules.assign(results[0]!, asked, request.domain);
+    const response = respond({ request, asked, own, decision, quotaUsedUp, answers });
+    return decision.lease === undefined ? response : { ...response, abandon: () => abandon(decision.lease!, options) };
   }
 }
 
