@@ -216,6 +216,33 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
     },
   );
 
+  test("a header as long as Envoy takes is limited like any other where Envoy fails open", async () => {
+    const app = await startApp((_request, response) => response.end("ok"));
+    await using service = await startTestService({
+      files: {
+        "limits/d.yaml":
+          "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1 } }, { key: team, rate_limit: { unit: year, requests_per_unit: 1 } }]",
+      },
+      settings: { "envoy-config": "limits" },
+    });
+    const from = (name: string) => ({
+      actions: [{ request_headers: { header_name: "x-user", descriptor_key: name } }],
+    });
+    const envoy = await startEnvoy({
+      limiter: service.grpc,
+      app: app.at,
+      domain: "d",
+      rateLimits: [from("user"), from("team")],
+      failureModeDeny: [false],
+    });
+    const headers = { "x-user": "x".repeat(55_000) };
+    // The application takes no such header, which shows that it got the request.
+    expect((await fetch(envoy.url, { headers })).status).toBe(431);
+    for (let i = 0; i < 5; i++) expect((await fetch(envoy.url, { headers })).status).toBe(429);
+    await envoy.stop();
+    app.close();
+  });
+
   describe.skipIf(whyMissing("redis"))("restarts", () => {
     test("of two instances, one after the other: nothing is lost where Envoy fails closed", async () => {
       const app = await startApp((_request, response) => response.end("ok"));

@@ -1,4 +1,6 @@
 /** What one gRPC peer can hold of the service: raw HTTP/2 against the real server. */
+
+import { once } from "node:events";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2 } from "node:http2";
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
@@ -10,6 +12,8 @@ import { observeRequests } from "../../packages/server/src/monitoring/observe-re
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const DEADLINE_EXCEEDED = "4";
 const open: (() => Promise<void> | void)[] = [];
+/** Ends the server that was started last. */
+let drained: () => Promise<void>;
 
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
@@ -28,7 +32,8 @@ async function startGrpc(bounds: { sendWithinMs?: number; mostConnections?: numb
     carriesToken: undefined,
     ...bounds,
   });
-  open.push(() => server.drain({ timeoutMs: 100 }));
+  drained = () => server.drain({ timeoutMs: 100 });
+  open.push(drained);
   return await server.listen({ host: "127.0.0.1", port: 0 });
 }
 
@@ -115,3 +120,42 @@ async function answers(port: number): Promise<boolean> {
     peer.once("close", () => resolve(false));
   });
 }
+
+test("an end is announced before it: the first GOAWAY names no last call, so that calls which cross it are answered", async () => {
+  const client = session(await startGrpc({}));
+  const frames: string[] = [];
+  client.on("goaway", (_code, lastId) => frames.push(`goaway ${lastId}`));
+  client.on("ping", () => frames.push("ping"));
+  client.on("close", () => frames.push("close"));
+  await once(client, "connect");
+  const { stream, status } = call(client);
+  stream.end(message);
+  await status;
+  await drained();
+  if (!client.destroyed) await once(client, "close");
+  expect(frames[0]).toBe("goaway 2147483647");
+});
+
+test("watchers of health hear what they watch, unknown names too, and end with the server", async () => {
+  const client = session(await startGrpc({}));
+  const watch = (name: string) => {
+    const bytes = Buffer.from([0, 0, 0, 0, name.length + 2, 0x0a, name.length, ...Buffer.from(name)]);
+    const stream = client.request({
+      ":method": "POST",
+      ":path": "/grpc.health.v1.Health/Watch",
+      "content-type": "application/grpc",
+      te: "trailers",
+    });
+    stream.end(bytes);
+    return stream;
+  };
+  const known = watch("ratelimit");
+  const unknown = watch("x".repeat(60));
+  // SERVING, and SERVICE_UNKNOWN.
+  expect((await once(known, "data"))[0]).toEqual(Buffer.from([0, 0, 0, 0, 2, 8, 1]));
+  expect((await once(unknown, "data"))[0]).toEqual(Buffer.from([0, 0, 0, 0, 2, 8, 3]));
+  const ended = Promise.all([known, unknown].map((stream) => once(stream.resume(), "close")));
+  await drained();
+  await ended;
+  expect([known.rstCode, unknown.rstCode]).toEqual([0, 0]);
+});

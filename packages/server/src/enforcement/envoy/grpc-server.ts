@@ -3,7 +3,7 @@
  * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
  */
 import type { ServerHttp2Session } from "node:http2";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
 import { listen } from "../../http/listen.js";
@@ -44,9 +44,13 @@ export interface GrpcServer {
 
 const HEALTH_NAMES = ["", "ratelimit"];
 const LARGEST_STREAM_ID = 2 ** 31 - 1;
-/** How long a client may take to confirm that it heard of the end. */
-const GOAWAY_GRACE_MS = 300;
-const MOST_MESSAGE_BYTES = 64 * 1024;
+/** How long a client may take to confirm that it heard of the end. Those on Node.js never do. */
+const GOAWAY_GRACE_MS = 1_000;
+/**
+ * Values of descriptors are the client's own, and an error lets its request pass where Envoy fails open: nobody may get through by a long header.
+ * Envoy takes 60 KiB of headers; this holds them in 17 descriptors.
+ */
+const MOST_MESSAGE_BYTES = 2 ** 20;
 /** Each that is under way holds memory; more wait at the client until one ends. */
 const MOST_CALLS_PER_CONNECTION = 1_000;
 
@@ -78,7 +82,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     async drain({ timeoutMs }) {
       listener.close();
       health.endWatches();
-      await Promise.all([...sessionsOf(server)].map(announceEnd));
+      await Promise.all(sessionsOf(server).map(announceEnd));
       const insist = setTimeout(() => server.forceShutdown(), timeoutMs);
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
       clearTimeout(insist);
@@ -157,6 +161,8 @@ function factsOf(call: ServerUnaryCall<unknown, unknown>): { peer: string; heade
  */
 async function announceEnd(session: ServerHttp2Session): Promise<void> {
   session.goaway(0, LARGEST_STREAM_ID);
+  // A ping overtakes what waits to be written: it must not be sent before the GOAWAY is.
+  await endOfTurn();
   const grace = new AbortController();
   const heard = new Promise<void>((resolve) => {
     session.once("close", resolve);
@@ -167,6 +173,9 @@ async function announceEnd(session: ServerHttp2Session): Promise<void> {
 }
 
 /** grpc-js keeps them to itself, and has no way to announce an end before it. */
-function sessionsOf(server: Server): Iterable<ServerHttp2Session> {
-  return (server as unknown as { sessions?: ReadonlyMap<ServerHttp2Session, unknown> }).sessions?.keys() ?? [];
+function sessionsOf(server: Server): ServerHttp2Session[] {
+  const { http2Servers } = server as unknown as {
+    http2Servers: ReadonlyMap<unknown, { readonly sessions: ReadonlySet<ServerHttp2Session> }>;
+  };
+  return [...http2Servers.values()].flatMap(({ sessions }) => [...sessions]);
 }
