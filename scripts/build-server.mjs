@@ -39,7 +39,7 @@ async function bundle(into) {
   const bundled = await rolldown({
     input: {
       main: join(dist, "cli", "main.js"),
-      "rule-file-thread": join(dist, "configuration", "rule-file-thread.js"),
+      "rule-worker-thread": join(dist, "configuration", "rule-worker-thread.js"),
     },
     platform: "node",
     external,

@@ -1,17 +1,17 @@
 /** Large bodies of rules are read on a thread of their own. On the built package: a thread needs something to start. */
 import { expect, test } from "vitest";
-import { type ReadBody, readBodyApart } from "../../packages/server/dist/configuration/read-apart.js";
+import { type ReadBody, readBodyInWorker } from "../../packages/server/dist/configuration/rule-worker.js";
 
 const rule = (i: number) => ({ id: `r${i}`, key: ["user"], algorithm: "fixed-window", limit: 5, window: "1m" });
 const read = (body: unknown, id?: string): Promise<ReadBody> =>
-  readBodyApart(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)), id);
+  readBodyInWorker(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)), id);
 const documentIn = (body: ReadBody): unknown =>
   "document" in body ? JSON.parse(Buffer.from(body.document).toString()) : body;
 
 test("a document is parsed and judged apart, and comes back as what is read in slices", async () => {
   const rules = Array.from({ length: 2_000 }, (_, i) => rule(i));
   const body = await read({ version: 7, rules });
-  expect(body).toMatchObject({ ranApart: true, version: 7 });
+  expect(body).toMatchObject({ ranInWorker: true, version: 7 });
   expect(documentIn(body)).toEqual({ rules });
   expect(documentIn(await read(rules))).toEqual({ rules });
 });
@@ -20,7 +20,7 @@ test("one rule takes its id from the path, and a mistake in it is told", async (
   const { id: _, ...unnamed } = rule(1);
   expect(documentIn(await read(unnamed, "mine"))).toEqual({ rules: [{ id: "mine", ...unnamed }] });
   expect(await read({ ...unnamed, limit: -1 }, "mine")).toMatchObject({
-    ranApart: true,
+    ranInWorker: true,
     mistakes: [{ path: "rules[0].limit" }],
   });
 });
@@ -30,7 +30,7 @@ test("mistakes come back in a bounded number, and what is no JSON is said to be 
   expect(await read({ rules: [{ ...rule(1), ...fields }] })).toMatchObject({
     mistakes: [{ path: "rules[0]", message: "expected at most 100 fields, got 50005" }],
   });
-  expect(await read('{"rules": [')).toMatchObject({ ranApart: true, unreadable: expect.stringContaining("JSON") });
+  expect(await read('{"rules": [')).toMatchObject({ ranInWorker: true, unreadable: expect.stringContaining("JSON") });
 });
 
 test("bodies that wait for their turn are bounded", async () => {

@@ -6,10 +6,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { createLimiter, parseRulesInSlices, type Rule } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { describe, expect, test } from "vitest";
 import { startConfiguration } from "../../packages/server/src/configuration/configuration.js";
 import { digestOf, readDocument, writeDocument } from "../../packages/server/src/configuration/document-text.js";
-import { Pace } from "../../packages/server/src/configuration/pace.js";
 import { diffRules } from "../../packages/server/src/configuration/rule-diff.js";
 import { writeRuleFile } from "../../packages/server/src/configuration/rule-file.js";
 import { makeTempFolder } from "../harness/leash.js";
@@ -92,14 +92,14 @@ describe.each(Object.entries(shapes))("10 000 rules and 100 000 overrides, %s,",
 
   test("are read, validated, compared and written without a pause over 20 ms", async () => {
     const old = rulesOf(1);
-    const text = await writeDocument(rulesOf(2), new Pace());
+    const text = await writeDocument(rulesOf(2), new TimeSlice());
     const pauseMs = await bestOf(() =>
       longestPauseOf(async () => {
-        const pace = new Pace();
-        const rules = await parseRulesInSlices(await readDocument(text, pace));
-        const diff = await diffRules(old, rules, pace);
+        const slice = new TimeSlice();
+        const rules = await parseRulesInSlices(await readDocument(text, slice));
+        const diff = await diffRules(old, rules, slice);
         expect(diff.changed).toBeGreaterThan(0);
-        expect(digestOf(await writeDocument(rules, pace))).toBe(digestOf(text));
+        expect(digestOf(await writeDocument(rules, slice))).toBe(digestOf(text));
       }),
     );
     console.info(`${name}: longest pause while a document is read ${pauseMs.toFixed(1)} ms`);

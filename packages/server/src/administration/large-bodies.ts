@@ -4,10 +4,10 @@
  */
 import type { FastifyRequest, FastifySchemaCompiler } from "fastify";
 import { invalidRules, type Mistake } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import type { TSchema } from "typebox";
 import { readDocument } from "../configuration/document-text.js";
-import { Pace } from "../configuration/pace.js";
-import { readBodyApart } from "../configuration/read-apart.js";
+import { readBodyInWorker } from "../configuration/rule-worker.js";
 import { BODY_LIMIT, validatorCompiler as bySchema, invalidJson, type LargeBodies } from "../http/json-body.js";
 import { documentBody, ruleBody } from "./schemas.js";
 
@@ -18,12 +18,14 @@ export function largeBodies(placeOf: (id: string) => number): LargeBodies {
     aboveBytes: BODY_LIMIT,
     async read({ params }: FastifyRequest, body: Buffer): Promise<unknown> {
       const { id } = params as { id?: string };
-      const read = await readBodyApart(body, id);
+      const read = await readBodyInWorker(body, id);
       if ("unreadable" in read) throw invalidJson(read.unreadable);
       if ("mistakes" in read) {
         throw invalidRules(id === undefined ? read.mistakes : moved(read.mistakes, `rules[${placeOf(id)}]`));
       }
-      const { rules } = (await readDocument(Buffer.from(read.document).toString(), new Pace())) as { rules: unknown[] };
+      const { rules } = (await readDocument(Buffer.from(read.document).toString(), new TimeSlice())) as {
+        rules: unknown[];
+      };
       if (id !== undefined) return rules[0];
       return { rules, ...(read.version !== undefined && { version: read.version }) };
     },

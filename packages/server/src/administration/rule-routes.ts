@@ -5,8 +5,8 @@
  */
 import type { FastifyInstance } from "fastify";
 import { type Rule, SluiceError } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { MAX_DOCUMENT_BYTES, writeDocument } from "../configuration/document-text.js";
-import { Pace } from "../configuration/pace.js";
 import { callerOf } from "./access.js";
 import { promoteCandidate, unknownRule } from "./promote-candidate.js";
 import { type AdministrationOptions, changeOptionsOf, describeRoute, ifMatchOf, sendApplied, tagged } from "./route.js";
@@ -33,7 +33,7 @@ function registerReads(app: FastifyInstance, { configuration }: AdministrationOp
     async (_, reply) => {
       const { rules, version } = configuration.current;
       // In slices: stringifying ten thousand rules at once would hold up checks.
-      const text = await writeDocument(rules, new Pace());
+      const text = await writeDocument(rules, new TimeSlice());
       return tagged(reply, version)
         .type("application/json")
         .send(`{"version":${version},${text.slice(1)}`);

@@ -1,8 +1,8 @@
 /** History: every version with who, when, what and why; going back to one; and what administrators did. */
 import type { FastifyInstance } from "fastify";
+import { TimeSlice } from "sluice/internal";
 import { diffText, summaryOf } from "../configuration/diff-text.js";
 import { readDocument } from "../configuration/document-text.js";
-import { Pace } from "../configuration/pace.js";
 import type { StoredVersion, VersionSummary } from "../configuration/repository/rule-repository.js";
 import { ServiceError } from "../errors.js";
 import { callerOf } from "./access.js";
@@ -88,7 +88,7 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
     async (request, reply) => {
       const number = Number(request.params.version);
       const stored = await readVersion(options, number);
-      const document = await readDocument(stored.document, new Pace());
+      const document = await readDocument(stored.document, new TimeSlice());
       const { dryRun, message = `roll back to version ${number}` } = changeOptionsOf(request);
       const result = await options.configuration.apply({
         author: callerOf(request).name,

@@ -1,7 +1,7 @@
 /** What changes a server's rules: `apply`, `rollback`, `promote`. Each makes one version, or none if nothing differs. */
 import type { Command } from "commander";
+import { TimeSlice } from "sluice/internal";
 import { writeDocument } from "../configuration/document-text.js";
-import { Pace } from "../configuration/pace.js";
 import type { RuleDiff } from "../configuration/rule-diff.js";
 import { printJson, printLine } from "./print.js";
 import { type AdminCall, type AdminOptions, askAdmin, changeCommand, wholeNumber } from "./rules-client.js";
@@ -25,7 +25,7 @@ export function applyCommand(): Command {
     .argument("<file>", "YAML or JSON; - for standard input")
     .action(async (file: string, options: ChangeOptions) => {
       // Mistakes are told here, where their lines are known.
-      const body = await writeDocument(rulesIn(file), new Pace());
+      const body = await writeDocument(rulesIn(file), new TimeSlice());
       await change("/rules", options, { method: "PUT", body });
     });
 }

@@ -4,8 +4,8 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { type Rule, validateRules } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { diffText } from "../configuration/diff-text.js";
-import { Pace } from "../configuration/pace.js";
 import { diffRules, isEmpty, type RuleDiff } from "../configuration/rule-diff.js";
 import { type PlacedMistake, readRuleFile } from "../configuration/rule-file.js";
 import { printable } from "../printable.js";
@@ -41,8 +41,8 @@ export function diffCommand(): Command {
       const rules = rulesIn(file);
       const diff =
         other === undefined
-          ? await diffRules((await askAdmin<{ rules: Rule[] }>("/rules", options)).rules, rules, new Pace())
-          : await diffRules(rules, rulesIn(other), new Pace());
+          ? await diffRules((await askAdmin<{ rules: Rule[] }>("/rules", options)).rules, rules, new TimeSlice())
+          : await diffRules(rules, rulesIn(other), new TimeSlice());
       if (options.json) printJson(diff);
       else printDiff(diff);
       if (options.exitCode && !isEmpty(diff)) throw new CommandFailure("");

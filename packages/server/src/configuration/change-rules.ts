@@ -4,10 +4,10 @@
  * Nothing is swapped or announced here.
  */
 import { parseRulesInSlices, type Rule } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { ServiceError } from "../errors.js";
 import type { Applied, Change } from "./configuration.js";
 import { digestOf, readDocument, writeDocument } from "./document-text.js";
-import { Pace } from "./pace.js";
 import type { RuleRepository, VersionMark } from "./repository/rule-repository.js";
 import { diffRules, isEmpty } from "./rule-diff.js";
 
@@ -22,7 +22,7 @@ interface Committed extends VersionMark {
 interface Surroundings {
   readonly repository: RuleRepository;
   /** The rules of the newest version; who asks may have them at hand. */
-  readonly rulesOf: (mark: VersionMark, pace: Pace) => Promise<readonly Rule[]>;
+  readonly rulesOf: (mark: VersionMark, slice: TimeSlice) => Promise<readonly Rule[]>;
 }
 
 interface Outcome {
@@ -40,18 +40,18 @@ export async function changeRules(change: Change, surroundings: Surroundings): P
 
 /** Undefined if somebody else committed in between. */
 async function tryToChange(change: Change, { repository, rulesOf }: Surroundings): Promise<Outcome | undefined> {
-  const pace = new Pace();
+  const slice = new TimeSlice();
   const head = await repository.head();
   const version = head?.version ?? 0;
-  const old = head === undefined ? [] : await rulesOf(head, pace);
+  const old = head === undefined ? [] : await rulesOf(head, slice);
   if (change.ifMatch !== undefined && change.ifMatch !== version) {
     throw await mismatch({ seen: change.ifMatch, version, rules: old }, repository);
   }
   const rules = await parseRulesInSlices(change.edit(old, version));
-  const diff = await diffRules(old, rules, pace);
+  const diff = await diffRules(old, rules, slice);
   // The first version is one even without rules: an instance that found no version would not know that it may serve.
   if (change.dryRun || (isEmpty(diff) && head !== undefined)) return { applied: { version, changed: false, diff } };
-  const document = await writeDocument(rules, pace);
+  const document = await writeDocument(rules, slice);
   const digest = digestOf(document);
   const { author, message = "", kind } = change;
   const mark = await repository.commit({ base: version, author, message, kind, document, digest, diff });
@@ -64,10 +64,10 @@ async function mismatch(
   { seen, version, rules }: { seen: number; version: number; rules: readonly Rule[] },
   repository: RuleRepository,
 ): Promise<ServiceError> {
-  const pace = new Pace();
+  const slice = new TimeSlice();
   const stored = await repository.read(seen);
-  const old = stored && (await parseRulesInSlices(await readDocument(stored.document, pace)));
-  const diff = old && (await diffRules(old, rules, pace));
+  const old = stored && (await parseRulesInSlices(await readDocument(stored.document, slice)));
+  const diff = old && (await diffRules(old, rules, slice));
   const details = { currentVersion: version, ...(diff !== undefined && { diff }) };
   const message = `If-Match: expected the current version ${version}, got ${seen}`;
   return new ServiceError("version-mismatch", message, { details });

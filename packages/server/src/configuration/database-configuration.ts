@@ -3,12 +3,12 @@
  * an older version never follows a newer one.
  */
 import { parseRulesInSlices, type Rule } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { ServiceError } from "../errors.js";
 import { type Book, BookInForce, type BookListener, type BookSource } from "./book-in-force.js";
 import { changeRules } from "./change-rules.js";
 import type { Applied, Change, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
 import { digestOf, readDocument } from "./document-text.js";
-import { Pace } from "./pace.js";
 import { openRepository } from "./repository/open-repository.js";
 import type { RuleRepository, VersionMark } from "./repository/rule-repository.js";
 import { Snapshot } from "./snapshot.js";
@@ -184,10 +184,10 @@ export class DatabaseConfiguration implements Configuration {
 
   /** Validates and swaps. False, with the reason kept for `status`, if the text is no valid document: the book stays. */
   async #adopt(found: Document, source: BookSource): Promise<boolean> {
-    const pace = new Pace();
+    const slice = new TimeSlice();
     let rules: Rule[];
     try {
-      rules = await parseRulesInSlices(await readDocument(found.document, pace));
+      rules = await parseRulesInSlices(await readDocument(found.document, slice));
     } catch (error) {
       this.#reject(found, messageOf(error));
       return false;
@@ -217,7 +217,7 @@ export class DatabaseConfiguration implements Configuration {
   async apply(change: Change): Promise<Applied> {
     const { applied, committed } = await changeRules(change, {
       repository: this.repository,
-      rulesOf: (mark, pace) => this.#rulesOf(mark, pace),
+      rulesOf: (mark, slice) => this.#rulesOf(mark, slice),
     });
     if (committed === undefined) return applied;
     this.#noteDatabase(undefined);
@@ -233,11 +233,11 @@ export class DatabaseConfiguration implements Configuration {
     return applied;
   }
 
-  async #rulesOf(mark: VersionMark, pace: Pace): Promise<readonly Rule[]> {
+  async #rulesOf(mark: VersionMark, slice: TimeSlice): Promise<readonly Rule[]> {
     if (this.#inForce.holds(mark)) return this.current.rules;
     const stored = await this.repository.read(mark.version);
     try {
-      return stored === undefined ? [] : await parseRulesInSlices(await readDocument(stored.document, pace));
+      return stored === undefined ? [] : await parseRulesInSlices(await readDocument(stored.document, slice));
     } catch {
       // Somebody wrote into the database by hand. The change is made to the last good rules: that is how it is mended.
       return this.current.rules;

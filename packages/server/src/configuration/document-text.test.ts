@@ -1,8 +1,8 @@
 /** The stored text is read back as it was, whatever form it has. */
 import type { Rule } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { describe, expect, test } from "vitest";
 import { readDocument, writeDocument } from "./document-text.js";
-import { Pace } from "./pace.js";
 
 const rule = (id: string, more: object = {}) =>
   ({ id, key: ["user"], algorithm: "fixed-window", limit: 1, window: "1m", ...more }) as Rule;
@@ -22,8 +22,8 @@ describe("a document", () => {
       [rule("a", { description: '"overrides":[' }), rule("b", { description: "]}\n]}," })],
     ],
   ])("with %s is read back as it was, by us and by any JSON parser", async (_, rules) => {
-    const text = await writeDocument(rules, new Pace());
-    expect(await readDocument(text, new Pace())).toEqual({ rules });
+    const text = await writeDocument(rules, new TimeSlice());
+    expect(await readDocument(text, new TimeSlice())).toEqual({ rules });
     expect(JSON.parse(text)).toEqual({ rules });
   });
 
@@ -35,7 +35,7 @@ describe("a document", () => {
     '  {"rules": []}',
     "[]",
   ])("in another form than ours is read all the same: %j", async (text) => {
-    expect(await readDocument(text, new Pace())).toEqual(JSON.parse(text));
+    expect(await readDocument(text, new TimeSlice())).toEqual(JSON.parse(text));
   });
 
   test.each([
@@ -47,14 +47,14 @@ describe("a document", () => {
     '{"rules":[\n{"id":"a","overrides":[\n{}\n',
   ])(
     "that is no JSON is an error: %j",
-    async (text) => await expect(readDocument(text, new Pace())).rejects.toThrow(SyntaxError),
+    async (text) => await expect(readDocument(text, new TimeSlice())).rejects.toThrow(SyntaxError),
   );
 
   test("any two texts of equal rules are equal, whatever the order of their fields", async () => {
     const { id, ...rest } = rule("a", { overrides: overrides(1) });
     const turned = { ...rest, id } as Rule;
-    expect(await writeDocument([turned], new Pace())).toBe(
-      await writeDocument([rule("a", { overrides: overrides(1) })], new Pace()),
+    expect(await writeDocument([turned], new TimeSlice())).toBe(
+      await writeDocument([rule("a", { overrides: overrides(1) })], new TimeSlice()),
     );
   });
 });

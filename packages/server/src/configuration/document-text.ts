@@ -13,8 +13,8 @@
  */
 import { createHash } from "node:crypto";
 import type { Rule } from "sluice";
+import type { TimeSlice } from "sluice/internal";
 import { inFieldOrder, overrideInFieldOrder } from "./field-order.js";
-import type { Pace } from "./pace.js";
 
 /** Longer documents are refused wherever they come from. 10 000 rules with 100 000 overrides take about five megabytes. */
 export const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
@@ -23,16 +23,16 @@ const OPENING = '{"rules":[';
 const CLOSING = "]}";
 const OPENS_OVERRIDES = '"overrides":[';
 
-export async function writeDocument(rules: readonly Rule[], pace: Pace): Promise<string> {
+export async function writeDocument(rules: readonly Rule[], slice: TimeSlice): Promise<string> {
   // Joined portion by portion: a string grown by a hundred thousand additions is copied together at its first use, in one go.
   const portions: string[] = [];
   let portion = `${OPENING}\n`;
   const write = async (line: string) => {
     portion += line;
-    if (!pace.isDue()) return;
+    if (!slice.isOver()) return;
     portions.push(Buffer.from(portion).toString());
     portion = "";
-    await pace.rest();
+    await slice.next();
   };
   for (let i = 0; i < rules.length; i++) {
     const { overrides = [], ...rest } = rules[i]!;
@@ -54,22 +54,22 @@ export async function writeDocument(rules: readonly Rule[], pace: Pace): Promise
 }
 
 /** Throws SyntaxError for what is no JSON. The result is not validated. */
-export async function readDocument(text: string, pace: Pace): Promise<unknown> {
+export async function readDocument(text: string, slice: TimeSlice): Promise<unknown> {
   if (!text.startsWith(`${OPENING}\n`)) return JSON.parse(text);
   try {
-    return await readLines(text, pace);
+    return await readLines(text, slice);
   } catch {
     // Not quite our form, or broken: the parser knows, and says where.
     return JSON.parse(text);
   }
 }
 
-async function readLines(text: string, pace: Pace): Promise<unknown> {
+async function readLines(text: string, slice: TimeSlice): Promise<unknown> {
   const rules: unknown[] = [];
   let overrides: unknown[] | undefined;
   let at = OPENING.length + 1;
   for (;;) {
-    if (pace.isDue()) await pace.rest();
+    if (slice.isOver()) await slice.next();
     const end = text.indexOf("\n", at);
     if (end < 0) throw new SyntaxError("the document has no end");
     const line = text[end - 1] === "," ? text.slice(at, end - 1) : text.slice(at, end);

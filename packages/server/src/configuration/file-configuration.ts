@@ -5,13 +5,13 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type Mistake, parseRulesInSlices, SluiceError } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { ServiceError } from "../errors.js";
 import { type Book, BookInForce, type BookListener } from "./book-in-force.js";
 import type { Applied, Configuration, ConfigurationOptions, ConfigurationStatus } from "./configuration.js";
 import { digestOf, readDocument } from "./document-text.js";
-import { Pace } from "./pace.js";
-import { readApart } from "./read-apart.js";
 import type { PlacedMistake } from "./rule-file.js";
+import { readRuleFileInWorker } from "./rule-worker.js";
 import { Snapshot, type SnapshotDocument } from "./snapshot.js";
 import { watchFile } from "./watch-file.js";
 
@@ -66,7 +66,7 @@ export class FileConfiguration implements Configuration {
       await this.#load(saved);
     } catch (error) {
       if (saved === undefined) throw error;
-      const rules = await parseRulesInSlices(await readDocument(saved.document, new Pace()));
+      const rules = await parseRulesInSlices(await readDocument(saved.document, new TimeSlice()));
       await this.#inForce.swap({ rules, version: saved.version }, { digest: saved.digest, source: "snapshot" });
       this.#noteError(error);
     }
@@ -80,10 +80,10 @@ export class FileConfiguration implements Configuration {
 
   /** Versions count the good edits that this data folder has seen; `saved` is where the count goes on. */
   async #load(saved?: SnapshotDocument): Promise<void> {
-    const read = await readApart(await readFile(this.#file, "utf8"));
+    const read = await readRuleFileInWorker(await readFile(this.#file, "utf8"));
     if ("mistakes" in read) throw this.#mistaken(read.mistakes);
     const { document } = read;
-    const rules = await parseRulesInSlices(await readDocument(document, new Pace()));
+    const rules = await parseRulesInSlices(await readDocument(document, new TimeSlice()));
     const digest = digestOf(document);
     const before = saved ?? { version: this.current.version, digest: "" };
     const version = before.digest === digest ? before.version : before.version + 1;

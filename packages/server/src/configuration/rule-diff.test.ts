@@ -1,13 +1,13 @@
 /** A difference names what changed, and only that. */
 import type { Rule } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { expect, test } from "vitest";
 import { diffText } from "./diff-text.js";
-import { Pace } from "./pace.js";
 import { diffRules, isEmpty } from "./rule-diff.js";
 
 const rule = (id: string, more: object = {}) =>
   ({ id, key: ["user"], algorithm: "fixed-window", limit: 1, window: "1m", ...more }) as Rule;
-const diff = (from: Rule[], to: Rule[]) => diffRules(from, to, new Pace());
+const diff = (from: Rule[], to: Rule[]) => diffRules(from, to, new TimeSlice());
 const override = (user: string, limit: number) => ({ match: { user }, limit });
 
 test("equal lists have no difference, whatever the order of fields", async () => {

@@ -1,9 +1,9 @@
 /**
  * What changed between two rule lists, by rule and field: stored with every version, shown by a dry run, sent with a 412.
- * In: two validated lists. Out: changes in the order of the new list, removals last. Pure but for the pace.
+ * In: two validated lists. Out: changes in the order of the new list, removals last. Pure but for the slice.
  */
 import type { Rule } from "sluice";
-import type { Pace } from "./pace.js";
+import type { TimeSlice } from "sluice/internal";
 
 export interface FieldChange {
   /** `limit`, `match.path`, `overrides[{"user":"acme"}].limit`. */
@@ -36,10 +36,10 @@ export interface RuleDiff {
 const MOST_CHANGES = 1_000;
 const MOST_FIELDS = 50;
 
-export async function diffRules(from: readonly Rule[], to: readonly Rule[], pace: Pace): Promise<RuleDiff> {
+export async function diffRules(from: readonly Rule[], to: readonly Rule[], slice: TimeSlice): Promise<RuleDiff> {
   const before = new Map<string, Rule>();
   for (const rule of from) {
-    if (pace.isDue()) await pace.rest();
+    if (slice.isOver()) await slice.next();
     before.set(rule.id, rule);
   }
   const after = new Set<string>();
@@ -50,20 +50,20 @@ export async function diffRules(from: readonly Rule[], to: readonly Rule[], pace
     if (changes.length < MOST_CHANGES) changes.push(change);
   };
   for (const rule of to) {
-    if (pace.isDue()) await pace.rest();
+    if (slice.isOver()) await slice.next();
     after.add(rule.id);
     const old = before.get(rule.id);
     if (old === undefined) note({ rule: rule.id, change: "added" });
-    else if (!(await isSameRule(old, rule, pace))) {
-      const found = await diffFields(old, rule, pace);
+    else if (!(await isSameRule(old, rule, slice))) {
+      const found = await diffFields(old, rule, slice);
       if (found.count > 0) note(changedRule(rule.id, found));
     }
   }
   for (const rule of from) {
-    if (pace.isDue()) await pace.rest();
+    if (slice.isOver()) await slice.next();
     if (!after.has(rule.id)) note({ rule: rule.id, change: "removed" });
   }
-  const reordered = await isReordered({ from, to, before, after }, pace);
+  const reordered = await isReordered({ from, to, before, after }, slice);
   return { ...counts, reordered, changes };
 }
 
@@ -75,15 +75,15 @@ async function isReordered(
     before: ReadonlyMap<string, Rule>;
     after: ReadonlySet<string>;
   },
-  pace: Pace,
+  slice: TimeSlice,
 ): Promise<boolean> {
   const { from, to, before, after } = lists;
   let next = 0;
   for (const { id } of from) {
-    if (pace.isDue()) await pace.rest();
+    if (slice.isOver()) await slice.next();
     if (!after.has(id)) continue;
     while (!before.has(to[next]!.id)) {
-      if (pace.isDue()) await pace.rest();
+      if (slice.isOver()) await slice.next();
       next++;
     }
     if (to[next++]!.id !== id) return true;
@@ -96,9 +96,9 @@ export function isEmpty({ added, removed, changed, reordered }: RuleDiff): boole
 }
 
 /** A rule with very many overrides is compared in slices, with the others' difference. */
-async function isSameRule(old: Rule, rule: Rule, pace: Pace): Promise<boolean> {
+async function isSameRule(old: Rule, rule: Rule, slice: TimeSlice): Promise<boolean> {
   if (old === rule) return true;
-  if (pace.isDue()) await pace.rest();
+  if (slice.isOver()) await slice.next();
   return (rule.overrides?.length ?? 0) < 1_000 && isSame(old, rule);
 }
 
@@ -111,12 +111,12 @@ interface Found {
   count: number;
 }
 
-async function diffFields(from: Rule, to: Rule, pace: Pace): Promise<Found> {
+async function diffFields(from: Rule, to: Rule, slice: TimeSlice): Promise<Found> {
   const found: Found = { fields: [], count: 0 };
   const { overrides: oldOverrides = [], ...old } = from;
   const { overrides = [], ...rest } = to;
   diffObjects(old, rest, "", found);
-  await diffOverrides(oldOverrides, overrides, { found, pace });
+  await diffOverrides(oldOverrides, overrides, { found, slice });
   return found;
 }
 
@@ -142,24 +142,24 @@ function diffObjects(from: object, to: object, path: string, found: Found): void
 type Overrides = NonNullable<Rule["overrides"]>;
 
 /** By what they match rather than by place: one inserted at the front does not change all behind it. */
-async function diffOverrides(from: Overrides, to: Overrides, { found, pace }: { found: Found; pace: Pace }) {
+async function diffOverrides(from: Overrides, to: Overrides, { found, slice }: { found: Found; slice: TimeSlice }) {
   const compare = (old: Overrides[number], now: Overrides[number]) => {
     if (!isSame(old, now)) diffObjects(old, now, `overrides[${spell(now.match)}]`, found);
   };
   // Most stay where they were, and are compared in place; only what lies between is looked up, for that takes memory.
   let first = 0;
   for (; first < from.length && first < to.length && isSame(from[first]!.match, to[first]!.match); first++) {
-    if (pace.isDue()) await pace.rest();
+    if (slice.isOver()) await slice.next();
     compare(from[first]!, to[first]!);
   }
   const before = new Map<string, Overrides[number]>();
   for (const override of from.slice(first)) {
-    if (pace.isDue()) await pace.rest();
+    if (slice.isOver()) await slice.next();
     before.set(spell(override.match), override);
   }
   const seen = new Set<string>();
   for (const override of to.slice(first)) {
-    if (pace.isDue()) await pace.rest();
+    if (slice.isOver()) await slice.next();
     const name = spell(override.match);
     const old = before.get(name);
     seen.add(name);

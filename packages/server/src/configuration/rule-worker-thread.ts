@@ -1,6 +1,6 @@
-/** The thread that `read-apart.ts` starts: reads what it is given, answers, and ends. */
+/** The thread that `rule-worker.ts` starts: reads what it is given, answers, and ends. */
 import { parentPort, workerData } from "node:worker_threads";
-import { runTask, type Task } from "./read-apart.js";
+import { runTask, type Task } from "./rule-worker.js";
 
 // Only a thread has a parent: whoever imports this file otherwise gets nothing done.
 if (parentPort !== null) {

@@ -7,15 +7,15 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { isMainThread, Worker } from "node:worker_threads";
 import { type Mistake, validateRules } from "sluice";
+import { TimeSlice } from "sluice/internal";
 import { ServiceError } from "../errors.js";
 import { writeDocument } from "./document-text.js";
-import { Pace } from "./pace.js";
 import { type PlacedMistake, readRuleFile } from "./rule-file.js";
 
-type ReadApart = { readonly document: string } | { readonly mistakes: readonly PlacedMistake[] };
+type ReadFile = { readonly document: string } | { readonly mistakes: readonly PlacedMistake[] };
 
-/** `ranApart`: false where there was nothing built to start a thread from. */
-export type ReadBody = { readonly ranApart: boolean } & (
+/** `ranInWorker`: false where there was nothing built to start a thread from. */
+export type ReadBody = { readonly ranInWorker: boolean } & (
   | { readonly document: Uint8Array; readonly version?: unknown }
   | { readonly mistakes: readonly Mistake[] }
   | { readonly unreadable: string }
@@ -28,8 +28,8 @@ export type Task = { readonly text: string } | { readonly body: Uint8Array; read
 const PATIENCE_MS = 60_000;
 const MOST_MEMORY_MB = 2_048;
 
-export async function readApart(text: string): Promise<ReadApart> {
-  return (await runApart({ text })) as ReadApart;
+export async function readRuleFileInWorker(text: string): Promise<ReadFile> {
+  return (await runInWorker({ text })) as ReadFile;
 }
 
 /** Bodies are read one after another: each takes some hundred megabytes for a while. */
@@ -38,18 +38,18 @@ let waiting = 0;
 let lastBody: Promise<unknown> = Promise.resolve();
 
 /** `id`: the body is this one rule; absent: it is a document. */
-export async function readBodyApart(body: Buffer, id: string | undefined): Promise<ReadBody> {
+export async function readBodyInWorker(body: Buffer, id: string | undefined): Promise<ReadBody> {
   if (waiting >= MOST_WAITING) throw new ServiceError("too-busy", "too many large documents are being read");
   waiting++;
-  const mine = lastBody.then(() => runApart({ body, id }) as Promise<ReadBody>);
+  const mine = lastBody.then(() => runInWorker({ body, id }) as Promise<ReadBody>);
   lastBody = mine.catch(() => undefined);
   return await mine.finally(() => {
     waiting--;
   });
 }
 
-async function runApart(task: Task): Promise<ReadApart | ReadBody> {
-  const thread = fileURLToPath(new URL("./rule-file-thread.js", import.meta.url));
+async function runInWorker(task: Task): Promise<ReadFile | ReadBody> {
+  const thread = fileURLToPath(new URL("./rule-worker-thread.js", import.meta.url));
   // In tests of the sources there is nothing built to start.
   if (!existsSync(thread)) return await runTask(task);
   const worker = new Worker(thread, {
@@ -59,7 +59,7 @@ async function runApart(task: Task): Promise<ReadApart | ReadBody> {
   });
   let timer: NodeJS.Timeout | undefined;
   try {
-    return await new Promise<ReadApart | ReadBody>((resolve, reject) => {
+    return await new Promise<ReadFile | ReadBody>((resolve, reject) => {
       timer = setTimeout(() => reject(new Error(`could not be read within ${PATIENCE_MS} ms`)), PATIENCE_MS);
       worker.once("message", resolve);
       worker.once("error", reject);
@@ -71,17 +71,17 @@ async function runApart(task: Task): Promise<ReadApart | ReadBody> {
   }
 }
 
-export async function runTask(task: Task): Promise<ReadApart | ReadBody> {
+export async function runTask(task: Task): Promise<ReadFile | ReadBody> {
   if ("text" in task) return await readFile(task.text);
-  return { ranApart: !isMainThread, ...(await readBody(task.body, task.id)) } as ReadBody;
+  return { ranInWorker: !isMainThread, ...(await readBody(task.body, task.id)) } as ReadBody;
 }
 
-async function readFile(text: string): Promise<ReadApart> {
+async function readFile(text: string): Promise<ReadFile> {
   const read = readRuleFile(text);
   if ("mistakes" in read) return read;
   const outcome = validateRules(read.document);
   if ("mistakes" in outcome) return { mistakes: read.place(outcome.mistakes) };
-  return { document: await writeDocument(outcome.rules, new Pace()) };
+  return { document: await writeDocument(outcome.rules, new TimeSlice()) };
 }
 
 /** Bytes that are no UTF-8 are a mistake, as in a small body; they would otherwise become question marks. */
@@ -102,6 +102,6 @@ async function readBody(body: Uint8Array, id: string | undefined): Promise<objec
     id === undefined ? (isGuarded ? rest : value) : { rules: [isObject ? { id, ...(value as object) } : value] };
   const outcome = validateRules(written);
   if ("mistakes" in outcome) return outcome;
-  const document = new TextEncoder().encode(await writeDocument(outcome.rules, new Pace()));
+  const document = new TextEncoder().encode(await writeDocument(outcome.rules, new TimeSlice()));
   return { document, ...(isGuarded && { version }) };
 }
