@@ -170,3 +170,49 @@ test("every pure file has a test beside it", () => {
   const stale = Object.keys(testedElsewhere).filter((file) => !tree.has(file) || !isPure(file));
   expectNone([...untested, ...stale.map((file) => `${file} needs no exception`)]);
 });
+
+/** Every string literal of the shipped sources and of the Lua scripts, by file. */
+const literals = new Map(
+  shipped.map(({ file, text }) => [file, new Set(Array.from(text.matchAll(/"([a-z-]+)"/g), ([, value]) => value!))]),
+);
+
+/** Where a value is listed, not made: tables of labels, schemas, documentation, wordings. */
+const listings =
+  /\/(errors|views|schemas|stats-schemas|openapi-document|problem-schema|decision-counts|wire|decision)\.ts$|^packages\/sluice\/src\/http\//;
+
+function isMade(value: string, declaredIn: string): boolean {
+  return [...literals].some(([file, values]) => file !== declaredIn && !listings.test(file) && values.has(value));
+}
+
+/** Values of the public contract that nothing makes yet, with the reason. */
+const notMadeYet: Readonly<Record<string, string>> = {
+  load: "contract, section 3: load shedding is designed (stage two) and not built",
+};
+
+test("every error code, reason, event and kind of alert is made somewhere", () => {
+  const union = (file: string, name: string) => {
+    const text = new RegExp(`type ${name} =([^;]+);`).exec(tree.get(file)!.text)![1]!;
+    return Array.from(text.matchAll(/"([a-z-]+)"/g), ([, value]) => ({ value: value!, file }));
+  };
+  const codes = ["packages/sluice/src/errors.ts", "packages/server/src/errors.ts"].flatMap((file) =>
+    Array.from(tree.get(file)!.text.matchAll(/^ {2,4}"?([a-z-]+)"?: \{$/gm), ([, value]) => ({ value: value!, file })),
+  );
+  const events = Array.from(
+    tree.get("packages/sluice/src/limiter/limiter-events.ts")!.text.matchAll(/^ {2}(?:readonly )?"?([a-z]+)"?: \[/gm),
+    ([, value]) => ({ value: value!, file: "packages/sluice/src/limiter/limiter-events.ts" }),
+  );
+  const values = [
+    ...codes,
+    ...events,
+    ...union("packages/sluice/src/decision.ts", "Reason"),
+    ...union("packages/server/src/monitoring/views.ts", "AlertKind"),
+  ];
+  expect(codes.length).toBeGreaterThan(20);
+  expect(events.length).toBeGreaterThan(3);
+  expectNone(
+    values
+      .filter(({ value, file }) => !isMade(value, file) && !(value in notMadeYet))
+      .map(({ value, file }) => `${file} declares ${JSON.stringify(value)}, which nothing makes`),
+  );
+  expectNone(Object.keys(notMadeYet).filter((value) => isMade(value, "packages/sluice/src/decision.ts")));
+});
