@@ -1,5 +1,5 @@
 /**
- * What the service says while it runs: one JSON line per event on standard error, so that standard output stays for people.
+ * The log of the service: one JSON line per event on standard error, so that standard output stays for people.
  * Requests are never logged one by one: metrics count them, and a line each would cost more than the decision.
  */
 import { type DestinationStream, destination, pino } from "pino";

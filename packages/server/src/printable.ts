@@ -5,7 +5,7 @@
 
 /** C0 and C1 controls, formatting and bidirectional characters, line and paragraph separators, halves of surrogate pairs. */
 const UNPRINTABLE = /\p{Cc}|\p{Cf}|\p{Zl}|\p{Zp}|\p{Cs}/gu;
-/** What JSON leaves as it is, though terminals act on it: C0 controls are escaped by JSON itself. */
+/** Characters that JSON leaves as they are, though terminals act on them: C0 controls are escaped by JSON itself. */
 const leftByJson = /[\u007f-\u009f]|\p{Cf}|\p{Zl}|\p{Zp}/gu;
 
 /** Each becomes a dot. */

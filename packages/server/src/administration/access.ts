@@ -72,7 +72,7 @@ export function refuseFailure(reply: FastifyReply, waitSeconds: number | undefin
   );
 }
 
-/** Who asks. Every route is behind the guard. */
+/** The authenticated caller. Every route is behind the guard. */
 export function callerOf(request: FastifyRequest): Caller {
   return callers.get(request)!;
 }

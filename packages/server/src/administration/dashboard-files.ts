@@ -1,6 +1,6 @@
 /**
  * The dashboard's built files, served under `/`. They are read into memory at the start: a request names a key of a map, never a path on disk.
- * Only the pages in the table answer with the page itself; whatever else is asked for (/v1, /admin, /metrics, a typo) is answered by its own
+ * Only the pages in the table answer with the page itself; any other path (/v1, /admin, /metrics, a typo) is answered by its own
  * route or is not found, so that an API never answers HTML.
  */
 import { createHash } from "node:crypto";

@@ -1,4 +1,4 @@
-/** What the routes of the admin API share: their options, the guard of a change, pages, and the answer to a change. */
+/** Shared by the routes of the admin API: their options, the guard of a change, pagination, and the answer to a change. */
 import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from "fastify";
 import { type Limiter, type Mistake, SluiceError } from "sluice";
 import type { TSchema } from "typebox";
@@ -18,7 +18,7 @@ export interface AdministrationOptions {
   readonly limiter: Limiter;
   readonly tokens: Tokens;
   readonly log: ConfigurationLog;
-  /** What was counted of the traffic; absent where monitoring is off. */
+  /** The figures of the traffic; absent where monitoring is off. */
   readonly figures?: Figures | undefined;
   readonly readStore?: (() => Promise<StoreView>) | undefined;
   readonly readAlerts?: (() => Promise<AlertsView>) | undefined;

@@ -1,4 +1,4 @@
-/** What enters and leaves the admin API, said once: these schemas validate requests and are the OpenAPI document. */
+/** Requests and answers of the admin API, described once: these schemas validate requests and are the OpenAPI document. */
 import { type Explanation, type Rule, ruleJsonSchema } from "sluice";
 import Type from "typebox";
 import { problemMembers } from "../http/problem-schema.js";

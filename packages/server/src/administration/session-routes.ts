@@ -36,7 +36,7 @@ export function registerSessionRoutes(
 
   app.get(
     "/session",
-    describeRoute({ role: "viewer", summary: "Who is signed in", reply: session }),
+    describeRoute({ role: "viewer", summary: "The signed-in name and role", reply: session }),
     async (request) => {
       const { name, role } = callerOf(request);
       return { name, role };

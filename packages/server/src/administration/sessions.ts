@@ -11,7 +11,7 @@ import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto"
 import { stringifySetCookie } from "cookie";
 import { cookieValue } from "../http/cookies.js";
 
-/** A working day: whoever leaves a browser open signs in again tomorrow. */
+/** A working day: a browser that stays open must sign in again tomorrow. */
 const SESSION_MS = 12 * 3_600_000;
 const SESSION_COOKIE = "sluice-session";
 
@@ -40,7 +40,7 @@ export function signSession({ id, name, endsAtMs }: Session, secrets: { key: Ses
   return `${told}.${signatureOf(told, secrets).toString("base64url")}`;
 }
 
-/** What the value claims, before anything is believed: the name says whose hash its signature must be checked with. */
+/** The claims of a cookie, not verified yet: the name selects the hash that verifies its signature. */
 export function claimedSession(value: string): Session | undefined {
   if (value.length > LONGEST_VALUE) return undefined;
   try {

@@ -1,4 +1,4 @@
-/** What the routes of figures take and answer; the shapes are those of `monitoring/views.ts`. */
+/** Queries and answers of the routes of figures; the shapes are those of `monitoring/views.ts`. */
 import Type from "typebox";
 
 const exact = { additionalProperties: false } as const;

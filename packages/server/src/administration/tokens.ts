@@ -1,5 +1,5 @@
 /**
- * Who may use the admin API. Tokens are 256 random bits; only their SHA-256 is kept (a slow hash protects words that people
+ * Authenticates callers of the admin API. Tokens are 256 random bits; only their SHA-256 is kept (a slow hash protects words that people
  * choose, not these), and hashes are compared in constant time, all of them, so that no answer tells how near a guess was.
  *
  * The first token is this instance's own: from --admin-token, or made at the first start and kept in a file of mode 0600.

@@ -1,6 +1,6 @@
 /**
- * Warns of a rule that asks for attributes which no request had: it is valid, and would limit nobody. Pure.
- * Says nothing where that cannot be known: no traffic yet, or more names than are kept.
+ * Warns of a rule that needs attributes which no request had: it is valid, and would limit no request. Pure.
+ * Silent where that is unknown: no traffic yet, or more names than are kept.
  */
 import type { Mistake, Rule } from "sluice";
 import type { SeenNames } from "../monitoring/read-attributes.js";

@@ -42,7 +42,7 @@ function show({ decision, rules, more }: Explanation): void {
   if (more !== undefined) printLine(`and ${more} more rules that do not apply`);
 }
 
-/** What is stored, by the names that stores give it. */
+/** The stored state, by the stores' own names. */
 const wordings: Readonly<Record<string, (value: number) => string>> = {
   count: (value) => `${value} counted`,
   missing: (value) => `${Number(value.toFixed(2))} missing until it is full`,

@@ -3,7 +3,7 @@ import type { LiveView } from "../monitoring/views.js";
 import { CommandFailure } from "./command-failure.js";
 import { type AdminOptions, openAdmin } from "./rules-client.js";
 
-/** Views come each second. Whoever is silent for so long hangs, is cut off, or cannot read its history. */
+/** Views come each second. A service that is silent for so long hangs, is cut off, or cannot read its history. */
 const SILENCE_MS = 10_000;
 
 /** Ends when the service ends the stream; rejects if it cannot be opened, or if no view comes for too long. */

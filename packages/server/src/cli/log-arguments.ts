@@ -1,4 +1,4 @@
-/** What `simulate` and `suggest` have in common: logs, their format, and how a line becomes attributes. */
+/** Shared by `simulate` and `suggest`: logs, their format, and how a line becomes attributes. */
 import { Command } from "commander";
 import { type Attributes, SluiceError } from "sluice";
 import { formatNamed } from "../analysis/log/formats.js";
@@ -74,7 +74,7 @@ export function openLogs(files: readonly string[], { format, attributes, attribu
   };
 }
 
-/** What was read and what was left out, in a line or two. */
+/** The numbers of lines read and left out, in a line or two. */
 export function printLogCounts({ lines, requests, blank, bad, badSamples, late, formats }: LogCounts): void {
   const names = [...new Set(formats.values())].join(", ") || "no format";
   const rest = [

@@ -1,4 +1,4 @@
-/** What a command says when the service does not answer, or wants a token that the command does not have. */
+/** Messages for a service that does not answer, or needs a token that the command does not have. */
 import { CommandFailure } from "./command-failure.js";
 
 const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);

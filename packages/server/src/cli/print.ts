@@ -1,5 +1,5 @@
 /**
- * What commands print: tables and colour on a terminal, plain columns when piped (`NO_COLOR` and `FORCE_COLOR` are honoured), JSON when asked.
+ * The output of commands: tables and colour on a terminal, plain columns when piped (`NO_COLOR` and `FORCE_COLOR` are honoured), JSON when asked.
  */
 import Table from "cli-table3";
 import picocolors from "picocolors";

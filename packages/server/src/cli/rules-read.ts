@@ -1,4 +1,4 @@
-/** What a server has: `list`, `show`, `export`, `history`. */
+/** Commands that read a server's rules: `list`, `show`, `export`, `history`. */
 import { writeFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { Rule } from "sluice";

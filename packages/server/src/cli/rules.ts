@@ -1,5 +1,5 @@
 /**
- * `sluice rules`: rules in files and on a server. What reads files alone (lint, diff of two files) needs no server.
+ * `sluice rules`: rules in files and on a server. Commands that read only files (lint, diff of two files) need no server.
  * Exit 0 done, 1 failed, 2 misuse.
  */
 import { Command } from "commander";

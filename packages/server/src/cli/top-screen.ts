@@ -1,5 +1,5 @@
 /**
- * What `sluice top` draws: figures in, lines of text out. Pure.
+ * The screen of `sluice top`: figures in, lines of text out. Pure.
  * Whatever others named is made printable.
  */
 import type { LiveView, TopKeysView } from "../monitoring/views.js";

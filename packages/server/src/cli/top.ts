@@ -57,7 +57,7 @@ async function showOnce(options: TopOptions): Promise<void> {
 
 async function showLines(options: TopOptions): Promise<void> {
   const ending = new AbortController();
-  // Whoever read the pipe has seen enough (`sluice top | head`).
+  // The reader of the pipe has closed it (`sluice top | head`).
   process.stdout.on("error", () => ending.abort());
   try {
     for await (const view of readLiveViews(options, ending.signal)) {
@@ -79,7 +79,7 @@ async function showScreen(options: TopOptions): Promise<void> {
     const drawn = [...lines, colours.dim("q: quit")].map((line) => line + SCREEN.clearLine).join("\r\n");
     process.stdout.write(SCREEN.home + drawn + SCREEN.clearRest);
   };
-  // Before the screen is taken: a wrong token or address is told as any command tells it.
+  // Before the screen is taken: a wrong token or address is reported as by any command.
   topKeys = await readKeys(options);
   const keysTimer = setInterval(() => {
     readKeys(options).then(

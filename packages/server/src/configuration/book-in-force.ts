@@ -1,6 +1,6 @@
 /**
  * The rules in force on this instance and where they came from. They change whole, and only to rules that have been validated;
- * whoever listens (the limiter) hears of every change, in order.
+ * listeners (the limiter) get every change, in order.
  */
 import type { Rule } from "sluice";
 import type { ConfigurationLog } from "./configuration.js";

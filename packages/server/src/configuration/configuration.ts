@@ -33,7 +33,7 @@ export interface ConfigurationOptions {
   readonly dataFolder: string;
   /** The first version of an empty database. */
   readonly starterRules?: readonly Rule[] | undefined;
-  /** How often to look for a version that no announcement told of. Default 500. */
+  /** How often to poll for a version whose announcement was lost. Default 500. */
   readonly pollMs?: number | undefined;
   /** How long the cache outlives the last instance. Default one hour. */
   readonly cacheTtlMs?: number | undefined;
@@ -49,7 +49,7 @@ export interface ConfigurationStatus {
   readonly source: BookSource;
   readonly database: "up" | "down" | "none";
   readonly cache: "up" | "down" | "none";
-  /** What is wrong now; absent when nothing is. */
+  /** The present error; absent if there is none. */
   readonly lastError?: string;
   /** From the commit of the version in force, by its writer's clock, to its swap here. */
   readonly propagationMs?: number;
@@ -63,7 +63,7 @@ export interface Change {
   readonly ifMatch?: number | undefined;
   /** Only tell what would change. */
   readonly dryRun?: boolean | undefined;
-  /** The new document, made from the newest rules. May be called again if somebody else was faster. */
+  /** The new document, made from the newest rules. May be called again if another change was faster. */
   readonly edit: (rules: readonly Rule[], version: number) => unknown;
 }
 

@@ -72,7 +72,7 @@ export class RuleCache {
     });
   }
 
-  /** What is cached, without the document; undefined if nothing whole is there. */
+  /** The cached version without its document; undefined if nothing complete is there. */
   async mark(): Promise<VersionMark | undefined> {
     return markOf(await this.#commands.hmget(RULES_KEY, "version", "digest", "createdAtMs"));
   }

@@ -52,7 +52,7 @@ export class WarmCache {
     }
   }
 
-  /** A change was committed: cached first, then announced, so that whoever hears of it finds it. */
+  /** A change was committed: cached first, then announced, so that every listener finds it. */
   async announce(document: CachedDocument): Promise<void> {
     await this.#unlessDown(async () => {
       await this.#cache.write(document);

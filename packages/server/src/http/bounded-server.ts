@@ -6,7 +6,7 @@ import { createServer as createTlsServer } from "node:https";
 import { trackConnections } from "./drain.js";
 import { serverOptions, type TlsFiles } from "./tls-files.js";
 
-/** Checks are small: whoever needs longer than this to send one is not asking for one. */
+/** Checks are small: a client that needs longer than this to send one is stuck or hostile. */
 const bounds = {
   requestTimeout: 10_000,
   headersTimeout: 10_000,
@@ -18,7 +18,7 @@ const bounds = {
 
 export function boundedServer(tls: TlsFiles | undefined, listener: RequestListener): Server {
   const serve: RequestListener = (request, response) => {
-    // What was sent behind a request that ended its connection is not looked at: nobody could be told the answer.
+    // Bytes behind a request that closes its connection are ignored: the answer could not be sent.
     if (request.socket.writable) listener(request, response);
   };
   return trackConnections(tls === undefined ? createServer(bounds, serve) : tlsServer(tls, serve));

@@ -7,7 +7,7 @@ import { linger } from "./lingering-close.js";
 import { type Problem, problem } from "./problem.js";
 import { problemResponseText } from "./write-problem.js";
 
-/** What Node's parser and its timeouts refuse, in our words. */
+/** Our messages for errors of Node's parser and its timeouts. */
 const clientProblems: Readonly<Record<string, Problem>> = {
   ERR_HTTP_REQUEST_TIMEOUT: problem("too-slow", "the request did not arrive whole in time"),
   HPE_HEADER_OVERFLOW: problem("headers-too-large", "headers: expected at most 16 KiB"),

@@ -1,6 +1,6 @@
 /**
  * The OpenAPI 3.1 document of routes, and Swagger UI to try them: an app of its own, which never listens and whose handlers never run.
- * Loaded when somebody first asks for it (`openapi.ts`): its libraries are more files than the rest of the service needs to answer.
+ * Loaded at the first request for it (`openapi.ts`): its libraries are more files than the rest of the service needs to answer.
  */
 import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";

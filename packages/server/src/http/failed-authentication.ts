@@ -1,9 +1,9 @@
 /**
  * Requests that came with a wrong token, session or API token: counted, logged, audited, and slowed by address.
- * The token is always compared first, and a right one always passes: whoever shares an address with a guesser is not locked out.
+ * The token is always compared first, and a right one always passes: a client that shares an address with a guesser is not locked out.
  *
  * Bounded, however many guess: addresses in a table (LRU), answers that are held back, log lines and audit entries a minute.
- * What the audit gets is the sum of an address and a minute; addresses beyond those listed are summed in one entry.
+ * The audit log gets the sum per address and minute; addresses beyond those listed are summed in one entry.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../log.js";

@@ -68,7 +68,7 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-/** Bytes that are no UTF-8 would be read as question marks, and then count as the key of somebody else. */
+/** Bytes that are no UTF-8 would be read as question marks, and then count as another client's key. */
 function bodyText(bytes: Buffer): string {
   if (isAscii(bytes)) return bytes.toString("latin1");
   if (!isUtf8(bytes)) throw new SluiceError("invalid-request", "body: expected UTF-8");

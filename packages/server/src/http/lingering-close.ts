@@ -11,7 +11,7 @@ const LONGEST_LINGER_MS = 1_000;
 export function lingerAfter(response: ServerResponse): void {
   const { socket, req } = response;
   if (socket === null) return;
-  // What Node calls to end the connection once the response is sent.
+  // Node calls this to end the connection once the response is sent.
   socket.destroySoon = () => linger(socket);
   response.once("finish", () => req.resume());
 }

@@ -1,5 +1,5 @@
 /**
- * OpenAPI 3.1 of every route, from the schemas that validate them, and a page to try it. Made when somebody first asks.
+ * OpenAPI 3.1 of every route, from the schemas that validate them, and a page to try it. Built at the first request (lazily).
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
 import { docsHeaders } from "./security-headers.js";

@@ -20,7 +20,7 @@ const LONGEST_SHOWN = 64;
 /** No schema of ours knows so many fields. */
 const MOST_LOOKED_AT = 1_000;
 
-/** What is wrong with a value, in a sentence; undefined if it fits the schema. */
+/** The mistake of a value, in a sentence; undefined if it fits the schema. */
 type Validator = (value: unknown, part: string) => string | undefined;
 
 export function validatorOf(schema: TSchema): Validator {
@@ -123,7 +123,7 @@ function mistakeOfPart(schema: TSchema, value: unknown, path: string): string | 
 }
 
 function describeMistake(found: readonly Found[], value: unknown, part: string): string {
-  // What the schema's branches say of themselves ("schema is false") helps nobody.
+  // The messages of the schema's branches ("schema is false") do not help.
   const first = found.find(({ keyword }) => keyword !== "boolean") ?? found[0];
   if (first === undefined) return `${part}: not valid`;
   const { instancePath, keyword } = first;

@@ -1,4 +1,4 @@
-/** What every page of this service tells the browser to refuse. One table for the dashboard and for /docs. */
+/** Security headers of every page of this service (CSP and others). One table for the dashboard and for /docs. */
 
 const policy = {
   "default-src": "'none'",

@@ -34,7 +34,7 @@ export class TlsFiles {
   readonly #listeners: ((tls: Tls) => void)[] = [];
   readonly #timer: NodeJS.Timeout;
   #seen: string;
-  /** What was warned of already: it is tried again at every look, and told once. */
+  /** The last warning: the file is tried at every look, and a failure is logged once. */
   #warned = "";
   #current: Tls;
 

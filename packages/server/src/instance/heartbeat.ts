@@ -7,7 +7,7 @@ import { InstanceText } from "./instance-text.js";
 import { parseSharedText } from "./parse-shared-text.js";
 import type { SharedState } from "./shared-state.js";
 
-/** What an instance reports of itself. */
+/** An instance's report about itself. */
 export interface InstanceReport {
   readonly instance: string;
   readonly atMs: number;

@@ -23,7 +23,7 @@ export interface Instance {
   readonly settings: Settings;
   readonly log: Log;
   readonly store: Store;
-  /** What counters live in, for people to read. Never a URL: it may hold a password. */
+  /** The kind of the store, for people to read. Never a URL: it may hold a password. */
   readonly storeKind: string;
   readonly limiter: Limiter;
   readonly health: StoreHealth;
@@ -31,7 +31,7 @@ export interface Instance {
   readonly fleet: Fleet | undefined;
 }
 
-/** What the instances of one store share. */
+/** State that the instances of one store share. */
 export interface Fleet {
   readonly shared: SharedState;
   /** Absent with the memory store: this instance is the fleet. */

@@ -9,7 +9,7 @@ export type Leadership = "leader" | "follower" | "alone";
 
 interface LeaderElectionOptions {
   readonly shared: SharedState;
-  /** What is led: elections of the same name have one leader. */
+  /** The election's name: elections of the same name have one leader. */
   readonly name: string;
   readonly instance: string;
   readonly keepMs: number;

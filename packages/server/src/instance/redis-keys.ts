@@ -9,7 +9,7 @@ export const RULES_KEY = "sluice:1:config:rules";
 /** Where a new version is announced; the message is its number. */
 export const RULES_CHANNEL = "sluice:1:config:changed";
 
-/** What all instances count and share. One hash tag: a script's keys, and a read of many, stay on one node of a cluster. */
+/** Counts and state that all instances share. One hash tag: a script's keys, and a read of many, stay on one node of a cluster. */
 const HISTORY = "sluice:1:history:{history}:";
 
 /** A hash: packed counts by series. */

@@ -61,7 +61,7 @@ export class RedisSharedState implements SharedState {
     const args = [name, was === undefined ? 0 : 1, was ?? "", now, keepMs, MOST_TEXTS];
     const done = await this.#redis.eval(SWAP, 2, sharedTextKey(name), sharedNamesKey, ...args);
     if (Number(done) !== 1) return false;
-    // A new name removes a few expired ones, so that names nobody reads do not pile up.
+    // A new name removes a few expired ones, so that unread names do not pile up.
     if (was === undefined) await this.#forget(await this.#redis.zrandmember(sharedNamesKey, FORGOTTEN_PER_NEW_NAME));
     return true;
   }

@@ -1,4 +1,4 @@
-/** What came since the reading before, of everything that `traffic.ts` counts. Each reader has its own: a slow one takes nothing from another. */
+/** The increase of everything that `traffic.ts` counts since the last reading. Each reader has its own, so that none takes from another. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Limiter } from "sluice";
 import { comparisonNames } from "./candidate-comparison.js";

@@ -1,7 +1,7 @@
 /**
  * Counts requests, and checks by rule, variant, mode, outcome and reason, on the path of every request.
- * Plain arrays, because a labelled counter costs as much as a tenth of a decision; the labels are spelled when somebody reads them.
- * Counts only ever grow: who wants those of a second reads twice and subtracts.
+ * Plain arrays, because a labelled counter costs as much as a tenth of a decision; the labels are spelled when they are read.
+ * Counts only grow: a reader of one second's counts reads twice and subtracts.
  */
 import type { CheckMode, CheckResult, Decision, Degraded, Reason } from "sluice";
 import type { Comparisons } from "./candidate-comparison.js";
@@ -102,7 +102,7 @@ export class DecisionCounts {
       const check = checks[i]!;
       this.#addCheck(check, degraded === undefined);
       if (check.mode === "enforce") continue;
-      // What a failure policy answered, neither side has judged.
+      // A failure policy answered: neither side has decided.
       if (check.mode === "shadow") shadowRefused ||= !check.allowed;
       else if (degraded === undefined) this.comparisons.add(check, checks);
     }

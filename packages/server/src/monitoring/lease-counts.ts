@@ -8,7 +8,7 @@ import type { DecidedRequest, Decision, Limiter } from "sluice";
 const MOST_LEASES = 100_000;
 /** In a full table every request would look at all leases for those that have ended, and be held up by it. */
 const LOOK_EVERY_MS = 1_000;
-/** How the counter of a concurrency rule ends; a candidate's, in capitals, holds nobody up. */
+/** How the counter of a concurrency rule ends; a candidate's, in capitals, blocks no request. */
 const CONCURRENCY = ":c";
 
 interface Held {

@@ -1,5 +1,5 @@
 /**
- * The live view, read once a second however many watch it, and only while somebody does.
+ * The live view, read once a second for all watchers, and only while there is one.
  * Bounded: a hundred watchers. Each ends when the service does.
  */
 import type { LiveView } from "./views.js";
@@ -61,7 +61,7 @@ export class LiveFeed {
   async #tell(): Promise<void> {
     // A history that answers late is not asked again meanwhile; watchers hear that nothing came.
     const view = this.#reading ? undefined : await this.#readOnce();
-    // A timer may come a moment early, or two of them close together after a busy second: no second is told twice.
+    // A timer may fire early, or two of them close together after a busy second: no second is sent twice.
     if (view !== undefined && view.atMs === this.#toldMs) return;
     this.#toldMs = view?.atMs ?? this.#toldMs;
     for (const watcher of [...this.#watchers]) watcher.next(view);

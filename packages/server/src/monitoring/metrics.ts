@@ -1,5 +1,5 @@
 /**
- * What the service tells Prometheus. Labels are bounded: rules, transports and words of ours, never what a client sent.
+ * The metrics of the service. Label cardinality is bounded: rules, transports and our own words, never clients' data.
  * In: the counts of `traffic.ts`, the limiter and the configuration. Out: text for `GET /metrics`. `docs/metrics.md` lists the same.
  */
 import { performance } from "node:perf_hooks";
@@ -23,7 +23,7 @@ export interface Metrics {
   addCounters(counters: readonly ReadableCounter[]): void;
 }
 
-/** What the configuration layer has and lacks, as `/readyz` tells it too. */
+/** The state of the configuration layer, as `/readyz` reports it too. */
 interface ConfigurationHealth {
   readonly loaded: boolean;
   readonly database: "up" | "down" | "none";
@@ -207,7 +207,7 @@ function historyMetric(lostWrites: () => number): ReadableMetric {
   );
 }
 
-/** Since the look before: whoever scrapes gets the share of the time between two scrapes. */
+/** Since the last scrape: each scrape gets the share of the time between two scrapes. */
 function eventLoopMetric(): ReadableMetric {
   let before = performance.eventLoopUtilization();
   return readableMetric(

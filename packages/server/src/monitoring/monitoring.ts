@@ -60,7 +60,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
   return { metrics, observe, readStore: storeView.read, figures: counted?.figures, readAlerts: counted?.readAlerts };
 }
 
-/** What only a service that counts its traffic has. */
+/** Parts that exist only with monitoring on. */
 async function startCounting(
   sources: Sources & { fleet: Fleet; history: History; traffic: Traffic; storeView: StoreWatch },
   cleanup: Cleanup,

@@ -1,5 +1,5 @@
 /**
- * What a transport reports of each request that it answered: counts and latency, and a span where the request is sampled.
+ * Observes each request that a transport answered: counts and latency, and a span where the request is sampled.
  * On the path of every request: with monitoring off and no collector, an observer does nothing.
  */
 import type { Decision } from "sluice";

@@ -1,5 +1,5 @@
 /**
- * What the admin API tells of the traffic: the last two minutes, hour or day, and the second that has just ended everywhere.
+ * Reads the figures of the admin API: the last two minutes, hour or day, and the second that has just ended everywhere.
  * Read from the history that all instances share. Where that cannot be read, or has nothing of a step, this instance tells what it counted itself.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -30,10 +30,10 @@ import type {
   StatsView,
 } from "./views.js";
 
-/** What a view needs beside the history. */
+/** The sources of a view beside the history. */
 export interface StatsSources {
   readonly history: History;
-  /** What this instance counted, in its memory; absent where `history` is that. */
+  /** This instance's own counts, in memory; absent if `history` is that. */
   readonly own: History | undefined;
   readonly storeKind: string;
   rules(): readonly Rule[];

@@ -1,5 +1,5 @@
 /**
- * Counts that are kept elsewhere, in the form that prom-client's registry asks of a metric: read when somebody looks, so that counting
+ * Counts that are kept elsewhere, in the form that prom-client's registry needs of a metric: read at each scrape, so that counting
  * costs no labels.
  */
 export interface Sample {

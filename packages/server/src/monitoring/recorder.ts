@@ -1,6 +1,6 @@
 /**
  * Brings what this instance counted into the history, once a second: the difference between two readings of `traffic.ts`.
- * Nothing on the path of a request waits for it. What cannot be written is lost, and counted by the history; this instance's own history,
+ * Nothing on the path of a request waits for it. The recorder drops what it cannot write, and the history counts the loss; this instance's own history,
  * which lies in its memory, has it.
  * Every few seconds it also writes this instance's top keys and names of attributes into the shared state.
  */
@@ -95,7 +95,7 @@ class Recording {
     this.#forOwn = new CountedSince(options.traffic, options.limiter, this.#periodMs);
   }
 
-  /** What this instance keeps for itself: each second, however long the history of all takes. */
+  /** This instance's own history: each second, however long the shared history takes. */
   async note(): Promise<void> {
     const nowMs = Date.now();
     this.#options.traffic.attributes.nextSecond();
@@ -110,7 +110,7 @@ class Recording {
     this.#ticks++;
     const { counts, seconds } = await this.#forAll.next(nowMs);
     await this.#options.history.add(nowMs + EARLY_MS - 1_000, counts, seconds);
-    await this.#told(async () => {
+    await this.#loggingFailures(async () => {
       await this.#writeKeys(nowMs);
       await this.#writeAttributes();
     });
@@ -119,11 +119,11 @@ class Recording {
   async end(): Promise<void> {
     const { counts } = await this.#forAll.next(Date.now());
     await this.#options.history.add(Date.now(), counts);
-    await this.#told(() => this.#writeBoth(this.#options.traffic.topKeys));
+    await this.#loggingFailures(() => this.#writeBoth(this.#options.traffic.topKeys));
   }
 
   /** The first of several failures in a row is told. */
-  async #told(work: () => Promise<void>): Promise<void> {
+  async #loggingFailures(work: () => Promise<void>): Promise<void> {
     try {
       await work();
       this.#failing = false;

@@ -1,6 +1,6 @@
 /**
- * Which attributes requests had lately: names only, never values. A rule that asks for an attribute which no request has is most often
- * a misspelling, and would limit nobody.
+ * Which attributes requests had lately: names only, never values. A rule that needs an attribute which no request has is most often
+ * a misspelling, and would limit no request.
  * On the path of a request, so not every request is looked at: the first ones of each second, then one in sixteen.
  * Bounded: 256 names of this day and of the one before, counted from the start. Where more come, the set is known to be incomplete.
  */

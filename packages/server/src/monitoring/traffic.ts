@@ -1,5 +1,5 @@
 /**
- * What is counted of the traffic, on the path of every request: one listener, plain counts. Metrics, history and top keys are read from it.
+ * Counts the traffic on the path of every request: one listener, plain counts. Metrics, history and top keys read from it.
  * With monitoring off nothing listens, and all counts stay empty.
  */
 import type { Limiter } from "sluice";
@@ -36,7 +36,7 @@ export function observeTraffic(limiter: Limiter, { isCounted }: { isCounted: boo
   return traffic;
 }
 
-/** What a rule counts by. Each rule is looked for once: among ten thousand that takes ten times as long as a check. */
+/** The key attributes of a rule. Each rule is looked up once: among ten thousand that takes ten times as long as a check. */
 function keyAttributesIn(limiter: Limiter): (rule: string) => readonly string[] {
   let { rules } = limiter;
   let found = new Map<string, readonly string[]>();

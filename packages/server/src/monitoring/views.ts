@@ -1,5 +1,5 @@
 /**
- * What the admin API tells of the traffic, and the dashboard and `sluice top` show: the shapes, nothing else.
+ * The shapes of the admin API's figures, which the dashboard and `sluice top` show.
  * Rates and counts are of all instances that share the history. Times are the service's, in milliseconds since the epoch.
  */
 
@@ -194,7 +194,7 @@ export interface StoreNode {
   readonly pingMs?: number;
   /** Newest first, at most ten. */
   readonly slow?: readonly { readonly atMs: number; readonly tookMs: number; readonly command: string }[];
-  /** What `LATENCY LATEST` tells; empty unless the server watches latencies (`latency-monitor-threshold`). */
+  /** The reply of `LATENCY LATEST`; empty unless the server watches latencies (`latency-monitor-threshold`). */
   readonly latencyEvents?: readonly {
     readonly event: string;
     readonly atMs: number;
@@ -222,7 +222,7 @@ export interface AlertView {
   readonly summary: string;
   readonly startedAtMs: number;
   readonly endedAtMs?: number;
-  /** What was seen, and what was expected. */
+  /** The observed and the expected figure. */
   readonly value?: number;
   readonly expected?: number;
 }

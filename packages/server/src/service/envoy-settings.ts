@@ -1,5 +1,5 @@
 /**
- * What the settings say of Envoy, as its parts take it: a folder, a control plane, how requests are answered.
+ * The settings for Envoy, in the form that its parts take: a folder, a control plane, how requests are answered.
  */
 import { digestOf } from "../configuration/document-text.js";
 import { Snapshot } from "../configuration/snapshot.js";
@@ -10,12 +10,12 @@ import type { AnswerOptions } from "../enforcement/envoy/respond.js";
 import type { XdsOptions } from "../enforcement/envoy/xds/xds.js";
 import type { Settings } from "../settings/settings.js";
 
-/** Whoever names limits of Envoy's did not come to try things out. */
+/** An operator who configures limits of Envoy needs no starter rules. */
 export function hasOwnLimits(settings: Settings): boolean {
   return settings["envoy-config"] !== undefined || settings["envoy-xds"] !== undefined;
 }
 
-/** Before anything is opened: the mistakes of files should be told at once, whatever the store does. */
+/** Before anything is opened: mistakes in files should be reported at once, whatever the store does. */
 export function checkEnvoyFolder(settings: Settings): void {
   const folder = envoyFolder(settings);
   if (folder !== undefined) readConfigFolder(folder);

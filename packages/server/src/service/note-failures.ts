@@ -39,7 +39,7 @@ export function factsOf({ socket, headers }: FastifyRequest): Facts {
   return { peer: socket.remoteAddress, headers };
 }
 
-/** The address is the target: nobody whose name is known acted. */
+/** The address is the target: the actor has no known name. */
 function auditEntryOf({ address, addresses, failures }: AttemptSum) {
   const target = address ?? `${addresses} more addresses`;
   return { actor: "unknown", action: "authentication.failed", target, details: { failures } };

@@ -44,7 +44,7 @@ interface Transports {
   turnAway(options: { delayMs: number; mayClose?: (() => Promise<void>) | undefined }): Promise<void>;
 }
 
-/** What the transports are made of. */
+/** The parts that the transports share. */
 export interface TransportParts extends TransportsOptions {
   readonly attributes: RequestAttributes;
   readonly envoy: Envoy;

@@ -20,7 +20,7 @@ export async function serve(settings: Settings): Promise<number> {
     checkEnvoyFolder(settings);
     return await superviseWorkers({ settings, log, onReady: (service) => printScreen(settings, service) });
   }
-  // Before anything is printed: whoever reads that the service is up may end it at once.
+  // Before anything is printed: a supervisor that reads that the service is up may end it at once.
   const stopped = stopSignal(() => process.exit(1));
   const service = await startService({ settings, log });
   printScreen(settings, service);

@@ -19,7 +19,7 @@ export function stopSignal(atOnce: () => void): Promise<NodeJS.Signals> {
   });
 }
 
-/** Ctrl-C comes from somebody who waits; SIGTERM from an orchestrator, whose load balancer has yet to hear of it. */
+/** Ctrl-C comes from a person who waits; SIGTERM from an orchestrator, whose load balancer does not know of it yet. */
 export function drainDelayMs(settings: Settings, signal: NodeJS.Signals): number {
   return signal === "SIGINT" ? 0 : settings["drain-delay"];
 }

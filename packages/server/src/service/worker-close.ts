@@ -69,7 +69,7 @@ export class WorkerClose {
   }
 }
 
-/** In a worker: resolves when it may close its listeners. A first process that is gone, or stays silent, holds nobody. */
+/** In a worker: resolves when it may close its listeners. A first process that is gone or silent delays no worker. */
 export async function mayClose({ timeoutMs }: { timeoutMs: number }): Promise<void> {
   if (!process.connected) return;
   const told = new Promise<void>((resolve) => {

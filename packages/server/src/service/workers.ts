@@ -13,7 +13,7 @@ import { startService } from "./service.js";
 import { drainDelayMs, stopSignal } from "./stop-signal.js";
 import { mayClose, WorkerClose } from "./worker-close.js";
 
-/** What workers and the first process say to each other. */
+/** Messages between workers and the first process. */
 type Message =
   | { readonly sluice: "ready"; readonly service: ServiceSummary }
   | { readonly sluice: "failed"; readonly error: string }
@@ -38,7 +38,7 @@ export async function superviseWorkers(options: {
     process.exit(1);
   });
   const answerMetrics = async (worker: Worker, id: number): Promise<void> => {
-    // Without a text: a worker did not answer. Whoever asked must not wait for ever.
+    // Without a text: a worker did not answer. The caller must not wait for ever.
     const text = await aggregator.clusterMetrics().catch(() => undefined);
     if (worker.isConnected()) worker.send({ sluice: "metrics", id, text } satisfies Message);
   };

@@ -1,5 +1,5 @@
 /**
- * What each kind of setting accepts, and the words for what was expected. Pure but for one thing: files and folders must exist.
+ * The kinds of settings: accepted values, and the wording of what was expected. Pure but for one thing: files and folders must exist.
  */
 import { statSync } from "node:fs";
 

@@ -302,7 +302,7 @@ const certificatePairs = [
   ["envoy-xds-cert", "envoy-xds-key"],
 ] as const;
 
-/** What no setting can tell alone. */
+/** Checks that need several settings. */
 function conflicts(settings: Settings): string[] {
   const found: string[] = [];
   if (settings.workers > 1 && settings.store === "memory") {
@@ -338,7 +338,7 @@ function conflicts(settings: Settings): string[] {
   return found;
 }
 
-/** What the commands that speak to a running service are told by the environment. */
+/** The environment of the commands that call a running service. */
 export function clientSettings(env: Readonly<Record<string, string | undefined>> = process.env): {
   server: string;
   apiToken: string | undefined;

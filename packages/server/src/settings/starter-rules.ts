@@ -27,7 +27,7 @@ const numbersOf = ({ id, key, algorithm, limit, window, match }: Rule & { window
   JSON.stringify([id, key, algorithm, limit, window, Object.keys(match ?? {}).length]);
 const untouched = new Set(starterRules.map(numbersOf));
 
-/** Whether a rule is one of these as it was made: one that somebody changed is theirs. */
+/** Whether a rule is one of these, unchanged. */
 export function isStarterRule(rule: Rule): boolean {
   return untouched.has(numbersOf(rule));
 }

@@ -2,12 +2,12 @@
  * The contract of the repository: every version of the rules with its author and reason, what administrators did, and their
  * tokens. Two databases, SQLite and PostgreSQL, one meaning; `test/configuration/repository.test.ts` runs on both.
  *
- * What a method has answered is on disk. A database that cannot be reached rejects with `database-unavailable`, and the next
+ * An answered write is on disk. A database that cannot be reached rejects with `database-unavailable`, and the next
  * call tries again. Documents are text here: nothing in this room reads them.
  */
 import type { RuleDiff } from "../rule-diff.js";
 
-/** What tells one version from another without reading the document. */
+/** The identity of a version, without its document. */
 export interface VersionMark {
   readonly version: number;
   readonly digest: string;

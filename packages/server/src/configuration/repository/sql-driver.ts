@@ -1,5 +1,5 @@
 /**
- * What the repository needs of a database, and no more. Statements are written once, with `$1` for the first parameter, in the
+ * The repository's contract with a database, and no more. Statements are written once, with `$1` for the first parameter, in the
  * SQL that SQLite and PostgreSQL share; a statement that writes says RETURNING, so that each is a query.
  */
 

@@ -16,7 +16,7 @@ type Connection = InstanceType<typeof Database>;
 export class SqliteDriver implements SqlDriver {
   readonly name: string;
   readonly #path: string;
-  /** Two, so that a read never lands inside the transaction of somebody else. */
+  /** Two, so that a read never lands inside another caller's transaction. */
   #reader: Promise<Connection> | undefined;
   #writer: Promise<Connection> | undefined;
   #lastWrite: Promise<unknown> = Promise.resolve();

@@ -10,7 +10,7 @@ interface JudgedTargets {
   readonly pathOf: (target: string) => string;
   /** The path of a server that leaves `..` where it is; absent if there is none in the target. */
   readonly unresolvedPathOf: (target: string) => string | undefined;
-  /** What the proxy passes on. */
+  /** The target that the proxy forwards. */
   readonly normalise: (target: string) => string;
 }
 

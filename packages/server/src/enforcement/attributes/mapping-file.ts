@@ -20,7 +20,7 @@ const source = Type.Union([
   Type.Object({ claim: name }, exact),
   /** A field of the entry that the request's key has in `apiKeys`. */
   Type.Object({ apiKey: name }, exact),
-  /** What stands at `{…}` of the template. */
+  /** The value at `{…}` of the template. */
   Type.Object({ path: template }, exact),
   /** The first template that the path fits, as text: few values, however many paths there are. */
   Type.Object({ route: Type.Array(template, { minItems: 1, maxItems: 1000 }) }, exact),
@@ -32,7 +32,7 @@ const mappingFile = Type.Object(
   {
     trustedProxies: Type.Optional(Type.Union([Type.Array(name), Type.Integer({ minimum: 0, maximum: 32 })])),
     ipv6Prefix: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
-    /** What the servers behind the gateway or the proxy make of a path. */
+    /** How the servers behind the gateway or the proxy normalise a path. */
     paths: Type.Optional(
       Type.Object(
         {
@@ -130,7 +130,7 @@ function schemaMistakes(errors: Iterable<{ instancePath: string; message: string
   return [...byPath].map(([path, message]) => `${path.slice(1).replaceAll("/", ".") || "the file"}: ${message}`);
 }
 
-/** What the schema cannot say. */
+/** Checks that a schema cannot express. */
 function conflicts({ attributes = {}, jwt, apiKeys }: Mapping): string[] {
   const found: string[] = [];
   const sources = Object.entries(attributes).flatMap(([attribute, one]) =>

@@ -13,7 +13,7 @@ export function compileTemplate(text: string): PathTemplate {
   return { text, openEnd, segments: (openEnd ? text.slice(0, -3) : text).split("/") };
 }
 
-/** What stands at the first `{…}`, "" if there is none; undefined if the path does not fit. */
+/** The value at the first `{…}`, "" if there is none; undefined if the path does not match. */
 export function matchTemplate({ segments, openEnd }: PathTemplate, path: string): string | undefined {
   const parts = path.split("/", segments.length + 1);
   if (parts.length < segments.length || (parts.length > segments.length && !openEnd)) return undefined;

@@ -1,5 +1,5 @@
 /**
- * The attributes of an HTTP request that Sluice was not told attributes for: forward-auth and the proxy.
+ * Derives the attributes of an HTTP request whose client sends none: forward-auth and the proxy.
  * In: the request as the client sent it. Out: `method`, `path`, `host`, `ip`, and what the mapping file adds.
  * Nothing that a client writes becomes its address: forwarded addresses count only from trusted proxies.
  */
@@ -45,7 +45,7 @@ export interface RequestAttributes {
 type Value = string | number | boolean;
 type ApiKey = Readonly<Record<string, Value>>;
 
-/** What several sources need, found once. */
+/** Values that several sources need, computed once. */
 interface Known {
   readonly facts: HttpRequestFacts;
   readonly path: string;

@@ -26,7 +26,7 @@ export interface FolderOptions extends TreeOptions {
 interface Files {
   /** Relative to the folder, in order. */
   readonly read: readonly string[];
-  /** Neither hidden nor of a known suffix: somebody may believe that they count. */
+  /** Neither hidden nor of a known suffix: an operator may expect them to be loaded. */
   readonly leftOut: readonly string[];
 }
 

@@ -59,7 +59,7 @@ function joinDomains(given: readonly GivenDomain[], { merge }: { merge: boolean 
   return Array.from(joined, ([domain, { descriptors }]) => ({ domain, descriptors }));
 }
 
-/** What only the rule table knows: whether an algorithm's numbers fit it. */
+/** Checks by the rule table whether an algorithm's numbers fit it. */
 function numberMistakes({ limits }: LimitTree): string[] {
   return limits.flatMap((placed) => {
     const rule = ruleOf(placed);

@@ -27,7 +27,7 @@ export interface Limit {
   readonly negativeHits: boolean;
   /** Whether refused hits are counted too; absent: those that a descriptor carries are. */
   readonly countRefused: boolean | undefined;
-  /** What only Sluice understands: algorithm, window and other numbers, under the names that rules have. */
+  /** Fields that only Sluice understands: algorithm, window and other numbers, under the names that rules have. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 

@@ -31,7 +31,7 @@ function describe({ entries, limit, hitsAddend }: RateLimitDescriptor): Fields {
   };
 }
 
-/** What is there already stays; mappings are joined. */
+/** Existing values win; mappings are merged. */
 function merge(into: Fields, from: Readonly<Fields>): void {
   for (const [name, value] of Object.entries(from)) {
     const there = Object.hasOwn(into, name) ? into[name] : undefined;

@@ -68,7 +68,7 @@ function countableLimit(requestsPerUnit: number): number {
   return Math.max(1, requestsPerUnit);
 }
 
-/** What a request costs at least under a limit of 0: more than the rule's 1, so that it is refused. */
+/** The least cost of a request under a limit of 0: more than the rule's 1, so that it is refused. */
 export const BLOCKING_COST = 2;
 
 export interface Override {

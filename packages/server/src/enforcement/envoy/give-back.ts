@@ -1,9 +1,9 @@
 /**
- * What Envoy gives back: places, by the lease that it was given for them, and hits (`is_negative_hits`), where a limit allows that.
+ * Gives back for Envoy: places, by the lease that it was given for them, and hits (`is_negative_hits`), where a limit allows that.
  *
  * A response that holds places carries their lease as dynamic metadata; Envoy puts it into a descriptor when the stream is done. So only a
- * stream that was admitted gives back, once, what it holds itself, and nobody can who was not told the lease.
- * Negative hits name neither stream nor charge: whoever reaches the port could empty any counter with them. They are honoured only for limits
+ * stream that was admitted gives back, once, what it holds itself, and only a client that knows the lease can.
+ * Negative hits name neither stream nor charge: any client of the port could empty a counter with them. They are honoured only for limits
  * that say so, give back at most what the counter holds, and are never passed on to Sluice's own rules.
  */
 import { type CheckPart, type Lease, type Limiter, SluiceError } from "sluice";
@@ -15,7 +15,7 @@ export const LEASE_ENTRY = "sluice_lease";
 
 /**
  * `unknown`: a lease that was given back before, has ended, or never was one. `ignored`: negative hits on a limit that takes none.
- * `abandoned`: Envoy left before it was told the lease.
+ * `abandoned`: Envoy left before it received the lease.
  */
 export type GivenBackOutcome = "released" | "unknown" | "given-back" | "ignored" | "abandoned";
 
@@ -28,7 +28,7 @@ export function leaseOf({ entries }: RateLimitDescriptor): string | undefined {
   return entries.find(({ key }) => key === LEASE_ENTRY)?.value;
 }
 
-/** Frees the places of a call that nobody waits for any more: its lease is known here only. */
+/** Frees the places of a call whose client has gone: its lease is known here only. */
 export function abandon(lease: Lease, { onGivenBack }: Pick<GiveBackOptions, "onGivenBack">): void {
   onGivenBack("abandoned");
   void lease.release().catch(() => undefined);

@@ -1,5 +1,5 @@
 /**
- * What a gRPC peer may hold: connections up to a number, and a call only as long as it takes to send it.
+ * Bounds of a gRPC peer: the number of connections, and the time to send a call.
  * grpc-js bounds neither. A call that was never sent whole has no deadline of its own unless its client gave one.
  */
 import { createServer, type Server as NetServer, type Socket } from "node:net";

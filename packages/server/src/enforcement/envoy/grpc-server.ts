@@ -47,7 +47,7 @@ const LARGEST_STREAM_ID = 2 ** 31 - 1;
 /** How long a client may take to confirm that it heard of the end. Those on Node.js never do. */
 const GOAWAY_GRACE_MS = 1_000;
 /**
- * Values of descriptors are the client's own, and an error lets its request pass where Envoy fails open: nobody may get through by a long header.
+ * Values of descriptors are the client's own, and an error lets its request pass where Envoy fails open: no client may get through by a long header.
  * Envoy takes 60 KiB of headers; this holds them in 17 descriptors.
  */
 const MOST_MESSAGE_BYTES = 2 ** 20;
@@ -61,7 +61,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.keepalive_timeout_ms": 20_000,
     "grpc.max_concurrent_streams": MOST_CALLS_PER_CONNECTION,
     interceptors: [sendDeadline(options.sendWithinMs ?? SEND_WITHIN_MS)],
-    // Statistics per call that nobody reads here; metrics count what matters.
+    // Statistics per call that have no reader here; metrics count the requests.
     "grpc.enable_channelz": 0,
   });
 

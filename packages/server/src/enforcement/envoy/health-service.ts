@@ -1,6 +1,6 @@
 /**
- * `grpc.health.v1.Health`: what health checkers ask. Names that nobody registered are unknown, and nothing of them is kept: a watcher of one
- * is told so, and holds its own call only.
+ * `grpc.health.v1.Health`: the service for health checkers. Unregistered names are unknown, and nothing is kept for them: a watcher of one
+ * gets that answer, and holds its own call only.
  */
 import {
   type Server,

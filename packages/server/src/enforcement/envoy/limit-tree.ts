@@ -40,7 +40,7 @@ export interface Found {
   readonly placed: PlacedLimit;
   /** The entries that are counted by, joined so that no two lists look alike. */
   readonly counter: string;
-  /** Spelled only where somebody asks: most services have no metrics under the reference's names. */
+  /** Computed on demand: most services have no metrics under the reference's names. */
   readonly metricKey: () => MetricKey;
 }
 

@@ -10,7 +10,7 @@ export interface MetricKey {
   readonly fromClient: boolean;
 }
 
-/** What the name needs to know of a level that an entry met. */
+/** The facts about a matched level that the name needs. */
 export interface MetLevel {
   /** As the file writes it; "" for a bare key. */
   readonly value: string;

@@ -38,7 +38,7 @@ export interface RateLimitResponse {
   responseHeadersToAdd: { key: string; value: string }[];
   rawBody?: Buffer;
   dynamicMetadata?: StructMessage;
-  /** Not sent: gives back the places that the request holds, where nobody is there any more to be told of them. */
+  /** Not sent: gives back the places that the request holds, if its client has gone. */
   abandon?: () => void;
 }
 

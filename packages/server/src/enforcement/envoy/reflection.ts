@@ -1,5 +1,5 @@
 /**
- * Reflection, which clients such as grpcurl ask for. Its library and the protos that it describes are read when somebody first asks.
+ * Server reflection, for clients such as grpcurl. Its library and the protos that it describes are loaded at the first request (lazily).
  */
 import type { Server, ServerDuplexStream, ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import type { PackageDefinition } from "@grpc/proto-loader";

@@ -99,7 +99,7 @@ export function refuseAll({ descriptors }: RateLimitRequest): RateLimitResponse 
   };
 }
 
-/** What only a refusal has: a shadow lets it pass. */
+/** Parts that only a refusal has; in shadow mode it passes. */
 const refusalFields = new Set(["Retry-After", "Content-Type"]);
 
 export function passedStatus(): DescriptorStatus {
@@ -190,7 +190,7 @@ const unitsByWindow: Readonly<Record<string, Unit>> = {
   "365d": "year",
 };
 
-/** The protocol has no other windows; those are told as UNKNOWN, which Envoy leaves out. */
+/** The protocol has no other windows; they are sent as UNKNOWN, which Envoy leaves out. */
 function unitOfWindow(window: string | undefined): Unit | undefined {
   return window !== undefined && Object.hasOwn(unitsByWindow, window) ? unitsByWindow[window] : undefined;
 }

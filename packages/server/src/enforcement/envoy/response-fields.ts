@@ -1,5 +1,5 @@
 /**
- * What Envoy should add to its own response: fields, and the body of a refusal. Policies are named as the files name their limits.
+ * Headers that Envoy adds to its own response, and the body of a refusal. Policies are named as the files name their limits.
  */
 import type { Decision } from "sluice";
 import { answerOf } from "sluice/http";

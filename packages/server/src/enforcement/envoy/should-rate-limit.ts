@@ -126,7 +126,7 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
   }
 }
 
-/** What was used stays counted, though the request is refused: only what it asked for is given back. */
+/** Usage that a descriptor reports stays counted though the request is refused; only the requested hits are given back. */
 async function refundPlain(
   limiter: Limiter,
   made: { decision: Decision; parts: readonly CheckPart[]; results: readonly (readonly CheckResult[])[] },
@@ -139,8 +139,8 @@ async function refundPlain(
 }
 
 /**
- * Values that take too many steps to match are over their limit. To Envoy an error means "let it pass" unless it is told otherwise,
- * and the values are often the client's own: nobody may get through by sending such a value.
+ * Values that take too many steps to match are over their limit. Envoy treats an error as "let it pass" unless it fails closed,
+ * and the values are often the client's own: no client may get through by sending such a value.
  */
 function tooComplex(error: unknown, request: RateLimitRequest): RateLimitResponse | undefined {
   return error instanceof SluiceError && error.code === "too-complex" ? refuseAll(request) : undefined;
@@ -260,7 +260,7 @@ function costOf(hits: number, most: number): number {
 }
 
 /**
- * What Sluice's own rules see: the domain and every entry, the first where a key comes twice. The request is one request: a rule
+ * The attributes for Sluice's own rules: the domain and every entry, the first where a key comes twice. The request is one request: a rule
  * by user must not charge it once for each descriptor that mentions the user.
  */
 function ownAttributes({ domain, descriptors }: RateLimitRequest): Attributes {

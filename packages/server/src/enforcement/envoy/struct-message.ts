@@ -24,7 +24,7 @@ function plainValue({ numberValue, stringValue, boolValue, structValue, listValu
   return numberValue ?? stringValue ?? boolValue ?? null;
 }
 
-/** The other way round. What JSON does not have is null. */
+/** The inverse. Values that JSON does not have become null. */
 export function structOf(plain: Readonly<Record<string, unknown>>): StructMessage {
   return { fields: Object.fromEntries(Object.entries(plain).map(([name, value]) => [name, messageOf(value)])) };
 }

@@ -134,7 +134,7 @@ export function wholeNumberOf(value: unknown): number | undefined {
   return Number.isSafeInteger(number) ? (sign === "-" ? -number : number) : undefined;
 }
 
-/** What the reference takes for a number with a fraction, and refuses wherever it stands: `1.0`, `08`, `1e+3`, `.inf`. */
+/** Values that the reference parses as floating-point numbers, and refuses everywhere: `1.0`, `08`, `1e+3`, `.inf`. */
 export function isFloat({ text }: Plain): boolean {
   if (/^[-+]?\.(inf|Inf|INF)$|^\.(nan|NaN|NAN)$/.test(text)) return true;
   const digits = text.replaceAll("_", "");

@@ -100,7 +100,7 @@ async function checkWithoutLease(limiter: Limiter, attributes: Attributes): Prom
   return decision;
 }
 
-/** What the gateway leaves out is taken from its own question, so that a rule by address works with the barest set-up. */
+/** Missing headers are filled from the gateway's own request, so that a rule by address works with the barest set-up. */
 function factsOf({ headers, raw, socket, method, url }: FastifyRequest): HttpRequestFacts {
   return {
     method: single(headers["x-forwarded-method"]) ?? method,
@@ -112,7 +112,7 @@ function factsOf({ headers, raw, socket, method, url }: FastifyRequest): HttpReq
   };
 }
 
-/** Two fields of one name mean that the gateway added its own to the client's: nobody knows which is true. */
+/** Two fields of one name mean that the gateway added its own to the client's: neither can be trusted. */
 function single(value: string | string[] | undefined): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "string" && !value.includes(", ")) return value;

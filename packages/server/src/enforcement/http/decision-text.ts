@@ -2,7 +2,7 @@
  * A decision as JSON, for the route that answers thousands a second: the fields of the schema `decision`, in ASCII only.
  * By hand, because a serialiser made from the schema costs more than the decision: it must allow for texts that need escaping, and here none
  * can come (rules, variants and leases have names without such letters). A test compares it with the schema's own.
- * What is the same for every check that a rule lets pass is remembered: of many small pieces, joining them is what costs.
+ * The text that all passing checks of a rule share is cached: joining many small pieces is the cost.
  */
 import type { CheckResult, Decision, Explanation } from "sluice";
 

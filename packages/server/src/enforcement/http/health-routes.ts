@@ -8,9 +8,9 @@ import { problemResponses } from "../../http/problem-schema.js";
 
 interface HealthOptions {
   readonly limiter: Limiter;
-  /** What counters live in, for people to read. Never a URL: it may hold a password. */
+  /** The kind of the store, for people to read. Never a URL: it may hold a password. */
   readonly storeKind: string;
-  /** What the configuration layer has and lacks. */
+  /** The state of the configuration layer. */
   configurationStatus(): { readonly loaded: boolean; readonly lastError?: string };
   /** Whether a request carries a token of ours. What is wrong with a database or a file names addresses and paths: strangers are not told. */
   isKnown(request: FastifyRequest): Promise<boolean>;

@@ -1,5 +1,5 @@
 /**
- * What enters and leaves the HTTP API, said once: these schemas validate bodies, write answers, and are the OpenAPI document.
+ * Requests and answers of the HTTP API, described once: these schemas validate bodies, write answers, and are the OpenAPI document.
  */
 import Type, { type Static } from "typebox";
 import { problemSchema } from "../../http/problem-schema.js";

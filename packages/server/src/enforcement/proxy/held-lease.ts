@@ -16,7 +16,7 @@ export function holdLease({ lease }: Decision): ReleaseLease {
     if (released) return;
     released = true;
     clearInterval(timer);
-    // A store that is gone cannot be told; the lease then ends by itself.
+    // Without the store the release fails; the lease then expires by itself.
     void lease.release().catch(() => undefined);
   };
 }

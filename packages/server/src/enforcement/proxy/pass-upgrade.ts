@@ -13,7 +13,7 @@ import type { Upstream } from "./upstream.js";
 interface Upgrading {
   readonly client: IncomingMessage;
   readonly socket: Duplex;
-  /** What the client sent behind its request. */
+  /** Bytes that the client sent behind its request. */
   readonly head: Buffer;
   readonly upstream: Upstream;
   readonly rateLimitFields: Readonly<Record<string, string>>;

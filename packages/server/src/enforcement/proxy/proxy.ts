@@ -53,7 +53,7 @@ export function createProxy(options: ProxyOptions): Server {
   const turnsAway = (): boolean => options.isLameDuck() || isClosing(server);
 
   async function serve(client: IncomingMessage, response: ServerResponse): Promise<void> {
-    // What was sent behind a request that ended its connection is not looked at: its sender and we may disagree where it begins.
+    // Bytes behind a request that closes its connection are ignored: the sender and this proxy may disagree where they begin.
     if (ended.has(client.socket)) return;
     const ambiguity = problemOfClient(client);
     if (ambiguity !== undefined) {
@@ -142,7 +142,7 @@ async function decide(
 
 function sendRefusal(client: IncomingMessage, response: ServerResponse, { status, headers, body }: Answer): void {
   const text = JSON.stringify(body);
-  // A body that nobody reads would keep the connection busy; it ends instead.
+  // An unread body would keep the connection busy; it ends instead.
   const closing = hasNoBody(client) ? {} : { Connection: "close" };
   if (!hasNoBody(client)) lingerAfter(response);
 

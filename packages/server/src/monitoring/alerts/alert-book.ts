@@ -103,7 +103,7 @@ function begin({ level: _, ...finding }: Finding, nowMs: number): KeptAlert {
   return { id, ...finding, state: "firing", startedAtMs: nowMs, lastSeenMs: nowMs, told: false };
 }
 
-/** The figures are the latest; what it says stays as it began, so that nobody reads of a trouble in the words of its end. */
+/** The figures are the latest; the summary stays that of the begin, so that it does not describe a problem by its end. */
 function goesOn(alert: KeptAlert, finding: Finding, nowMs: number): KeptAlert {
   const worse = finding.severity === "critical" && alert.severity === "warning";
   const { summary, severity, value, expected } = finding;

@@ -122,7 +122,7 @@ export class Alerts {
     this.#firing = this.#book.open.length;
   }
 
-  /** What others left: alerts that fire, and messages that they did not get rid of. What was seen alone is kept from now on. */
+  /** Takes over from other leaders: firing alerts, and undelivered messages. Findings from the time alone are kept from now on. */
   async #takeOver(nowMs: number): Promise<void> {
     this.#outdated = false;
     const mine = this.#book.open;
@@ -247,7 +247,7 @@ function firingThenNewest(a: AlertView, b: AlertView): number {
   return b.startedAtMs - a.startedAtMs;
 }
 
-/** Of this instance's own, and what the watching one wrote: whoever has sent anything knows. */
+/** The states of this instance and of the leader: the one that last sent a message wins. */
 function latest(own: WebhookState, stored: WebhookState | undefined): WebhookState {
   const silent = own.lastSentAtMs === undefined && own.lastError === undefined;
   return silent && stored?.url === own.url ? stored : own;

@@ -1,5 +1,5 @@
 /**
- * What was to be expected of a series, minute by minute, from robust statistics: the usual shape of the day times the present level.
+ * The expected counts of a series, minute by minute, from robust statistics: the usual shape of the day times the present level.
  *
  *   shape   for each quarter hour the median of the earlier days (one bad day does not move it), and beside it the same weekday a week
  *           ago; drawn as a line from one quarter's middle to the next
@@ -61,7 +61,7 @@ function seasonal(window: SeriesWindow, days: readonly EarlierDay[]): Expected {
   const spreads = fits.map(({ spread }) => spread);
   return {
     high: Math.max(...fits.map(({ usual, level }) => usual * clamp(level, LOWEST_LEVEL, HIGHEST_LEVEL))),
-    // What is back to usual after a rush is no lack.
+    // A return to the usual level after a rush is no lack.
     low: Math.min(...fits.map(({ usual, level }) => usual * clamp(level, 1 / HIGHEST_LEVEL, 1))),
     spread: Math.max(...spreads),
     seasonal: true,

@@ -1,8 +1,8 @@
-/** What a detector says: something is not as it should be, now. Whether that begins, keeps up or ends an alert is `alert-book.ts`'s. */
+/** A detector's finding: something is unusual now. `alert-book.ts` decides whether it begins, holds or ends an alert. */
 import type { AlertKind, AlertView } from "../views.js";
 
 export interface Finding {
-  /** What it is about; the same trouble has the same subject on every instance. One alert is open for each at a time. */
+  /** The same problem has the same subject on every instance. Each subject has at most one open alert. */
   readonly subject: string;
   readonly kind: AlertKind;
   readonly rule?: string;

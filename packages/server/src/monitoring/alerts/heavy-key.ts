@@ -1,5 +1,5 @@
 /**
- * A key that nobody saw before and that makes up much of a rule's traffic of the last hour. In: the top keys with their error bound, each
+ * A key that was not heavy before and that makes up much of a rule's traffic of the last hour. In: the top keys with their error bound, each
  * rule's checks of that hour, and which keys were heavy before. Out: findings, and what to remember. Pure.
  * Warm-up: for an hour after the history begins, heavy keys are learnt and nothing is said.
  */
@@ -44,7 +44,7 @@ export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs }: Heav
     const digest = digestOf(rule, attributes);
     const before = remembered.get(digest);
     if (before === undefined && share < HEAVY_SHARE) continue;
-    // What was heavy before the warm-up ended has been there all along.
+    // A key that was heavy before the warm-up ended is not new.
     const firstMs = before?.firstMs ?? (knownMinutes < WARM_UP_MINUTES ? nowMs - NEW_FOR_MS : nowMs);
     remembered.delete(digest);
     remembered.set(digest, { firstMs, lastMs: nowMs });

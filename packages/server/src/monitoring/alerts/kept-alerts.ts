@@ -13,7 +13,7 @@ const MOST_KEPT = 500;
 
 export class KeptAlerts {
   readonly #shared: SharedState;
-  /** What this instance last saw or wrote, by name. */
+  /** The texts that this instance last read or wrote, by name. */
   readonly #texts = new Map<string, string>();
 
   constructor(shared: SharedState) {

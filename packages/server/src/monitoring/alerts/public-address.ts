@@ -1,5 +1,5 @@
 /**
- * Which addresses a message may be sent to. Webhooks are set by whoever runs the service, but names resolve to what others say: without
+ * SSRF protection: the addresses that a webhook may connect to. The operator sets webhooks, but others control what a name resolves to: without
  * this, a name could point the service at its own neighbours, or at a cloud's metadata. Pure but for the resolver that is handed in.
  */
 import { BlockList, isIP } from "node:net";

@@ -114,7 +114,7 @@ export class SeriesReader {
     return counted;
   }
 
-  /** When somebody first looked. The text outlives its readers by some days and is written anew by each that looks. */
+  /** The time of the first look. The text outlives its readers by some days, and each look prolongs it. */
   async #knownSince(nowMs: number): Promise<number> {
     const was = await this.#shared.read(SINCE);
     const since = was === undefined ? nowMs : Number(was);

@@ -1,6 +1,6 @@
 /**
  * One series as the detectors see it: its last whole minutes, and the same quarter hours of the seven days before. Pure.
- * Minutes without counts are zeros; what lies before the service was there is told by `knownMinutes`.
+ * Minutes without counts are zeros; `knownMinutes` is the age of the history.
  */
 export const MINUTE_MS = 60_000;
 export const QUARTER_MS = 15 * MINUTE_MS;

@@ -5,7 +5,7 @@ import { type Finding, figure, percent, subjectOf } from "./finding.js";
 interface StoreHealth {
   /** As this instance sees it, and since when. */
   readonly degradedSinceMs: number | undefined;
-  /** What Redis or the connection said last while it failed. */
+  /** The last error of Redis or of the connection. */
   readonly lastError: string | undefined;
   /** Other instances that say so now. */
   readonly degradedElsewhere: number;
@@ -49,7 +49,7 @@ export function storeMemory(
   const leaders = view.nodes.filter((node) => node.role === "leader" && node.state === "up");
   const found = leaders.flatMap((node) => memoryOf(node, input.evictedBefore.get(node.address)) ?? []);
   if (found.length > 0 || !input.oomSeen) return found;
-  // Redis says so, though nobody may read its memory.
+  // Redis reports OOM, though its login may not read the memory.
   return [
     {
       ...memoryAlert(undefined),

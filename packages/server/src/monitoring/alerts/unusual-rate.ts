@@ -1,6 +1,6 @@
 /**
  * Far more or far fewer checks than were to be expected (`baseline.ts`), for some minutes in a row. Pure.
- * Low-volume guard: a surplus or a lack of a few checks a minute is nobody's concern, however large as a share.
+ * Low-volume guard: a surplus or a lack of a few checks a minute is ignored, however large as a share.
  */
 import { type Expected, expectedOf } from "./baseline.js";
 import { type Finding, figure, subjectOf } from "./finding.js";
@@ -17,7 +17,7 @@ interface Bounds {
 
 const more: Bounds = { fire: 2, hold: 1.5, minutes: 3, each: 1.7 };
 const fewer: Bounds = { fire: 0.35, hold: 0.6, minutes: 5, each: 0.5 };
-/** While only the last hour is known, a morning looks like an anomaly: more is asked for. */
+/** While only the last hour is known, a morning looks like an anomaly: thresholds are higher. */
 const moreInWarmUp: Bounds = { fire: 4, hold: 2, minutes: 4, each: 3 };
 const fewerInWarmUp: Bounds = { fire: 0.1, hold: 0.4, minutes: 5, each: 0.2 };
 

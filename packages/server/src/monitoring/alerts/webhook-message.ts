@@ -1,4 +1,4 @@
-/** What a webhook gets: the body in its format, and a signature that shows who sent it and when. Pure. */
+/** A webhook's message: the body in its format, and a signature of sender and time. Pure. */
 import { createHmac } from "node:crypto";
 import type { Webhook } from "../../settings/accepted-settings.js";
 import type { AlertView } from "../views.js";

@@ -1,6 +1,6 @@
 /**
  * Delivers messages to webhooks: in order for each, tried again with growing, jittered pauses, and given up after a while. A slow receiver
- * delays its own messages only; a queue that is full drops the oldest. URLs may hold secrets: what is told of them is scheme and host.
+ * delays its own messages only; a queue that is full drops the oldest. URLs may hold secrets: only scheme and host are shown.
  */
 import { lookup } from "node:dns/promises";
 import type { Log } from "../../log.js";

@@ -1,5 +1,5 @@
 /**
- * What all instances counted, added up and kept: seconds for two minutes, minutes for two hours, quarter hours for eight days.
+ * The sums of all instances' counts, kept as time series: seconds for two minutes, minutes for two hours, quarter hours for eight days.
  * Two places, one meaning: Redis where the counters live in Redis (so that every instance reads the same numbers), else this
  * process with a snapshot in the data folder (so that a restart keeps them). Bounded: see each implementation.
  * Nothing on the path of a request waits for it; a history that cannot be reached loses counts, never checks.
@@ -70,7 +70,7 @@ export interface Point {
 }
 
 export interface History {
-  /** Writes that were lost since the start: an unreachable history is never felt by whoever adds to it. */
+  /** Writes that were lost since the start: an unreachable history never delays its writers. */
   readonly lost: number;
   /**
    * Adds to the second that `atMs` lies in, and to its minute and quarter hour. Never rejects.

@@ -1,7 +1,7 @@
 /**
  * The history of one process, beside the memory store: maps of packed counts, and a snapshot that a restart begins with.
  * Bounded: 1000 series a step and a fixed number of steps, at some 190 bytes a series and step (190 MB if 1000 rules had all kinds of
- * traffic all the time; 2 MB for ten). What no longer matters is forgotten when a step begins.
+ * traffic all the time; 2 MB for ten). Expired steps are dropped when a step begins.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Snapshot } from "../../instance/snapshot.js";

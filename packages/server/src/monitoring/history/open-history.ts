@@ -17,7 +17,7 @@ export async function openHistory({ fleet, instance: { settings, log } }: Option
 /** The busiest rules are kept apart: this is for an outage, not for a report. */
 const OWN_SERIES = 200;
 
-/** What this instance counts, for when the history in Redis cannot be reached; undefined where the history lies in this process anyway. */
+/** This instance's own history, for outages of the one in Redis; undefined if the history is in this process anyway. */
 export async function openOwnHistory({ fleet, instance: { log } }: Options): Promise<History | undefined> {
   if (fleet.redis === undefined) return undefined;
   return await MemoryHistory.open({ dataFolder: undefined, log, mostSeries: OWN_SERIES });

@@ -1,7 +1,7 @@
 /**
  * Pushes metrics and traces to an OpenTelemetry collector, OTLP over HTTP. Loaded only where `--otlp` is set.
  * Metrics are those of `/metrics`, read when they are sent: nothing is counted twice. A span is made for a request that is sampled, after
- * its answer. A collector that is slow or gone costs what waits for it, which is bounded, and is told in the log; checks do not feel it.
+ * its answer. A collector that is slow or gone costs a bounded queue and a line in the log; checks are not delayed.
  */
 import { trace as contexts, ROOT_CONTEXT, SpanKind } from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";

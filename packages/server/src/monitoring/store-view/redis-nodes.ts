@@ -56,7 +56,7 @@ export class RedisNodes {
   readonly #options: RedisNodesOptions;
   readonly #deadlineMs: number;
   readonly #clients = new Map<string, NodeClient>();
-  /** Where the nodes were when somebody last could tell. */
+  /** The last known addresses of the nodes. */
   #places: readonly Place[] = [];
 
   constructor(options: RedisNodesOptions) {
@@ -103,7 +103,7 @@ export class RedisNodes {
     const told = asked.find((places: readonly (Place | ClusterNode)[]) => places.length > 0);
     if (told !== undefined) this.#places = told.slice(0, MOST_NODES);
     if (this.#places.length > 0) return this.#places;
-    // Nobody could tell where the nodes are: those that were named stand for them.
+    // No node returned the topology: the configured addresses stand for them.
     return seeds.map((address) => ({ address, role: "leader" }));
   }
 
@@ -139,7 +139,7 @@ export class RedisNodes {
     let client = this.#clients.get(address);
     if (client === undefined) {
       client = this.#options.connect(address);
-      // A node's state is told by its answers; an unheard "error" event would end the process.
+      // A node's answers show its state; an "error" event without a listener would end the process.
       client.on("error", () => undefined);
       this.#clients.set(address, client);
     }

@@ -1,5 +1,5 @@
 /**
- * What `GET /admin/v1/store` shows: the store as this instance sees it, each Redis node, and memory by rule beside what it would be
+ * The answer of `GET /admin/v1/store`: the store as this instance sees it, each Redis node, and memory by rule beside what it would be
  * if every key were at its limit. Kept for a moment, so that many viewers cost one question; a failed part is left out, never waited for.
  */
 import { fullRuleKeyBytes, type Rule } from "sluice";

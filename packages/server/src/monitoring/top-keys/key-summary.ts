@@ -1,5 +1,5 @@
 /**
- * What is kept of a quarter hour or an hour of keys, and how several (of other instances, of other hours) become one. Pure.
+ * The summary of keys of a quarter hour or an hour, and the merge of several (of other instances, of other hours). Pure.
  * Each count lies between `count` and `count + error`; a key that is not listed was seen at most `absent` times. Merging adds all three,
  * so that what holds for the parts holds for the whole.
  */

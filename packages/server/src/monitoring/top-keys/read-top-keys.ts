@@ -66,7 +66,7 @@ export class TopKeysReader {
     if (kept !== undefined && Date.now() - kept.atMs < KEPT_FOR_MS) return kept.summary;
     const summary = this.#merge(window);
     this.#merged.set(window, { atMs: Date.now(), summary });
-    // A failure is told to whoever waits, and not kept.
+    // A failure rejects for its waiters, and is not cached.
     summary.catch(() => this.#merged.delete(window));
     return summary;
   }
@@ -91,7 +91,7 @@ export class TopKeysReader {
   }
 }
 
-/** The number that is asked for is never below the truth; the other one is the best that is known. */
+/** The count that orders the list is never below the truth; the other one is the best estimate. */
 function numbersOf(item: SummaryItem, other: SummaryItem | undefined, by: TopKeysQuery["by"]) {
   const most = mostOf(item);
   const peakUtilisation = Math.min(1, Math.max(item.peak, other?.peak ?? 0));

@@ -1,7 +1,7 @@
 /**
  * Which keys come most, and which are refused most: a quarter hour at a time, on the path of every check.
  * In: checks with their counters' keys. Out: a text for each quarter and hour, that the history keeps and `read-top-keys.ts` merges.
- * A counter's key serves as the item: it exists already, and rule and attributes are read back from it when somebody looks.
+ * A counter's key serves as the item: it exists already, and readers parse rule and attributes from it.
  */
 import type { DecidedRequest, Decision } from "sluice";
 import { FrequentItems, type Item } from "./frequent-items.js";

@@ -80,7 +80,7 @@ export class XdsClient {
   #end(): void {
     clearTimeout(this.#silence);
     this.#stream?.removeAllListeners();
-    // A cancelled stream still tells its error; nobody is left to hear it.
+    // A cancelled stream still emits its error; without a listener it would end the process.
     this.#stream?.on("error", () => undefined);
     this.#stream?.cancel();
     this.#client?.close();
