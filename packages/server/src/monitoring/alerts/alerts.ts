@@ -247,7 +247,7 @@ function firingThenNewest(a: AlertView, b: AlertView): number {
   return b.startedAtMs - a.startedAtMs;
 }
 
-/** The states of this instance and of the leader: the one that last sent a message wins. */
+/** This instance's state if it has sent anything, else the state that the leader wrote. */
 function latest(own: WebhookState, stored: WebhookState | undefined): WebhookState {
   const silent = own.lastSentAtMs === undefined && own.lastError === undefined;
   return silent && stored?.url === own.url ? stored : own;
