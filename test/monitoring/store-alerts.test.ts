@@ -111,6 +111,8 @@ test.skipIf(whyMissing("redis"))(
     expect(await storeState()).toBe("up");
     redis.pause();
     await eventually("the store is told as degraded", async () => (await storeState()) === "degraded");
+    // One store health: what the probe found, the metrics report too.
+    expect(await (await fetch(`${service.http}/metrics`)).text()).toContain("sluice_store_degraded 1");
     await eventually(
       "the alert fires",
       async () =>

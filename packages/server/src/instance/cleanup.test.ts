@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { Cleanup } from "./cleanup.js";
+
+test("the last that was opened is closed first, each once, and after the one before it has closed", async () => {
+  const closed: string[] = [];
+  const cleanup = new Cleanup();
+  cleanup.add(() => closed.push("limiter"));
+  cleanup.add(async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    closed.push("history");
+  });
+  cleanup.add(() => closed.push("listener"));
+  await cleanup.close();
+  await cleanup.close();
+  expect(closed).toEqual(["listener", "history", "limiter"]);
+});
