@@ -57,7 +57,7 @@ export function createMetrics({ limiter, traffic, health, configuration, lostWri
   });
   const givenBack = new Counter({
     name: "sluice_envoy_given_back_total",
-    help: "What Envoy gave back: leases (released, unknown, or abandoned by a caller that left before its answer) and negative hits (given-back, or ignored where the limit takes none).",
+    help: "Returns by Envoy: leases (released, unknown, or abandoned by a caller that left before its answer) and negative hits (given-back, or ignored where the limit takes none).",
     labelNames: ["outcome"],
     registers: [registry],
   });

@@ -72,8 +72,8 @@ function memoryMetrics(limiter: Limiter): ReadableMetric[] {
       return use === undefined ? [] : [{ value: read(use), labels: {} }];
     });
   return [
-    gauge("sluice_memory_store_bytes", "What counters and request ids take, estimated.", ({ bytes }) => bytes),
-    gauge("sluice_memory_store_limit_bytes", "What they may take (--memory-limit).", ({ maxBytes }) => maxBytes),
+    gauge("sluice_memory_store_bytes", "Bytes of counters and request ids, estimated.", ({ bytes }) => bytes),
+    gauge("sluice_memory_store_limit_bytes", "The limit of those bytes (--memory-limit).", ({ maxBytes }) => maxBytes),
     readableMetric(
       {
         name: "sluice_memory_store_evictions_total",

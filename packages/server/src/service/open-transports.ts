@@ -208,7 +208,7 @@ function warnOfOpenDoors({ settings, log }: Instance): void {
   if (isLoopback(host)) return;
   if (settings["api-token"] === undefined) {
     log.warn(
-      "THE DATA PLANE IS OPEN: whoever reaches this port can use up anybody's quota. Set --api-token, or listen on loopback",
+      "THE DATA PLANE IS OPEN: every client that reaches this port can use up any quota. Set --api-token, or listen on loopback",
       { host },
     );
   }

@@ -45,7 +45,7 @@ export const settingSpecs = {
   ),
   "memory-limit": setting(
     accept.memory,
-    "With --store memory: how much memory counters and request ids may take. Past it idle counters are forgotten first, and a warning tells.",
+    "With --store memory: how much memory counters and request ids may take. Past it the store evicts idle counters first, and logs a warning.",
     "256MiB",
   ),
   "store-deadline": setting(
@@ -72,15 +72,15 @@ export const settingSpecs = {
   ),
   "envoy-merge-domains": setting(
     accept.yesNo,
-    "Let several files of --envoy-config, or resources of --envoy-xds, tell of the same domain.",
+    "Let several files of --envoy-config, or resources of --envoy-xds, configure the same domain.",
     "false",
   ),
   "envoy-xds": setting(
     accept.hostAndPort,
     "A control plane that sends limits by xDS (Envoy Gateway), instead of --envoy-config.",
   ),
-  "envoy-xds-node-id": setting(accept.text("ID", "a name"), "As which node limits are asked for.", "default"),
-  "envoy-xds-node-metadata": setting(accept.pairs, "What the node tells of itself."),
+  "envoy-xds-node-id": setting(accept.text("ID", "a name"), "The node id of the xDS subscription.", "default"),
+  "envoy-xds-node-metadata": setting(accept.pairs, "The node metadata of the xDS subscription."),
   "envoy-xds-headers": secret(accept.pairs, "Metadata that is sent with the stream, such as a token."),
   "envoy-xds-tls": setting(accept.yesNo, "Speak TLS with the control plane; implied by the settings below.", "false"),
   "envoy-xds-ca": setting(accept.file, "Authority (PEM) of the control plane's certificate. Absent: those of Node.js."),
@@ -140,7 +140,7 @@ export const settingSpecs = {
   "proxy-port": setting(accept.port, "Port of the reverse proxy, with --upstream; 0 picks a free one.", "8000"),
   "legacy-headers": setting(accept.yesNo, "Send X-RateLimit-* beside RateLimit and RateLimit-Policy.", "false"),
   "admin-token": secret(accept.token, "A token with the admin role. Absent: one is made once, in the data folder."),
-  "api-token": secret(accept.token, "The token that the data plane asks for. Absent: it is open."),
+  "api-token": secret(accept.token, "The token that the data plane requires. Absent: it is open."),
   "allowed-hosts": setting(
     accept.hostNames,
     "Names under which browsers reach the service, beside addresses and localhost; others are refused (DNS rebinding). Absent: on loopback none, elsewhere any.",
@@ -151,7 +151,7 @@ export const settingSpecs = {
   ),
   "alert-secret": secret(
     accept.token,
-    "Signs what is sent to webhooks (HMAC-SHA256), so that receivers can tell who sent it.",
+    "Signs webhook messages (HMAC-SHA256), so that receivers can verify the sender.",
   ),
   "alert-allow-private": setting(
     accept.yesNo,
@@ -188,7 +188,7 @@ export const settingSpecs = {
   ),
   monitoring: setting(
     accept.oneOf(["on", "off"]),
-    "Whether traffic is counted: for the dashboard, alerts, `sluice top` and what /metrics tells of requests and checks.",
+    "Whether traffic is counted: for the dashboard, alerts, `sluice top` and the metrics of requests and checks.",
     "on",
   ),
   otlp: setting(accept.httpUrl, "Where metrics and traces are pushed to (OTLP over HTTP)."),
