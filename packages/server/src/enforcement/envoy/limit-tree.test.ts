@@ -74,10 +74,12 @@ domain: d
 descriptors:
   - { key: own, value: "a*", ${limit("own")} }
   - { key: shared, value: "a*", share_threshold: true, ${limit("shared")} }
+  - { key: shared, value: "b*", share_threshold: true, ${limit("other")} }
 `);
     const counter = (key: string, value: string) => tree.find("d", [entry(key, value)])!.counter;
     expect(counter("own", "a1")).not.toBe(counter("own", "a2"));
     expect(counter("shared", "a1")).toBe(counter("shared", "a2"));
+    expect(counter("shared", "a1")).not.toBe(counter("shared", "b1"));
   });
 
   test("no two lists of entries share a counter, whatever characters they hold", () => {

@@ -68,3 +68,18 @@ test("what an alert says stays as it began; it is said again only when it turns 
   book.judge({ findings: [finding({ severity: "critical", summary: "worse" })], judged, nowMs: 2 });
   expect(book.open).toMatchObject([{ summary: "worse", severity: "critical", told: false, startedAtMs: 0 }]);
 });
+
+test.each([
+  ["unusual-rate", 300_000],
+  ["refusal-share", 300_000],
+  ["new-heavy-key", 600_000],
+  ["store-degraded", 20_000],
+  ["store-memory", 20_000],
+  ["propagation-stuck", 20_000],
+] as const)("%s ends after %d ms without a finding, as docs/alerts.md states", (kind, quietMs) => {
+  const book = new AlertBook();
+  const one = new Set<AlertKind>([kind]);
+  book.judge({ findings: [finding({ kind, subject: kind })], judged: one, nowMs: 0 });
+  expect(book.judge({ findings: [], judged: one, nowMs: quietMs - 1 }).ended).toEqual([]);
+  expect(book.judge({ findings: [], judged: one, nowMs: quietMs }).ended).toHaveLength(1);
+});
