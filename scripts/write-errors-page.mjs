@@ -1,7 +1,7 @@
 /**
  * Writes the codes into docs/errors.md, from the tables of the library and the service (their `errors.ts`). The prose around them is kept.
  *
- *   npm run build && node scripts/write-errors-page.mjs
+ *   npm run build && npm run docs:errors
  *
  * test/docs.test.ts fails while the page is not what this would write.
  */
