@@ -30,7 +30,14 @@ export default defineConfig({
   resolve: { alias: readdirSync(packages).flatMap(sourceAliases) },
   test: {
     setupFiles: ["test/harness/own-surroundings.ts"],
-    include: ["packages/*/src/**/*.test.ts", "test/**/*.test.ts"],
+    projects: [
+      {
+        extends: true,
+        // Small and pure, and many: a process and a module graph for each would take longer than the tests.
+        test: { name: "unit", include: ["packages/*/src/**/*.test.ts"], isolate: false },
+      },
+      { extends: true, test: { name: "system", include: ["test/**/*.test.ts"] } },
+    ],
     // Real servers run beside the tests; more workers than this would measure the machine instead of the code.
     pool: "forks",
     maxWorkers: 2,

@@ -1,12 +1,13 @@
 /** A real Envoy for tests: the example's configuration, or one of a test's own, with ports of its own. */
 import { writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { components } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
 import { makeTempFolder } from "../harness/leash.js";
+import { until } from "../harness/redis-cluster.js";
 import { type ServerProcess, startServerProcess } from "../harness/server-process.js";
 import type { Json } from "./running-service.js";
 
@@ -41,8 +42,17 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RealEnvoy> {
     },
   };
   const process = await startConfigured(stringify(config));
+  // The workers accept a moment after they are started.
+  for (const port of ports) await until("the listener accepts", () => accepts(port));
   const urls = ports.map((port) => `http://127.0.0.1:${port}`);
   return { urls, url: urls[0]!, stop: () => process.stop() };
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve(true)).once("error", () => resolve(false));
+    socket.once("connect", () => socket.destroy());
+  });
 }
 
 /** `text`: a configuration in YAML. */

@@ -4,7 +4,7 @@
 import type { Policy } from "./algorithms/policy.js";
 import type { CheckMode } from "./decision.js";
 
-/** What all checks of one rule (and variant, override, candidate) have in common; made once per rule book. */
+/** The part that all checks of one rule (and variant, override, candidate) share; made once per rule book. */
 export interface CheckPlan {
   readonly rule: string;
   readonly mode: CheckMode;

@@ -6,7 +6,7 @@
 /** Why a check or a decision refused. */
 export type Reason = "limit" | "min-interval" | "concurrency" | "load" | "cost-exceeds-limit" | "store-unavailable";
 
-/** What answered instead of the store: the failure policy of the rules concerned, the strictest first. */
+/** The answer instead of the store's: the failure policy of the rules concerned, the strictest first. */
 export type Degraded = "deny" | "local" | "allow";
 
 /** `candidate` marks a rule's second set of numbers: reported, never enforced. */

@@ -10,7 +10,8 @@
  *
  * **When a layout changes.** Bytes that another version of Sluice would read otherwise get another name: a counter's new form gets a
  * new letter, a record's a new RECORD_LAYOUT, and only a change of the names themselves a new layout version here. So during a
- * rolling upgrade old and new instances never misread each other; what is stored under the old name expires by itself.
+ * rolling upgrade old and new instances never misread each other; what is stored under the old name expires by itself. One change
+ * kept its letter: the debt flag of a packed log, which an older version reads as a full log and refuses, as the debt would.
  * `test/redis/layouts.test.ts` holds the bytes of every layout in use.
  *
  * Values may hold any bytes: what could be mistaken for syntax is escaped, so no two keys collide. Pure.
@@ -64,7 +65,7 @@ export function spellEscaped(escapedNames: readonly string[], values: readonly s
   return spelled.length <= LONGEST_TAG ? spelled : `#${createHash("sha256").update(spelled).digest("base64url")}`;
 }
 
-/** What all counters of a rule in one stored form end with: made once per rule, not at every check. */
+/** The end of the keys of all counters of a rule in one stored form: made once per rule, not at every check. */
 export function counterKeyEnd(counter: { rule: string; stored: Stored; candidate: boolean }): string {
   const letter = storedAs[counter.stored];
   return `}:${counter.rule}:${counter.candidate ? letter.toUpperCase() : letter}`;
@@ -120,7 +121,7 @@ function unescapeKeyPart(part: string): string {
   );
 }
 
-/** What lies between the braces of a counter's key: keys with equal tags share a slot. */
+/** The text between the braces of a counter's key: keys with equal tags share a slot. */
 export function hashTag(key: string): string {
   return key.slice(1, key.indexOf("}"));
 }

@@ -7,7 +7,7 @@ import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigurationLog } from "../configuration/configuration.js";
 import type { EndedSession, RuleRepository } from "../configuration/repository/rule-repository.js";
-import { FreshReading } from "./fresh-reading.js";
+import { CachedValue } from "./cached-value.js";
 import type { Session } from "./sessions.js";
 
 type Keeper = Pick<RuleRepository, "endedSessions" | "endSession">;
@@ -17,14 +17,14 @@ const FILE = "ended-sessions";
 export class EndedSessions {
   readonly #keeper: Keeper;
   readonly #log: ConfigurationLog;
-  readonly #kept: FreshReading<readonly EndedSession[]>;
+  readonly #kept: CachedValue<readonly EndedSession[]>;
   /** Ended here, and not yet read back. */
   #own: readonly EndedSession[] = [];
 
   constructor(options: { repository: RuleRepository | undefined; dataFolder: string; log: ConfigurationLog }) {
     this.#log = options.log;
     this.#keeper = options.repository ?? inFile(join(options.dataFolder, FILE));
-    this.#kept = new FreshReading(() => this.#read(), {
+    this.#kept = new CachedValue(() => this.#read(), {
       initial: [],
       onError: (error) =>
         this.#log.warn("ended sessions could not be read; those last read stay ended", { error: String(error) }),

@@ -13,7 +13,7 @@ import type { ConfigurationLog } from "../configuration/configuration.js";
 import type { Role, RuleRepository, StoredToken } from "../configuration/repository/rule-repository.js";
 import { ServiceError } from "../errors.js";
 import { EndedSessions } from "./ended-sessions.js";
-import { FreshReading } from "./fresh-reading.js";
+import { CachedValue } from "./cached-value.js";
 import {
   claimedSession,
   isSignedBy,
@@ -33,7 +33,7 @@ interface TokensOptions {
   readonly log: ConfigurationLog;
 }
 
-/** Whose token a request carries. */
+/** The owner of a request's token. */
 export interface Caller {
   readonly name: string;
   readonly role: Role;
@@ -56,7 +56,7 @@ export class Tokens {
   readonly #first: Buffer;
   readonly #sessionKey: SessionKey;
   readonly #options: TokensOptions;
-  readonly #named: FreshReading<readonly StoredToken[]>;
+  readonly #named: CachedValue<readonly StoredToken[]>;
   readonly #ended: EndedSessions;
 
   constructor(options: TokensOptions, { token, file }: { token: string; file?: string }) {
@@ -65,7 +65,7 @@ export class Tokens {
     this.#sessionKey = sessionKey(token);
     this.file = file;
     const { repository, dataFolder, log } = options;
-    this.#named = new FreshReading(async () => (await repository?.tokens()) ?? [], {
+    this.#named = new CachedValue(async () => (await repository?.tokens()) ?? [], {
       initial: [],
       onError: (error) => log.warn("tokens could not be read; those last read still work", { error: String(error) }),
     });
@@ -86,7 +86,7 @@ export class Tokens {
     return { ...caller, value: signSession(newSession(caller.name), { key: this.#sessionKey, tokenHash }) };
   }
 
-  /** Whose session it is; undefined if it is over, signed out, forged, or its token is gone. */
+  /** The owner of the session; undefined if it is over, signed out, forged, or its token is gone. */
   async resume(value: string): Promise<Caller | undefined> {
     return (await this.#sessionOf(value))?.caller;
   }

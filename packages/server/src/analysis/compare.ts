@@ -32,7 +32,7 @@ export interface ComparedRow {
   readonly microseconds?: number;
   readonly scriptMicroseconds?: number;
   readonly commands?: number;
-  /** What the paper says of a user's memory. */
+  /** The paper's figure for the memory of one user. */
   readonly paperBytes?: number;
 }
 

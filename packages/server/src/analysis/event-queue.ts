@@ -1,4 +1,4 @@
-/** What is to happen at which time, the earliest first; of equal times, the one that was added first. A binary heap. Pure. */
+/** Events by time, the earliest first; of equal times, the one that was added first. A binary heap. Pure. */
 
 interface Entry<T> {
   readonly atMs: number;

@@ -1,5 +1,5 @@
 /**
- * What rules cost on a real Redis: bytes and processor time, measured with counters of clients that nobody else has, which are deleted afterwards.
+ * The cost of rules on a real Redis: bytes and processor time. It measures on counters of its own keys and deletes them afterwards.
  * Bounded: a few thousand keys, a few ten thousand requests.
  */
 import { randomBytes } from "node:crypto";

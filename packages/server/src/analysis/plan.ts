@@ -1,5 +1,5 @@
 /**
- * What a set of rules needs of Redis, before it is bought: memory, processor time, connections, nodes. Every figure comes with the
+ * The capacity that a set of rules needs of Redis: memory, processor time, connections, nodes. Every figure comes with the
  * formula that it was computed by. Pure.
  */
 import { fullRuleKeyBytes, type Rule } from "sluice";
@@ -51,7 +51,7 @@ const TOLD_ENTRY = 24;
 const LONGEST_LISTPACK = 128;
 /** Both tables have a pointer for each place, and as many places as the next power of two. */
 const POINTER = 8;
-/** What a Redis without keys takes. */
+/** The memory of a Redis without keys. */
 const EMPTY_REDIS = 2 ** 20;
 /** Of a node's memory: the rest is for replication, for fragmentation and for what a fork copies. */
 const USABLE_MEMORY = 0.6;
@@ -59,7 +59,7 @@ const USABLE_MEMORY = 0.6;
 const USABLE_CPU = 0.5;
 /** Each instance has one for counters, one for rules, one for announcements and one for monitoring. */
 const CONNECTIONS_PER_INSTANCE = 4;
-/** What stands around the key attributes and the rule's id: the prefix, two braces, two colons and the letter of the algorithm. */
+/** The text around the key attributes and the rule's id: the prefix, two braces, two colons and the letter of the algorithm. */
 const KEY_FRAME = 14;
 
 export function planFor(input: PlanInput): Plan {
@@ -120,7 +120,7 @@ function planRule(rule: Rule, { keys, rate, valueLength }: PlanInput): RulePlan 
   };
 }
 
-/** What `MEMORY USAGE` leaves out of a sorted set. */
+/** The bytes of a sorted set that `MEMORY USAGE` leaves out. */
 function untold(rule: Rule, units: number): number {
   const isSet =
     rule.algorithm === "concurrency" || (rule.algorithm === "rolling-window" && rule.storage === "sorted-set");

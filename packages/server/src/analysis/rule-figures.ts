@@ -1,4 +1,4 @@
-/** What one rule did in a replay: how often it was asked, whom it refused, and the most that it let through in one window. */
+/** One rule in a replay: how often it was asked, which keys it refused, and the most that it admitted in one window. */
 import { type Decision, type Rule, readCounterKey } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";

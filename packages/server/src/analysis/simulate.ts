@@ -1,5 +1,5 @@
 /**
- * What a draft of rules would have done to recorded traffic: each request is decided by the draft, by the rules in force beside it if
+ * A draft of rules against recorded traffic: each request is decided by the draft, by the rules in force beside it if
  * they are given, and by the draft once more where refused clients come back. In: batches of requests. Out: figures.
  */
 import type { Attributes, Decision, Rule } from "sluice";

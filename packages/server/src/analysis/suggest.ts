@@ -1,6 +1,6 @@
 /**
  * Limits from what clients really did: the exact maxima of every key over rolling windows, and for each limit how many keys it would touch.
- * In: requests. Out: suggestions, each a rule that can be tried as a candidate.
+ * In: requests. Out: suggestions, and rules in shadow mode to try them.
  */
 import type { Attributes, Rule } from "sluice";
 import { RollingMaxima } from "./rolling-maxima.js";
@@ -38,7 +38,7 @@ export interface Suggestions {
   /** Requests that lack an attribute of the key. */
   readonly withoutKey: number;
   readonly windows: readonly Suggestion[];
-  /** A burst and a sustained limit as candidates, ready for a rule file. */
+  /** A burst and a sustained limit in shadow mode, ready for a rule file. */
   readonly rules: readonly Rule[];
 }
 

@@ -8,7 +8,15 @@ import { columnsOf, compareMarkdown, compareSvg } from "../analysis/compare-text
 import type { Arrival } from "../analysis/replay.js";
 import { edgeBursts } from "../analysis/synthetic-load.js";
 import { parseCount } from "./arguments.js";
-import { type LogOptions, logCommand, openLogs } from "./log-arguments.js";
+import {
+  type LogOptions,
+  logCommand,
+  type OpenedLogs,
+  openLogs,
+  printLogCounts,
+  printMalformed,
+  readAttributes,
+} from "./log-arguments.js";
 import { printJson, printLine, printTable } from "./print.js";
 
 interface CompareOptions extends LogOptions {
@@ -49,12 +57,19 @@ export function compareCommand(): Command {
       }
       const { limit, window, requests } = options;
       const hasLogs = files.length > 0;
+      let opened = openLogs(files, options);
+      let malformed = 0;
+      const fresh = () => {
+        opened = openLogs(files, options);
+        malformed = 0;
+        return fromLogs(opened, () => malformed++);
+      };
       const compared = await compareAlgorithms({
         limit,
         window,
         windowMs,
         key: [hasLogs ? options.key : "client"],
-        load: hasLogs ? () => fromLogs(files, options) : () => edgeBursts({ limit, windowMs, windows: WINDOWS }),
+        load: hasLogs ? fresh : () => edgeBursts({ limit, windowMs, windows: WINDOWS }),
         store: options.store,
         requests,
       });
@@ -62,6 +77,10 @@ export function compareCommand(): Command {
       if (options.json) printJson(compared);
       else if (options.markdown) printLine(compareMarkdown(compared));
       else {
+        if (hasLogs) {
+          printLogCounts(opened.logs.counts);
+          printMalformed(malformed);
+        }
         const columns = columnsOf(compared);
         printTable(
           columns.map(([head]) => head),
@@ -73,15 +92,9 @@ export function compareCommand(): Command {
     });
 }
 
-async function* fromLogs(files: readonly string[], options: LogOptions): AsyncGenerator<Arrival> {
-  const { logs, attributesOf } = openLogs(files, options);
-  for await (const batch of logs.requests()) {
-    for (const request of batch) {
-      const attributes = await attributesOf(request).catch((error: unknown) => {
-        if (error instanceof SluiceError && error.code === "invalid-request") return undefined;
-        throw error;
-      });
-      if (attributes !== undefined) yield { atMs: request.atMs, durationMs: request.durationMs, attributes };
-    }
+/** A fresh reading of the logs: each algorithm has its own. */
+async function* fromLogs(opened: OpenedLogs, onMalformed: () => void): AsyncGenerator<Arrival> {
+  for await (const { request, attributes } of readAttributes(opened, onMalformed)) {
+    yield { atMs: request.atMs, durationMs: request.durationMs, attributes };
   }
 }

@@ -1,4 +1,4 @@
-/** Shared by `simulate` and `suggest`: logs, their format, and how a line becomes attributes. */
+/** The part that `simulate`, `suggest` and `compare` share: logs, their format, and how a line becomes attributes. */
 import { Command } from "commander";
 import { type Attributes, SluiceError } from "sluice";
 import { formatNamed } from "../analysis/log/formats.js";
@@ -48,7 +48,28 @@ function fieldAttribute(text: string, before: readonly FieldAttribute[]): FieldA
   return [...before, { attribute: text.slice(0, at), field: text.slice(at + 1) }];
 }
 
-interface OpenedLogs {
+/** The attributes of each request that the service would not refuse as malformed. */
+export async function* readAttributes(
+  { logs, attributesOf }: OpenedLogs,
+  onMalformed: () => void,
+): AsyncGenerator<{ request: LogRequest; attributes: Attributes }> {
+  for await (const batch of logs.requests()) {
+    for (const request of batch) {
+      const attributes = await attributesOf(request).catch((error: unknown) => {
+        if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
+        onMalformed();
+        return undefined;
+      });
+      if (attributes !== undefined) yield { request, attributes };
+    }
+  }
+}
+
+export function printMalformed(count: number): void {
+  if (count > 0) printLine(`${figure(count)} more are malformed: the service answers 400 whatever the rules say`);
+}
+
+export interface OpenedLogs {
   readonly logs: Logs;
   readonly attributesOf: (request: LogRequest) => Promise<Attributes>;
 }

@@ -1,4 +1,4 @@
-/** What changes a server's rules: `apply`, `rollback`, `promote`. Each makes one version, or none if nothing differs. */
+/** The commands that change a server's rules: `apply`, `rollback`, `promote`. Each makes one version, or none if nothing differs. */
 import type { Command } from "commander";
 import { TimeSlice } from "sluice/internal";
 import { writeDocument } from "../configuration/document-text.js";

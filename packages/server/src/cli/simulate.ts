@@ -9,7 +9,7 @@ import { type Simulation, Simulator } from "../analysis/simulate.js";
 import { printable } from "../printable.js";
 import { drawChart } from "./chart.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
-import { type LogOptions, logCommand, openLogs, printLogCounts } from "./log-arguments.js";
+import { type LogOptions, logCommand, openLogs, printLogCounts, printMalformed } from "./log-arguments.js";
 import { colours, figure, printJson, printLine, printTable, share, spellMs } from "./print.js";
 import { rulesIn } from "./rules-files.js";
 
@@ -80,8 +80,7 @@ function show(simulation: Simulation, counts: LogCounts): void {
       ? colours.green("none refused")
       : colours.red(`${figure(refused)} refused (${share(refused / total)})`);
   printLine(`${figure(total)} requests, ${part}; ${figure(unmatched)} met no rule`);
-  if (malformed > 0)
-    printLine(`${figure(malformed)} more are malformed: the service answers 400 whatever the rules say`);
+  printMalformed(malformed);
   if (evicted > 0)
     printLine(colours.yellow(`${figure(evicted)} counters gave way for lack of memory: figures are lower bounds`));
   printLine("");

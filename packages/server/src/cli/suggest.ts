@@ -4,7 +4,14 @@ import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { stringify } from "yaml";
 import { Suggester, type Suggestion, type Suggestions } from "../analysis/suggest.js";
-import { type LogOptions, logCommand, openLogs, printLogCounts } from "./log-arguments.js";
+import {
+  type LogOptions,
+  logCommand,
+  openLogs,
+  printLogCounts,
+  printMalformed,
+  readAttributes,
+} from "./log-arguments.js";
 import { figure, printJson, printLine, printTable } from "./print.js";
 
 interface SuggestOptions extends LogOptions {
@@ -22,23 +29,17 @@ export function suggestCommand(): Command {
     .option("--window <durations>", "the windows to look at", parseWindows, parseWindows(DEFAULT_WINDOWS))
     .option("--headroom <factor>", "how much above what was seen", parseHeadroom, 1.2)
     .action(async (files: string[], options: SuggestOptions) => {
-      const { logs, attributesOf } = openLogs(files, options);
+      const opened = openLogs(files, options);
       const suggester = new Suggester({ key: options.key, windows: options.window, headroom: options.headroom });
       let malformed = 0;
-      for await (const batch of logs.requests()) {
-        for (const request of batch) {
-          try {
-            suggester.add(await attributesOf(request), request.atMs);
-          } catch (error) {
-            if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
-            malformed++;
-          }
-        }
+      for await (const { request, attributes } of readAttributes(opened, () => malformed++)) {
+        suggester.add(attributes, request.atMs);
       }
       const found = suggester.read();
       if (options.json) printJson({ ...found, malformed });
       else {
-        printLogCounts(logs.counts);
+        printLogCounts(opened.logs.counts);
+        printMalformed(malformed);
         show(found, options);
       }
     });

@@ -1,5 +1,5 @@
 /**
- * What changed between two rule lists, by rule and field: stored with every version, shown by a dry run, sent with a 412.
+ * The difference between two rule lists, by rule and field: stored with every version, shown by a dry run, sent with a 412.
  * In: two validated lists. Out: changes in the order of the new list, removals last. Pure but for the slice.
  */
 import type { Rule } from "sluice";

@@ -21,7 +21,7 @@ export type ReadBody = { readonly ranInWorker: boolean } & (
   | { readonly unreadable: string }
 );
 
-/** What the thread is given: a file's text; or a body, with the id of the rule that it stands for, if for one. */
+/** The input of the thread: a file's text; or a body, with the id of the rule that it stands for, if for one. */
 export type Task = { readonly text: string } | { readonly body: Uint8Array; readonly id: string | undefined };
 
 /** The largest file that is accepted takes about ten seconds. */

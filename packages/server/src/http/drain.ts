@@ -1,7 +1,8 @@
 /**
  * Ends an HTTP server without losing an answer, once its accept queue is empty (`accept-queue.ts`).
- * New connections are refused. Only from then on every answer on an open one says `Connection: close` (before, its client would connect
- * again, and be in the queue), so that each ends after the request that is on its way; those that stay idle for a moment are then closed.
+ * New connections are refused, and every answer on an open one says `Connection: close`, so that each ends after the request that is on
+ * its way; those that stay idle for a moment are then closed. While the queue empties, answers do not say it: their clients would
+ * connect again, and be in the queue. (A lame duck says it: it still accepts.)
  * Node's own `close()` would close idle ones at once, and a request that was already sent on one of them would be lost.
  */
 import type { Server } from "node:http";

@@ -9,7 +9,7 @@ import { causeInWords } from "../instance/failure-words.js";
 import { InstanceText } from "../instance/instance-text.js";
 import type { SharedState } from "../instance/shared-state.js";
 import type { Log } from "../log.js";
-import { CountedSince } from "./counted-since.js";
+import { CounterDeltas } from "./counter-deltas.js";
 import { type History, stepAt } from "./history/history.js";
 import { spellSummary } from "./top-keys/key-summary.js";
 import { periods } from "./top-keys/read-top-keys.js";
@@ -76,8 +76,8 @@ export function startRecorder(options: RecorderOptions): Recorder {
 
 class Recording {
   readonly #options: RecorderOptions;
-  readonly #forAll: CountedSince;
-  readonly #forOwn: CountedSince;
+  readonly #forAll: CounterDeltas;
+  readonly #forOwn: CounterDeltas;
   readonly #attributes: InstanceText;
   #attributesText = "";
   #ticks = 0;
@@ -91,8 +91,8 @@ class Recording {
     this.#quarterText = this.#keysText("hour");
     this.#hourText = this.#keysText("day");
     this.#attributes = new InstanceText(options.shared, `${ATTRIBUTES_PREFIX}${options.instance}`);
-    this.#forAll = new CountedSince(options.traffic, options.limiter, this.#periodMs);
-    this.#forOwn = new CountedSince(options.traffic, options.limiter, this.#periodMs);
+    this.#forAll = new CounterDeltas(options.traffic, options.limiter, this.#periodMs);
+    this.#forOwn = new CounterDeltas(options.traffic, options.limiter, this.#periodMs);
   }
 
   /** This instance's own history: each second, however long the shared history takes. */

@@ -8,7 +8,7 @@ import { histogramSamples, type ReadableMetric, readableMetric } from "./readabl
 export type Transport = "http" | "grpc" | "forward-auth" | "proxy";
 const transports: readonly Transport[] = ["http", "grpc", "forward-auth", "proxy"];
 
-/** What a request was told. */
+/** The outcome of a request. */
 export interface Outcome {
   readonly allowed: boolean;
   /** Whether any rule applied. */

@@ -56,7 +56,7 @@ export interface TransportParts extends TransportsOptions {
   readonly headers: "draft-11" | readonly ["draft-11", "legacy"];
   readonly tls: TlsFiles | undefined;
   readonly grpcTls: TlsFiles | undefined;
-  /** `lameDuck`: not ready, and still serving. `draining`: from then to the end. */
+  /** `draining`: from the signal to the end. `lameDuck`: the first part of it, not ready and still serving. */
   readonly ending: { draining: boolean; lameDuck: boolean };
 }
 

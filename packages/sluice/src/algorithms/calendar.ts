@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
 
 /**
  * How long a window of each unit is called, where one number must do (`RateLimit-Policy`, charts): a day with a clock change has 23 or 25
- * hours, a month up to 31 days. What is decided follows the calendar itself.
+ * hours, a month up to 31 days. Decisions follow the calendar itself.
  */
 export const calendarMs = { day: DAY_MS, week: 7 * DAY_MS, month: 31 * DAY_MS } as const;
 

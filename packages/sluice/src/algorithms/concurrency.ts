@@ -124,7 +124,7 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   },
 
   /**
-   * Whose places end is not known. The oldest go: what stays then ends latest, so that no place is free before its holder is done
+   * The caller does not say which places end. The oldest go: those that stay end latest, so that no place is free before its holder is done
    * or its ttl is over. (Were it the newest, a busy key would be left with old leases, which end while their places are in use.)
    */
   giveBack(state: ConcurrencyState, _policy: ConcurrencyPolicy, { cost, nowMs }: GivenBack): boolean {

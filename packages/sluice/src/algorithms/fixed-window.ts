@@ -88,7 +88,7 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
-  /** What was charged in a window that has ended was given back by its end. */
+  /** The end of a window gave back all that was charged in it. */
   refund(state: FixedWindowState, _policy: FixedWindowPolicy, { cost, chargedAtMs }: Refund): void {
     if (chargedAtMs >= state.bornMs) state.count = Math.max(0, state.count - cost);
   },

@@ -1,5 +1,5 @@
 /**
- * What every algorithm's TypeScript model offers. The memory store runs the models in production; the Lua body of the same
+ * The interface of every algorithm's TypeScript model. The memory store runs the models in production; the Lua body of the same
  * stem is their twin. Time is an argument; a model never reads a clock.
  *
  * A key's own clock never goes back: each model takes the later of `nowMs` and the last charge, so that time which a stepping
@@ -15,7 +15,7 @@ export const MOST_UNITS = Number.MAX_SAFE_INTEGER;
 /** A hundred years: the longest wait reported, and the longest that a counter is kept. */
 export const LONGEST_WAIT_MS = 3_155_760_000_000;
 
-/** What a look found, and what a charge then changes: numbers after the charge. */
+/** The finding of a look, which a charge then changes: numbers after the charge. */
 export interface Verdict {
   allowed: boolean;
   /** Below 0 where the counter is past its limit: by so many units. */
@@ -33,7 +33,7 @@ export interface State {
   /** What the store that keeps it counts it as, and whether it holds it among those that are used up; models leave both alone. */
   bytes: number;
   isUsedUp: boolean;
-  /** What was charged before it is not in the counter, and cannot be refunded: the counter was empty since, or was reset. */
+  /** Charges before it are not in the counter, and cannot be refunded: the counter was empty since, or was reset. */
   bornMs: number;
 }
 
@@ -69,7 +69,7 @@ export interface Model<P extends Policy, S extends State> {
    * concurrency.ts.) True if there was anything to give back.
    */
   giveBack(state: S, policy: P, given: GivenBack): boolean;
-  /** What is stored, in numbers for people to read; inspect.lua uses the same words. */
+  /** The stored numbers, for people to read; inspect.lua uses the same words. */
   describe(state: S): Record<string, number>;
 }
 

@@ -31,7 +31,7 @@ function waitFor(units: number, policy: BucketPolicy): number {
   return Math.min(LONGEST_WAIT_MS, Math.ceil(units / policy.amount));
 }
 
-/** The key's own clock. What is rare stands apart, here and below: V8 inlines short functions, and these are run for every check. */
+/** The key's own clock. Rare work stands apart, here and below: V8 inlines short functions, and these are run for every check. */
 function clockOf(state: BucketState, policy: BucketPolicy, nowMs: number): number {
   return state.lastMs <= nowMs ? nowMs : clockAhead(state, policy, nowMs);
 }

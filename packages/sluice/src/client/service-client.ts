@@ -43,7 +43,7 @@ export interface RemoteDecision extends DecisionSummary {
   readonly lease?: RemoteLease;
 }
 
-/** What became of one rule when a request was looked at. */
+/** The outcome of one rule for a request, and why. */
 export interface RemoteExplainedRule {
   readonly rule: string;
   readonly matched: boolean;

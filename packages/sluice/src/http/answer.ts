@@ -1,5 +1,5 @@
 /**
- * What HTTP says of a decision: status, fields and body, for middlewares, forward-auth and the proxy alike.
+ * A decision as HTTP: status, fields and body, for middlewares, forward-auth and the proxy alike.
  * In: a decision. Out: an answer that any server can send. Pure: nothing is sent here.
  */
 import type { Decision } from "../limiter/decision.js";
@@ -15,7 +15,7 @@ import {
 export interface AnswerOptions {
   /** Which rate limit fields to send. Default `draft-11`. `Retry-After` belongs to a refusal and is always sent. */
   headers?: HeadersOption;
-  /** What `X-RateLimit-Reset` counts. Default `epoch`. */
+  /** The unit of `X-RateLimit-Reset`. Default `epoch`. */
   legacyReset?: LegacyReset;
 }
 

@@ -21,7 +21,7 @@ export interface ClientAddressOptions {
   ipv6Prefix?: number;
 }
 
-/** What a server knows of a request. */
+/** The facts that a server has about a request. */
 export interface Hops {
   /** The address at the other end of the connection; absent for Unix sockets and connections that are gone. */
   readonly peer: string | undefined;
@@ -30,7 +30,7 @@ export interface Hops {
 }
 
 /**
- * What requests without an address are counted as, all together. Letting them pass uncounted would let a client escape
+ * The one name under which all requests without an address are counted. Letting them pass uncounted would let a client escape
  * every limit by closing its connection early.
  */
 export const UNKNOWN_ADDRESS = "unknown";

@@ -15,7 +15,7 @@ export type HeaderFormat = "draft-11" | "draft-7" | "draft-6" | "legacy";
 /** Several formats may be sent side by side; `false` sends none. */
 export type HeadersOption = HeaderFormat | readonly HeaderFormat[] | false;
 
-/** What `X-RateLimit-Reset` counts: seconds since 1970 (Express, GitHub) or seconds from now (Fastify, Nest). */
+/** The unit of `X-RateLimit-Reset`: seconds since 1970 (Express, GitHub) or seconds from now (Fastify, Nest). */
 export type LegacyReset = "epoch" | "delta";
 
 export type Field = readonly [name: string, value: string];

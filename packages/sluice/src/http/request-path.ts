@@ -9,7 +9,7 @@
  */
 
 export interface PathOptions {
-  /** What `%2F` and `%5C` mean. Default `keep`: characters of a segment. `decode`: slashes, as nginx and most servlet containers read them. */
+  /** The meaning of `%2F` and `%5C`. Default `keep`: characters of a segment. `decode`: slashes, as nginx and most servlet containers read them. */
   encodedSlashes?: "keep" | "decode";
   /** Paths in lower case, for servers that route so (Express by default). Write rules in lower case then. */
   ignoreCase?: boolean;
@@ -19,7 +19,7 @@ export interface PathOptions {
   ignoreParams?: boolean;
 }
 
-/** What a path in normal form lacks, by far the most: escapes, characters to escape, empty segments, segments that begin with a dot. */
+/** Signs of a path that is not in normal form, as most are: escapes, characters to escape, empty segments, segments that begin with a dot. */
 const UNUSUAL = /[^\w\-.~!$&'()*+,;=:@/]|\/[/.]/;
 
 /** The whole path that was asked for, as rules see it: no query, no fragment. `*` of OPTIONS stays. */
@@ -99,7 +99,7 @@ function normalEscape(triplet: string): string {
   return UNRESERVED.test(character) ? character : triplet.toUpperCase();
 }
 
-/** What RFC 3986, sections 3.3 and 3.4, does not allow unescaped. */
+/** Characters that RFC 3986, sections 3.3 and 3.4, does not allow unescaped. */
 const NOT_IN_PATH = /[^\w\-.~!$&'()*+,;=:@/%]/gu;
 const NOT_ASCII_PATH = /[^\w\-.~!$&'()*+,;=:@/%]/;
 // Brackets and the like stand raw in many queries, and no rule sees them: only what ends a line or a target is escaped.

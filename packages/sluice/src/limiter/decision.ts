@@ -11,7 +11,7 @@ import type { Lease } from "./lease.js";
 /** `local`: the fallback of this instance charged it; `nobody`: a policy answered without counting. */
 export type Charger = "store" | "local" | "nobody";
 
-/** What a decision is made from: the request and the store's reply. */
+/** The sources of a decision: the request and the store's reply. */
 interface Source {
   readonly request: StoreRequest;
   readonly reply: StoreReply;
@@ -20,7 +20,7 @@ interface Source {
   readonly degraded: Degraded | undefined;
 }
 
-/** What a refund needs to know about a decision. */
+/** The facts about a decision that a refund needs. */
 export interface Origin {
   readonly checks: readonly Check[];
   readonly verdicts: readonly Verdict[];

@@ -3,7 +3,7 @@
  */
 import type { MaybePromise } from "../store/store.js";
 
-/** What a lease asks of the limiter that granted it. */
+/** The part of the limiter that a lease calls. */
 interface LeaseKeeper {
   release(id: string): MaybePromise<boolean>;
   /** Ms until it now ends; 0 if it was lost. */

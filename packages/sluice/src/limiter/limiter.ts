@@ -214,7 +214,7 @@ export class Limiter {
     return this.#store.stats?.();
   }
 
-  /** What a store in memory holds; undefined for another. */
+  /** The contents of a store in memory; undefined for another. */
   memoryUse(): MemoryUse | undefined {
     return this.#store.memory?.();
   }

@@ -29,7 +29,7 @@ export interface RollingStoreOptions {
    */
   prefix?: string;
   /**
-   * What happens while the store is away. `local` (default) counts in this process, `allow` lets requests pass, `deny` rejects:
+   * The failure policy while the store is away. `local` (default) counts in this process, `allow` lets requests pass, `deny` rejects:
    * express-rate-limit then answers by its own `passOnStoreError`.
    */
   onStoreFailure?: FailurePolicy;
@@ -40,7 +40,7 @@ const DEFAULT_PREFIX = "express-rate-limit";
 const taken = new Set<string>();
 /** It is the id of a rule. */
 const PREFIX = /^[a-z0-9][a-z0-9-_.]{0,63}$/;
-/** What stands in for a limit that is a function. */
+/** The limit in force where the option is a function. */
 const UNBOUNDED_LIMIT = 100_000;
 /** How long a hit waits for `init`: as long as an application takes to be set up, not forever. */
 const INIT_PATIENCE_MS = 1_000;

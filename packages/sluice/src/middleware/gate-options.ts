@@ -31,7 +31,7 @@ export interface GateOptions<Request> extends InlineRule, ClientAddressOptions {
   attributes?: (request: Request) => Attributes | Promise<Attributes>;
   /** Requests that are let through uncounted. */
   skip?: (request: Request) => boolean | Promise<boolean>;
-  /** What a request costs. Default: what the rules say. */
+  /** The cost of a request. Default: the rules' own. */
   cost?: number | ((request: Request) => number | Promise<number>);
   /** Which rate limit fields to send. Default `draft-11`. */
   headers?: HeadersOption;
@@ -56,7 +56,7 @@ export const NUMBER_FIELDS = [
   "burst",
   "ttl",
 ] as const;
-/** What makes up an inline rule. */
+/** The fields of an inline rule. */
 const INLINE_FIELDS = [...NUMBER_FIELDS, "algorithm", "key", "name", "onStoreFailure"] as const;
 export const GATE_FIELDS = [
   ...INLINE_FIELDS,

@@ -157,7 +157,7 @@ export class Gate<Request> {
     return second;
   }
 
-  /** What to call when the response has ended; undefined if nothing is left to do then. */
+  /** Call it when the response has ended; undefined if nothing is left to do then. */
   hold(decision: Decision): End | undefined {
     const end = holdUntilEnd(decision, this.#aftermath);
     const second = this.#secondReading.get(decision);

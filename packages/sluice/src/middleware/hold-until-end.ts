@@ -1,5 +1,5 @@
 /**
- * What is left to do once a request was let through: its lease is renewed while the response runs and released at its end,
+ * The work after a request was admitted: its lease is renewed while the response runs and released at its end,
  * and its charge is given back where the options say so.
  */
 import type { ServerResponse } from "node:http";

@@ -31,7 +31,7 @@ export interface RateLimiterOptions extends GateOptions<Context> {
 
 export type RateLimiterHandler = MiddlewareHandler & { readonly limiter: Limiter };
 
-/** What @hono/node-server puts into the environment. */
+/** The environment that @hono/node-server provides. */
 interface NodeBindings {
   readonly incoming?: IncomingMessage;
   readonly outgoing?: ServerResponse;

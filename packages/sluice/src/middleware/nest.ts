@@ -36,7 +36,7 @@ import { expressAddress, fastifyAddress, nodeHops } from "./framework-address.js
 import { Gate, type RequestReader } from "./gate.js";
 import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-options.js";
 
-/** What is common to the requests of Express and Fastify. */
+/** The fields that requests of Express and Fastify share. */
 export interface NestRequest {
   readonly method: string;
   readonly originalUrl: string;
@@ -97,7 +97,7 @@ const reader: RequestReader<NestRequest> = {
   extraOptions: ["onRefused"],
 };
 
-/** What `getRequestResponse` finds, by the names that @nestjs/throttler gives them. */
+/** The result of `getRequestResponse`, by the names that @nestjs/throttler gives. */
 export interface RequestResponse {
   readonly req: NestRequest;
   readonly res: NestResponse;
@@ -106,7 +106,7 @@ export interface RequestResponse {
 const isGraphqlCall = (context: ExecutionContext): boolean => (context.getType() as string) === "graphql";
 
 /**
- * What is counted once: a request, or of GraphQL one call of a resolver (its `info`). One request may name a field under a
+ * The unit that is counted once: a request, or in GraphQL one call of a resolver (its `info`). One request may name a field under a
  * hundred aliases.
  */
 function callOf(context: ExecutionContext): object | undefined {
@@ -134,7 +134,7 @@ function graphqlRequest(context: ExecutionContext): RequestResponse {
   return { req: foundRequest, res: foundResponse };
 }
 
-/** What both `Response` of Express and `FastifyReply` have, and by what each tells that it was sent. */
+/** The fields that Express's `Response` and `FastifyReply` share, and those by which each tells that it was sent. */
 export interface NestResponse {
   header(name: string, value: string): unknown;
   status(code: number): unknown;

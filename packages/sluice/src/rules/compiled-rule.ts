@@ -17,7 +17,7 @@ import { VariantChoice } from "./variant-choice.js";
 
 export interface CompiledRule {
   readonly id: string;
-  /** What must hold: the match, and the presence of every key attribute. */
+  /** The conditions: the match, and the presence of every key attribute. */
   readonly conditions: readonly Condition[];
   /** The key's attribute names, ready for `spellEscaped`. */
   readonly escapedKey: readonly string[];
@@ -41,7 +41,7 @@ export interface CompiledRule {
 
 const NO_SLOT = -1;
 
-/** What the rules of one book are compiled with. */
+/** State that compiling the rules of one book shares. */
 interface Compiler {
   readonly reader: AttributeReader;
   readonly stride: Stride;

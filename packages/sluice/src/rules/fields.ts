@@ -1,6 +1,6 @@
 /**
  * The one table of the rule document's fields. Validation (`validate-rules.ts`) and the JSON Schema (`rule-json-schema.ts`) both
- * walk it, and `docs/rules.md` is held equal to it by a test. What no field can show alone (a minInterval above the window)
+ * walk it, and `docs/rules.md` is held equal to it by a test. A mistake that no field shows alone (a minInterval above the window)
  * is in `rule-consistency.ts`.
  */
 import {

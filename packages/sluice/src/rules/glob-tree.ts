@@ -2,7 +2,7 @@
  * Many globs, matched in one pass over a value: a radix tree of texts and wildcards, in which globs that begin alike share their
  * beginning. In: a value. Out: the numbers of all globs that match it.
  *
- * What stands before a glob's first wildcard is walked text by text. Behind a wildcard all places that the value read so far can have reached are
+ * The tree walks the text before a glob's first wildcard as a trie. Behind a wildcard all places that the value read so far can have reached are
  * followed at once (an NFA), so that nothing backtracks. A step is one place and one character. Values come from attackers and globs from editors:
  * a value that needs more steps than the budget holds is left undecided.
  */

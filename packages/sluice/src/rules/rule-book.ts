@@ -16,7 +16,7 @@ import { KeyMemo } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
 import type { Attributes, Rule } from "./rule.js";
 
-/** What became of one rule when a request was looked at. */
+/** The outcome of one rule for a request, and why. */
 export interface Considered {
   readonly rule: string;
   readonly matched: boolean;

@@ -1,5 +1,5 @@
 /**
- * What no field can show alone: fields that contradict each other, names used twice, layers of numbers that do not add up.
+ * Mistakes that no field shows alone: fields that contradict each other, names used twice, layers of numbers that do not add up.
  * In: what was written, perhaps wrong in any place. Values that the field table refuses are passed over here, for they have
  * been reported; so every mistake is reported once, and all of them at once.
  */

@@ -1,5 +1,5 @@
 /**
- * What a key of a rule takes in Redis when it is at its limit, from the memory model. Variants count by their weights, a candidate's
+ * The bytes that a key of a rule takes in Redis at its limit, from the memory model. Variants count by their weights, a candidate's
  * counter is added; overrides are left out, because which keys they meet is not known here. Pure.
  */
 import { fullKeyBytes } from "../algorithms/memory-model.js";

@@ -1,6 +1,6 @@
 /**
  * A rule as people write it: the object of the rule document, the same in the library, the API, the database and the dashboard.
- * Types only. What the types cannot say (ranges, durations, references) is said by `validate-rules.ts`.
+ * Types only. `validate-rules.ts` checks the rest: ranges, durations, references.
  */
 
 export type AlgorithmName =
@@ -24,7 +24,7 @@ export type Duration = string;
 export type MatchValue = string | number | boolean | readonly (string | number | boolean)[];
 export type Match = Readonly<Record<string, MatchValue>>;
 
-/** What is known of a request. `undefined` counts as absent. */
+/** The facts about a request. `undefined` counts as absent. */
 export type AttributeValue = string | number | boolean | undefined;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
@@ -119,10 +119,10 @@ interface RuleBase {
   match?: Match;
   /** Attributes that form the counted key; `[]` = one counter for all. The rule does not apply where one is absent. */
   key: readonly string[];
-  /** What a request that names no cost of its own costs; or the attribute that holds it. Default 1. */
+  /** The cost of a request that names none; or the attribute that holds it. Default 1. */
   cost?: number | { attribute: string };
   mode?: RuleMode;
-  /** What answers while the store does not. Default `local`. */
+  /** The failure policy: it answers while the store does not. Default `local`. */
   onStoreFailure?: FailurePolicy;
   overrides?: readonly Override[];
   candidate?: Candidate;

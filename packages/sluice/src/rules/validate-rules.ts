@@ -2,7 +2,7 @@
  * Where rule documents enter: whatever was read from a file, a request body, a database or a caller.
  * Out: rules that can be compiled, as a copy that the caller cannot change any more; or the mistakes of the document, all at once,
  * up to a number.
- * Nothing is repaired or guessed. What is judged is the copy: a caller may change the document while it is read in slices.
+ * Nothing is repaired or guessed. It judges a copy: a caller may change the document while it is read in slices.
  */
 import { type Mistake, SluiceError } from "../errors.js";
 import { runAtOnce, runInSlices, type Sliced } from "../time-slices.js";

@@ -7,7 +7,7 @@
 interface Ending {
   /** On the clock of the map's owner, monotonic or wall, like every `nowMs` that it passes. */
   readonly endsAtMs: number;
-  /** What it counts as. To change it, call `resize`. */
+  /** Its size in the map's account. To change it, call `resize`. */
   readonly bytes: number;
 }
 

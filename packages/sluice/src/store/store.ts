@@ -23,12 +23,12 @@ export interface StoreRequest {
   readonly entryId: string;
   /** The caller's own id: the same id again within a minute returns the same reply and charges nothing. Then `entryId` is not empty. */
   readonly id: string | undefined;
-  /** What the caller sent, where it has an id: the same id with another one rejects with `invalid-request`. */
+  /** A digest of the request, where it has an id: the same id with another one rejects with `invalid-request`. */
   readonly fingerprint: string;
   readonly rulesVersion: number;
 }
 
-/** What a repeated request id, or a refund by id, must know of the first request. */
+/** The facts about the first request that a repeated id, or a refund by id, needs. */
 export interface Receipt {
   readonly entryId: string;
   readonly rulesVersion: number;
@@ -94,7 +94,7 @@ export interface Store {
   countInstances?(): InstanceCount;
   /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */
   ready(): MaybePromise<boolean>;
-  /** What `ready` met last, if it was no. */
+  /** The last failure of `ready`, if it answered no. */
   readonly whyNotReady?: unknown;
   /** Absent where there are no calls: a store that answers at once. */
   stats?(): StoreStats;

@@ -39,7 +39,7 @@ export class InOrder<T extends Timed> {
     return from;
   }
 
-  /** What need not wait any longer. */
+  /** The items that need not wait any longer. */
   take(): T[] {
     return this.#leave(this.#held.length - this.#holdBack);
   }

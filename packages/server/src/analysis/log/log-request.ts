@@ -1,4 +1,4 @@
-/** What one line of an access log says about one request, whichever format it is written in. */
+/** One request as a line of an access log describes it, in any format. */
 import type { Attributes } from "sluice";
 
 export interface LogRequest {

@@ -13,7 +13,7 @@ interface LogOptions {
   readonly files: readonly string[];
   /** Absent: found for each file from its first lines. */
   readonly format?: LogFormat | undefined;
-  /** What else of a line is wanted, by the format's own names. */
+  /** More fields of a line, by the format's own names. */
   readonly fields?: readonly string[];
 }
 
@@ -140,7 +140,7 @@ class Source {
     }
   }
 
-  /** What comes before the time; at least one, so that a log that goes back in time goes on. */
+  /** The requests before the time; at least one, so that a log that goes back in time goes on. */
   takeUntil(endMs: number): LogRequest[] {
     let end = this.#at + 1;
     while (end < this.#held.length && this.#held[end]!.atMs <= endMs) end++;

@@ -18,7 +18,7 @@ interface TemplateOptions {
 
 interface Part {
   readonly variable: string;
-  /** What stands between this variable and the next one. */
+  /** The text between this variable and the next one. */
   readonly until: string;
   /** Between quotes, where a backslash escapes. */
   readonly isQuoted: boolean;

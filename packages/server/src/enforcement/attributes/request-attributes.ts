@@ -30,7 +30,7 @@ type AttributesOf = (facts: HttpRequestFacts) => Promise<Attributes>;
 export interface RequestAttributes {
   /** Rejects with `invalid-request` for a request of which two servers could make different things. */
   readonly attributesOf: AttributesOf;
-  /** Whom a failed authentication is counted against: the client's address, of IPv6 the network that one site has (/64). */
+  /** The address that a failed authentication is counted against; of IPv6 the network of one site (/64). */
   readonly networkOf: (facts: Pick<HttpRequestFacts, "peer" | "headers">) => string;
   /** The path of a server that leaves `..` where it is; absent if the target has none. */
   readonly unresolvedPathOf: (target: string) => string | undefined;

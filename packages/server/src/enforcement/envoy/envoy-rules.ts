@@ -74,7 +74,7 @@ export const BLOCKING_COST = 2;
 export interface Override {
   readonly unit: Unit;
   readonly requestsPerUnit: number;
-  /** Whose counters it counts in: those of the files' limit, or those of its unit. */
+  /** The owner of its counters: the files' limit, or its unit. */
   readonly ruleId: string;
   /** Judged by the caller, together with the others. */
   readonly quota: boolean;

@@ -12,7 +12,7 @@ interface HealthOptions {
   readonly storeKind: string;
   /** The state of the configuration layer. */
   configurationStatus(): { readonly loaded: boolean; readonly lastError?: string };
-  /** Whether a request carries a token of ours. What is wrong with a database or a file names addresses and paths: strangers are not told. */
+  /** Whether a request carries a token of ours. Faults of a database or a file name addresses and paths, which strangers must not learn. */
   isKnown(request: FastifyRequest): Promise<boolean>;
   /** True from SIGTERM on: load balancers should look elsewhere. */
   isDraining(): boolean;

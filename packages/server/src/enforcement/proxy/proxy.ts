@@ -6,7 +6,7 @@
  * hop-by-hop fields and h2c upgrades as they come, and the lease has to follow every way in which a response can end.
  *
  * Against smuggling: Node's strict parser refuses both Content-Length and Transfer-Encoding, two lengths, and bare line ends; bodies are
- * framed anew towards the upstream; `judgeable.ts` refuses what is left. Against slow peers: `proxyBounds`.
+ * framed anew towards the upstream; `normalise-request.ts` refuses what is left. Against slow peers: `proxyBounds`.
  */
 import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -24,7 +24,7 @@ import type { Log } from "../../log.js";
 import type { Observe, RequestObserver } from "../../monitoring/observe-requests.js";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
 import { holdLease } from "./held-lease.js";
-import { makeJudgeable } from "./judgeable.js";
+import { normaliseRequest } from "./normalise-request.js";
 import { hasNoBody, passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
 import { createUpstream } from "./upstream.js";
@@ -48,7 +48,7 @@ export function createProxy(options: ProxyOptions): Server {
   const upstream = createUpstream({ url: options.upstream, attributes: options.attributes });
   const observer = options.observe("proxy");
   const ended = new WeakSet<Socket>();
-  const problemOfClient = (client: IncomingMessage) => makeJudgeable(client, options.attributes.normalTarget);
+  const problemOfClient = (client: IncomingMessage) => normaliseRequest(client, options.attributes.normalTarget);
 
   const turnsAway = (): boolean => options.isLameDuck() || isClosing(server);
 
@@ -74,7 +74,7 @@ export function createProxy(options: ProxyOptions): Server {
   const server = boundedServer(options.tls, (client, response) => {
     serve(client, response).catch((error) => fail(options.log, response, error));
   });
-  // Ours to judge, in `makeJudgeable`: Node's own refusal would still hand us the next request of the connection.
+  // Ours to judge, in `normaliseRequest`: Node's own refusal would still hand us the next request of the connection.
   (server as Server & { requireHostHeader: boolean }).requireHostHeader = false;
   server.on("clientError", answerClientError);
   server.requestTimeout = proxyBounds.requestTimeout;

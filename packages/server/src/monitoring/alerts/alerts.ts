@@ -13,7 +13,7 @@ import type { Log } from "../../log.js";
 import type { AlertsView, AlertView } from "../views.js";
 import { AlertBook, type KeptAlert } from "./alert-book.js";
 import { AlertEvaluator, type EvaluatorOptions } from "./alert-evaluator.js";
-import { KeptAlerts } from "./kept-alerts.js";
+import { AlertStore } from "./alert-store.js";
 import { type WebhookState, Webhooks, type WebhooksOptions } from "./webhooks.js";
 
 export interface AlertsOptions extends EvaluatorOptions, Omit<WebhooksOptions, "log"> {
@@ -36,7 +36,7 @@ const VIEW_FOR_MS = 1_000;
 export class Alerts {
   readonly #options: AlertsOptions;
   readonly #election: LeaderElection;
-  readonly #kept: KeptAlerts;
+  readonly #kept: AlertStore;
   readonly #evaluator: AlertEvaluator;
   readonly #webhooks: Webhooks;
   readonly #book: AlertBook;
@@ -61,7 +61,7 @@ export class Alerts {
       instance: options.instance,
       keepMs: 3 * everyMs,
     });
-    this.#kept = new KeptAlerts(options.shared);
+    this.#kept = new AlertStore(options.shared);
     this.#evaluator = new AlertEvaluator(options);
     this.#webhooks = new Webhooks(options);
   }
@@ -92,7 +92,7 @@ export class Alerts {
       this.#view = undefined;
       this.#failing = false;
     } catch (error) {
-      // The history failed between two steps: what was decided is read again from it.
+      // The shared state failed between two steps: the next round reads it again.
       this.#was = "follower";
       if (!this.#failing) this.#options.log.warn("detection fails; it is tried again", { error: String(error) });
       this.#failing = true;
@@ -165,9 +165,9 @@ export class Alerts {
   #tell(alert: KeptAlert): void {
     void this.#webhooks
       .tell(alert)
-      // Closed before: the next watcher tells it.
+      // Closed before: the next leader sends it.
       .then((isDone) => (isDone ? this.#markTold(alert) : undefined))
-      // The history is away: the next watcher tells it once more.
+      // The shared state is away: the next leader sends it once more.
       .catch(() => undefined);
   }
 
@@ -208,7 +208,7 @@ export class Alerts {
     };
   }
 
-  /** A history that is away is no reason to hide what this instance knows. */
+  /** While the shared state is away, this instance shows what it knows itself. */
   async #readStored(): Promise<Stored> {
     try {
       const [open, kept, states] = await Promise.all([

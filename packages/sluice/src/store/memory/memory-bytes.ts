@@ -35,7 +35,7 @@ export function recordBytes(id: string, checks: readonly Check[]): number {
   return bytes;
 }
 
-/** What changes where a counter's size does; undefined for counters of a few numbers. */
+/** The part that changes with a counter's size; undefined for counters of a few numbers. */
 export function sizedPart(stored: Stored, state: State): unknown {
   if (stored === "rolling-window" || stored === "rolling-window-packed") return (state as RollingWindowState).ring;
   return stored === "concurrency" ? (state as ConcurrencyState).leases.size : undefined;

@@ -3,7 +3,7 @@
  * entry, and ends after a minute without one: a store that stays at its bound is reported once.
  */
 
-/** What the memory store holds, and what it has evicted before its end, since the start. */
+/** The contents of the memory store, and its evictions since the start. */
 export interface MemoryUse {
   /** Estimated. */
   readonly bytes: number;

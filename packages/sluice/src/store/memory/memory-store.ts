@@ -101,7 +101,7 @@ export class MemoryStore implements Store {
   }
 
   /**
-   * Makes the charges, looks at every other check, then charges all of these or none: the same steps as decide.lua. What is rare
+   * Makes the charges, looks at every other check, then charges all of these or none: the same steps as decide.lua. Rare work
    * stands in functions of its own: V8 inlines short ones, and this one is most of a check.
    */
   #decide(request: StoreRequest, nowMs: number): Verdict[] {

@@ -56,12 +56,12 @@ export class RedisCalls {
     this.#context = { connection, deadlines, counts: this.counts, deadlineMs, mostMs };
   }
 
-  /** When a call that begins now must have ended. What follows from one call is given the same end, so that a check has one deadline. */
+  /** When a call that begins now must have ended. Calls that follow from it get the same end, so that a check has one deadline. */
   endOf(startMonotonicMs = performance.now()): number {
     return startMonotonicMs + this.#options.deadlineMs;
   }
 
-  /** Loads every script, so that no check has to. Nobody's request waits for it: it may take longer than a check's call. */
+  /** Loads every script, so that no check has to. No request waits for it: it may take longer than a check's call. */
   async loadScripts(): Promise<void> {
     const endsAtMonotonicMs = performance.now() + this.#context.mostMs;
     const load = (source: string): Promise<unknown> =>

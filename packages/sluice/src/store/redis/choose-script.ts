@@ -54,7 +54,7 @@ export function arrange<T extends Queued>(waiting: readonly T[], tagOf?: (key: s
   return calls;
 }
 
-/** What a request of several units writes beyond its first, where each unit is an entry of a sorted set. */
+/** The writes of a request of several units beyond its first, where each unit is an entry of a sorted set. */
 function entriesOf({ checks }: StoreRequest): number {
   let entries = 0;
   for (const { cost, plan } of checks) if (cost > 1 && plan.policy.stored === "rolling-window") entries += cost - 1;

@@ -42,7 +42,8 @@ export class CircuitBreaker {
 
   /**
    * Whether a call may be made now. While open, a yes is the interval's one probe. A connection that is younger than every call that
-   * failed is probed at once: nothing is known against it.
+   * failed is probed at once: policies would otherwise answer for a healthy Redis until the interval ends. (Nodes of a cluster wait for
+   * the interval: the client does not say when each was connected.)
    */
   mayCall(nowMonotonicMs: number, connectedAtMonotonicMs = Number.NEGATIVE_INFINITY): boolean {
     if (!this.open) return true;

@@ -11,7 +11,7 @@ import type { RedisTarget } from "./url.js";
 export type TlsOptions = Pick<ConnectionOptions, "ca" | "cert" | "key" | "servername" | "rejectUnauthorized">;
 
 export interface ClientOptions {
-  /** What a private authority or a client certificate needs, beside a rediss URL. */
+  /** Options for a private authority or a client certificate, beside a rediss URL. */
   readonly tls?: TlsOptions | undefined;
   /** The longest pause between two attempts to connect: a Redis that is gone is tried no more often than a breaker would. */
   readonly retryMs?: number;
@@ -41,7 +41,7 @@ const failFast = {
 
 /** For a cluster: what ioredis would retry for seconds is answered by policy at once, and tried anew by the next check. */
 const clusterOptions = {
-  // What is sent to a node that is still being connected to waits there, a second at most. See FailFastCluster for all nodes.
+  // Commands to a node that is still connecting wait there, a second at most. See FailFastCluster for all nodes.
   enableOfflineQueue: true,
   // ioredis sometimes asks a node that hangs first.
   slotsRefreshTimeout: 300,
@@ -77,7 +77,7 @@ export function connectRedis(target: RedisTarget, options: ClientOptions = {}): 
     ...failFast,
     retryStrategy,
     ...(commandTimeoutMs !== undefined && { commandTimeout: commandTimeoutMs }),
-    // What comes before the first connection has to wait somewhere.
+    // Commands before the first connection have to wait somewhere.
     ...(lazy && { lazyConnect: true, enableOfflineQueue: true }),
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),

@@ -1,5 +1,5 @@
 /**
- * What the Redis store needs from a client. `ioredis.ts` and `node-redis.ts` give it; only they and `client.ts` touch one.
+ * The interface between the Redis store and its client. `ioredis.ts` and `node-redis.ts` implement it; only they and `client.ts` touch one.
  * Nothing behind it waits or retries: the store has a
  * deadline, and a command that a client keeps in a queue is late already.
  */

@@ -1,5 +1,5 @@
 /**
- * What a single node and a cluster answer alike: the part of a store that reads and writes counters. `SingleNodeStore` sends each call
+ * The part of a store that a single node and a cluster share: it reads and writes counters. `SingleNodeStore` sends each call
  * as one script; `ClusterStore` splits calls by slot and sends the parts through a `SingleNodeStore`.
  */
 import type { Check } from "../../check.js";

@@ -47,7 +47,7 @@ export class Deadlines {
   watch(late: () => void): { end(): void } {
     const nowMonotonicMs = performance.now();
     const watch = new Watch(nowMonotonicMs, late);
-    // What was answered must not stand here until the timer comes by: with a long allowance that would be every call of seconds.
+    // Answered calls leave the queue now, not when the timer fires: with a long allowance it would hold every call of seconds.
     while (this.#first < this.#queue.length && this.#queue[this.#first]!.over) this.#first++;
     if (this.#first >= MOST_OVER) this.#forget();
     this.#queue.push(watch);

@@ -74,7 +74,7 @@ export function unavailable(why: string, cause?: unknown, mayHaveRun = false): S
 const ANSWERS = /^(NOSCRIPT|WRONGTYPE|LONG|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
 /** A script that met numbers or bytes it cannot work with. */
 const SCRIPT_ERROR = /^ERR\b.*\buser_script\b/s;
-/** What only passes through a script: Redis 6 wraps the server's own state into the script's error. */
+/** Errors that only pass through a script: Redis 6 wraps the server's own state into the script's error. */
 const SERVER_STATE =
   /\b(OOM|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|LOADING|CLUSTERDOWN|NOPERM)\b|can't run this command/;
 

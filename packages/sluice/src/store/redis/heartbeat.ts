@@ -10,7 +10,7 @@ import type { Redis } from "ioredis";
 
 interface HeartbeatOptions {
   readonly everyMs: number;
-  /** What has been received so far, as a number that grows; undefined while there is no connection. */
+  /** The bytes received so far, as a number that grows; undefined while there is no connection. */
   readonly heard: () => Heard | undefined;
   readonly ask: () => void;
   readonly giveUp: () => void;

@@ -21,7 +21,7 @@ export interface IoredisLike {
   off(event: string, listener: (error?: Error) => void): unknown;
 }
 
-/** What a cluster has beside: the nodes of each slot, the leader first, and a way to ask for them anew. */
+/** A cluster's own members: the nodes of each slot, the leader first, and a way to ask for them anew. */
 interface ClusterView {
   readonly slots?: readonly (readonly string[] | undefined)[];
   refreshSlotsCache?(callback: (error?: Error) => void): void;

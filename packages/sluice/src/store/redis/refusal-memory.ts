@@ -1,6 +1,6 @@
 /**
  * Remembers refusals whose end is known, so that an attacker's traffic costs Redis nothing: until then the same request is
- * refused here. Exact where it matters: admissions elsewhere can only put the end off. What could bring it forward is either
+ * refused here. Exact where it matters: admissions elsewhere can only put the end off. Events that could bring it forward are either
  * noticed (this instance's refunds and resets forget; a changed rule has another plan) or bounded (what another instance
  * refunds or resets is seen within a second, for no refusal is remembered longer).
  *

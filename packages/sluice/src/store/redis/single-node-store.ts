@@ -22,7 +22,7 @@ interface SingleNodeOptions {
 }
 
 /**
- * What keeps charges from being given back twice: nothing; the record of the request id, which goes with its charge; or a mark of its
+ * The guard against giving charges back twice: none; the record of the request id, which goes with its charge; or a mark of its
  * own, which lives for a while.
  */
 export type Guard =

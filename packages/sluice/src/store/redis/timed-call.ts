@@ -14,7 +14,7 @@ const NOT_CONNECTED = Symbol("not connected");
 /** How clients word that a connection broke; an earlier error, or the next attempt, names the cause. */
 const CLOSED = /^(Connection is closed|Reached the max retries per request|Stream isn't writeable|Command aborted)/;
 
-/** What all calls of a store share. */
+/** The parts that all calls of a store share. */
 export interface CallContext {
   readonly connection: RedisConnection;
   readonly deadlines: Deadlines;

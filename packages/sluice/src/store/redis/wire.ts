@@ -243,7 +243,7 @@ export function recordText(value: unknown): string | undefined {
   return typeof text === "string" && text.includes("\n") ? text : undefined;
 }
 
-/** What id-record.lua answers where an id was sent for another request. */
+/** The answer of id-record.lua where an id was sent for another request. */
 const CONFLICT = "!\n";
 
 /**

@@ -63,7 +63,7 @@ export class PartsDecider {
     return this.#decidePart(only!, endsAtMonotonicMs);
   }
 
-  /** What lies under one tag, in one script; or key by key, while its slot is moving. */
+  /** Decides the checks under one tag in one script; or key by key, while its slot is moving. */
   #decidePart({ tag, request }: Part, endsAtMonotonicMs: number): Promise<StoreReply> {
     if (this.#moving.has(tag)) return this.#decideKeyByKey(tag, request, endsAtMonotonicMs);
     return this.#node.decide(request).catch((error: unknown) => {
@@ -150,7 +150,7 @@ export class PartsDecider {
 
   /**
    * Redis runs no script of several keys while some of them are on another node. One key at a time it does, there or here; so
-   * nothing goes uncounted while slots move. What is given up is the atomic look at the id: of two requests with one id that
+   * nothing goes uncounted while slots move. The atomic look at the id is given up: of two requests with one id that
    * arrive at the same time, both are charged, and the later one is undone.
    */
   async #decideKeyByKey(tag: string, request: StoreRequest, endsAtMonotonicMs: number): Promise<StoreReply> {
@@ -166,7 +166,7 @@ export class PartsDecider {
     try {
       if (await this.#records.put(request, tag, reply, endsAtMonotonicMs)) return reply;
     } catch (error) {
-      // Nobody could refund the charge by its id.
+      // No refund by id could find the charge.
       await this.#undo(undoOf(whole, reply), endsAtMonotonicMs);
       throw error;
     }

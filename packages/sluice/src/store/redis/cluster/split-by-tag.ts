@@ -76,7 +76,7 @@ export function joinReplies(
 }
 
 /**
- * What undoes a part, if it charged anything. (A charge stands even if another part refuses, but not where the failure policy counts it
+ * The refund that undoes a part, if it charged anything. (A charge stands even if another part refuses, but not where the failure policy counts it
  * instead.) A part that was found decided is undone too: its charge stands, or it would not have been found, and no other attempt's
  * claim on it is touched.
  */
@@ -94,14 +94,14 @@ function refuses(check: Check, found: Verdict): boolean {
   return check.plan.mode === "enforce" && !found.allowed;
 }
 
-/** What the verdict is once its charge is given back. */
+/** The verdict once its charge is given back. */
 function givenBack(check: Check, found: Verdict): Verdict {
   if (!found.charged || check.charge) return found;
   const remaining = Math.min(capacityOf(check.plan.policy), found.remaining + check.cost);
   return verdict(found.allowed, remaining, found.retryAfterMs, found.resetAfterMs, found.reason);
 }
 
-/** What has a key, grouped by the key's tag: each group is within one script's reach. */
+/** Items with a key, grouped by the key's tag: each group is within one script's reach. */
 export function groupByTag<T>(entries: readonly T[], keyOf: (entry: T) => string): T[][] {
   const byTag = new Map<string, T[]>();
   for (const entry of entries) {

@@ -1,8 +1,8 @@
---[[ packed-layout: the bytes of a packed rolling window; the one place that spells them, included by both of its scripts
+--[[ packed-layout: the bytes of a packed rolling window; both of its scripts include it
   stored   string: a header of 14 bytes, then a ring of `capacity` slots, oldest entry at `head`
              bytes 1-3   slot width minus 2 (two bits), capacity (22 bits)
              bytes 4-6   head;  7-9  debt flag (highest bit), count;  10-14  newest arrival in ms, modulo 2^40
-           and, if the flag is set, 18 bytes behind the ring: the debt (rolling-window.ts) as units, at_ms and from_ms, the latter
+           and, if the flag is set, 18 bytes behind the ring: the debt (rolling-window.ts; DEBT in rolling-window-packed.lua) as units, at_ms and from_ms, the latter
            two modulo 2^40. An older version takes the flag for eight million entries: it refuses, as the debt would.
            A slot holds an arrival in ms modulo 2^(8*width). All entries lie less than a window before the newest (each
            write evicts first), so a width with 2^(8*width) >= window_ms tells them apart: 2 bytes up to 65 s, 3 up to

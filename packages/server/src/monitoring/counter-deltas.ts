@@ -36,7 +36,7 @@ interface CountedSpan {
   readonly seconds: number;
 }
 
-export class CountedSince {
+export class CounterDeltas {
   readonly #traffic: Traffic;
   readonly #limiter: Limiter;
   readonly #before = new Map<string, readonly number[]>();

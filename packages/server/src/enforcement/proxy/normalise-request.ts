@@ -1,12 +1,13 @@
 /**
- * Whether a client's request means the same to us and to every upstream, and its target in the form that is judged and passed on.
+ * Against request smuggling: refuses a request that could mean one thing to the proxy and another to an upstream, and normalises its
+ * target, so that what is judged is what is passed on.
  * Node's parser has refused the worst before: two lengths, Content-Length beside Transfer-Encoding, bare line ends.
  */
 import type { IncomingMessage } from "node:http";
 import { type Problem, problem, problemOf } from "../../http/problem.js";
 
 /** Rewrites the request's `url` to its normal form, or says why it is refused (RFC 9112, sections 3.2 and 6.1). */
-export function makeJudgeable(client: IncomingMessage, normalTarget: (target: string) => string): Problem | undefined {
+export function normaliseRequest(client: IncomingMessage, normalTarget: (target: string) => string): Problem | undefined {
   const ambiguity = codingProblem(client) ?? hostProblem(client) ?? targetProblem(client);
   if (ambiguity !== undefined) return ambiguity;
   try {

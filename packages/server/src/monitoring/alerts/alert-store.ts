@@ -11,7 +11,7 @@ const KEPT = "alert:kept:";
 const KEEP_MS = 8 * 24 * 3_600_000;
 const MOST_KEPT = 500;
 
-export class KeptAlerts {
+export class AlertStore {
   readonly #shared: SharedState;
   /** The texts that this instance last read or wrote, by name. */
   readonly #texts = new Map<string, string>();

@@ -1,11 +1,11 @@
 /**
- * Something that other instances change, read again when it is older than a second. While it cannot be read, what was last read stays.
+ * A cached value with a TTL of a second, for what other instances change. While it cannot be read, the last value stays.
  */
 
 /** A change made on another instance is in force here within this time. */
 const FRESH_MS = 1_000;
 
-export class FreshReading<T> {
+export class CachedValue<T> {
   readonly #read: () => Promise<T>;
   readonly #onError: (error: unknown) => void;
   #value: T;
