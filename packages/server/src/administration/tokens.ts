@@ -12,8 +12,8 @@ import { SluiceError } from "sluice";
 import type { ConfigurationLog } from "../configuration/configuration.js";
 import type { Role, RuleRepository, StoredToken } from "../configuration/repository/rule-repository.js";
 import { ServiceError } from "../errors.js";
-import { EndedSessions } from "./ended-sessions.js";
 import { CachedValue } from "./cached-value.js";
+import { EndedSessions } from "./ended-sessions.js";
 import {
   claimedSession,
   isSignedBy,

@@ -7,7 +7,10 @@ import type { IncomingMessage } from "node:http";
 import { type Problem, problem, problemOf } from "../../http/problem.js";
 
 /** Rewrites the request's `url` to its normal form, or says why it is refused (RFC 9112, sections 3.2 and 6.1). */
-export function normaliseRequest(client: IncomingMessage, normalTarget: (target: string) => string): Problem | undefined {
+export function normaliseRequest(
+  client: IncomingMessage,
+  normalTarget: (target: string) => string,
+): Problem | undefined {
   const ambiguity = codingProblem(client) ?? hostProblem(client) ?? targetProblem(client);
   if (ambiguity !== undefined) return ambiguity;
   try {
