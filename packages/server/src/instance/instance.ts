@@ -81,7 +81,7 @@ function openStore({ store, "store-deadline": deadlineMs, "memory-limit": maxByt
   return memoryStore({
     maxBytes,
     onMemoryLimit: ({ evicted }) =>
-      log.warn("the memory store is full: counters are forgotten before their end; raise --memory-limit or use Redis", {
+      log.warn("the memory store is full and evicts live counters; raise --memory-limit or use Redis", {
         maxBytes,
         ...evicted,
       }),

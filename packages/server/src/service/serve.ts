@@ -25,7 +25,7 @@ export async function serve(settings: Settings): Promise<number> {
   const service = await startService({ settings, log });
   printScreen(settings, service);
   const delayMs = drainDelayMs(settings, await stopped);
-  log.info("ending: not ready from now on; then what is under way is answered", { delayMs });
+  log.info("graceful shutdown: lame duck, then requests under way are answered", { delayMs });
   await service.close({ delayMs });
   return 0;
 }

@@ -58,7 +58,7 @@ export async function superviseWorkers(options: {
     onReady(first);
     const delayMs = drainDelayMs(settings, await stop);
     ending = true;
-    log.info("ending: not ready from now on; then workers answer what is under way", { delayMs });
+    log.info("graceful shutdown: lame duck, then the workers drain", { delayMs });
     await endWorkers(delayMs);
   } finally {
     ending = true;
