@@ -94,7 +94,8 @@ export class Alerts {
     } catch (error) {
       // The shared state failed between two steps: the next round reads it again.
       this.#was = "follower";
-      if (!this.#failing) this.#options.log.warn("alert evaluation fails; the next round tries again", { error: String(error) });
+      if (!this.#failing)
+        this.#options.log.warn("alert evaluation fails; the next round tries again", { error: String(error) });
       this.#failing = true;
     }
   }
