@@ -275,6 +275,19 @@ test("what a log names is printed without its control characters, and escaped in
   expect(html).toContain("<svg");
 });
 
+test("a reader that leaves early, such as head, is no failure", async () => {
+  const log = write("head.log", Array.from({ length: 200 }, (_, i) => line(`10.0.${i}.1`, i)).join("\n"));
+  const rules = rulesFile("head.json", [perIp(1)]);
+  const child = spawn(process.execPath, [program, "simulate", "--format", format, "--rules", rules, log], {
+    cwd: folder,
+  });
+  let err = "";
+  child.stderr.on("data", (chunk) => (err += chunk));
+  child.stdout.destroy();
+  const status = await new Promise((resolve) => child.on("close", resolve));
+  expect([status, err]).toEqual([0, ""]);
+});
+
 test("mistakes of the caller are named: no such file, no known format, no rules", async () => {
   const rules = rulesFile("ok.json", [perIp(1)]);
   expect(await sluice(["simulate", "--rules", rules, "absent.log"])).toMatchObject({

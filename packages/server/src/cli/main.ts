@@ -19,11 +19,18 @@ import { suggestCommand } from "./suggest.js";
 import { topCommand } from "./top.js";
 
 export async function main(argv: readonly string[]): Promise<void> {
+  // A service that loses the reader of its output has failed; a command whose reader has seen enough (`| head`) is done.
+  if (argv[2] !== "serve") process.stdout.on("error", endIfReaderLeft);
   try {
     await program().parseAsync([...argv]);
   } catch (error) {
     process.exitCode = report(error);
   }
+}
+
+function endIfReaderLeft(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(exitStatus.done);
 }
 
 function program(): Command {
