@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { type Rule, validateRules } from "sluice";
 import { TimeSlice } from "sluice/internal";
+import { whyUnreadable } from "../analysis/log/read-lines.js";
 import { diffText } from "../configuration/diff-text.js";
 import { diffRules, isEmpty, type RuleDiff } from "../configuration/rule-diff.js";
 import { type PlacedMistake, readRuleFile } from "../configuration/rule-file.js";
@@ -82,14 +83,11 @@ function textOf(file: string): string {
   try {
     return readFileSync(file === "-" ? 0 : file, "utf8");
   } catch (error) {
-    throw new CommandFailure(`${file}: ${whyUnreadable(error as NodeJS.ErrnoException)}`, exitStatus.misuse);
+    throw new CommandFailure(
+      `${file}: ${whyUnreadable(error as NodeJS.ErrnoException, "rules/*.yaml")}`,
+      exitStatus.misuse,
+    );
   }
-}
-
-function whyUnreadable({ code, message }: NodeJS.ErrnoException): string {
-  if (code === "ENOENT") return "there is no such file";
-  if (code === "EISDIR") return "is a folder; name its files, such as rules/*.yaml";
-  return code === "EACCES" ? "may not be read" : message;
 }
 
 function lintLine(outcome: { file: string } & Checked): string {

@@ -2,7 +2,7 @@
  * One JSON object a line: Caddy, Traefik, Envoy, nginx with `escape=json`, and services that log by themselves. The fields are found by the
  * names that these programs give them; dots lead into objects.
  */
-import { type LogFormat, type LogRequest, parseRequestLine, type ReadLine } from "./log-request.js";
+import { type LogFormat, type LogRequest, parseRequestLine, type ReadLine, withoutPort } from "./log-request.js";
 import { parseAnyTime } from "./log-time.js";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -160,10 +160,4 @@ function read(entry: Fields, name: string): unknown {
 function textOf(value: unknown): string | undefined {
   if (typeof value === "string") return value === "" || value === "-" ? undefined : value;
   return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
-}
-
-function withoutPort(address: string | undefined): string | undefined {
-  const found =
-    address === undefined ? null : /^\[([0-9a-fA-F:]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(address);
-  return found === null ? address : (found[1] ?? found[2]);
 }

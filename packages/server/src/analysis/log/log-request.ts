@@ -43,3 +43,9 @@ export function parseRequestLine(line: string): { method: string; target: string
   const rest = url[2]!;
   return { method, host: url[1]!, target: rest.startsWith("/") ? rest : `/${rest}` };
 }
+
+/** `10.0.0.1:443` and `[::1]:443` without the port. */
+export function withoutPort(text: string | undefined): string | undefined {
+  const found = text === undefined ? null : /^\[([0-9a-fA-F:]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text);
+  return found === null ? text : (found[1] ?? found[2]);
+}

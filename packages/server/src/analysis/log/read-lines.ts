@@ -13,7 +13,7 @@ export async function* readLines(file: string): AsyncGenerator<string[]> {
   try {
     yield* split(unpacked(source));
   } catch (error) {
-    throw new SluiceError("invalid-setting", `${file}: ${whyUnreadable(error as NodeJS.ErrnoException)}`);
+    throw new SluiceError("invalid-setting", `${file}: ${whyUnreadable(error as NodeJS.ErrnoException, "logs/*.log")}`);
   } finally {
     source.destroy();
   }
@@ -57,8 +57,9 @@ function withoutReturn(line: string): string {
   return line.endsWith("\r") ? line.slice(0, -1) : line;
 }
 
-function whyUnreadable({ code, message }: NodeJS.ErrnoException): string {
+/** `example`: how files of a folder would be named. */
+export function whyUnreadable({ code, message }: NodeJS.ErrnoException, example: string): string {
   if (code === "ENOENT") return "there is no such file";
-  if (code === "EISDIR") return "is a folder; name its files, such as logs/*.log";
+  if (code === "EISDIR") return `is a folder; name its files, such as ${example}`;
   return code === "EACCES" ? "may not be read" : message;
 }

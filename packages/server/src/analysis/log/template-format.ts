@@ -4,7 +4,7 @@
  * A line is read from left to right, once: its cost is linear, whatever it holds.
  */
 import { SluiceError } from "sluice";
-import { type LogFormat, type LogRequest, parseRequestLine, type ReadLine } from "./log-request.js";
+import { type LogFormat, type LogRequest, parseRequestLine, type ReadLine, withoutPort } from "./log-request.js";
 import { parseEpoch, parseIsoTime, parseLocalTime, rememberLast } from "./log-time.js";
 
 interface TemplateOptions {
@@ -164,7 +164,7 @@ function templateReader(
       method: requested?.method ?? value(methodAt) ?? "GET",
       target,
       host: value(hostAt) ?? requested?.host,
-      peer: addressOf(value(peerAt)),
+      peer: withoutPort(value(peerAt)),
       headers,
       fields: fieldAts.map(value),
     };
@@ -184,12 +184,6 @@ function durationOf(text: string | undefined, scale: number): number | undefined
 function sumOf(parts: readonly (number | undefined)[]): number | undefined {
   const known = parts.filter((part) => part !== undefined);
   return known.length === 0 ? undefined : known.reduce((sum, part) => sum + part, 0);
-}
-
-/** `10.0.0.1:443` and `[::1]:443` without the port. */
-function addressOf(text: string | undefined): string | undefined {
-  const found = text === undefined ? null : /^\[([0-9a-fA-F:]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text);
-  return found === null ? text : (found[1] ?? found[2]);
 }
 
 /** nginx writes `\x22` for a quote, Apache and the load balancers `\"`. */
