@@ -13,13 +13,18 @@ const LOWEST = 10_000 + (Number(process.env.VITEST_POOL_ID ?? 0) % RANGES) * POR
 const HIGHEST = LOWEST + PORTS_PER_RANGE;
 const TRIES = 50;
 
+/** Given to callers of this process: between the answer and the server's start a port still looks free. */
+const given = new Set<number>();
+
 /** A Redis Cluster node also listens at its port plus this. */
 const CLUSTER_BUS_OFFSET = 10_000;
 
-/** The port and its cluster bus port are free at the time of the answer; two callers may, rarely, get the same. */
+/** The port and its cluster bus port are free at the time of the answer; no two callers of a process get the same. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < TRIES; attempt++) {
     const port = randomInt(LOWEST, HIGHEST);
+    if (given.has(port)) continue;
+    given.add(port);
     if ((await isFree(port)) && (await isFree(port + CLUSTER_BUS_OFFSET))) return port;
   }
   throw new Error(`no free port between ${LOWEST} and ${HIGHEST} in ${TRIES} tries`);

@@ -144,3 +144,8 @@ describe.skipIf(whyMissing("redis"))("a fault proxy in front of a Redis", () => 
     expect(await ask(proxy.port, "PING")).toBe("closed");
   });
 });
+
+test("callers who ask for free ports at once get different ones", async () => {
+  const ports = await Promise.all(Array.from({ length: 200 }, freePort));
+  expect(new Set(ports).size).toBe(200);
+});
