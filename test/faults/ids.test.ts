@@ -272,7 +272,7 @@ describe.skipIf(whyMissing("redis"))("request ids on a Redis Cluster in trouble"
   async function recordsOf(id: string): Promise<{ key: string; leader: RedisServer; text: string }[]> {
     const found = [];
     for (const leader of cluster.leaders) {
-      for (const key of (await leader.cli("KEYS", `sluice:1:{*}!2=${id}`)).trim().split("\n")) {
+      for (const key of (await leader.cli("KEYS", `sluice:1:{*}!3=${id}`)).trim().split("\n")) {
         if (key !== "" && !key.startsWith("sluice:1:{!")) {
           found.push({ key, leader, text: (await leader.cli("GET", key)).trimEnd() });
         }

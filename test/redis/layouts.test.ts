@@ -78,6 +78,10 @@ const records = {
     key: "sluice:1:{*}!2=fixture",
     text: `2 T2NP8V3fhaQaIsSPhxmMg6 TylW1ud46 TylW1ud46\n1794804076917 3 2 2747923083\n${receipt("TylW1ud46")}`,
   },
+  3: {
+    key: "sluice:1:{*}!3=fixture",
+    text: `3 T2NP8V3fhaQaIsSPhxmMg6 TylW1ud46 TylW1ud46\n1794804076917 3 2 2747923083\n${receipt("TylW1ud46")}`,
+  },
 } as const;
 
 const rule: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 3, window: "365d" };
@@ -116,8 +120,8 @@ describe.skipIf(whyMissing("redis"))("layouts in Redis", () => {
     expect(rules[0]!.state).toEqual(means);
   });
 
-  test("a record of layout 2 is the answer to its request, and to no other", async () => {
-    await redis.cli("SET", records[2].key, records[2].text, "PX", "60000");
+  test("a record of layout 3 is the answer to its request, and to no other; its refund leaves a tombstone", async () => {
+    await redis.cli("SET", records[3].key, records[3].text, "PX", "60000");
     const limiter = limiterOf([rule]);
     expect(await limiter.check(user, { id: "fixture" })).toMatchObject({
       allowed: true,
@@ -128,24 +132,40 @@ describe.skipIf(whyMissing("redis"))("layouts in Redis", () => {
     });
     expect((await limiter.peek(user, { cost: 0 })).remaining).toBe(3);
     await expect(limiter.check({ user: "bob" }, { id: "fixture" })).rejects.toMatchObject({ code: "invalid-request" });
-    expect([await limiter.refund("fixture"), await redis.cli("EXISTS", records[2].key)]).toEqual([true, "0"]);
+    expect([await limiter.refund("fixture"), await limiter.refund("fixture")]).toEqual([true, false]);
+    expect(await redis.cli("GET", records[3].key)).toMatch(/^3 tombstone \d{13} TylW1ud46$/);
+    expect(Number(await redis.cli("PTTL", records[3].key))).toBeGreaterThan(0);
   });
 
-  test("a record of layout 1 is neither read nor written: an older instance has it for itself", async () => {
-    await redis.cli("SET", records[1].key, `R${records[1].text}`, "PX", "60000");
+  test.each([
+    ["behind", `3 tombstone 1794804076917 TylW1ud46`],
+    ["ahead of now, as a clock that was ahead leaves it", `3 tombstone 9794804076917 TylW1ud46`],
+  ])("a tombstone of layout 3 %s makes nobody late who was sent since", async (_, text) => {
+    await redis.cli("SET", records[3].key, text, "PX", "60000");
     const limiter = limiterOf([rule]);
-    for (const remaining of [2, 2]) expect((await limiter.check(user, { id: "fixture" })).remaining).toBe(remaining);
-    expect((await limiter.peek(user, { cost: 0 })).remaining).toBe(2);
-    expect(await limiter.refund("fixture")).toBe(true);
-    expect((await redis.cli("GET", records[1].key)).trimEnd()).toBe(`R${records[1].text}`);
+    expect(await limiter.refund("fixture")).toBe(false);
+    for (const remaining of [2, 2]) expect(await limiter.check(user, { id: "fixture" })).toMatchObject({ remaining });
   });
+
+  test.each([1, 2] as const)(
+    "a record of layout %i is neither read nor written: older instances have it",
+    async (old) => {
+      const text = `R${records[old].text}`;
+      await redis.cli("SET", records[old].key, text, "PX", "60000");
+      const limiter = limiterOf([rule]);
+      for (const remaining of [2, 2]) expect((await limiter.check(user, { id: "fixture" })).remaining).toBe(remaining);
+      expect((await limiter.peek(user, { cost: 0 })).remaining).toBe(2);
+      expect(await limiter.refund("fixture")).toBe(true);
+      expect((await redis.cli("GET", records[old].key)).trimEnd()).toBe(text);
+    },
+  );
 
   test("a record is written as its layout says", async () => {
     await limiterOf([rule]).check(user, { id: "fixture" });
     const names = (await redis.cli("KEYS", "*[*n]}*")).trim().split("\n").sort();
-    expect(names).toEqual([records[2].key, "sluice:1:{user=ann}:r:f"]);
-    const written = (await redis.cli("GET", records[2].key)).trimEnd();
-    expect(written).toMatch(/^2 T2NP8V3fhaQaIsSPhxmMg6 (\S{9}) \1\n\d{13} 3 2 \d+\n\{"entryId":"\1","rulesVersion":1,/);
+    expect(names).toEqual([records[3].key, "sluice:1:{user=ann}:r:f"]);
+    const written = (await redis.cli("GET", records[3].key)).trimEnd();
+    expect(written).toMatch(/^3 T2NP8V3fhaQaIsSPhxmMg6 (\S{9}) \1\n\d{13} 3 2 \d+\n\{"entryId":"\1","rulesVersion":1,/);
   });
 
   test("a place that an older instance gave counts, can be released, and cannot be renewed", async () => {

@@ -128,9 +128,9 @@ export function hashTag(key: string): string {
 
 /**
  * The layout of request-id records (id-record.lua), part of their keys: instances of different layouts never read each other's
- * records. 1 had no number in its key; an escaped id holds no "=", so the two cannot collide.
+ * records. 1 had no number in its key; an escaped id holds no "=", so the two cannot collide. 2 had no tombstones.
  */
-const RECORD_LAYOUT = 2;
+const RECORD_LAYOUT = 3;
 
 /**
  * The record that makes a repeated request id return the same decision. It lives beside the counters that it speaks of; the "!"

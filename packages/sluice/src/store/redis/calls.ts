@@ -17,6 +17,7 @@ import type { Argument, RedisConnection } from "./connection.js";
 import { Deadlines } from "./deadlines.js";
 import { redisSays, unavailable } from "./failure.js";
 import { scriptSources } from "./lua/scripts.generated.js";
+import { ServerClocks } from "./server-clocks.js";
 import { type CallContext, TimedCall } from "./timed-call.js";
 
 interface CallOptions {
@@ -44,6 +45,7 @@ export class RedisCalls {
   readonly #options: CallOptions;
   readonly #context: CallContext;
   readonly #breakers = new Map<string, CircuitBreaker>();
+  readonly #clocks = new ServerClocks();
   readonly counts = new CallCounts();
   #closed = false;
 
@@ -59,6 +61,16 @@ export class RedisCalls {
   /** When a call that begins now must have ended. Calls that follow from it get the same end, so that a check has one deadline. */
   endOf(startMonotonicMs = performance.now()): number {
     return startMonotonicMs + this.#options.deadlineMs;
+  }
+
+  /** When a call for a key that is sent now leaves, by the clock of the key's node, at the earliest. */
+  sentAtMs(key: string): number {
+    return this.#clocks.atLeastMs(this.#connection.nodeOf(key));
+  }
+
+  /** The time that the reply to a call for a key carries. */
+  showed(key: string, serverMs: number): void {
+    this.#clocks.showed(this.#connection.nodeOf(key), serverMs);
   }
 
   /** Loads every script, so that no check has to. No request waits for it: it may take longer than a check's call. */

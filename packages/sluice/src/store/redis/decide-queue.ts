@@ -7,8 +7,8 @@ import { KEY_PREFIX } from "../../keys.js";
 import { otherRequest, type StoreReply, type StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
 import { arrange, plainScriptFor, type ScriptName, scriptFor } from "./choose-script.js";
-import { isScriptError, redisSays } from "./failure.js";
-import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles } from "./wire.js";
+import { isScriptError, lateRequest, redisSays } from "./failure.js";
+import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles, type IdProblem } from "./wire.js";
 
 interface Waiting extends Addressed {
   readonly resolve: (reply: StoreReply) => void;
@@ -68,14 +68,16 @@ export class DecideQueue {
 
   #decide(script: ScriptName, batch: readonly Waiting[], mayMend: boolean): void {
     this.#callsUnderWay++;
+    const ownEndMonotonicMs = this.#calls.endOf();
     this.#calls.counts.batchSizes.add(batch.length);
     this.#call(script, batch).then(
       (replies) => {
         this.#callsUnderWay--;
         for (let i = 0; i < batch.length; i++) {
-          const reply = replies[i];
-          if (reply === undefined) batch[i]!.reject(otherRequest());
-          else batch[i]!.resolve(reply);
+          const reply = replies[i]!;
+          if (typeof reply !== "string") batch[i]!.resolve(reply);
+          else if (reply === "conflict") batch[i]!.reject(otherRequest());
+          else this.#sendLateAgain(script, batch[i]!, ownEndMonotonicMs);
         }
       },
       (error) => {
@@ -85,12 +87,26 @@ export class DecideQueue {
     );
   }
 
-  async #call(script: ScriptName, batch: readonly Waiting[]): Promise<(StoreReply | undefined)[]> {
+  /**
+   * Its caller still waits, and the reply has shown the server's time: sent now, it is late only if its id is given back once more
+   * meanwhile. So there are never more calls than there were refunds and undos, and the deadline ends them.
+   */
+  #sendLateAgain(script: ScriptName, waiting: Waiting, ownEndMonotonicMs: number): void {
+    const endsAtMonotonicMs = waiting.endsAtMonotonicMs ?? ownEndMonotonicMs;
+    if (performance.now() < endsAtMonotonicMs) this.#decide(script, [{ ...waiting, endsAtMonotonicMs }], true);
+    else waiting.reject(lateRequest());
+  }
+
+  async #call(script: ScriptName, batch: readonly Waiting[]): Promise<(StoreReply | IdProblem)[]> {
     // The first came first: its end is the earliest.
     const { endsAtMonotonicMs } = batch[0]!;
     if (script === "decide") {
-      const { keys, args } = encodeDecide(batch, this.serverNowMs);
-      return decodeDecide((await this.#calls.run(script, keys, args, endsAtMonotonicMs)) as unknown[], batch);
+      const { key } = batch[0]!.request.checks[0]!;
+      const clock = { serverNowMs: this.serverNowMs, sentAtMs: this.#calls.sentAtMs(key) };
+      const { keys, args } = encodeDecide(batch, clock);
+      const reply = (await this.#calls.run(script, keys, args, endsAtMonotonicMs)) as unknown[];
+      this.#calls.showed(key, Number(reply[0]));
+      return decodeDecide(reply, batch);
     }
     const { keys, args, groups, plainPolicy } = encodeSingles(batch, this.serverNowMs);
     const plainScript = plainPolicy && plainScriptFor(plainPolicy);

@@ -70,6 +70,11 @@ export function unavailable(why: string, cause?: unknown, mayHaveRun = false): S
   return new SluiceError("store-unavailable", `Redis: ${why}${because}${told}`, { cause, mayHaveRun });
 }
 
+/** The id of a request was given back, again and again, while the request was on its way. */
+export function lateRequest(): SluiceError {
+  return unavailable("the request's id was given back while the request was on its way");
+}
+
 /** Errors of a healthy Redis: they are about the call. */
 const ANSWERS = /^(NOSCRIPT|WRONGTYPE|LONG|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
 /** A script that met numbers or bytes it cannot work with. */

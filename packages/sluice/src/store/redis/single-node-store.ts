@@ -60,7 +60,7 @@ export class SingleNodeStore implements Counters {
   /** `tag`: where the record lies. */
   async recall(id: string, tag = SHARED_TAG): Promise<StoreReply | undefined> {
     const text = recordText(await this.#calls.call("GET", [KEY_PREFIX + requestIdKey(id, tag)]));
-    return text === undefined ? undefined : decodeRecord(text, this.#queue.serverNowMs);
+    return text === undefined ? undefined : (decodeRecord(text, this.#queue.serverNowMs) as StoreReply);
   }
 
   refund({ charges, id }: RefundRequest): Promise<boolean> {
@@ -83,7 +83,8 @@ export class SingleNodeStore implements Counters {
       args.push(guards.length + i + 1, ...this.#policyArguments(check), check.cost, atMs);
     });
     const keys = charges.map(({ check }) => check.key);
-    const [, given] = (await this.#calls.run("refund", prefixed([...guards, ...keys]), args)) as unknown[];
+    const [nowMs, given] = (await this.#calls.run("refund", prefixed([...guards, ...keys]), args)) as unknown[];
+    this.#calls.showed(keys[0]!, Number(nowMs));
     this.#options.onGivenBack(keys);
     return Number(given) === 1;
   }

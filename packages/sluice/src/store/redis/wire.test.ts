@@ -43,7 +43,7 @@ test("what is written into a record of a request id is read from it, whatever th
       const verdicts = pairs.map(([, found]) => found);
       const request = { checks, charge: true, entryId: "e1", id: "i", fingerprint: "f", rulesVersion };
       const numbers = spellVerdicts({ nowMs, verdicts, guarantee: "atomic" });
-      const record = `2 f e1 e1\n${numbers}\n${spellReceipt(request)}`;
+      const record = `3 f e1 e1\n${numbers}\n${spellReceipt(request)}`;
       expect(decodeRecord(record, 7)).toEqual({
         nowMs,
         verdicts,
@@ -55,5 +55,5 @@ test("what is written into a record of a request id is read from it, whatever th
 });
 
 test("a record of an unknown layout is not read", () => {
-  expect(() => decodeRecord("3 f e1 e1\n1 3 9 0\n{}", 0)).toThrow("unknown layout");
+  expect(() => decodeRecord("2 f e1 e1\n1 3 9 0\n{}", 0)).toThrow("unknown layout");
 });

@@ -74,7 +74,11 @@ function modeArgument({ plan, live }: Check): number {
   return plan.mode === "enforce" ? 0 : 1;
 }
 
-export function encodeDecide(batch: readonly Addressed[], serverNowMs: number): { keys: string[]; args: Argument[] } {
+/** `sentAtMs`: by the server's clock, at the earliest. */
+export function encodeDecide(
+  batch: readonly Addressed[],
+  { serverNowMs, sentAtMs }: { serverNowMs: number; sentAtMs: number },
+): { keys: string[]; args: Argument[] } {
   const keys: string[] = [];
   const keyPositions = new Map<string, number>();
   const policyPositions = new Map<Policy, number>();
@@ -111,7 +115,7 @@ export function encodeDecide(batch: readonly Addressed[], serverNowMs: number): 
       else requests.push(-packed, check.cost);
     }
   }
-  return { keys, args: [policyPositions.size, ...policies, batch.length, ...requests] };
+  return { keys, args: [policyPositions.size, ...policies, batch.length, sentAtMs, ...requests] };
 }
 
 export function spellReceipt({ entryId, rulesVersion, checks }: StoreRequest, timesMs?: readonly number[]): string {
@@ -141,11 +145,14 @@ export function spellVerdicts({ nowMs, verdicts }: StoreReply): string {
   return [nowMs, ...numbers].join(" ");
 }
 
-/** One reply a request; undefined where its id was sent for another request. */
-export function decodeDecide(given: readonly unknown[], batch: readonly Addressed[]): (StoreReply | undefined)[] {
+/** Why a request with an id was not decided: the id is another request's, or was given back while this one was on its way. */
+export type IdProblem = "conflict" | "late";
+
+/** One reply a request. */
+export function decodeDecide(given: readonly unknown[], batch: readonly Addressed[]): (StoreReply | IdProblem)[] {
   const reply = numbersIn(given);
   const nowMs = reply[0]!;
-  const replies = new Array<StoreReply | undefined>(batch.length);
+  const replies = new Array<StoreReply | IdProblem>(batch.length);
   let at = 1;
   for (let i = 0; i < batch.length; i++) {
     const record = typeof reply[at] === "number" ? undefined : recordText(given[at]);
@@ -243,17 +250,18 @@ export function recordText(value: unknown): string | undefined {
   return typeof text === "string" && text.includes("\n") ? text : undefined;
 }
 
-/** The answer of id-record.lua where an id was sent for another request. */
-const CONFLICT = "!\n";
+/** The answers of id-record.lua instead of a record. */
+const idProblems: Readonly<Record<string, IdProblem>> = { "!\n": "conflict", "<\n": "late" };
 
 /**
- * Reads the record of a request id, as id-record.lua spells it. Undefined for a conflict. Its layout is that of its key, so another
+ * Reads the record of a request id, as id-record.lua spells it, or what it answers instead. Its layout is that of its key, so another
  * one is a broken invariant.
  */
-export function decodeRecord(record: string, atMs: number): StoreReply | undefined {
-  if (record === CONFLICT) return undefined;
+export function decodeRecord(record: string, atMs: number): StoreReply | IdProblem {
+  const problem = idProblems[record];
+  if (problem !== undefined) return problem;
   const [header, numbers, receipt] = record.split("\n");
-  if (!header?.startsWith("2 ")) throw new Error(`a request-id record of an unknown layout: ${header?.slice(0, 20)}`);
+  if (!header?.startsWith("3 ")) throw new Error(`a request-id record of an unknown layout: ${header?.slice(0, 20)}`);
   const spelled = numbers!.split(" ").map(Number);
   const { timesMs, ...first } = JSON.parse(receipt!) as Receipt;
   const repeated = { ...first, atMs };

@@ -5,7 +5,8 @@
 import { KEY_PREFIX, requestIdKey } from "../../../keys.js";
 import { otherRequest, type StoreReply, type StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
-import { mayHaveRun } from "../failure.js";
+import type { Argument } from "../connection.js";
+import { lateRequest, mayHaveRun } from "../failure.js";
 import { decodeRecord, recordText, spellReceipt, spellVerdicts } from "../wire.js";
 
 export class IdRecords {
@@ -19,13 +20,18 @@ export class IdRecords {
   async see(request: StoreRequest, tag: string, endsAtMonotonicMs: number): Promise<StoreReply | undefined> {
     const { id, charge, entryId, fingerprint } = request;
     if (id === undefined) return undefined;
-    const args = ["see", fingerprint, charge ? entryId : ""];
-    const [nowMs, found] = await this.#run(id, tag, args, endsAtMonotonicMs);
-    const text = recordText(found);
-    if (text === undefined) return undefined;
-    const reply = decodeRecord(text, Number(nowMs));
-    if (reply === undefined) throw otherRequest();
-    return reply;
+    const key = KEY_PREFIX + requestIdKey(id, tag);
+    // As in decide-queue.ts: late at most once for each time that the id is given back meanwhile.
+    for (;;) {
+      const args = ["see", fingerprint, charge ? entryId : "", this.#calls.sentAtMs(key)];
+      const [nowMs, found] = await this.#run(id, tag, args, endsAtMonotonicMs);
+      const text = recordText(found);
+      if (text === undefined) return undefined;
+      const reply = decodeRecord(text, Number(nowMs));
+      if (reply === "conflict") throw otherRequest();
+      if (reply !== "late") return reply;
+      if (performance.now() >= endsAtMonotonicMs) throw lateRequest();
+    }
   }
 
   /** False if another attempt's record is there. One whose answer is lost is put again; the decision stands if that is lost too. */
@@ -50,8 +56,10 @@ export class IdRecords {
     return Number(dropped) !== 0;
   }
 
-  async #run(id: string, tag: string, args: readonly string[], endsAtMonotonicMs?: number): Promise<unknown[]> {
-    const keys = [KEY_PREFIX + requestIdKey(id, tag)];
-    return (await this.#calls.run("record", keys, args, endsAtMonotonicMs)) as unknown[];
+  async #run(id: string, tag: string, args: readonly Argument[], endsAtMonotonicMs?: number): Promise<unknown[]> {
+    const key = KEY_PREFIX + requestIdKey(id, tag);
+    const reply = (await this.#calls.run("record", [key], args, endsAtMonotonicMs)) as unknown[];
+    this.#calls.showed(key, Number(reply[0]));
+    return reply;
   }
 }

@@ -1,7 +1,7 @@
 --[[ decide: a batch of requests of any kind, each all-or-nothing over its checks
   KEYS     counters and request-id records, each once
   ARGV     policies: how many; each: the letter of its stored form (keys.ts), then as many numbers as the algorithm takes
-           requests: how many; each:
+           requests: how many; when they were sent, in ms of this server's clock, at the earliest; each:
              shape: checks * 16 + (8 if it is a part of a request) + (4 if entries are named) + (2 if it has an id record)
                + (1 to charge, 0 only looks)
              the entry id, if named; position of the record in KEYS, fingerprint and receipt, if there is a record
@@ -11,7 +11,8 @@
   returns  now_ms, then for each request either
              for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
              and retry_after_ms if refused; or
-             one string: the record of a request id seen before, or '!\n' if that id was sent for another request
+             one string: the record of a request id seen before, or '!\n' if that id was sent for another request,
+             or '<\n' if it was sent before the id's record was dropped: nothing was charged
   Requests are decided in order; a key that several of them touch is read once and written once. Several things in one argument,
   and lists that are used again for every request: arguments and tables are what a script call costs. ]]
 include('prelude')
@@ -119,8 +120,8 @@ local function read_checks(count)
 end
 
 local reply = { now }
-local requests = tonumber(ARGV[at])
-at = at + 1
+local requests, sent_at = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+at = at + 2
 for _ = 1, requests do
   local shape = tonumber(ARGV[at])
   local charging, recorded, named, is_part = shape % 2 == 1, shape % 4 > 1, shape % 8 > 3, shape % 16 > 7
@@ -137,7 +138,10 @@ for _ = 1, requests do
   local count = floor(shape / 16)
   local any_charge = read_checks(count)
   local seen = recorded and (records[record] or call('GET', KEYS[record]))
-  if seen then
+  local dropped_at = seen and read_tombstone(seen)
+  if dropped_at and charging and is_late(dropped_at, sent_at) then
+    reply[#reply + 1] = LATE
+  elseif seen and not dropped_at then
     local alike = read_record(seen) == fingerprint
     reply[#reply + 1] = alike and seen or CONFLICT
     -- Other parts of this request may fail or refuse: what it relies on must be known when its first attempt is undone.

@@ -1,22 +1,35 @@
 --[[ id-record: the record of a request id; included where records are read or written, so that one place spells them
-  text     "2 fingerprint entry_id claims\n", the time and the numbers of the reply, "\n", the receipt (JSON; see wire.ts)
-           2 is the layout, as in the record's key (keys.ts): change both, never one
+  text     "3 fingerprint entry_id claims\n", the time and the numbers of the reply, "\n", the receipt (JSON; see wire.ts)
+           3 is the layout, as in the record's key (keys.ts): change both, never one
            claims: the entry ids of the attempts that rely on this charge, with commas; "*" when there were too many to tell
-  A record that says "charged" exists exactly as long as its charge stands: a refund or an undo deletes it with the charge. ]]
+  or       "3 tombstone dropped_at_ms entry_id": there is no record any more. An attempt that was sent before it was dropped, and
+           arrives after, would charge with nobody left to give that back: it is late. One that was sent since is decided anew.
+  A record that says "charged" exists exactly as long as its charge stands: a refund or an undo drops it with the charge. ]]
 local REMEMBER_MS, MOST_CLAIMS = '60000', 8
-local CONFLICT = '!\n'
+local CONFLICT, LATE = '!\n', '<\n'
 
 local function spell_record(fingerprint, entry_id, numbers, receipt)
-  return table.concat({ '2 ', fingerprint, ' ', entry_id, ' ', entry_id, '\n', numbers, '\n', receipt })
+  return table.concat({ '3 ', fingerprint, ' ', entry_id, ' ', entry_id, '\n', numbers, '\n', receipt })
 end
 
 -- The fingerprint, the entry id and the claims; nothing for a text that is no record.
 local function read_record(text)
-  return string.match(text, '^2 (%S+) (%S+) (%S+)\n')
+  return string.match(text, '^3 (%S+) (%S+) (%S+)\n')
+end
+
+-- When the record was dropped, and the entry id of its charge; nothing for a record.
+local function read_tombstone(text)
+  local dropped_at, entry_id = string.match(text, '^3 tombstone (%d+) (%S+)$')
+  return tonumber(dropped_at), entry_id
 end
 
 local function with_claims(text, claims)
-  return string.gsub(text, '^(2 %S+ %S+) %S+', '%1 ' .. claims, 1)
+  return string.gsub(text, '^(3 %S+ %S+) %S+', '%1 ' .. claims, 1)
+end
+
+-- A tombstone that lies ahead was set by a clock that was ahead: it says nothing.
+local function is_late(dropped_at, sent_at)
+  return dropped_at <= now and sent_at < dropped_at
 end
 
 -- The record with one more attempt that relies on it.
@@ -37,11 +50,15 @@ local function without_claim(claims, attempt)
   return table.concat(left, ',')
 end
 
--- Deletes the record of a charge that is to be given back: a refund's at once, an attempt's when no other relies on it.
+-- Drops the record of a charge that is to be given back: a refund's at once, an attempt's when no other relies on it.
 local function drop_record(key, text, entry_id, attempt)
   local _, entry, claims = read_record(text or '')
   if entry ~= entry_id then return false end
   local left = attempt ~= '' and without_claim(claims, attempt) or ''
-  if left == '' then call('DEL', key) else call('SET', key, with_claims(text, left), 'KEEPTTL') end
+  if left == '' then
+    call('SET', key, '3 tombstone ' .. spell(now) .. ' ' .. entry_id, 'PX', REMEMBER_MS)
+  else
+    call('SET', key, with_claims(text, left), 'KEEPTTL')
+  end
   return left == ''
 end

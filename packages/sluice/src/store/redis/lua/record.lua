@@ -1,20 +1,25 @@
 --[[ record: one step with the record of a request id, and no other key: for slots on the move, where a script has one key
   KEYS     the record
-  ARGV     'see', fingerprint, attempt ('' claims nothing)       -> the record, or the word for a conflict, or nothing
+  ARGV     'see', fingerprint, attempt ('' claims nothing), sent_at_ms (see decide.lua)
+                                                                  -> the record, or the word for a conflict or for late, or nothing
            'put', fingerprint, entry id, numbers, receipt         -> 1 written (now or before), 0 there is another
            'drop', entry id, attempt ('' for a refund)            -> 1 dropped: its charge is the caller's to give back; else 0
   returns  now_ms, the answer ]]
 include('prelude')
 include('id-record')
 local text, step = call('GET', KEYS[1]), ARGV[1]
+local dropped_at, dropped_entry = read_tombstone(text or '')
 if step == 'see' then
-  if not text then return { now } end
+  if dropped_at and ARGV[3] ~= '' and is_late(dropped_at, tonumber(ARGV[4])) then return { now, LATE } end
+  if not text or dropped_at then return { now } end
   if read_record(text) ~= ARGV[2] then return { now, CONFLICT } end
   if ARGV[3] ~= '' then call('SET', KEYS[1], claim(text, ARGV[3]), 'KEEPTTL') end
   return { now, text }
 end
 if step == 'put' then
-  if text then
+  -- A put that arrives after its charge was given back must not write a record of it.
+  if dropped_entry == ARGV[3] then return { now, 0 } end
+  if text and not dropped_at then
     local _, entry = read_record(text)
     return { now, entry == ARGV[3] and 1 or 0 }
   end
