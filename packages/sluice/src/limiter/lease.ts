@@ -12,10 +12,12 @@ interface LeaseKeeper {
 
 /** The longest that a timer can hold. */
 const LONGEST_TIMER_MS = 2_147_483_647;
+/** Of a term: NTP slews a clock by up to 500 ppm, ours and the store's in opposite directions at worst. */
+const DRIFT = 0.001;
 
 export class Lease {
   readonly id: string;
-  /** As the decision was made. */
+  /** As the decision was made; 0 if a repeated request id found it ended. */
   readonly expiresAfterMs: number;
   readonly #keeper: LeaseKeeper;
   #endsAtMonotonicMs: number;
@@ -28,7 +30,7 @@ export class Lease {
     this.id = lease.id;
     this.expiresAfterMs = lease.expiresAfterMs;
     this.#keeper = lease.keeper;
-    this.#endsAtMonotonicMs = lease.sinceMonotonicMs + lease.expiresAfterMs;
+    this.#endsAtMonotonicMs = lease.sinceMonotonicMs + safeTermMs(lease.expiresAfterMs);
   }
 
   /** Aborts when the lease is lost: it ended without renewal, or a renewal found it gone. Not when it is released. */
@@ -55,7 +57,7 @@ export class Lease {
       this.#lose();
       return false;
     }
-    this.#endsAtMonotonicMs = sinceMonotonicMs + expiresAfterMs;
+    this.#endsAtMonotonicMs = sinceMonotonicMs + safeTermMs(expiresAfterMs);
     if (this.#abort !== undefined) this.#watch();
     return true;
   }
@@ -68,13 +70,12 @@ export class Lease {
     clearTimeout(this.#timer);
     if (this.#over) return;
     const leftMs = this.#endsAtMonotonicMs - performance.now();
-    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(0, leftMs), LONGEST_TIMER_MS));
+    if (leftMs <= 0) {
+      this.#lose();
+      return;
+    }
+    this.#timer = setTimeout(() => this.#watch(), Math.min(leftMs, LONGEST_TIMER_MS));
     this.#timer.unref();
-  }
-
-  #look(): void {
-    if (performance.now() >= this.#endsAtMonotonicMs) this.#lose();
-    else this.#watch();
   }
 
   #lose(): void {
@@ -86,4 +87,9 @@ export class Lease {
     this.#over = true;
     clearTimeout(this.#timer);
   }
+}
+
+/** On a clock that may be slower than the store's: the holder must stop before the store gives the place to another. */
+function safeTermMs(termMs: number): number {
+  return termMs * (1 - DRIFT);
 }

@@ -37,9 +37,9 @@ export class Leases {
     const ageMs = reply.repeated === undefined ? 0 : reply.repeated.atMs - reply.nowMs;
     return new Lease({
       id: spellLeaseId({ places }, charger === "local"),
-      expiresAfterMs: Math.min(...places.map(({ ttlMs }) => ttlMs)),
+      expiresAfterMs: Math.max(0, Math.min(...places.map(({ ttlMs }) => ttlMs)) - ageMs),
       keeper: this,
-      sinceMonotonicMs: request.sinceMonotonicMs - ageMs,
+      sinceMonotonicMs: request.sinceMonotonicMs,
     });
   }
 

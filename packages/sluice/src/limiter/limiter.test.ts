@@ -108,6 +108,21 @@ test("a renewed lease is not signalled as lost at its first end", async () => {
   expect(await lease.release()).toBe(true);
 });
 
+test("a repeated request id whose lease has ended gets it as lost, with no term left", async () => {
+  const clock = virtualClock();
+  const limiter = createLimiter({
+    clock,
+    rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 1, ttl: "30s" }],
+  });
+  expect((await limiter.check({}, { id: "same" })).lease).toMatchObject({ expiresAfterMs: 30_000 });
+  clock.advance("10s");
+  expect((await limiter.check({}, { id: "same" })).lease).toMatchObject({ expiresAfterMs: 20_000 });
+  clock.advance("21s");
+  const { allowed, lease } = await limiter.check({}, { id: "same" });
+  expect([allowed, lease!.expiresAfterMs, lease!.signal.aborted]).toEqual([true, 0, true]);
+  expect((await limiter.check({})).allowed).toBe(true);
+});
+
 test.each([
   "",
   "x",
