@@ -1,0 +1,126 @@
+/**
+ * A store as one instance sees it: every call is a message, and its answer another. A call without an answer by its deadline rejects
+ * with `store-unavailable`, as the Redis store's does; an answer after that is dropped.
+ */
+import type { Check } from "../../packages/sluice/src/check.js";
+import { SluiceError } from "../../packages/sluice/src/errors.js";
+import { InstanceCount } from "../../packages/sluice/src/store/instance-count.js";
+import { unavailable } from "../../packages/sluice/src/store/redis/failure.js";
+import type {
+  LeaseRequest,
+  RefundRequest,
+  Store,
+  StoreReply,
+  StoreRequest,
+} from "../../packages/sluice/src/store/store.js";
+import type { Network } from "./network.js";
+import type { Actor, Simulation } from "./simulation.js";
+import type { CallName, StoreServer } from "./store-server.js";
+
+interface RemoteStoreOptions {
+  readonly simulation: Simulation;
+  readonly network: Network;
+  readonly server: StoreServer;
+  readonly actor: Actor;
+  readonly deadlineMs: number;
+}
+
+interface Call {
+  readonly name: CallName;
+  readonly args: readonly unknown[];
+  /** A network or a client that repeats a call does no harm: it has an id, or its effect is the same twice. */
+  readonly mayDouble: boolean;
+}
+
+export class RemoteStore implements Store {
+  readonly #options: RemoteStoreOptions;
+
+  constructor(options: RemoteStoreOptions) {
+    this.#options = options;
+  }
+
+  decide(request: StoreRequest): Promise<StoreReply> {
+    // The limiter's own fields (attributes, options) do not travel.
+    const { checks, charge, entryId, id, fingerprint, rulesVersion } = request;
+    const sent: StoreRequest = { checks, charge, entryId, id, fingerprint, rulesVersion };
+    return this.#call({ name: "decide", args: [sent], mayDouble: id !== undefined });
+  }
+
+  recall(id: string): Promise<StoreReply | undefined> {
+    return this.#call({ name: "recall", args: [id], mayDouble: true });
+  }
+
+  refund(request: RefundRequest): Promise<boolean> {
+    return this.#call({ name: "refund", args: [request], mayDouble: request.id !== undefined });
+  }
+
+  giveBack(checks: readonly Check[]): Promise<boolean> {
+    return this.#call({ name: "giveBack", args: [checks], mayDouble: false });
+  }
+
+  release(lease: LeaseRequest): Promise<boolean> {
+    return this.#call({ name: "release", args: [lease], mayDouble: true });
+  }
+
+  renew(lease: LeaseRequest): Promise<number> {
+    return this.#call({ name: "renew", args: [lease], mayDouble: true });
+  }
+
+  inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
+    return this.#call({ name: "inspect", args: [checks], mayDouble: true });
+  }
+
+  reset(keys: readonly string[]): Promise<void> {
+    return this.#call({ name: "reset", args: [keys], mayDouble: false });
+  }
+
+  countInstances(): InstanceCount {
+    const id = this.#options.actor.name;
+    return new InstanceCount((step, patienceMs) =>
+      this.#call({ name: step, args: [id, patienceMs], mayDouble: step === "beat" }),
+    );
+  }
+
+  ready(): Promise<boolean> {
+    return this.#call<boolean>({ name: "ready", args: [], mayDouble: true }).catch(() => false);
+  }
+
+  close(): void {}
+
+  #call<T>({ name, args, mayDouble }: Call): Promise<T> {
+    const { simulation, network, server, actor, deadlineMs } = this.#options;
+    return new Promise<T>((resolve, reject) => {
+      const deadline = setTimeout(
+        () => reject(unavailable(`no answer within ${deadlineMs} ms`, undefined, true)),
+        deadlineMs,
+      );
+      const receive = (answer: () => void): void => {
+        clearTimeout(deadline);
+        answer();
+      };
+      const serve = (): void => {
+        const answer = answerOf<T>(() => server.answer(name, args) as T, resolve, reject);
+        network.send({
+          from: server.actor,
+          to: actor,
+          name: `reply to ${name}`,
+          mayDouble: true,
+          deliver: () => receive(answer),
+        });
+      };
+      if (simulation.log) simulation.say(`asks ${name}`);
+      network.send({ from: actor, to: server.actor, name, mayDouble, deliver: serve });
+    });
+  }
+}
+
+/** Serves now; the reply settles the promise of the caller when it arrives. */
+function answerOf<T>(serve: () => T, resolve: (value: T) => void, reject: (error: unknown) => void): () => void {
+  try {
+    const value = serve();
+    return () => resolve(value);
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    return () => reject(error);
+  }
+}
