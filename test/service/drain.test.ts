@@ -1,6 +1,10 @@
 /** SIGTERM under load loses no answer; a Redis that stops answering under load holds nobody. */
+import { createServer } from "node:http";
+import { Worker } from "node:worker_threads";
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { drain, trackConnections } from "../../packages/server/src/http/drain.js";
+import { listen } from "../../packages/server/src/http/listen.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { connectEnvoy, descriptor } from "./envoy-client.js";
@@ -58,6 +62,38 @@ describe("SIGTERM under load", () => {
     expect(tally.answered).toBeGreaterThanOrEqual(ANSWERED_BEFORE);
     expect(tally.notAccepted).toBe(clients.length);
   });
+});
+
+/** Opens connections and sends a request on each, in a thread of its own; then counts the answers. */
+const clientThread = `
+  const { parentPort, workerData } = require("node:worker_threads");
+  const { connect } = require("node:net");
+  const { port, count, sent } = workerData;
+  const outcomes = Array.from({ length: count }, () => new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    socket.once("connect", () => socket.write("GET / HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n", () => {
+      Atomics.add(sent, 0, 1);
+      Atomics.notify(sent, 0);
+    }));
+    socket.once("data", (text) => resolve(String(text).slice(0, 15)));
+    socket.once("error", ({ code }) => resolve(code));
+    socket.once("close", () => resolve("closed"));
+  }));
+  Promise.all(outcomes).then((all) => parentPort.postMessage(all));
+`;
+
+test("connections that come while the process is held up, right before its listener closes, are answered", async () => {
+  const server = trackConnections(createServer((_, response) => response.end("here")));
+  const port = await listen(server, { host: "127.0.0.1", port: 0, portSetting: "port" });
+  const sent = new Int32Array(new SharedArrayBuffer(4));
+  const count = 20;
+  const client = new Worker(clientThread, { eval: true, workerData: { port, count, sent } });
+  const outcomes = new Promise<string[]>((resolve) => client.once("message", resolve));
+  // This thread, which accepts, stands still until all of them wait in the kernel's queue.
+  for (let n = Atomics.load(sent, 0); n < count; n = Atomics.load(sent, 0)) Atomics.wait(sent, 0, n);
+  await drain(server, { timeoutMs: 30_000 });
+  expect(await outcomes).toEqual(Array.from({ length: count }, () => "HTTP/1.1 200 OK"));
+  await client.terminate();
 });
 
 describe.skipIf(whyMissing("redis"))("a Redis that is stopped (SIGSTOP) under load", () => {

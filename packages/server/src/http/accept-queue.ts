@@ -4,6 +4,7 @@
  *
  * A moment is counted in looks, not by the clock: a process that was held up has accepted nothing meanwhile.
  */
+import cluster from "node:cluster";
 import type { Server } from "node:net";
 import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
 
@@ -11,6 +12,8 @@ const LOOK_EVERY_MS = 20;
 const QUIET_LOOKS = 5;
 /** There may be clients that never stop. */
 const MOST_LOOKS = 50;
+const SHORT_TURN_MS = 0.2;
+const MOST_TURNS = 2_000;
 
 let accepted = 0;
 
@@ -34,6 +37,20 @@ export async function untilQueueIsEmpty(acceptedSoFar: () => number | Promise<nu
     const now = await acceptedSoFar();
     quiet = now === before ? quiet + 1 : 0;
     before = now;
+  }
+}
+
+/**
+ * Resolves at the end of a short turn of the event loop in which no connection came. Each turn accepts all connections that wait, so a
+ * listener that is closed before the next `await` resets only those that came within this turn. Workers have no queue of their own.
+ */
+export async function untilNobodyWaits(): Promise<void> {
+  if (cluster.isWorker) return;
+  for (let turns = 0; turns < MOST_TURNS; turns++) {
+    const before = accepted;
+    const startMonotonicMs = performance.now();
+    await endOfTurn();
+    if (accepted === before && performance.now() - startMonotonicMs < SHORT_TURN_MS) return;
   }
 }
 

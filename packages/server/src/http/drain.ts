@@ -7,7 +7,7 @@
  */
 import type { Server } from "node:http";
 import { Server as NetServer, type Socket } from "node:net";
-import { nextLook } from "./accept-queue.js";
+import { nextLook, untilNobodyWaits } from "./accept-queue.js";
 
 /** Longer than a client on the same continent takes to send its next request on a busy connection. */
 const IDLE_LOOKS = 15;
@@ -34,6 +34,7 @@ export function trackConnections(server: Server): Server {
 /** Resolves when every connection has ended. */
 export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }): Promise<void> {
   if (!server.listening) return;
+  await untilNobodyWaits();
   closing.add(server);
   const ended = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   const sockets = openSockets.get(server) ?? new Set();

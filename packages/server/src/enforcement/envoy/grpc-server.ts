@@ -6,6 +6,7 @@ import type { ServerHttp2Session } from "node:http2";
 import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
+import { untilNobodyWaits } from "../../http/accept-queue.js";
 import { listen } from "../../http/listen.js";
 import type { TlsFiles } from "../../http/tls-files.js";
 import type { Log } from "../../log.js";
@@ -80,6 +81,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     listen: (address) => listen(listener, { ...address, portSetting: "grpc-port" }),
     turnAway: () => health.turnAway(),
     async drain({ timeoutMs }) {
+      await untilNobodyWaits();
       listener.close();
       health.endWatches();
       await Promise.all(sessionsOf(server).map(announceEnd));
