@@ -32,10 +32,12 @@ const rooms: readonly Room[] = [
   },
   { name: "memory store", files: /^store\/memory\//, sees: ["ground", "algorithms", "store"] },
   { name: "redis store", files: /^store\/redis\//, sees: ["ground", "algorithms", "store"] },
+  // Holds units of a store for this process.
+  { name: "prefetch", files: /^prefetch\//, sees: ["ground", "algorithms", "store"] },
   {
     name: "limiter",
     files: /^limiter\//,
-    sees: ["ground", "algorithms", "rules", "memory store"],
+    sees: ["ground", "algorithms", "rules", "memory store", "prefetch"],
     seesTypesOf: ["store"],
   },
   {

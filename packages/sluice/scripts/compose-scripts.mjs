@@ -24,7 +24,7 @@ const letters = {
 };
 
 /** The scripts that are one file with what it includes. */
-const wholeScripts = ["lease", "instances", "place", "record", "decide", "refund", "give-back", "inspect"];
+const wholeScripts = ["lease", "instances", "place", "record", "refund", "give-back", "inspect"];
 
 /** The letters of stored forms with a plain file, and whose it is. */
 const plainFiles = { b: "token-bucket", g: "token-bucket", p: "rolling-window-packed" };
@@ -76,7 +76,7 @@ function functionsOf(stem) {
   const included = /^include\('([a-z-]+)'\)$/.exec(stripped(source(stem)))?.[1];
   if (included !== undefined) return functionsOf(included);
   const lean = source(stem).replace(
-    /^local function (refund|give_back|first_after|write_rest|take_from_debt)\([\s\S]*?^end$/gm,
+    /^local function (refund|give_back|first_after|write_rest|take_from_debt|lasts_until)\([\s\S]*?^end$/gm,
     "",
   );
   return expanded(lean).replace(/\nreturn \{[^\n]*\}$/, "");
@@ -91,10 +91,32 @@ function plain(stem) {
   return expanded(source("decide-plain"), { "before the loop": expanded(before), "for each counter": expanded(each) });
 }
 
+/** The places in decide.lua that fetch.lua fills. */
+const emptyPlaces = {
+  "held units": "",
+  "term of a policy": "",
+  "fetch of a check": "",
+  settlements: "",
+  "grants of a check": "",
+  "writes of grants": "",
+};
+
+function filledPlaces() {
+  const parts = source("fetch")
+    .split(/^-- ([a-z ]+)\n/m)
+    .slice(1);
+  /** @type {Record<string, string>} */
+  const filled = {};
+  for (let i = 0; i < parts.length; i += 2) filled[parts[i] ?? ""] = expanded(parts[i + 1] ?? "");
+  return filled;
+}
+
 export function composeScripts() {
   /** @type {Record<string, string>} */
   const scripts = {};
   for (const name of wholeScripts) scripts[name] = expanded(source(name));
+  scripts.decide = expanded(source("decide"), emptyPlaces);
+  scripts.fetch = expanded(source("decide"), filledPlaces());
   for (const [stem, letter] of Object.entries(letters)) {
     scripts[`single-${letter}`] = expanded(source("decide-single"), { algorithm: functionsOf(stem) });
   }

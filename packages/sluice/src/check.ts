@@ -13,6 +13,8 @@ export interface CheckPlan {
   /** How the keys of its counters end (`keys.ts`). */
   readonly keyEnd: string;
   readonly onStoreFailure: "allow" | "deny" | "local";
+  /** How long a holder may use units that it fetched ahead; 0: every check is decided by the store. */
+  readonly prefetchMs: number;
 }
 
 export interface Check {

@@ -12,8 +12,11 @@ export type Degraded = "deny" | "local" | "allow";
 /** `candidate` marks a rule's second set of numbers: reported, never enforced. */
 export type CheckMode = "enforce" | "shadow" | "candidate";
 
-/** `compensated`: decided slot by slot on a cluster and refunded on refusal, instead of in one script. */
-export type Guarantee = "atomic" | "compensated";
+/**
+ * `compensated`: decided slot by slot on a cluster and refunded on refusal, instead of in one script. `prefetched`: decided in this
+ * process, from units that it had fetched ahead; the limit holds in every window all the same, and `remaining` is a lower bound.
+ */
+export type Guarantee = "atomic" | "compensated" | "prefetched";
 
 /**
  * The wait reported where no wait helps (`cost-exceeds-limit`): the longest that a timer can hold, about 25 days.

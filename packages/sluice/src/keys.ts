@@ -82,6 +82,11 @@ export function colocatedKey(colocated: string, spelled: string, end: string): s
   return `{${colocated}${end.slice(0, letterAt)}:${spelled}${end.slice(letterAt)}`;
 }
 
+/** Beside a counter: the units that holders fetched ahead of it (grants.lua). */
+export function grantsKey(counter: string): string {
+  return `${counter}~`;
+}
+
 const formOf = new Map(Object.entries(storedAs).map(([stored, letter]) => [letter, stored as Stored]));
 
 /** The stored form of a counter, by its key. */

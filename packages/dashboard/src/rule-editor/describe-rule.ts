@@ -7,10 +7,11 @@ type Numbers = Partial<Pick<Rule, "algorithm" | "limit">> & {
   readonly burst?: number;
   readonly minInterval?: string;
   readonly ttl?: string;
+  readonly prefetch?: string;
 };
 
 export function describeNumbers(rule: Numbers): string {
-  const { algorithm, limit, window, refill, burst, minInterval, ttl } = rule;
+  const { algorithm, limit, window, refill, burst, minInterval, ttl, prefetch } = rule;
   if (algorithm === "concurrency") return `${limit} at once${ttl === undefined ? "" : `, for ${ttl} at most`}`;
   const pace =
     refill === undefined
@@ -21,6 +22,7 @@ export function describeNumbers(rule: Numbers): string {
   const extras = [
     burst === undefined ? "" : `, ${burst} at once`,
     minInterval === undefined ? "" : `, ${minInterval} apart`,
+    prefetch === undefined ? "" : `, fetched ${prefetch} ahead`,
   ];
   return `${limit ?? ""}${pace}${extras.join("")}`;
 }

@@ -87,15 +87,15 @@ export function matchOf(rows: readonly MatchRow[]): Record<string, string | stri
 
 /** Which numbers each algorithm knows; docs/rules.md has the table. The service refuses others. */
 export const algorithmFields: Readonly<Record<string, readonly string[]>> = {
-  "rolling-window": ["limit", "window", "minInterval", "storage"],
-  "fixed-window": ["limit", "window", "align", "timezone"],
+  "rolling-window": ["limit", "window", "minInterval", "storage", "prefetch"],
+  "fixed-window": ["limit", "window", "align", "timezone", "prefetch"],
   "sliding-counter": ["limit", "window"],
-  "token-bucket": ["limit", "window"],
-  gcra: ["limit", "window", "burst"],
+  "token-bucket": ["limit", "window", "prefetch"],
+  gcra: ["limit", "window", "burst", "prefetch"],
   concurrency: ["limit", "ttl"],
 };
 
-const numberFields = ["window", "refill", "minInterval", "storage", "align", "timezone", "burst", "ttl"];
+const numberFields = ["window", "refill", "minInterval", "storage", "align", "timezone", "burst", "ttl", "prefetch"];
 
 /** Another algorithm: numbers that it does not know are left out, and a window that it needs is there. */
 export function withAlgorithm(draft: Draft, algorithm: string): Draft {

@@ -12,6 +12,7 @@ const labels: Readonly<Record<string, { label: string; hint?: string }>> = {
   burst: { label: "Burst", hint: "How many at once; the limit if empty" },
   minInterval: { label: "Least distance", hint: "Between two that pass, such as 50ms" },
   ttl: { label: "Lease lasts", hint: "30s if empty" },
+  prefetch: { label: "Prefetch", hint: "Decided in process for so long, such as 20ms" },
   timezone: { label: "Time zone", hint: "Such as Europe/Berlin" },
 };
 

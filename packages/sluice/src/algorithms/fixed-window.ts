@@ -41,7 +41,7 @@ function startOf(policy: FixedWindowPolicy, atMs: number): number {
     : calendarWindow(policy.calendar, atMs).startMs;
 }
 
-function endOf(policy: FixedWindowPolicy, atMs: number): number {
+export function windowEnd(policy: FixedWindowPolicy, atMs: number): number {
   return policy.calendar === undefined
     ? atMs - (atMs % policy.windowMs) + policy.windowMs
     : calendarWindow(policy.calendar, atMs).endMs;
@@ -50,8 +50,8 @@ function endOf(policy: FixedWindowPolicy, atMs: number): number {
 /** The key's own clock. Ahead by more than a window is beyond the window after the present one. */
 function clockOf(state: FixedWindowState, policy: FixedWindowPolicy, nowMs: number): number {
   if (state.lastMs <= nowMs) return nowMs;
-  const endMs = endOf(policy, nowMs);
-  if (state.lastMs < endOf(policy, endMs)) return state.lastMs;
+  const endMs = windowEnd(policy, nowMs);
+  if (state.lastMs < windowEnd(policy, endMs)) return state.lastMs;
   state.lastMs = nowMs;
   state.bornMs = Math.min(state.bornMs, nowMs);
   state.endsAtMs = endMs;
@@ -69,11 +69,11 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
     const atMs = clockOf(state, policy, nowMs);
     const count = countAt(state, policy, atMs);
     const remaining = policy.limit - count;
-    const resetAfterMs = count > 0 ? endOf(policy, atMs) - nowMs : 0;
+    const resetAfterMs = count > 0 ? windowEnd(policy, atMs) - nowMs : 0;
     if (cost === 0 && !strict) return verdict(true, remaining, 0, resetAfterMs, undefined);
     if (cost > policy.limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
     if (count + cost > policy.limit)
-      return verdict(false, remaining, endOf(policy, atMs) - nowMs, resetAfterMs, "limit");
+      return verdict(false, remaining, windowEnd(policy, atMs) - nowMs, resetAfterMs, "limit");
     return verdict(true, remaining, 0, resetAfterMs, undefined);
   },
 
@@ -83,7 +83,7 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
     if (count === 0) state.bornMs = Math.max(state.bornMs, atMs);
     state.count = Math.min(count + cost, MOST_UNITS);
     state.lastMs = atMs;
-    state.endsAtMs = endOf(policy, atMs);
+    state.endsAtMs = windowEnd(policy, atMs);
     found.remaining = policy.limit - state.count;
     found.resetAfterMs = state.endsAtMs - nowMs;
   },

@@ -45,7 +45,7 @@ function arrival(state: RollingWindowState, i: number): number {
   return state.ring[(state.head + i) % state.ring.length]!;
 }
 
-function newestOf(state: RollingWindowState): number {
+export function newestOf(state: RollingWindowState): number {
   if (state.count > 0) return arrival(state, state.count - 1);
   return state.debt === undefined ? 0 : state.debt.atMs;
 }

@@ -36,8 +36,13 @@ function clockOf(state: BucketState, policy: BucketPolicy, nowMs: number): numbe
   return state.lastMs <= nowMs ? nowMs : clockAhead(state, policy, nowMs);
 }
 
+/** How long an empty bucket takes to fill. */
+export function fillTime(policy: BucketPolicy): number {
+  return waitFor(policy.capacity * policy.scaleMs, policy);
+}
+
 function clockAhead(state: BucketState, policy: BucketPolicy, nowMs: number): number {
-  if (state.lastMs - nowMs <= waitFor(policy.capacity * policy.scaleMs, policy)) return state.lastMs;
+  if (state.lastMs - nowMs <= fillTime(policy)) return state.lastMs;
   state.lastMs = nowMs;
   state.bornMs = Math.min(state.bornMs, nowMs);
   state.endsAtMs = nowMs + waitFor(deficitAt(state, policy, nowMs), policy);

@@ -42,6 +42,8 @@ export interface CheckRequest extends StoreRequest {
   readonly attributes: Attributes;
   readonly options: CheckOptions;
   readonly neverRefused: boolean;
+  /** Whether a rule with prefetch is among the checks'. */
+  readonly mayPrefetch: boolean;
   /** Before the store was asked; 0 where no check can hold a lease. */
   readonly sinceMonotonicMs: number;
 }
@@ -60,8 +62,11 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
   const { attributes, options, charge, neverRefused = false } = asked;
   let leases = false;
   let named = false;
+  let mayPrefetch = false;
   for (let i = 0; i < checks.length; i++) {
-    const { stored } = checks[i]!.plan.policy;
+    const { plan } = checks[i]!;
+    const { stored } = plan.policy;
+    if (plan.prefetchMs > 0) mayPrefetch = true;
     if (stored === "concurrency") leases = placesFit(checks[i]!);
     else if (stored === "rolling-window") named = entriesFit(checks[i]!);
   }
@@ -77,6 +82,7 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
     attributes,
     options,
     neverRefused,
+    mayPrefetch,
     sinceMonotonicMs: leases ? performance.now() : 0,
   };
 }

@@ -31,6 +31,7 @@ export interface Origin {
   readonly entryIds: readonly string[] | undefined;
   readonly id: string | undefined;
   readonly charger: Charger;
+  readonly reply?: StoreReply;
 }
 
 /** Shared by all decisions that violate nothing. */
@@ -107,7 +108,8 @@ export class Decision implements DecisionSummary {
     const { verdicts, nowMs, timesMs, entryIds, repeated } = decision.#reply;
     const { checks, entryId } = repeated ?? decision.#request;
     const { id } = decision.#request;
-    return { checks, verdicts, entryId, nowMs, timesMs, entryIds, id, charger: decision.#charger };
+    const { charger, reply } = { charger: decision.#charger, reply: decision.#reply };
+    return { checks, verdicts, entryId, nowMs, timesMs, entryIds, id, charger, reply };
   }
 }
 

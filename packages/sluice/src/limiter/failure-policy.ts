@@ -47,6 +47,7 @@ export class FailurePolicy {
       ...request,
       // Only the store remembers answers by id: the checks that are counted here are others.
       id: undefined,
+      fetches: undefined,
       // Charges count even where another rule denies.
       charge: request.charge && (hasCharges || !refused),
       checks: locals.map((check) => ({ ...check, live: this.#liveOf(check, checks, locals) })),

@@ -10,6 +10,7 @@
 import type { Check } from "../check.js";
 import type { CheckResult } from "../decision.js";
 import { SluiceError } from "../errors.js";
+import { Prefetch, type PrefetchStats } from "../prefetch/prefetch.js";
 import type { Attributes, Rule } from "../rules/rule.js";
 import type { MemoryUse } from "../store/memory/memory-limit.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
@@ -39,6 +40,8 @@ export class Limiter {
   /** Where the policy `local` counts. */
   readonly #local: MemoryStore;
   readonly #rules: RulesInForce;
+  /** Absent where the store is this process itself: then every check costs no more than one from units in hand. */
+  readonly #prefetch: Prefetch | undefined;
   readonly #share: InstanceShare;
   readonly #failurePolicy: FailurePolicy;
   readonly #outage: Outage;
@@ -50,17 +53,18 @@ export class Limiter {
   constructor(options: LimiterOptions) {
     checkOptions(options);
     const { rules, rulesVersion: version = 1, clock, instances } = options;
-    const store = options.store ?? new MemoryStore(clock === undefined ? {} : { clock });
+    const store: Store = options.store ?? new MemoryStore(clock === undefined ? {} : { clock });
     const local = new MemoryStore({ maxBytes: LOCAL_BYTES });
     const share = new InstanceShare(store, instances);
     const events = this.#events;
     this.#store = store;
     this.#local = local;
+    this.#prefetch = store.isRemote === true ? new Prefetch(store) : undefined;
     this.#share = share;
     this.#rules = new RulesInForce({ rules, version, onChange: (inForce) => share.countFor(inForce) });
     this.#failurePolicy = new FailurePolicy(local, () => share.instances);
     this.#leases = new Leases({ store, local, events });
-    this.#refunds = new Refunds(store, local);
+    this.#refunds = new Refunds(store, local, this.#prefetch);
     this.#outage = new Outage({
       store,
       degraded: (cause) => events.emit("degraded", cause),
@@ -160,6 +164,7 @@ export class Limiter {
   async reset(ruleId: string, attributes: Attributes): Promise<void> {
     this.#mustBeOpen();
     const keys = this.#rules.book.keysOf(ruleId, attributes);
+    this.#prefetch?.forget(keys);
     await this.#store.reset(keys);
     this.#local.reset(keys);
   }
@@ -214,6 +219,11 @@ export class Limiter {
     return this.#store.stats?.();
   }
 
+  /** Units fetched ahead, and how many decisions they made; undefined where the store is this process itself. */
+  prefetchStats(): PrefetchStats | undefined {
+    return this.#prefetch?.stats();
+  }
+
   /** The contents of a store in memory; undefined for another. */
   memoryUse(): MemoryUse | undefined {
     return this.#store.memory?.();
@@ -228,6 +238,7 @@ export class Limiter {
     this.#closed = true;
     this.#outage.close();
     this.#local.close();
+    await this.#prefetch?.close();
     await this.#share.stop();
     await this.#store.close();
   }
@@ -250,7 +261,10 @@ export class Limiter {
   #askFor(checks: readonly Check[], rulesVersion: number, asked: Asked): MaybePromise<Decision> {
     const request = checkRequest(checks, rulesVersion, asked);
     if (checks.length === 0) return this.#decide(request, NOTHING_TO_DECIDE);
-    const reply = this.#store.decide(request);
+    const reply =
+      request.mayPrefetch && this.#prefetch !== undefined
+        ? this.#prefetch.decide(request)
+        : this.#store.decide(request);
     if (!(reply instanceof Promise)) return this.#decide(request, reply);
     return reply.then(
       (answered) => {

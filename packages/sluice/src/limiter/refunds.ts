@@ -4,6 +4,7 @@
  */
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
+import { isFromHand, type Prefetch } from "../prefetch/prefetch.js";
 import type { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/store.js";
 import { checkedId } from "./check-input.js";
@@ -13,11 +14,13 @@ export class Refunds {
   readonly #store: Store;
   /** Where the policy `local` counts. */
   readonly #local: MemoryStore;
+  readonly #prefetch: Prefetch | undefined;
   readonly #refunded = new WeakSet<Decision>();
 
-  constructor(store: Store, local: MemoryStore) {
+  constructor(store: Store, local: MemoryStore, prefetch: Prefetch | undefined) {
     this.#store = store;
     this.#local = local;
+    this.#prefetch = prefetch;
   }
 
   async refund(decision: Decision): Promise<boolean> {
@@ -54,7 +57,8 @@ export class Refunds {
   }
 
   async #refundCharges(origin: Origin): Promise<boolean> {
-    const { checks, verdicts, nowMs, timesMs, entryId, entryIds, id, charger } = origin;
+    const { checks, verdicts, nowMs, timesMs, entryId, entryIds, id, charger, reply } = origin;
+    if (reply !== undefined && isFromHand(reply)) return await this.#prefetch!.refund(reply, checks);
     const charges = checks
       .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs, entryId: entryIds?.[i] ?? entryId }))
       .filter((_, i) => verdicts[i]!.charged);

@@ -55,6 +55,11 @@ export function compilePolicy(numbers: AlgorithmNumbers): Policy {
   }
 }
 
+/** 0 where the rule has no prefetch. */
+export function prefetchMsOf(numbers: AlgorithmNumbers): number {
+  return "prefetch" in numbers && numbers.prefetch !== undefined ? msOf(numbers.prefetch) : 0;
+}
+
 function bucket(rate: Omit<BucketPolicy, "scaleMs"> & { everyMs: number }): BucketPolicy {
   const { stored, limit, capacity, amount, everyMs } = rate;
   const divisor = greatestCommonDivisor(amount, everyMs);

@@ -7,7 +7,7 @@ import type { CheckMode } from "../decision.js";
 import { counterKeyEnd, escapeKeyPart, type Stored } from "../keys.js";
 import type { Sliced, Stride } from "../time-slices.js";
 import type { AttributeReader } from "./attribute-reader.js";
-import { compilePolicy } from "./compile-policy.js";
+import { compilePolicy, prefetchMsOf } from "./compile-policy.js";
 import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import type { RuleKeys } from "./key-memo.js";
@@ -145,7 +145,8 @@ function plannerOf(rule: Rule, over: { layer: NumberLayer; mode: CheckMode; vari
   let keyedBy: Stored | undefined;
   let keyEnd = "";
   return (override) => {
-    const policy = compilePolicy(effectiveNumbers(override === undefined ? [rule, layer] : [rule, layer, override]));
+    const numbers = effectiveNumbers(override === undefined ? [rule, layer] : [rule, layer, override]);
+    const policy = compilePolicy(numbers);
     if (policy.stored !== keyedBy) {
       keyedBy = policy.stored;
       keyEnd = counterKeyEnd({ rule: rule.id, stored: keyedBy, candidate: mode === "candidate" });
@@ -157,6 +158,7 @@ function plannerOf(rule: Rule, over: { layer: NumberLayer; mode: CheckMode; vari
       policy,
       keyEnd,
       onStoreFailure: rule.onStoreFailure ?? DEFAULT_FAILURE_POLICY,
+      prefetchMs: prefetchMsOf(numbers),
     };
   };
 }

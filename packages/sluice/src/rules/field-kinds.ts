@@ -99,6 +99,19 @@ export const duration = kind('a duration such as "30s"', (value) => parseDuratio
   pattern: durationPattern,
 });
 
+/** Shorter ones are over before a reply is back; longer ones would keep the units of an instance that crashed for too long. */
+const shortestPrefetchMs = 5;
+const longestPrefetchMs = 60_000;
+
+export const prefetchTerm = kind(
+  'a duration from "5ms" to "1m"',
+  (value) => {
+    const ms = parseDuration(value);
+    return ms !== undefined && ms >= shortestPrefetchMs && ms <= longestPrefetchMs;
+  },
+  duration.schema,
+);
+
 const calendarWords: readonly unknown[] = ["day", "week", "month"];
 
 /** Words are windows of a calendar; whether they fit is a question of `align`. */

@@ -14,6 +14,7 @@ import {
   type Kind,
   matchValue,
   oneOf,
+  prefetchTerm,
   ruleId,
   timezone,
   variantName,
@@ -116,6 +117,7 @@ const numbers = {
   storage: { shape: oneOf(["sorted-set", "packed"]), algorithms: ["rolling-window"] },
   burst: { shape: wholeNumber(1), algorithms: ["gcra"] },
   ttl: { shape: duration, algorithms: ["concurrency"] },
+  prefetch: { shape: prefetchTerm, algorithms: ["token-bucket", "fixed-window", "rolling-window", "gcra"] },
 } as const satisfies Record<keyof NumberFields, Field>;
 
 export const override: ObjectOf = {

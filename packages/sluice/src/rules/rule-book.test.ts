@@ -30,6 +30,7 @@ test("a request by a user leads to one check of the user's counter", () => {
         policy: { stored: "rolling-window-packed", limit: 100, windowMs: 60_000, minIntervalMs: 0 },
         keyEnd: "}:per-user:p",
         onStoreFailure: "local",
+        prefetchMs: 0,
       },
       key: "{user=42}:per-user:p",
       cost: 1,

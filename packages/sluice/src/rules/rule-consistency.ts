@@ -203,12 +203,46 @@ function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boo
       `expected a minInterval of at most the window, got ${describeValue(numbers.minInterval)} in ${describeValue(window)}`,
     );
   }
+  checkPrefetch(numbers, refuse);
   if (algorithm === "rolling-window" && (numbers.storage ?? DEFAULT_ROLLING_STORAGE) === "packed") {
     if (Number.isSafeInteger(limit) && (limit as number) > bounds.packedLimit) {
       refuse(["limit", "storage"], `expected at most ${bounds.packedLimit}, or storage: sorted-set, got ${limit}`);
     }
   }
   return isSound;
+}
+
+type Refuse = (concerned: readonly string[], message: string) => void;
+
+/** Units in hand must be worth less than the whole counter, and cannot keep a distance from each other. */
+function checkPrefetch(numbers: NumberFields & { algorithm: AlgorithmName }, refuse: Refuse): void {
+  const { prefetch, window, refill, limit, burst, minInterval } = numbers;
+  const prefetchMs = parseDuration(prefetch);
+  if (prefetchMs === undefined) return;
+  if (minInterval !== undefined) {
+    refuse(
+      ["prefetch", "minInterval"],
+      "expected either prefetch or minInterval, got both: units in hand keep no distance",
+    );
+  }
+  const windowMs = parseDuration(window);
+  if (windowMs !== undefined && prefetchMs > windowMs) {
+    const got = `${describeValue(prefetch)} in ${describeValue(window)}`;
+    refuse(["prefetch", "window"], `expected a prefetch of at most the window, got ${got}`);
+    return;
+  }
+  const everyMs = windowMs ?? parseDuration(refill?.every);
+  const amount = refill?.amount ?? limit;
+  const capacity = burst ?? limit;
+  const isBucket = numbers.algorithm === "token-bucket" || numbers.algorithm === "gcra";
+  if (!isBucket || everyMs === undefined || typeof amount !== "number" || typeof capacity !== "number") return;
+  const refilled = (amount * prefetchMs) / everyMs;
+  if (capacity > refilled) return;
+  const name = burst === undefined ? "limit" : "burst";
+  refuse(
+    ["prefetch", name, "refill", "window"],
+    `expected a ${name} above the ${Math.ceil(refilled)} units that refill in ${describeValue(prefetch)}, got ${capacity}`,
+  );
 }
 
 function* findingRepeated(

@@ -34,6 +34,7 @@ interface TokenBucketNumbers {
   /** The time in which an empty bucket fills evenly. Either this or `refill`. */
   window?: Duration;
   refill?: { amount: number; every: Duration };
+  prefetch?: Duration;
 }
 
 export interface FixedWindowNumbers {
@@ -43,6 +44,7 @@ export interface FixedWindowNumbers {
   align?: "epoch" | "calendar";
   /** IANA name; needs `align: calendar`. Default UTC. */
   timezone?: string;
+  prefetch?: Duration;
 }
 
 interface RollingWindowNumbers {
@@ -51,6 +53,7 @@ interface RollingWindowNumbers {
   /** Least distance between two admitted requests; at most the window. */
   minInterval?: Duration;
   storage?: RollingStorage;
+  prefetch?: Duration;
 }
 
 interface SlidingCounterNumbers {
@@ -63,6 +66,7 @@ interface GcraNumbers {
   window: Duration;
   /** How many may come at once. Default: `limit`. */
   burst?: number;
+  prefetch?: Duration;
 }
 
 interface ConcurrencyNumbers {
@@ -92,6 +96,8 @@ export interface NumberFields {
   storage?: RollingStorage;
   burst?: number;
   ttl?: Duration;
+  /** How long an instance may use units that it fetched ahead: they are decided in process, and the limit still holds in every window. */
+  prefetch?: Duration;
 }
 
 /** Other numbers for some of the keys; the first that matches wins. */

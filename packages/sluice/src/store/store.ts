@@ -5,6 +5,7 @@
  * A store that can answer at once does (no promise); one that cannot reach its data rejects with `store-unavailable`, and
  * the limiter then applies each rule's failure policy. A store never applies one itself.
  */
+import type { Fetch, Grant } from "../algorithms/grants.js";
 import type { Verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
 import type { Guarantee } from "../decision.js";
@@ -26,6 +27,8 @@ export interface StoreRequest {
   /** A digest of the request, where it has an id: the same id with another one rejects with `invalid-request`. */
   readonly fingerprint: string;
   readonly rulesVersion: number;
+  /** Beside checks of rules with prefetch, in the order of the checks: what a holder settles and wants. Never with an id. */
+  readonly fetches?: readonly (Fetch | undefined)[] | undefined;
 }
 
 /** The facts about the first request that a repeated id, or a refund by id, needs. */
@@ -48,6 +51,8 @@ export interface StoreReply {
   readonly entryIds?: readonly string[];
   /** Present when the request id was seen before: the verdicts and the time are those of this earlier request. */
   readonly repeated?: Receipt & { readonly atMs: number };
+  /** The answers to the request's fetches, in their order; absent where none was looked at. */
+  readonly grants?: readonly (Grant | undefined)[];
 }
 
 /** A check that was charged, when, and under which name. */
@@ -90,6 +95,8 @@ export interface Store {
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
   reset(keys: readonly string[]): MaybePromise<void>;
+  /** Whether the store is so far away that units are worth fetching ahead. Every store answers fetches. */
+  readonly isRemote?: boolean;
   /** Joins the heartbeat, where several instances can share the store. Counts the instances that have joined. */
   countInstances?(): InstanceCount;
   /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */

@@ -30,7 +30,7 @@ const shared = {
   resetAfterMs: whole,
   violated: fc.array(name, { maxLength: 3 }),
   rulesVersion: whole,
-  guarantee: fc.constantFrom("atomic", "compensated"),
+  guarantee: fc.constantFrom("atomic", "compensated", "prefetched"),
   checks: fc.array(check, { maxLength: 4 }),
 };
 const required = Object.keys(shared) as (keyof typeof shared)[];

@@ -88,7 +88,7 @@ export const decision = Type.Object(
     reason: Type.Optional(reason),
     violated: Type.Array(Type.String()),
     rulesVersion: Type.Integer(),
-    guarantee: Type.Enum(["atomic", "compensated"]),
+    guarantee: Type.Enum(["atomic", "compensated", "prefetched"]),
     checks: Type.Array(checkResult),
     lease: Type.Optional(Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer() })),
     degraded: Type.Optional(Type.Enum(["deny", "local", "allow"])),

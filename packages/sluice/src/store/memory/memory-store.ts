@@ -3,7 +3,7 @@
  * In: requests with their checks. Out: verdicts; all of a request's checks are charged, or none.
  */
 import { type ConcurrencyState, concurrency } from "../../algorithms/concurrency.js";
-import type { Charge, State, Verdict } from "../../algorithms/model.js";
+import { type Charge, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import type { Check } from "../../check.js";
 import { storedIn } from "../../keys.js";
@@ -17,6 +17,7 @@ import {
 } from "../store.js";
 import { CounterMap } from "./counter-map.js";
 import { sizedPart } from "./memory-bytes.js";
+import { MemoryGrants } from "./memory-grants.js";
 import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
 import { type Clock, checkedMaxBytes, type MemoryStoreOptions } from "./memory-store-options.js";
 import { RequestRecords, repeated } from "./request-records.js";
@@ -34,6 +35,8 @@ export class MemoryStore implements Store {
   readonly #clock: Clock;
   /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
   readonly #looked: State[] = [];
+  /** Made by the first request with a fetch. */
+  #grants: MemoryGrants | undefined;
   #sweeper: NodeJS.Timeout | undefined;
   /**
    * The last reset, in steps of a fraction of its millisecond. What is charged after it, in the same millisecond, is said to be charged
@@ -89,10 +92,23 @@ export class MemoryStore implements Store {
   }
 
   #reply(request: StoreRequest, nowMs: number): StoreReply {
+    if (request.fetches !== undefined || this.#grants !== undefined) return this.#replyWithGrants(request, nowMs);
     const verdicts = this.#decide(request, nowMs);
     // The millisecond of the reset, or none.
     if (nowMs <= this.#resetAtMs) return this.#replyAfterReset(verdicts, nowMs);
     return { nowMs, verdicts, guarantee: "atomic" };
+  }
+
+  #replyWithGrants(request: StoreRequest, nowMs: number): StoreReply {
+    this.#grants ??= new MemoryGrants({
+      state: ({ key, plan }, atMs) => this.#state(key, atMs) ?? models[plan.policy.stored].fresh(),
+      charge: (check, charge, state) => this.#charge(check, charge, verdict(true, 0, 0, 0, undefined), state),
+    });
+    this.#grants.settle(request, nowMs);
+    const verdicts = this.#decide(request, nowMs);
+    const passes = (check: Check): boolean => this.#refusals === 0 || this.#passesAsCandidate(check);
+    const grants = request.fetches && this.#grants.grant(request, verdicts, passes, nowMs);
+    return { nowMs, verdicts, guarantee: "atomic", ...(grants && { grants }) };
   }
 
   #replyAfterReset(verdicts: Verdict[], nowMs: number): StoreReply {
@@ -119,6 +135,7 @@ export class MemoryStore implements Store {
       const model = models[plan.policy.stored];
       const state = this.#state(key, nowMs) ?? model.fresh();
       const verdict = model.look(state, plan.policy, cost, nowMs);
+      if (this.#grants !== undefined) this.#grants.narrow(check, verdict, nowMs);
       if (!verdict.allowed) this.#refused(check, i, verdict, state, nowMs);
       verdicts[i] = verdict;
       states[i] = state;
@@ -130,6 +147,7 @@ export class MemoryStore implements Store {
       if (check.charge === true || !verdict.allowed || check.cost === 0) continue;
       if (this.#refusals === 0 || this.#passesAsCandidate(check))
         this.#charge(check, { cost: check.cost, nowMs, requestId: entryId }, verdict, states[i]!);
+      if (verdict.charged && this.#grants !== undefined) this.#grants.afterCharge(check, verdict);
     }
     return verdicts;
   }
@@ -163,6 +181,7 @@ export class MemoryStore implements Store {
       found = model.look(state, plan.policy, 0, nowMs, true);
       found.charged = true;
     }
+    this.#grants?.narrow(check, found, nowMs, true);
     if (!found.allowed) this.#refused(check, at, found, state, nowMs);
     return found;
   }

@@ -1,6 +1,7 @@
 /**
  * Chooses the script for each request, and the requests that share a call. Pure.
  *
+ *   fetch      a rule with prefetch among them: as decide, and units that are held elsewhere count
  *   decide     several checks, a look, a charge, or a request id: the script that can decide anything
  *   single-X   one check to be charged: the lean script of its algorithm, where like requests (same counter, policy and cost) are one group
  *   plain-X    a batch for single-X in which every request costs 1 and has a counter of its own, under one policy: straight code
@@ -61,8 +62,9 @@ function entriesOf({ checks }: StoreRequest): number {
   return entries;
 }
 
-/** `decide`, or the lean script for a single check without an id that is to be charged. */
+/** `decide`, or `fetch`, or the lean script for a single check without an id that is to be charged. */
 export function scriptFor({ checks, charge, id }: StoreRequest): ScriptName {
+  for (let i = 0; i < checks.length; i++) if (checks[i]!.plan.prefetchMs > 0) return "fetch";
   const [only] = checks;
   const isSingle = checks.length === 1 && charge && id === undefined;
   if (!isSingle || only === undefined || only.cost === 0 || only.charge === true) return "decide";

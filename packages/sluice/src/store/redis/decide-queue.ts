@@ -100,10 +100,10 @@ export class DecideQueue {
   async #call(script: ScriptName, batch: readonly Waiting[]): Promise<(StoreReply | IdProblem)[]> {
     // The first came first: its end is the earliest.
     const { endsAtMonotonicMs } = batch[0]!;
-    if (script === "decide") {
+    if (script === "decide" || script === "fetch") {
       const { key } = batch[0]!.request.checks[0]!;
       const clock = { serverNowMs: this.serverNowMs, sentAtMs: this.#calls.sentAtMs(key) };
-      const { keys, args } = encodeDecide(batch, clock);
+      const { keys, args } = encodeDecide(batch, clock, script);
       const reply = (await this.#calls.run(script, keys, args, endsAtMonotonicMs)) as unknown[];
       this.#calls.showed(key, Number(reply[0]));
       return decodeDecide(reply, batch);

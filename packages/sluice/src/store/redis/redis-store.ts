@@ -25,6 +25,7 @@ export class RedisStore implements Store {
   readonly #calls: RedisCalls;
   readonly #counters: Counters;
   readonly #refusals: RefusalMemory | undefined;
+  readonly isRemote = true;
   whyNotReady: unknown;
 
   constructor(connection: RedisConnection, options: RedisStoreOptions = {}) {

@@ -1,14 +1,15 @@
 /**
- * Encodes requests as KEYS and ARGV of the scripts, and decodes their replies. The comments at the top of decide.lua and
- * decide-single.lua specify the layouts.
+ * Encodes requests as KEYS and ARGV of the scripts, and decodes their replies. The comments at the top of decide.lua, fetch.lua
+ * and decide-single.lua specify the layouts.
  * Pure: no connection, no clock.
  */
 import { type Boundaries, boundariesAround, type Calendar } from "../../algorithms/calendar.js";
+import type { Fetch, Grant } from "../../algorithms/grants.js";
 import { type Verdict, verdict } from "../../algorithms/model.js";
 import type { Policy } from "../../algorithms/policy.js";
 import type { Check } from "../../check.js";
 import type { Reason } from "../../decision.js";
-import { KEY_PREFIX, storedAs } from "../../keys.js";
+import { grantsKey, KEY_PREFIX, storedAs } from "../../keys.js";
 import type { Receipt, StoreReply, StoreRequest } from "../store.js";
 import { keepsEntryIds } from "./choose-script.js";
 
@@ -78,6 +79,7 @@ function modeArgument({ plan, live }: Check): number {
 export function encodeDecide(
   batch: readonly Addressed[],
   { serverNowMs, sentAtMs }: { serverNowMs: number; sentAtMs: number },
+  script: "decide" | "fetch" = "decide",
 ): { keys: string[]; args: Argument[] } {
   const keys: string[] = [];
   const keyPositions = new Map<string, number>();
@@ -93,6 +95,16 @@ export function encodeDecide(
     }
     return position;
   };
+  /** A counter with its grants behind it. It may stand in the list before, for a policy without prefetch. */
+  const heldPosition = (key: string): number => {
+    const grants = grantsKey(key);
+    let position = keyPositions.get(grants);
+    if (position === undefined) {
+      position = keys.push(KEY_PREFIX + key, KEY_PREFIX + grants) - 1;
+      keyPositions.set(grants, position);
+    }
+    return position;
+  };
   for (const { request, recordKey, isPart } of batch) {
     const { checks, entryId, fingerprint } = request;
     const named = entryId !== "";
@@ -101,21 +113,29 @@ export function encodeDecide(
     requests.push(checks.length * 16 + flags);
     if (named) requests.push(entryId);
     if (recorded) requests.push(keyPosition(recordKey), fingerprint, spellReceipt(request));
-    for (const check of checks) {
-      const { policy } = check.plan;
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i]!;
+      const { policy, prefetchMs } = check.plan;
       let position = policyPositions.get(policy);
       if (position === undefined) {
         position = policyPositions.size + 1;
         policyPositions.set(policy, position);
         policies.push(...policyArguments(policy, serverNowMs));
+        if (script === "fetch") policies.push(prefetchMs);
       }
-      const packed = (keyPosition(check.key) * MOST_POLICIES + position) * MOST_MODES + modeArgument(check);
+      const keyAt = prefetchMs > 0 ? heldPosition(check.key) : keyPosition(check.key);
+      const packed = (keyAt * MOST_POLICIES + position) * MOST_MODES + modeArgument(check);
       if (check.charge === true) requests.push(-packed, -1 - check.cost);
       else if (check.cost === 1) requests.push(packed);
       else requests.push(-packed, check.cost);
+      if (prefetchMs > 0) requests.push(spellFetch(request.fetches?.[i]));
     }
   }
   return { keys, args: [policyPositions.size, ...policies, batch.length, sentAtMs, ...requests] };
+}
+
+function spellFetch(fetch: Fetch | undefined): string {
+  return fetch === undefined ? "" : `${fetch.seq} ${fetch.used} ${fetch.held} ${fetch.want} ${fetch.holder}`;
 }
 
 export function spellReceipt({ entryId, rulesVersion, checks }: StoreRequest, timesMs?: readonly number[]): string {
@@ -123,7 +143,13 @@ export function spellReceipt({ entryId, rulesVersion, checks }: StoreRequest, ti
 }
 
 /** Reads verdicts as decide.lua spells them, from `at` on; returns where the next ones begin. */
-function readVerdicts(numbers: readonly number[], at: number, verdicts: Verdict[]): number {
+function readVerdicts(
+  numbers: readonly number[],
+  at: number,
+  verdicts: Verdict[],
+  fetches?: readonly (Fetch | undefined)[],
+  grants?: (Grant | undefined)[],
+): number {
   let next = at;
   for (let i = 0; i < verdicts.length; i++, next += 3) {
     const code = numbers[next]!;
@@ -132,6 +158,9 @@ function readVerdicts(numbers: readonly number[], at: number, verdicts: Verdict[
     found.charged = (code & 2) === 2;
     if (!allowed) found.retryAfterMs = numbers[next++ + 3]!;
     verdicts[i] = found;
+    if (fetches?.[i] === undefined) continue;
+    grants![i] = { units: numbers[next + 3]!, kept: numbers[next + 4]!, lifeMs: numbers[next + 5]! };
+    next += 3;
   }
   return next;
 }
@@ -160,9 +189,16 @@ export function decodeDecide(given: readonly unknown[], batch: readonly Addresse
       replies[i] = decodeRecord(record, nowMs);
       at++;
     } else {
-      const verdicts = new Array<Verdict>(batch[i]!.request.checks.length);
-      at = readVerdicts(reply, at, verdicts);
-      replies[i] = { nowMs, verdicts, guarantee: "atomic" };
+      const { checks, fetches } = batch[i]!.request;
+      const verdicts = new Array<Verdict>(checks.length);
+      if (fetches === undefined) {
+        at = readVerdicts(reply, at, verdicts);
+        replies[i] = { nowMs, verdicts, guarantee: "atomic" };
+      } else {
+        const grants = new Array<Grant | undefined>(checks.length);
+        at = readVerdicts(reply, at, verdicts, fetches, grants);
+        replies[i] = { nowMs, verdicts, guarantee: "atomic", grants };
+      }
     }
   }
   return replies;

@@ -3,6 +3,7 @@
  * Each part is decided by one script, all or nothing in itself; if one part refuses, what the others charged is given back.
  * Pure: it computes what to send and what to give back; `decide-in-parts.ts` sends it.
  */
+import type { Grant } from "../../../algorithms/grants.js";
 import { type Verdict, verdict } from "../../../algorithms/model.js";
 import { capacityOf } from "../../../algorithms/policy.js";
 import type { Check } from "../../../check.js";
@@ -24,7 +25,14 @@ export function splitByTag(request: StoreRequest): Part[] {
   return groups.map((places) => ({
     tag: hashTag(checks[places[0]!]!.key),
     places,
-    request: groups.length === 1 ? request : { ...request, checks: places.map((i) => relocated(checks[i]!, places)) },
+    request:
+      groups.length === 1
+        ? request
+        : {
+            ...request,
+            checks: places.map((i) => relocated(checks[i]!, places)),
+            fetches: request.fetches && places.map((i) => request.fetches![i]),
+          },
   }));
 }
 
@@ -33,9 +41,14 @@ export function splitByKey(request: StoreRequest): Part[] {
   const keys = new Set(request.checks.map(({ key }) => key));
   return [...keys].map((key) => {
     const places = [...request.checks.keys()].filter((i) => request.checks[i]!.key === key);
-    const checks = places.map((i) => relocated(request.checks[i]!, places));
-    return { tag: hashTag(key), places, request: { ...request, checks, id: undefined } };
+    const checks = places.map((i) => withoutPrefetch(relocated(request.checks[i]!, places)));
+    return { tag: hashTag(key), places, request: { ...request, checks, id: undefined, fetches: undefined } };
   });
+}
+
+/** Its grants have a key of their own, which may be on another node: while a slot moves, units that are held are not seen. */
+function withoutPrefetch(check: Check): Check {
+  return check.plan.prefetchMs === 0 ? check : { ...check, plan: { ...check.plan, prefetchMs: 0 } };
 }
 
 /** A candidate has its live check's key, and so its tag: both are in one part. */
@@ -57,6 +70,7 @@ export function joinReplies(
   const entryIds: string[] = [];
   const checks: Check[] = [];
   const undos: Undo[] = [];
+  const grants: (Grant | undefined)[] = [];
   parts.forEach((part, p) => {
     const found = replies[p]!;
     const { entryId } = found.repeated ?? part.request;
@@ -68,11 +82,13 @@ export function joinReplies(
       timesMs[at] = found.timesMs?.[i] ?? found.nowMs;
       entryIds[at] = entryId;
       checks[at] = check;
+      grants[at] = found.grants?.[i];
     });
   });
   const repeated = replies.find((reply) => reply.repeated !== undefined)?.repeated;
   const reply: StoreReply = { nowMs: replies[0]!.nowMs, verdicts, timesMs, entryIds, guarantee: "compensated" };
-  return { reply: repeated === undefined ? reply : { ...reply, repeated: { ...repeated, checks } }, undos };
+  const answered = grants.some((given) => given !== undefined) ? { ...reply, grants } : reply;
+  return { reply: repeated === undefined ? answered : { ...answered, repeated: { ...repeated, checks } }, undos };
 }
 
 /**

@@ -13,6 +13,7 @@
              and retry_after_ms if refused; or
              one string: the record of a request id seen before, or '!\n' if that id was sent for another request,
              or '<\n' if it was sent before the id's record was dropped: nothing was charged
+  fetch.lua is this script with held units: it fills the places that are empty here.
   Requests are decided in order; a key that several of them touch is read once and written once. Several things in one argument,
   and lists that are used again for every request: arguments and tables are what a script call costs. ]]
 include('prelude')
@@ -22,14 +23,6 @@ local states, owners, touched, refused, records, is_new = {}, {}, {}, {}, {}, {}
 local keys, policy_of, modes, costs, charges = {}, {}, {}, {}, {}
 local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}
 
-local policies, at = {}, 2
-for p = 1, tonumber(ARGV[1]) do
-  local policy = { algorithm = algorithm(ARGV[at]) }
-  for n = 1, policy.algorithm.arity do policy[n] = tonumber(ARGV[at + n]) end
-  at = at + 1 + policy.algorithm.arity
-  policies[p] = policy
-end
-
 local function state_of(key, body)
   local state = states[key]
   if not state then
@@ -37,6 +30,17 @@ local function state_of(key, body)
     states[key], owners[key] = state, body
   end
   return state
+end
+
+include('held units')
+
+local policies, at = {}, 2
+for p = 1, tonumber(ARGV[1]) do
+  local policy = { algorithm = algorithm(ARGV[at]) }
+  for n = 1, policy.algorithm.arity do policy[n] = tonumber(ARGV[at + n]) end
+  at = at + 1 + policy.algorithm.arity
+  include('term of a policy')
+  policies[p] = policy
 end
 
 -- The verdict of a charge is that of a look after it: refused where the counter is past its limit.
@@ -56,6 +60,7 @@ end
 -- Makes the charges, looks at every other check, then charges all of these or none; leaves its numbers in `out`.
 local function decide(count, any_charge, charging, entry_id, out)
   local refusals, refuser = 0, 0
+  include('settlements')
   if any_charge then
     for i = 1, count do
       if charges[i] then
@@ -95,6 +100,7 @@ local function decide(count, any_charge, charging, entry_id, out)
       out[n + 1], out[n + 2], out[n + 3], out[n + 4] = reason[i] * 4 + (charged and 2 or 0), remaining[i], reset[i], retry[i]
       n = n + 4
     end
+    include('grants of a check')
   end
 end
 
@@ -115,6 +121,7 @@ local function read_checks(count)
     packed = (packed - modes[i]) / 65536
     policy_of[i] = policies[packed % 65536]
     keys[i] = KEYS[floor(packed / 65536)]
+    include('fetch of a check')
   end
   return any_charge
 end
@@ -165,6 +172,7 @@ for key in pairs(touched) do owners[key].save(key, states[key]) end
 for key, reset_after in pairs(refused) do
   if not touched[key] then outlive(key, reset_after) end
 end
+include('writes of grants')
 for record, text in pairs(records) do
   if is_new[record] then call('SET', KEYS[record], text, 'PX', REMEMBER_MS) else call('SET', KEYS[record], text, 'KEEPTTL') end
 end

@@ -74,7 +74,13 @@ end
 
 local function save(key, state)
   local value = pack('<ddd', state.count, state.last, state.born)
-  if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1))) else call('SET', key, value, 'KEEPTTL') end
+  if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1) + (state.leeway or 0))) else call('SET', key, value, 'KEEPTTL') end
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }
+-- Until when a charge at an instant matters: until then, what was held is remembered beyond its end.
+local function lasts_until(policy, at)
+  local _, finish = window_at(policy, at)
+  return finish
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save, lasts_until = lasts_until, ends_with_window = true }

@@ -196,7 +196,7 @@ local function rewrite(key, state, width)
   local value = header(state, state.at) .. raw .. stamps(width, state.at, state.pending)
   if capacity > total then value = value .. string.rep('\0', (capacity - total) * width) end
   if state.debt > 0 then value = value .. packed_debt(state) end
-  call('SET', key, value, 'PXAT', spell(state.at + state.kept))
+  call('SET', key, value, 'PXAT', spell(state.at + state.kept + (state.leeway or 0)))
 end
 
 local function save(key, state)
@@ -214,7 +214,7 @@ local function save(key, state)
   state.count = live + state.pending
   call('SETRANGE', key, '0', header(state, state.at))
   if state.debt > 0 then write_debt(state) end
-  call('PEXPIREAT', key, spell(state.at + state.kept))
+  call('PEXPIREAT', key, spell(state.at + state.kept + (state.leeway or 0)))
 end
 
 -- The lowest index whose entry arrived after an instant.
@@ -273,4 +273,9 @@ local function give_back(state, policy, cost)
   return true
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }
+-- Until when a charge at an instant matters: until then, what was held is remembered beyond its end.
+local function lasts_until(policy, at)
+  return at + policy[2]
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save, lasts_until = lasts_until }

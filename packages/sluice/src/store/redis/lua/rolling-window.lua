@@ -164,7 +164,12 @@ local function save(key, state)
     for i = 1, missing do call('ZADD', key, state.newest, members[first + 1] .. '~' .. i) end
   end
   if state.marker or state.debt > 0 then write_marker(key, state, state.newest) end
-  call('PEXPIREAT', key, spell(state.newest + state.kept))
+  call('PEXPIREAT', key, spell(state.newest + state.kept + (state.leeway or 0)))
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }
+-- Until when a charge at an instant matters: until then, what was held is remembered beyond its end.
+local function lasts_until(policy, at)
+  return at + policy[2]
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save, lasts_until = lasts_until }

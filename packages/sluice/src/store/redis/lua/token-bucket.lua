@@ -77,4 +77,9 @@ local function save(key, state)
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1))) else call('SET', key, value, 'KEEPTTL') end
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save }
+-- Until when a charge at an instant matters: until then, what was held is remembered beyond its end.
+local function lasts_until(policy, at)
+  return at + wait_for(policy[1] * policy[3], policy)
+end
+
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save, lasts_until = lasts_until }

@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import type { CheckPlan } from "../check.js";
+import { HeldUnits } from "./held-units.js";
+
+const plan: CheckPlan = {
+  rule: "r",
+  mode: "enforce",
+  variant: undefined,
+  policy: { stored: "rolling-window-packed", limit: 100_000, windowMs: 1_000, minIntervalMs: 0 },
+  keyEnd: "}:r:p",
+  onStoreFailure: "local",
+  prefetchMs: 20,
+};
+
+/** A key that was asked for ten times a millisecond, for long. */
+function busy(): HeldUnits {
+  const held = new HeldUnits("{*}:r:p", plan, "h", 0);
+  held.arrive(10_000);
+  return held;
+}
+
+test("a cold key fetches nothing beside its request", () => {
+  const held = new HeldUnits("{*}:r:p", plan, "h", 0);
+  held.arrive(1);
+  expect(held.nextFetch(1, 0)).toBeUndefined();
+});
+
+test("a busy key wants what it uses in half a term", () => {
+  expect(busy().nextFetch(1, 1_000)).toEqual({ holder: "h", seq: 1, used: 0, held: 0, want: 99 });
+});
+
+test("units live for less than their term, counted from when the fetch was sent", () => {
+  const held = busy();
+  const fetch = held.nextFetch(0, 1_000)!;
+  held.granted(fetch, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_015 });
+  expect(held.has(100, 1_018)).toBe(true);
+  expect(held.has(1, 1_018.7)).toBe(false);
+});
+
+test("the next fetch tells what was used and what is in hand, and both live on", () => {
+  const held = busy();
+  const first = held.nextFetch(0, 1_000)!;
+  held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
+  held.use(60);
+  const second = held.nextFetch(0, 1_010)!;
+  expect(second).toMatchObject({ seq: 2, used: 60, held: 40 });
+  held.use(10);
+  held.granted(second, { units: 50, kept: 40, lifeMs: 20 }, { plan, sentMonotonicMs: 1_010, nowMonotonicMs: 1_011 });
+  expect(held.units).toBe(80);
+  expect(held.has(80, 1_028)).toBe(true);
+});
+
+test("units in hand that had ended when the fetch arrived are gone", () => {
+  const held = busy();
+  const first = held.nextFetch(0, 1_000)!;
+  held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
+  const second = held.nextFetch(0, 1_018)!;
+  held.granted(second, { units: 5, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_018, nowMonotonicMs: 1_040 });
+  expect(held.units).toBe(5);
+  expect(held.has(5, 1_036)).toBe(true);
+});
+
+test("the next units are fetched ahead when few are left, or when the end is near", () => {
+  const held = busy();
+  const fetch = held.nextFetch(0, 1_000)!;
+  held.granted(fetch, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
+  expect(held.needsFetchAhead(1_001)).toBe(false);
+  held.use(75);
+  expect(held.needsFetchAhead(1_001)).toBe(true);
+  held.unuse(75);
+  expect(held.needsFetchAhead(1_015)).toBe(true);
+});
+
+test("a changed rule gives back what was fetched under the old one, also what is still on its way", () => {
+  const held = busy();
+  const fetch = held.nextFetch(0, 1_000)!;
+  held.granted(fetch, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
+  const second = held.nextFetch(0, 1_002)!;
+  held.ask({ ...plan }, 1_003);
+  held.granted(second, { units: 50, kept: 100, lifeMs: 20 }, { plan, sentMonotonicMs: 1_002, nowMonotonicMs: 1_003 });
+  expect(held.units).toBe(0);
+  expect(held.nextFetch(0, 1_004)).toMatchObject({ held: 0 });
+});
+
+test("the last fetch settles and gives everything back", () => {
+  const held = busy();
+  const fetch = held.nextFetch(0, 1_000)!;
+  held.granted(fetch, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
+  held.use(3);
+  expect(held.lastFetch()).toEqual({ holder: "h", seq: 2, used: 3, held: 0, want: 0 });
+  expect(held.has(1, 1_002)).toBe(false);
+});

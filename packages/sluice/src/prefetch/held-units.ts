@@ -1,0 +1,187 @@
+/**
+ * The units of one key that this process fetched ahead, and how many to fetch next.
+ * In: uses, fetches that are sent, grants that come back; time is an argument. Out: whether units are left, and the next fetch. Pure.
+ *
+ * A fetch tells how many units are in hand, and these live on with what is granted: so all units in hand end together. Units in hand
+ * may be used while the fetch is under way. A fetch whose answer is lost changes nothing here: the next one tells again what is in
+ * hand, and the store takes back what this process never heard of.
+ */
+import type { Fetch, Grant } from "../algorithms/grants.js";
+import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
+import type { CheckPlan } from "../check.js";
+
+/** Uses that one fetch settles: a refund has to know when they were charged, and under which name. */
+export interface Uses {
+  readonly held: HeldUnits;
+  /** The number of that fetch; 0 while they wait for one. */
+  seq: number;
+  /** When it charged them; 0 while it is under way. */
+  atMs: number;
+  /** The uses that they were settled with, if their own fetch was lost. */
+  movedTo: Uses | undefined;
+  refunded: number;
+}
+
+/** Clocks may run apart by this share of a term; the store's also cuts off a fraction of a millisecond. */
+const DRIFT = 0.02;
+const TRUNCATION_MS = 1;
+/** Measured over about so long. */
+const RATE_MEMORY_MS = 50;
+const MOST_WANTED = 1_000_000;
+/** How long a key is remembered that nobody asks for. */
+const IDLE_MS = 10_000;
+
+export class HeldUnits {
+  readonly key: string;
+  readonly holder: string;
+  plan: CheckPlan;
+  units = 0;
+  /** Not usable from then on. Counted from when the fetch was sent, so that clocks need not agree. */
+  endsAtMonotonicMs = 0;
+  /** At or below so many units, or from this instant on, the next ones are fetched ahead. */
+  low = -1;
+  renewAtMonotonicMs = Number.POSITIVE_INFINITY;
+  /** As the store reported them last. */
+  resetAfterMs = 0;
+  nowMs = 0;
+  /** Resolves when the fetch that is under way has ended, one way or the other. */
+  underWay: Promise<void> | undefined;
+  /** Whether that fetch asks for units. */
+  isWanting = false;
+  /** Uses since the last fetch was sent. */
+  uses: Uses = newUses(this);
+  /** For the map that keeps it. */
+  endsAtMs: number;
+  readonly bytes = 0;
+  #seq = 0;
+  #used = 0;
+  #settled = 0;
+  #rate = 0;
+  #arrived = 0;
+  #sinceMonotonicMs: number;
+  #roundTripMs = 0;
+
+  constructor(key: string, plan: CheckPlan, holder: string, nowMonotonicMs: number) {
+    this.key = key;
+    this.plan = plan;
+    this.holder = holder;
+    this.#sinceMonotonicMs = nowMonotonicMs;
+    this.endsAtMs = nowMonotonicMs + IDLE_MS;
+  }
+
+  /** Whether the store still counts anything as held by this process, as far as is known. */
+  get isOutstanding(): boolean {
+    return this.units > 0 || this.#used !== this.#settled;
+  }
+
+  has(cost: number, nowMonotonicMs: number): boolean {
+    return this.units >= cost && nowMonotonicMs < this.endsAtMonotonicMs;
+  }
+
+  /** After `has`. */
+  use(cost: number): void {
+    this.units -= cost;
+    this.#used += cost;
+    this.#arrived += cost;
+  }
+
+  /** Gives units of uses that were not settled yet back into the hand. */
+  unuse(cost: number): void {
+    this.units += cost;
+    this.#used -= cost;
+  }
+
+  /** Forgets the uses that are not settled yet: what they used is free again at the next fetch. */
+  forgetUses(): void {
+    this.#used = this.#settled;
+  }
+
+  /** Before the store is asked. Where the rule changed, what was fetched under the old one goes back. */
+  ask(plan: CheckPlan, nowMonotonicMs: number): void {
+    this.endsAtMs = nowMonotonicMs + IDLE_MS;
+    if (plan === this.plan) return;
+    this.plan = plan;
+    this.units = 0;
+  }
+
+  /** A request that the store decides. */
+  arrive(cost: number): void {
+    this.#arrived += cost;
+  }
+
+  needsFetchAhead(nowMonotonicMs: number): boolean {
+    return this.units <= this.low || nowMonotonicMs >= this.renewAtMonotonicMs;
+  }
+
+  /** The next fetch, beside a request of this cost; undefined for a cold key: there is nothing to settle, and nothing to want. */
+  nextFetch(cost: number, nowMonotonicMs: number): Fetch | undefined {
+    this.#measure(nowMonotonicMs);
+    const held = nowMonotonicMs < this.endsAtMonotonicMs ? this.units : 0;
+    const cycleMs = this.plan.prefetchMs / 2 + this.#roundTripMs;
+    const most = this.plan.policy.stored === "rolling-window" ? MOST_ENTRIES : MOST_WANTED;
+    const want = Math.min(most, Math.ceil(this.#rate * cycleMs)) - held - cost;
+    if (want <= 0 && !this.isOutstanding) return undefined;
+    return this.#fetch(held, Math.max(0, want));
+  }
+
+  /** Settles, and gives back what is in hand. */
+  lastFetch(): Fetch {
+    this.units = 0;
+    return this.#fetch(0, 0);
+  }
+
+  #fetch(held: number, want: number): Fetch {
+    this.low = -1;
+    this.renewAtMonotonicMs = Number.POSITIVE_INFINITY;
+    return { holder: this.holder, seq: ++this.#seq, used: this.#used, held, want };
+  }
+
+  /** Returns the uses that the fetch settles. */
+  sent({ seq }: Fetch): Uses {
+    const uses = this.uses;
+    uses.seq = seq;
+    this.uses = newUses(this);
+    return uses;
+  }
+
+  /** `plan`: the one that the units were asked for under. */
+  granted(
+    fetch: Fetch,
+    grant: Grant,
+    sent: { plan: CheckPlan; sentMonotonicMs: number; nowMonotonicMs: number },
+  ): void {
+    this.#settled = fetch.used;
+    // Units that had ended on the way were taken for used.
+    if (grant.kept < fetch.held) this.units = 0;
+    if (sent.plan === this.plan) this.units += grant.units;
+    const lifeMs = Math.max(0, grant.lifeMs * (1 - DRIFT) - TRUNCATION_MS);
+    this.endsAtMonotonicMs = sent.sentMonotonicMs + lifeMs;
+    this.#roundTripMs = sent.nowMonotonicMs - sent.sentMonotonicMs;
+    if (this.units === 0) return;
+    this.renewAtMonotonicMs = this.endsAtMonotonicMs - lifeMs / 4;
+    // Where nothing is left, the next fetch waits for a request that needs it.
+    if (grant.units === 0 && fetch.want > 0) return;
+    // A quarter of the units, or those that are used while a fetch is under way.
+    const low = Math.ceil(Math.max(this.units / 4, 1.5 * this.#rate * this.#roundTripMs));
+    this.low = Math.min(low, Math.floor(this.units / 2));
+  }
+
+  /** The store has ended by itself what it was never told of. */
+  giveUp(): void {
+    this.units = 0;
+    this.#settled = this.#used;
+  }
+
+  #measure(nowMonotonicMs: number): void {
+    const elapsedMs = nowMonotonicMs - this.#sinceMonotonicMs;
+    if (elapsedMs < 1) return;
+    const weight = 1 - Math.exp(-elapsedMs / Math.max(RATE_MEMORY_MS, this.plan.prefetchMs));
+    this.#rate += weight * (this.#arrived / elapsedMs - this.#rate);
+    this.#arrived = 0;
+    this.#sinceMonotonicMs = nowMonotonicMs;
+  }
+}
+
+function newUses(held: HeldUnits): Uses {
+  return { held, seq: 0, atMs: 0, movedTo: undefined, refunded: 0 };
+}

@@ -1,0 +1,127 @@
+/**
+ * Held units in the memory store: what fetch.lua adds to decide.lua. Only a store that instances share over a network has holders; in
+ * production this one has none, and no request comes here. In tests it is the model of such a store.
+ */
+import {
+  chargeTime,
+  type Grant,
+  type Grants,
+  grant,
+  grantOf,
+  NO_GRANT,
+  noGrants,
+  type Settlement,
+  settle,
+  takeEnded,
+} from "../../algorithms/grants.js";
+import type { Charge, State, Verdict } from "../../algorithms/model.js";
+import { models } from "../../algorithms/models.js";
+import type { Check } from "../../check.js";
+import type { StoreRequest } from "../store.js";
+
+/** The counters of the store. */
+interface Counters {
+  state(check: Check, nowMs: number): State;
+  charge(check: Check, charge: Charge, state: State): void;
+}
+
+export class MemoryGrants {
+  readonly #counters: Counters;
+  readonly #byKey = new Map<string, Grants>();
+  #settlements: (Settlement | undefined)[] = [];
+
+  constructor(counters: Counters) {
+    this.#counters = counters;
+  }
+
+  /** Before the request is looked at: ended units are charged, and what its holder used. */
+  settle({ checks, fetches }: StoreRequest, nowMs: number): void {
+    this.#settlements = [];
+    for (const check of checks) if (check.plan.prefetchMs > 0) this.#chargeEnded(check, nowMs);
+    if (fetches === undefined) return;
+    this.#settlements = checks.map((check, i) => {
+      const fetch = fetches[i];
+      if (fetch === undefined || check.plan.prefetchMs === 0) return undefined;
+      const settlement = settle(this.#of(check), fetch);
+      const requestId = `${fetch.holder}.${fetch.seq}`;
+      if (settlement.spent > 0) this.#charge(check, { cost: settlement.spent, nowMs, requestId }, nowMs);
+      return settlement;
+    });
+  }
+
+  /** The verdict of a look, less what is held. */
+  narrow(check: Check, verdict: Verdict, nowMs: number, strict = false): void {
+    const { plan, cost, charge } = check;
+    const grants = plan.prefetchMs > 0 ? this.#byKey.get(check.key) : undefined;
+    if (grants === undefined || grants.total === 0) return;
+    const wanted = charge === true ? 0 : cost;
+    let waitMs = Math.max(1, grants.endsAtMs - nowMs);
+    verdict.remaining -= grants.total;
+    verdict.resetAfterMs = Math.max(verdict.resetAfterMs, waitMs);
+    if (!verdict.allowed || verdict.remaining >= wanted || (wanted === 0 && !strict)) return;
+    // Enough could pass but for the units that are held: until some of them end, or entries make room beside them.
+    const capacity = "capacity" in plan.policy ? plan.policy.capacity : plan.policy.limit;
+    if (wanted + grants.total <= capacity) {
+      const state = this.#counters.state(check, nowMs);
+      const beside = models[plan.policy.stored].look(state, plan.policy, wanted + grants.total, nowMs);
+      waitMs = Math.min(waitMs, beside.retryAfterMs);
+    }
+    verdict.allowed = false;
+    verdict.retryAfterMs = waitMs;
+    verdict.reason = "limit";
+  }
+
+  /** The verdict of a charge, less what is held. */
+  afterCharge({ plan, key }: Check, verdict: Verdict): void {
+    if (plan.prefetchMs > 0) verdict.remaining -= this.#byKey.get(key)?.total ?? 0;
+  }
+
+  /** `passes`: whether each check's charge was made, or would have been. */
+  grant(
+    request: StoreRequest,
+    verdicts: readonly Verdict[],
+    passes: (check: Check) => boolean,
+    nowMs: number,
+  ): (Grant | undefined)[] {
+    return request.checks.map((check, i) => {
+      const settlement = this.#settlements[i];
+      if (settlement === undefined) return undefined;
+      const fetch = request.fetches![i]!;
+      const grants = this.#of(check);
+      if (settlement.kind === "late") return NO_GRANT;
+      if (settlement.kind === "repeated") return grantOf(grants, fetch.holder, nowMs);
+      const { policy, prefetchMs: termMs } = check.plan;
+      const want = request.charge && passes(check) ? fetch.want : 0;
+      const left = verdicts[i]!.remaining;
+      const state = this.#counters.state(check, nowMs);
+      return grant(grants, { ...fetch, want }, { policy, state, termMs, left, nowMs });
+    });
+  }
+
+  #of({ key }: Check): Grants {
+    let grants = this.#byKey.get(key);
+    if (grants === undefined) {
+      grants = noGrants();
+      this.#byKey.set(key, grants);
+    }
+    return grants;
+  }
+
+  #chargeEnded(check: Check, nowMs: number): void {
+    const grants = this.#byKey.get(check.key);
+    if (grants === undefined) return;
+    if (grants.goneAtMs < nowMs) {
+      this.#byKey.delete(check.key);
+      return;
+    }
+    const { units, atMs } = takeEnded(grants, nowMs);
+    const { policy } = check.plan;
+    const chargedAtMs = units > 0 ? chargeTime(policy, this.#counters.state(check, nowMs), atMs, nowMs) : undefined;
+    if (chargedAtMs !== undefined)
+      this.#charge(check, { cost: units, nowMs: chargedAtMs, requestId: `h${atMs}` }, nowMs);
+  }
+
+  #charge(check: Check, charge: Charge, nowMs: number): void {
+    this.#counters.charge(check, charge, this.#counters.state(check, nowMs));
+  }
+}

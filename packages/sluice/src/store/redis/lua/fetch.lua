@@ -1,0 +1,40 @@
+--[[ fetch: decide, for requests with a rule that has prefetch: units that are held elsewhere count, and a check may bring a fetch
+  KEYS     as decide; behind the counter of a check with prefetch stands the key of its grants
+  ARGV     as decide, but: a policy ends with how long its units may be held, in ms (0: no prefetch); a check of a policy with
+           prefetch ends with its fetch: '', or seq, used, held, want and holder with spaces between
+  returns  as decide; the numbers of a check with a fetch end with units granted, units kept, and how many ms both live
+  Each part below is put into decide.lua, at the place of its name. ]]
+-- held units
+include('grants')
+
+-- term of a policy
+local term = tonumber(ARGV[at])
+at = at + 1
+if term > 0 then
+  policy.term = term
+  policy.algorithm = holding(policy.algorithm, policy)
+end
+
+-- fetch of a check
+fetches[i] = nil
+if policy_of[i].term then
+  grants_keys[keys[i]] = KEYS[floor(packed / 65536) + 1]
+  texts[i] = ARGV[at]
+  at = at + 1
+else
+  texts[i] = ''
+end
+
+-- settlements
+for i = 1, count do
+  if texts[i] ~= '' then settle_fetch(i, texts[i]) end
+end
+
+-- grants of a check
+if fetches[i] then
+  grant(i, out, n, remaining[i], charging and passes)
+  n = n + 3
+end
+
+-- writes of grants
+for _, grants in pairs(changed) do write_grants(grants) end
