@@ -33,7 +33,7 @@ const rooms: readonly Room[] = [
   { name: "memory store", files: /^store\/memory\//, sees: ["ground", "algorithms", "store"] },
   { name: "redis store", files: /^store\/redis\//, sees: ["ground", "algorithms", "store"] },
   // Holds units of a store for this process.
-  { name: "prefetch", files: /^prefetch\//, sees: ["ground", "algorithms", "store"] },
+  { name: "prefetch", files: /^prefetch\//, sees: ["algorithms", "store"], seesTypesOf: ["ground"] },
   {
     name: "limiter",
     files: /^limiter\//,
