@@ -5,24 +5,31 @@ import { Command, CommanderError } from "commander";
 import { SluiceError } from "sluice";
 import { packageVersion } from "../own-package.js";
 import { printableLines } from "../printable.js";
-import { chargeCommand, checkCommand, peekCommand } from "./check.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
-import { compareCommand } from "./compare.js";
-import { explainCommand } from "./explain.js";
-import { planCommand } from "./plan.js";
-import { releaseCommand } from "./release.js";
-import { resetCommand } from "./reset.js";
-import { rulesCommand } from "./rules.js";
-import { serveCommand } from "./serve.js";
-import { simulateCommand } from "./simulate.js";
-import { suggestCommand } from "./suggest.js";
-import { topCommand } from "./top.js";
+
+/** Each is loaded when it is asked for: `serve` opens its port before the others are even read. */
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import("./serve.js")).serveCommand(),
+  check: async () => (await import("./check.js")).checkCommand(),
+  charge: async () => (await import("./check.js")).chargeCommand(),
+  peek: async () => (await import("./check.js")).peekCommand(),
+  explain: async () => (await import("./explain.js")).explainCommand(),
+  release: async () => (await import("./release.js")).releaseCommand(),
+  reset: async () => (await import("./reset.js")).resetCommand(),
+  rules: async () => (await import("./rules.js")).rulesCommand(),
+  top: async () => (await import("./top.js")).topCommand(),
+  simulate: async () => (await import("./simulate.js")).simulateCommand(),
+  suggest: async () => (await import("./suggest.js")).suggestCommand(),
+  plan: async () => (await import("./plan.js")).planCommand(),
+  compare: async () => (await import("./compare.js")).compareCommand(),
+};
 
 export async function main(argv: readonly string[]): Promise<void> {
   // A service that loses the reader of its output has failed; a command whose reader has seen enough (`| head`) is done.
   if (argv[2] !== "serve") process.stdout.on("error", endIfReaderLeft);
   try {
-    await program().parseAsync([...argv]);
+    const root = await program(argv[2]);
+    await root.parseAsync([...argv]);
   } catch (error) {
     process.exitCode = report(error);
   }
@@ -33,27 +40,15 @@ function endIfReaderLeft(error: NodeJS.ErrnoException): void {
   process.exit(exitStatus.done);
 }
 
-function program(): Command {
+/** With the command that is asked for; with all of them where that is none, for the help that lists them. */
+async function program(asked: string | undefined): Promise<Command> {
   const root = new Command("sluice")
     .description("Sluice: a distributed rate limiter")
     .version(packageVersion())
     .showHelpAfterError("(sluice help lists the commands)");
-  const commands = [
-    serveCommand,
-    checkCommand,
-    chargeCommand,
-    peekCommand,
-    explainCommand,
-    releaseCommand,
-    resetCommand,
-    rulesCommand,
-    topCommand,
-    simulateCommand,
-    suggestCommand,
-    planCommand,
-    compareCommand,
-  ];
-  for (const make of commands) root.addCommand(make());
+  const isKnown = asked !== undefined && Object.hasOwn(commands, asked);
+  const makers = isKnown ? [commands[asked]!] : Object.values(commands);
+  for (const command of await Promise.all(makers.map((make) => make()))) root.addCommand(command);
   throwInsteadOfExit(root);
   return root;
 }

@@ -1,5 +1,6 @@
 /** `sluice serve`: the options are the settings' table, one flag each. */
 import { Command, Option } from "commander";
+import { openGrpcPort } from "../service/open-grpc-port.js";
 import { resolveSettings, settingNames, settingSpecs, variableOf } from "../settings/settings.js";
 import { CommandFailure } from "./command-failure.js";
 
@@ -23,10 +24,16 @@ export function serveCommand(): Command {
     .action(async (_options: unknown, given: Command) => {
       const { config, ...flags } = given.opts<Record<string, string>>();
       const settings = resolveSettings({ flags: byName(flags), configFile: config });
-      // Loaded only now: the other commands need none of it, and start in a tenth of the time.
-      const { serve } = await import("../service/serve.js");
-      const status = await serve(settings);
-      if (status !== 0) throw new CommandFailure("", 1);
+      // Before the service is even read: Envoys wait at an open port, and fail at a closed one. Workers share theirs.
+      const grpcPort = settings.workers > 1 ? undefined : await openGrpcPort(settings);
+      try {
+        // Loaded only now: the other commands need none of it, and start in a tenth of the time.
+        const { serve } = await import("../service/serve.js");
+        const status = await serve(settings, grpcPort);
+        if (status !== 0) throw new CommandFailure("", 1);
+      } finally {
+        grpcPort?.listener.close();
+      }
     });
 }
 

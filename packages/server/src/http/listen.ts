@@ -2,7 +2,7 @@
 import type { AddressInfo, Server } from "node:net";
 import { countAccepted } from "./accept-queue.js";
 
-interface ListenAddress {
+export interface ListenAddress {
   readonly host: string;
   readonly port: number;
   /** The setting that names the port. */

@@ -1,6 +1,7 @@
 /**
  * The fourth step of the start: every transport in front of the limiter (HTTP, gRPC, proxy, the listener for metrics), each listening.
  */
+import cluster from "node:cluster";
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
@@ -25,6 +26,7 @@ import type { Settings } from "../settings/settings.js";
 import { envoyAnswers, envoyCounts, envoyFolder, xdsOf } from "./envoy-settings.js";
 import { createHttpApp } from "./http-app.js";
 import { type NotedFailures, noteFailures } from "./note-failures.js";
+import { type GrpcPort, openGrpcPort } from "./open-grpc-port.js";
 
 interface TransportsOptions {
   readonly instance: Instance;
@@ -33,6 +35,8 @@ interface TransportsOptions {
   readonly monitoring: Monitoring;
   /** Prometheus text, of all workers where there are several. */
   readonly metricsText: () => Promise<string>;
+  /** Absent: not open yet. */
+  readonly grpcPort: GrpcPort | undefined;
 }
 
 interface Transports {
@@ -62,6 +66,8 @@ export interface TransportParts extends TransportsOptions {
 
 export async function openTransports(options: TransportsOptions, cleanup: Cleanup): Promise<Transports> {
   const { settings, health } = options.instance;
+  const grpcPort = options.grpcPort ?? (await openGrpcPort(settings));
+  cleanup.add(() => grpcPort.listener.close());
   const parts = await openParts(options, cleanup);
   const app = await createHttpApp(parts);
   const grpc = grpcOf(parts);
@@ -69,15 +75,15 @@ export async function openTransports(options: TransportsOptions, cleanup: Cleanu
   const metricsListener = createMetricsListener({ text: options.metricsText, isOwnHost: parts.isOwnHost });
   const timeoutMs = settings["drain-timeout"];
   cleanup.add(async () => {
-    await Promise.all([
-      drain(app.server, { timeoutMs }),
-      grpc.drain({ timeoutMs }),
-      drain(metricsListener, { timeoutMs }),
-      proxy === undefined ? undefined : drain(proxy, { timeoutMs }),
-    ]);
+    const others = [app.server, metricsListener, proxy].filter((server) => server !== undefined);
+    const ended = Promise.all(others.map((server) => drain(server, { timeoutMs })));
+    if (!cluster.isWorker) await untilGrpcMayClose(ended, timeoutMs / 2);
+    await grpc.drain({ timeoutMs: timeoutMs / 2 });
+    await ended;
     await app.close();
   });
-  const addresses = await listenOnAll(settings, { app, grpc, proxy, metricsListener, isTls: parts.tls !== undefined });
+  const isTls = parts.tls !== undefined;
+  const addresses = await listenOnAll(settings, { app, grpc, grpcPort, proxy, metricsListener, isTls });
   warnOfOpenDoors(options.instance);
   // An outage at the start would otherwise be found by the first check.
   await health.probe();
@@ -94,6 +100,14 @@ export async function openTransports(options: TransportsOptions, cleanup: Cleanu
       await mayClose();
     },
   };
+}
+
+/** gRPC closes last, so that it is away for the shortest time: an Envoy that fails closed answers 500 meanwhile. Workers close together. */
+async function untilGrpcMayClose(othersEnded: Promise<unknown>, timeoutMs: number): Promise<void> {
+  const late = new AbortController();
+  await Promise.race([othersEnded, sleep(timeoutMs, undefined, { signal: late.signal }).catch(() => undefined)]);
+  late.abort();
+  await untilQueueIsEmpty();
 }
 
 async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<TransportParts> {
@@ -170,6 +184,7 @@ function proxyOf({ instance, monitoring, attributes, headers, tls, ending }: Tra
 interface Listeners {
   readonly app: FastifyInstance;
   readonly grpc: GrpcServer;
+  readonly grpcPort: GrpcPort;
   readonly proxy: Server | undefined;
   readonly metricsListener: Server;
   readonly isTls: boolean;
@@ -177,18 +192,18 @@ interface Listeners {
 
 async function listenOnAll(
   settings: Settings,
-  { app, grpc, proxy, metricsListener, isTls }: Listeners,
+  { app, grpc, grpcPort, proxy, metricsListener, isTls }: Listeners,
 ): Promise<Pick<Transports, "http" | "grpc" | "proxy">> {
   const { host } = settings;
   const scheme = isTls ? "https" : "http";
   const httpPort = await listen(app.server, { host, port: settings.port, portSetting: "port" });
-  const grpcPort = await grpc.listen({ host, port: settings["grpc-port"] });
+  grpc.serve(grpcPort.listener);
   const proxyPort = proxy && (await listen(proxy, { host, port: settings["proxy-port"], portSetting: "proxy-port" }));
   const metricsAt = settings["metrics-address"] && addressOf(settings["metrics-address"]);
   if (metricsAt) await listen(metricsListener, { ...metricsAt, portSetting: "metrics-address" });
   return {
     http: `${scheme}://${spell(host)}:${httpPort}`,
-    grpc: `${spell(host)}:${grpcPort}`,
+    grpc: `${spell(host)}:${grpcPort.port}`,
     proxy: proxyPort === undefined ? undefined : `${scheme}://${spell(host)}:${proxyPort}`,
   };
 }

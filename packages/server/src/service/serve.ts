@@ -7,13 +7,14 @@ import { createLog } from "../log.js";
 import { packageVersion } from "../own-package.js";
 import type { Settings } from "../settings/settings.js";
 import { checkEnvoyFolder } from "./envoy-settings.js";
+import type { GrpcPort } from "./open-grpc-port.js";
 import { type Service, startService } from "./service.js";
 import { startScreen } from "./start-screen.js";
 import { drainDelayMs, stopSignal } from "./stop-signal.js";
 import { runWorker, superviseWorkers } from "./workers.js";
 
-/** Resolves when the service has ended, with the exit status. */
-export async function serve(settings: Settings): Promise<number> {
+/** Resolves when the service has ended, with the exit status. `grpcPort`: open already, for a service without workers. */
+export async function serve(settings: Settings, grpcPort?: GrpcPort): Promise<number> {
   const log = createLog(settings["log-level"]);
   if (cluster.isWorker) return await runWorker({ settings, log });
   if (settings.workers > 1) {
@@ -22,7 +23,7 @@ export async function serve(settings: Settings): Promise<number> {
   }
   // Before anything is printed: a supervisor that reads that the service is up may end it at once.
   const stopped = stopSignal(() => process.exit(1));
-  const service = await startService({ settings, log });
+  const service = await startService({ settings, log, grpcPort });
   printScreen(settings, service);
   const delayMs = drainDelayMs(settings, await stopped);
   log.info("graceful shutdown: lame duck, then requests under way are answered", { delayMs });

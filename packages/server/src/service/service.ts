@@ -11,6 +11,7 @@ import { startMonitoring } from "../monitoring/monitoring.js";
 import type { Settings } from "../settings/settings.js";
 import { checkEnvoyFolder } from "./envoy-settings.js";
 import { openConfiguration } from "./open-configuration.js";
+import type { GrpcPort } from "./open-grpc-port.js";
 import { openTransports } from "./open-transports.js";
 
 export interface Service {
@@ -33,6 +34,8 @@ interface ServiceOptions {
   /** Prometheus text of all workers; absent where there is one. */
   readonly allMetrics?: () => Promise<string>;
   readonly onRegistry?: (registry: Metrics["registry"]) => void;
+  /** Where it is open already. */
+  readonly grpcPort?: GrpcPort | undefined;
 }
 
 /** Where a step fails, the cleanup closes what the steps before it opened: an open connection to Redis would keep the process alive. */
@@ -54,7 +57,10 @@ async function start(options: ServiceOptions, cleanup: Cleanup): Promise<Service
   const { registry } = monitoring.metrics;
   options.onRegistry?.(registry);
   const metricsText = options.allMetrics ?? (() => registry.metrics());
-  const transports = await openTransports({ instance, configuration, rules, monitoring, metricsText }, cleanup);
+  const transports = await openTransports(
+    { instance, configuration, rules, monitoring, metricsText, grpcPort: options.grpcPort },
+    cleanup,
+  );
   const { http, grpc, proxy, adminTokenFile } = transports;
   const { limiter } = instance;
   return {

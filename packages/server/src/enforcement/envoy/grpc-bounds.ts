@@ -1,14 +1,10 @@
 /**
- * Bounds of a gRPC peer: the number of connections, and the time to send a call.
- * grpc-js bounds neither. A call that was never sent whole has no deadline of its own unless its client gave one.
+ * Bounds of a gRPC peer: the time to send a call. A call that was never sent whole has no deadline of its own unless its client gave one.
  */
-import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { ResponderBuilder, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
 
 /** As on HTTP: a check is small, and its sender needs milliseconds. */
 export const SEND_WITHIN_MS = 10_000;
-/** An Envoy opens one connection for each of its threads. */
-export const MOST_CONNECTIONS = 4_096;
 
 /** Ends calls whose client has not sent them whole in time. */
 export function sendDeadline(withinMs: number): ServerInterceptor {
@@ -36,11 +32,4 @@ export function sendDeadline(withinMs: number): ServerInterceptor {
       });
     return new ServerInterceptingCall(call, responder.build());
   };
-}
-
-/** A listener that hands its connections on, and closes those beyond `most` at once. */
-export function boundedListener(most: number, onConnection: (socket: Socket) => void): NetServer {
-  const listener = createServer({ noDelay: true }, onConnection);
-  listener.maxConnections = most;
-  return listener;
 }

@@ -3,16 +3,17 @@
  * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
  */
 import type { ServerHttp2Session } from "node:http2";
-import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
+import type { Socket } from "node:net";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
 import { untilNobodyWaits } from "../../http/accept-queue.js";
-import { listen } from "../../http/listen.js";
 import type { TlsFiles } from "../../http/tls-files.js";
+import type { WaitingListener } from "../../http/waiting-listener.js";
 import type { Log } from "../../log.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
-import { boundedListener, MOST_CONNECTIONS, SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
+import { SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
 import { credentialsOf, hasName } from "./grpc-credentials.js";
+import { announceEnd } from "./grpc-goodbye.js";
 import { HealthService } from "./health-service.js";
 import { MALFORMED, rateLimitService } from "./message-codec.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
@@ -31,12 +32,11 @@ interface GrpcServerOptions {
   noteFailure?(facts: { peer: string; headers: { "x-forwarded-for"?: string } }): Promise<unknown>;
   /** How long a client may take to send a call. */
   readonly sendWithinMs?: number;
-  readonly mostConnections?: number;
 }
 
 export interface GrpcServer {
-  /** Resolves with the port. */
-  listen(address: { host: string; port: number }): Promise<number>;
+  /** Serves the connections of a listener of ours, for grpc-js gives its own no bound. */
+  serve(listener: WaitingListener): void;
   /** Tells health checkers to look elsewhere. Calls are still answered. */
   turnAway(): void;
   /** Takes no more connections, tells clients to go elsewhere (GOAWAY), answers calls under way, then closes. */
@@ -44,9 +44,6 @@ export interface GrpcServer {
 }
 
 const HEALTH_NAMES = ["", "ratelimit"];
-const LARGEST_STREAM_ID = 2 ** 31 - 1;
-/** How long a client may take to confirm that it heard of the end. Those on Node.js never do. */
-const GOAWAY_GRACE_MS = 1_000;
 /**
  * Values of descriptors are the client's own, and an error lets its request pass where Envoy fails open: no client may get through by a long header.
  * Envoy takes 60 KiB of headers; this holds them in 17 descriptors.
@@ -71,20 +68,25 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   health.addTo(server);
   addReflection(server);
 
-  // Our own listener, for grpc-js gives its own no bound.
   const injector = server.createConnectionInjector(credentialsOf(options.tls));
-  const listener = boundedListener(options.mostConnections ?? MOST_CONNECTIONS, (socket) =>
-    injector.injectConnection(socket),
-  );
+  const sockets = new Set<Socket>();
+  let close = (): void => undefined;
 
   return {
-    listen: (address) => listen(listener, { ...address, portSetting: "grpc-port" }),
+    serve(listener) {
+      close = () => listener.close();
+      listener.serve((socket) => {
+        sockets.add(socket);
+        socket.once("close", () => sockets.delete(socket));
+        injector.injectConnection(socket);
+      });
+    },
     turnAway: () => health.turnAway(),
     async drain({ timeoutMs }) {
       await untilNobodyWaits();
-      listener.close();
+      close();
       health.endWatches();
-      await Promise.all(sessionsOf(server).map(announceEnd));
+      if (options.tls === undefined) await announceEnds(sessionsOf(server), sockets);
       const insist = setTimeout(() => server.forceShutdown(), timeoutMs);
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
       clearTimeout(insist);
@@ -157,24 +159,18 @@ function factsOf(call: ServerUnaryCall<unknown, unknown>): { peer: string; heade
   return { peer, headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded } };
 }
 
-/**
- * RFC 9113, section 6.8: a first GOAWAY names no last call, so that calls which cross it on their way are still answered. A client answers the
- * ping behind it when it has read both: it has sent its last call by then. To wait for a fixed time instead would prolong every restart.
- */
-async function announceEnd(session: ServerHttp2Session): Promise<void> {
-  session.goaway(0, LARGEST_STREAM_ID);
-  // A ping overtakes what waits to be written: it must not be sent before the GOAWAY is.
-  await endOfTurn();
-  const grace = new AbortController();
-  const heard = new Promise<void>((resolve) => {
-    session.once("close", resolve);
-    if (session.destroyed || !session.ping(() => resolve())) resolve();
+/** A session does not let its socket be written to: it is found by its port. */
+async function announceEnds(sessions: readonly ServerHttp2Session[], sockets: Iterable<Socket>): Promise<void> {
+  const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
+  const byName = new Map(Array.from(sockets, (socket) => [nameOf(socket), socket]));
+  const ends = sessions.map((session) => {
+    const socket = session.destroyed ? undefined : byName.get(nameOf(session.socket as Socket));
+    return socket && announceEnd(session, socket);
   });
-  await Promise.race([heard, sleep(GOAWAY_GRACE_MS, undefined, { signal: grace.signal }).catch(() => undefined)]);
-  grace.abort();
+  await Promise.all(ends);
 }
 
-/** grpc-js keeps them to itself, and has no way to announce an end before it. */
+/** grpc-js keeps them to itself. */
 function sessionsOf(server: Server): ServerHttp2Session[] {
   const { http2Servers } = server as unknown as {
     http2Servers: ReadonlyMap<unknown, { readonly sessions: ReadonlySet<ServerHttp2Session> }>;
