@@ -1,5 +1,6 @@
 /** The end of gRPC connections, against a client written frame by frame: it sends a call after it was told of the end, as one far away does. */
 import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { createGrpcServer, type GrpcServer } from "../../packages/server/src/enforcement/envoy/grpc-server.js";
@@ -175,4 +176,20 @@ test("an idle client is told too, and its pong ends the wait", async () => {
   expect(ends[0]).toBe(2 ** 31 - 1);
   // The close names the last call that was answered.
   expect(ends.at(-1)).toBe(crossing);
+});
+
+test("a client that does not read its answers cannot hold the end longer than the timeout", async () => {
+  const client = connectHttp2(`http://127.0.0.1:${await start()}`);
+  client.on("error", () => undefined);
+  const stream = client.request({
+    ":method": "POST",
+    ":path": "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  stream.on("error", () => undefined);
+  stream.end(Buffer.alloc(5));
+  await once(stream, "response");
+  await server.drain({ timeoutMs: 50 });
+  client.destroy();
 });

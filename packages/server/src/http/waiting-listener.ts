@@ -19,7 +19,7 @@ export class WaitingListener {
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ mostConnections = MOST_CONNECTIONS } = {}) {
-    this.#server = createServer({ noDelay: true }, (socket) => this.#take(socket));
+    this.#server = createServer({ noDelay: true, pauseOnConnect: true }, (socket) => this.#take(socket));
     this.#server.maxConnections = mostConnections;
   }
 
@@ -34,7 +34,10 @@ export class WaitingListener {
   serve(onConnection: (socket: Socket) => void): void {
     clearTimeout(this.#timer);
     this.#serve = onConnection;
-    for (const socket of this.#waiting) this.#handOver(socket, onConnection);
+    for (const socket of this.#waiting) {
+      socket.off("error", ignore);
+      if (!socket.destroyed) handOver(socket, onConnection);
+    }
     this.#waiting.clear();
   }
 
@@ -46,20 +49,13 @@ export class WaitingListener {
   }
 
   #take(socket: Socket): void {
-    if (this.#serve !== undefined) this.#serve(socket);
+    if (this.#serve !== undefined) handOver(socket, this.#serve);
     else if (this.#hasWaitedLong) socket.resetAndDestroy();
     else {
-      // What is sent meanwhile stays in the kernel, or in the socket's buffer: http2 and tls read both.
-      socket.pause();
       socket.on("error", ignore);
       socket.once("close", () => this.#waiting.delete(socket));
       this.#waiting.add(socket);
     }
-  }
-
-  #handOver(socket: Socket, onConnection: (socket: Socket) => void): void {
-    socket.off("error", ignore);
-    if (!socket.destroyed) onConnection(socket);
   }
 
   #giveUp(): void {
@@ -71,6 +67,12 @@ export class WaitingListener {
     for (const socket of this.#waiting) socket.resetAndDestroy();
     this.#waiting.clear();
   }
+}
+
+/** Until here nothing was read: what clients sent is in the kernel. Reading begins with the next turn, when its reader is there. */
+function handOver(socket: Socket, onConnection: (socket: Socket) => void): void {
+  socket.read(0);
+  onConnection(socket);
 }
 
 function ignore(): void {}

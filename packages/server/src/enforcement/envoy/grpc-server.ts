@@ -87,7 +87,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       close();
       health.endWatches();
       if (options.tls === undefined) await announceEnds(sessionsOf(server), sockets);
-      const insist = setTimeout(() => server.forceShutdown(), timeoutMs);
+      // Without channelz grpc-js forgets its sessions, and a forced end of its own would wait for clients that never read.
+      const insist = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, timeoutMs);
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
       clearTimeout(insist);
       server.forceShutdown();
