@@ -23,6 +23,8 @@ const rooms: readonly Room[] = [
   { name: "ground", files: /^(decision|errors|keys|check|time-slices)\.ts$/, sees: [], seesTypesOf: ["algorithms"] },
   { name: "algorithms", files: /^algorithms\//, sees: ["ground"] },
   { name: "rules", files: /^rules\//, sees: ["ground", "algorithms"] },
+  // Decides in process, before counters; time and chance are arguments.
+  { name: "shedding", files: /^shedding\//, sees: ["ground", "rules"] },
   // The contract of a store, and what both stores use. The stores do not see each other.
   {
     name: "store",
@@ -37,7 +39,7 @@ const rooms: readonly Room[] = [
   {
     name: "limiter",
     files: /^limiter\//,
-    sees: ["ground", "algorithms", "rules", "memory store", "prefetch"],
+    sees: ["ground", "algorithms", "rules", "memory store", "prefetch", "shedding"],
     seesTypesOf: ["store"],
   },
   {
@@ -57,7 +59,7 @@ const rooms: readonly Room[] = [
   {
     name: "entry points",
     files: /^(index|redis|internal|testing|client)\.ts$/,
-    sees: ["ground", "rules", "memory store", "redis store", "limiter", "client"],
+    sees: ["ground", "rules", "memory store", "redis store", "limiter", "client", "shedding"],
     seesTypesOf: ["store"],
   },
 ];

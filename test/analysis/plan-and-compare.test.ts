@@ -1,5 +1,5 @@
 /** What `sluice plan` foretells and `sluice compare` measures, beside a real Redis. */
-import { createLimiter, type Rule } from "sluice";
+import { type CountingRule, createLimiter } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compareAlgorithms } from "../../packages/server/src/analysis/compare.js";
@@ -11,7 +11,7 @@ import { type RedisServer, startRedis } from "../harness/redis-server.js";
 
 const VALUE_LENGTH = 12;
 /** Counts of keys are just under a power of two: a table that was just doubled is moved by and by, and there twice until then. */
-const workloads: readonly (readonly [name: string, keys: number, rules: Rule[]])[] = [
+const workloads: readonly (readonly [name: string, keys: number, rules: CountingRule[]])[] = [
   ["token buckets", 32_000, [{ id: "bucket", key: ["user"], algorithm: "token-bucket", limit: 100, window: "1h" }]],
   [
     "fixed windows by two attributes",
@@ -108,7 +108,7 @@ describe.skipIf(whyMissing("redis"))("on a real Redis", () => {
   test("a measurement leaves the data of others as it was, and nothing of its own", async () => {
     await redis.cli("FLUSHALL");
     await redis.cli("SET", "mine", "1");
-    const rules: Rule[] = [
+    const rules: CountingRule[] = [
       { id: "all", key: [], algorithm: "fixed-window", limit: 5, window: "1h" },
       { id: "places", key: ["user"], algorithm: "concurrency", limit: 3 },
     ];

@@ -1,6 +1,6 @@
 /** One instance of configuration, limiter and admin API in this process, and a client for it. */
 import type { FastifyInstance } from "fastify";
-import { createLimiter, type Limiter, type Rule, type Store } from "sluice";
+import { type CountingRule, createLimiter, type Limiter, type Store } from "sluice";
 import { openTokens, registerAdministration } from "../../packages/server/src/administration/administration.js";
 import {
   type Configuration,
@@ -35,8 +35,8 @@ export interface Reply {
 
 export const ADMIN_TOKEN = "an-admin-token-for-tests";
 
-export function perUser(limit: number, more: Partial<Rule> = {}): Rule {
-  return { id: "per-user", key: ["user"], algorithm: "fixed-window", limit, window: "1h", ...more } as Rule;
+export function perUser(limit: number, more: Partial<CountingRule> = {}): CountingRule {
+  return { id: "per-user", key: ["user"], algorithm: "fixed-window", limit, window: "1h", ...more } as CountingRule;
 }
 
 export async function startInstance(

@@ -1,11 +1,11 @@
 /** The memory model beside `MEMORY USAGE` of a real Redis, for every stored form, near and past the places where forms change. */
-import { createLimiter, fullRuleKeyBytes, type Rule } from "sluice";
+import { type CountingRule, createLimiter, fullRuleKeyBytes } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 
-const forms: readonly (readonly [string, Partial<Rule>])[] = [
+const forms: readonly (readonly [string, Partial<CountingRule>])[] = [
   ["token-bucket", { algorithm: "token-bucket", window: "1h" }],
   ["gcra", { algorithm: "gcra", window: "1h" }],
   ["fixed-window", { algorithm: "fixed-window", window: "1d" }],
@@ -28,7 +28,7 @@ describe.skipIf(whyMissing("redis"))("the memory model", () => {
   test.each(forms)("%s: a full key is as large as predicted, within 10 %%", async (_name, numbers) => {
     for (const limit of limits) {
       await redis.cli("FLUSHALL");
-      const rule = { id: "per-user", key: ["user"], limit, ...numbers } as Rule;
+      const rule = { id: "per-user", key: ["user"], limit, ...numbers } as CountingRule;
       const limiter = createLimiter({ store: redisStore(redis.url, { deadlineMs: 10_000 }), rules: [rule] });
       for (let i = 0; i < limit; i++) await limiter.check({ user: "12345678" });
       await limiter.close();

@@ -9,7 +9,7 @@ export type { CheckOptions, CheckPart, DecidedRequest } from "./limiter/check-re
 export type { Decision } from "./limiter/decision.js";
 export type { ExplainedRule, Explanation } from "./limiter/explain.js";
 export type { Lease } from "./limiter/lease.js";
-export { createLimiter, type Limiter } from "./limiter/limiter.js";
+export { createLimiter, type Limiter, type UtilisationOptions } from "./limiter/limiter.js";
 export type { LimiterEvents } from "./limiter/limiter-events.js";
 export type { LimiterOptions } from "./limiter/limiter-options.js";
 export { ruleBook } from "./limiter/rules-in-force.js";
@@ -18,8 +18,10 @@ export type {
   Attributes,
   AttributeValue,
   Candidate,
+  CountingRule,
   Duration,
   FailurePolicy,
+  LoadSignal,
   Match,
   MatchValue,
   Override,
@@ -27,12 +29,14 @@ export type {
   Rule,
   RuleDocument,
   RuleMode,
+  SheddingRule,
   Variant,
 } from "./rules/rule.js";
 export type { RuleBook } from "./rules/rule-book.js";
 export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
 export { fullRuleKeyBytes } from "./rules/rule-memory.js";
 export { invalidRules, parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";
+export type { SheddingStats } from "./shedding/load-shedder.js";
 export type { MemoryUse } from "./store/memory/memory-limit.js";
 export { type MemoryStore, memoryStore } from "./store/memory/memory-store.js";
 export type { Clock, MemoryStoreOptions } from "./store/memory/memory-store-options.js";

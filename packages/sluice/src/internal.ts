@@ -5,6 +5,8 @@ export type { Cluster, Redis } from "ioredis";
 export { errorKinds } from "./errors.js";
 export { swapValidatedRules } from "./limiter/limiter.js";
 export { parseDuration } from "./rules/duration.js";
+export { isCounting } from "./rules/rule.js";
+export { LoadShedder } from "./shedding/load-shedder.js";
 export { type ClientOptions, connectRedis } from "./store/redis/client.js";
 export { startHeartbeat } from "./store/redis/heartbeat.js";
 export { runAtOnce, runInSlices, type Sliced, Stride, TimeSlice } from "./time-slices.js";

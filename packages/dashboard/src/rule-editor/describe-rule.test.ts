@@ -9,6 +9,9 @@ test("each algorithm's numbers are described by the words that it knows", () => 
     { algorithm: "gcra", limit: 10, window: "1s", burst: 3 },
     { algorithm: "concurrency", limit: 5 },
     { algorithm: "concurrency", limit: 5, ttl: "10s" },
+    { algorithm: "load-shedding", signal: ["inflight", "event-loop"], limit: "auto" },
+    { algorithm: "load-shedding", signal: "inflight", limit: 64 },
+    { algorithm: "load-shedding", signal: "reported" },
   ] as const;
   expect(described.map(describeNumbers)).toEqual([
     "100 in 1m",
@@ -17,6 +20,9 @@ test("each algorithm's numbers are described by the words that it knows", () => 
     "10 in 1s, 3 at once",
     "5 at once",
     "5 at once, for 10s at most",
+    "sheds by inflight and event-loop, places estimated",
+    "sheds by inflight, 64 places",
+    "sheds by reported",
   ]);
 });
 

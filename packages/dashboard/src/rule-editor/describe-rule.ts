@@ -8,9 +8,15 @@ type Numbers = Partial<Pick<Rule, "algorithm" | "limit">> & {
   readonly minInterval?: string;
   readonly ttl?: string;
   readonly prefetch?: string;
+  readonly signal?: string | readonly string[];
 };
 
 export function describeNumbers(rule: Numbers): string {
+  if (rule.algorithm === "load-shedding") {
+    const places =
+      rule.limit === undefined ? "" : `, ${rule.limit === "auto" ? "places estimated" : `${rule.limit} places`}`;
+    return `sheds by ${[rule.signal ?? []].flat().join(" and ")}${places}`;
+  }
   const { algorithm, limit, window, refill, burst, minInterval, ttl, prefetch } = rule;
   if (algorithm === "concurrency") return `${limit} at once${ttl === undefined ? "" : `, for ${ttl} at most`}`;
   const pace =

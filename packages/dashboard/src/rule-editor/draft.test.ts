@@ -61,6 +61,12 @@ test("another algorithm keeps what it knows and drops what it does not", () => {
   expect(withAlgorithm(places, "fixed-window")).toMatchObject({ window: "1m" });
 });
 
+test("load shedding drops what counts, and another algorithm drops what sheds", () => {
+  const shed = withAlgorithm({ ...draft, candidate: { limit: 1 }, onStoreFailure: "deny" }, "load-shedding");
+  expect(shed).toEqual({ id: "a", key: [], algorithm: "load-shedding", signal: ["inflight"], limit: "auto" });
+  expect(withAlgorithm(shed, "gcra")).toEqual({ id: "a", key: [], algorithm: "gcra", limit: 100, window: "1m" });
+});
+
 test("a mistake's path is told within the rule", () => {
   expect(["rules[12].limit", "rules[0].overrides[1].match.user", "rules[3]"].map(pathInRule)).toEqual([
     "limit",

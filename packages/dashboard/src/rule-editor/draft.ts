@@ -93,9 +93,15 @@ export const algorithmFields: Readonly<Record<string, readonly string[]>> = {
   "token-bucket": ["limit", "window", "prefetch"],
   gcra: ["limit", "window", "burst", "prefetch"],
   concurrency: ["limit", "ttl"],
+  "load-shedding": ["limit", "signal", "class", "classes", "fairBy"],
 };
 
-const numberFields = ["window", "refill", "minInterval", "storage", "align", "timezone", "burst", "ttl", "prefetch"];
+const numberFields = [
+  ...["window", "refill", "minInterval", "storage", "align", "timezone", "burst", "ttl", "prefetch"],
+  ...["signal", "class", "classes", "fairBy"],
+];
+/** Load shedding counts nothing: these are no fields of its rules. */
+const countingFields = ["cost", "onStoreFailure", "overrides", "candidate", "variants", "colocate"];
 
 /** Another algorithm: numbers that it does not know are left out, and a window that it needs is there. */
 export function withAlgorithm(draft: Draft, algorithm: string): Draft {
@@ -103,8 +109,16 @@ export function withAlgorithm(draft: Draft, algorithm: string): Draft {
   const kept = Object.fromEntries(
     Object.entries(draft).filter(([name]) => !numberFields.includes(name) || known.includes(name)),
   );
+  if (algorithm === "load-shedding") return shedding(kept);
+  if (kept.limit === undefined || kept.limit === "auto") kept.limit = 100;
   const needsWindow = known.includes("window") && kept.window === undefined;
   return { ...kept, algorithm, ...(needsWindow && { window: "1m" }) };
+}
+
+function shedding(draft: Draft): Draft {
+  const others = Object.entries(draft).filter(([name]) => !countingFields.includes(name));
+  const { signal = ["inflight"] } = draft;
+  return { ...Object.fromEntries(others), algorithm: "load-shedding", signal, limit: "auto", key: [] };
 }
 
 /** The path within the rule: the service names its place in the whole document, `rules[3].limit`. */

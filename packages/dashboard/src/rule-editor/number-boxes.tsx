@@ -14,7 +14,10 @@ const labels: Readonly<Record<string, { label: string; hint?: string }>> = {
   ttl: { label: "Lease lasts", hint: "30s if empty" },
   prefetch: { label: "Prefetch", hint: "Decided in process for so long, such as 20ms" },
   timezone: { label: "Time zone", hint: "Such as Europe/Berlin" },
+  fairBy: { label: "Fair by", hint: "Attribute whose greedy values are shed first, such as tenant" },
 };
+
+const boxes = { ...labels, storage: true, align: true };
 
 const storages: Options = [
   { value: "", label: "Packed" },
@@ -34,7 +37,10 @@ export function Numbers({ prefix }: { prefix: readonly (string | number)[] }) {
   // Beside the live numbers, an empty box means the same as there.
   const orSame = ([first, ...rest]: Options): Options => [isLive ? first! : { value: "", label: "The same" }, ...rest];
   const isCalendar = valueAt(draft, [...prefix, "align"]) === "calendar";
-  const names = (algorithmFields[algorithm] ?? []).filter((name) => name !== "timezone" || isCalendar);
+  // Lists and objects have no box: the YAML beside the form edits them.
+  const names = (algorithmFields[algorithm] ?? []).filter(
+    (name) => (name !== "timezone" || isCalendar) && Object.hasOwn(boxes, name),
+  );
   return (
     <div className="pair">
       {names.map((name) => {

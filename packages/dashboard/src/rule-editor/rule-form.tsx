@@ -14,6 +14,7 @@ const algorithms = [
   { value: "fixed-window", label: "Fixed window: aligned to the clock's hour or day" },
   { value: "sliding-counter", label: "Sliding counter: approximate, cheap" },
   { value: "concurrency", label: "Concurrency: places held at once" },
+  { value: "load-shedding", label: "Load shedding: by how busy the server is" },
 ];
 
 const modes = [
@@ -29,7 +30,8 @@ const failures = [
 ];
 
 export function RuleForm() {
-  const { isNew } = useEditing();
+  const { isNew, draft } = useEditing();
+  const counts = draft.algorithm !== "load-shedding";
   return (
     <div className="rule-form">
       {isNew && (
@@ -51,11 +53,17 @@ export function RuleForm() {
       <Numbers prefix={[]} />
       <div className="pair">
         <SelectBox path="mode" label="Mode" options={modes} />
-        <SelectBox path="onStoreFailure" label="Without the store" options={failures} />
+        {counts && <SelectBox path="onStoreFailure" label="Without the store" options={failures} />}
       </div>
-      <CandidatePart />
-      <VariantsPart />
-      <OverridesPart />
+      {counts ? (
+        <>
+          <CandidatePart />
+          <VariantsPart />
+          <OverridesPart />
+        </>
+      ) : (
+        <p className="soft small">Signals and classes are edited in the YAML: signal, class, classes.</p>
+      )}
     </div>
   );
 }

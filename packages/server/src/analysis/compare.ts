@@ -2,7 +2,7 @@
  * The paper's two tables, measured: what each algorithm admits and refuses of one load, and what it takes on a real Redis. In: a limit, a
  * window, a load, and a Redis if there is one. Out: a row for each algorithm and storage.
  */
-import type { Rule } from "sluice";
+import type { CountingRule, Rule } from "sluice";
 import { type Measured, measureRules } from "./measure-redis.js";
 import { type Arrival, Replay } from "./replay.js";
 import { RollingMaxima } from "./rolling-maxima.js";
@@ -77,7 +77,7 @@ export async function compareAlgorithms(options: CompareOptions): Promise<Compar
   const rows: ComparedRow[] = [];
   let redisVersion: string | undefined;
   for (const { name, numbers, paper } of contestants) {
-    const rule = { id: "compared", key: options.key, limit: options.limit, ...numbers(options) } as Rule;
+    const rule = { id: "compared", key: options.key, limit: options.limit, ...numbers(options) } as CountingRule;
     const replayed = await replay(rule, options);
     const measured = options.store === undefined ? undefined : await measure(rule, options.store, options.requests);
     redisVersion ??= measured?.redisVersion;
@@ -116,7 +116,7 @@ async function replay(
   return { requests, refused, worstWindow, overLimit: Math.max(0, worstWindow / limit - 1) };
 }
 
-function measure(rule: Rule, url: string, requests: number): Promise<Measured> {
+function measure(rule: CountingRule, url: string, requests: number): Promise<Measured> {
   const unitsOf = (): number => rule.limit;
   return measureRules({ url, rules: [rule], keys: MEASURED_KEYS, unitsOf, requests, valueLength: VALUE_LENGTH });
 }

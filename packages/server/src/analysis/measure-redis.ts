@@ -3,17 +3,17 @@
  * Bounded: a few thousand keys, a few ten thousand requests.
  */
 import { randomBytes } from "node:crypto";
-import { createLimiter, type Rule, SluiceError } from "sluice";
+import { type CountingRule, createLimiter, SluiceError } from "sluice";
 import { connectRedis, type Redis } from "sluice/internal";
 import { parseRedisUrl, redisStore } from "sluice/redis";
 
 interface MeasureOptions {
   readonly url: string;
-  readonly rules: readonly Rule[];
+  readonly rules: readonly CountingRule[];
   /** How many keys each rule gets. */
   readonly keys: number;
   /** Units that each key is charged at first. */
-  readonly unitsOf: (rule: Rule) => number;
+  readonly unitsOf: (rule: CountingRule) => number;
   readonly requests: number;
   /** How long the values of key attributes are. */
   readonly valueLength: number;
@@ -83,19 +83,19 @@ export async function measureRules({
 
 interface Load {
   readonly url: string;
-  readonly rules: readonly Rule[];
+  readonly rules: readonly CountingRule[];
   readonly keys: number;
   readonly valueAt: (i: number) => string;
 }
 
 /** Every request meets it, and its counters are keyed: one for all would be that of the rule in force. */
-function everywhere(rule: Rule): Rule {
+function everywhere(rule: CountingRule): CountingRule {
   const { match: _, overrides: __, ...rest } = rule;
-  return { ...rest, mode: "enforce", key: rule.key.length === 0 ? ["all"] : rule.key } as Rule;
+  return { ...rest, mode: "enforce", key: rule.key.length === 0 ? ["all"] : rule.key } as CountingRule;
 }
 
 /** Every key of every rule is charged, whatever its limit, so that each holds the units that are asked for. */
-async function fill({ url, rules, keys, valueAt }: Load, unitsOf: (rule: Rule) => number): Promise<void> {
+async function fill({ url, rules, keys, valueAt }: Load, unitsOf: (rule: CountingRule) => number): Promise<void> {
   for (const rule of rules) {
     const limiter = createLimiter({ store: redisStore(url, { deadlineMs: 10_000 }), rules: [rule] });
     // A place is taken by a check alone.
@@ -128,7 +128,7 @@ async function timeRequests(
 }
 
 /** One value for each attribute that any rule is keyed by. */
-function attributesOf(rules: readonly Rule[], value: string): Record<string, string> {
+function attributesOf(rules: readonly CountingRule[], value: string): Record<string, string> {
   return Object.fromEntries(rules.flatMap(({ key }) => key.map((name) => [name, value])));
 }
 

@@ -2,8 +2,8 @@
  * The capacity that a set of rules needs of Redis: memory, processor time, connections, nodes. Every figure comes with the
  * formula that it was computed by. Pure.
  */
-import { fullRuleKeyBytes, type Rule } from "sluice";
-import { parseDuration } from "sluice/internal";
+import { type CountingRule, fullRuleKeyBytes, type Rule } from "sluice";
+import { isCounting, parseDuration } from "sluice/internal";
 
 export interface PlanInput {
   readonly rules: readonly Rule[];
@@ -63,7 +63,10 @@ const CONNECTIONS_PER_INSTANCE = 4;
 const KEY_FRAME = 14;
 
 export function planFor(input: PlanInput): Plan {
-  const rules = input.rules.filter(({ mode }) => mode !== "off").map((rule) => planRule(rule, input));
+  const rules = input.rules
+    .filter(isCounting)
+    .filter(({ mode }) => mode !== "off")
+    .map((rule) => planRule(rule, input));
   const allKeys = rules.reduce((sum, { keys }) => sum + keys, 0);
   const tables = tableBytes(allKeys);
   const sum = (read: (rule: RulePlan) => number): number =>
@@ -102,7 +105,7 @@ export function planFor(input: PlanInput): Plan {
   };
 }
 
-function planRule(rule: Rule, { keys, rate, valueLength }: PlanInput): RulePlan {
+function planRule(rule: CountingRule, { keys, rate, valueLength }: PlanInput): RulePlan {
   // A rule without a key has one counter.
   const own = rule.key.length === 0 ? 1 : keys;
   const keyLength = keyLengthOf(rule, valueLength);

@@ -11,6 +11,7 @@ import {
   memoryStore,
   type Rule,
 } from "sluice";
+import { isCounting } from "sluice/internal";
 import { EventQueue } from "./event-queue.js";
 
 /** A request as rules see it. */
@@ -39,7 +40,8 @@ export class Replay {
   constructor(rules: readonly Rule[]) {
     const clock = { now: () => this.#nowMs };
     this.#limiter = createLimiter({
-      rules,
+      // How busy a server was then is not in its log: load-shedding rules are left out.
+      rules: rules.filter(isCounting),
       store: memoryStore({ clock, maxBytes: MOST_BYTES, onMemoryLimit: () => {} }),
     });
     this.#limiter.on("decision", (_, { checks }) => {

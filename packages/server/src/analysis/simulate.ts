@@ -128,7 +128,7 @@ export class Simulator {
     let count = ofMode.get(id);
     if (count === undefined) {
       const rule = this.#draft.rules.find((one) => one.id === id)!;
-      const limit = (mode === "candidate" ? rule.candidate?.limit : undefined) ?? rule.limit;
+      const limit = (mode === "candidate" ? rule.candidate?.limit : undefined) ?? Number(rule.limit);
       count = new RuleCount({ rule: id, mode, limit, windowMs: windowOf(rule) });
       ofMode.set(id, count);
     }

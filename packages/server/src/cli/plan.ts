@@ -1,6 +1,7 @@
 /** `sluice plan --rules rules.yaml --keys 1000000 --rate 5000`: what the rules need of Redis, with the formula of each figure. */
 import { Command, Option } from "commander";
 import type { Rule } from "sluice";
+import { isCounting } from "sluice/internal";
 import { type Measured, measureRules } from "../analysis/measure-redis.js";
 import { type Plan, type PlanInput, planFor } from "../analysis/plan.js";
 import { parseCount, parseSize } from "./arguments.js";
@@ -57,7 +58,7 @@ export function planCommand(): Command {
 
 function inputOf(rules: readonly Rule[], options: PlanOptions, measured: Measured | undefined): PlanInput {
   const { keys, rate, instances, valueLength, nodeMemory: nodeBytes } = options;
-  const assumed = ASSUMED_US.first + ASSUMED_US.more * Math.max(0, rules.length - 1);
+  const assumed = ASSUMED_US.first + ASSUMED_US.more * Math.max(0, rules.filter(isCounting).length - 1);
   const microseconds = measured?.microseconds ?? assumed;
   return { rules, keys, rate, instances, valueLength, nodeBytes, microseconds, isMeasured: measured !== undefined };
 }
@@ -68,7 +69,7 @@ function measure(rules: readonly Rule[], options: PlanOptions): Promise<Measured
   );
   return measureRules({
     url: options.store,
-    rules,
+    rules: rules.filter(isCounting),
     keys: Math.min(MEASURED_KEYS, options.keys),
     unitsOf: ({ id }) => units.get(id) ?? 1,
     requests: MEASURED_REQUESTS,

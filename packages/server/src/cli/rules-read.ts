@@ -37,7 +37,7 @@ export function listCommand(): Command {
           rule.id,
           rule.mode ?? "enforce",
           rule.algorithm,
-          String(rule.limit),
+          String(rule.limit ?? "-"),
           windowOf(rule),
           rule.key.length === 0 ? "all together" : rule.key.join(", "),
           String(rule.overrides?.length ?? 0),
@@ -98,7 +98,7 @@ export function historyCommand(): Command {
 }
 
 function windowOf(rule: Rule): string {
-  if (rule.algorithm === "concurrency") return "at once";
+  if (rule.algorithm === "concurrency" || rule.algorithm === "load-shedding") return "at once";
   if (rule.algorithm === "token-bucket" && rule.refill !== undefined) {
     return `${rule.refill.amount} every ${rule.refill.every}`;
   }

@@ -7,6 +7,7 @@ import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-clie
 import type { Limiter } from "sluice";
 import type { StoreHealth } from "../instance/store-health.js";
 import { type ReadableCounter, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
+import { sheddingMetrics } from "./shedding-metrics.js";
 import { storeMetrics } from "./store-metrics.js";
 import type { Traffic } from "./traffic.js";
 
@@ -65,6 +66,7 @@ export function createMetrics({ limiter, traffic, health, configuration, lostWri
   const ours: readonly ReadableMetric[] = [
     ...trafficMetrics(traffic),
     ...limiterMetrics(limiter, health),
+    ...sheddingMetrics(limiter),
     ...storeMetrics(limiter),
     ...configurationMetrics(configuration),
     ...(lostWrites === undefined ? [] : [historyMetric(lostWrites)]),

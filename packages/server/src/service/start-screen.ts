@@ -1,7 +1,8 @@
 /**
  * The one screen that a start prints: where it listens, whose token, which rules, and a line to repeat until it is refused. Pure.
  */
-import type { Rule } from "sluice";
+import type { CountingRule, Rule } from "sluice";
+import { isCounting } from "sluice/internal";
 import { printableLines } from "../printable.js";
 
 interface StartScreen {
@@ -61,10 +62,14 @@ function ruleLines(rules: readonly Rule[]): string[] {
 /** `rolling-window, 5 in 10s, by user`. */
 function describeRule(rule: Rule): string {
   const span = "window" in rule && rule.window !== undefined ? ` in ${rule.window}` : "";
-  const numbers = rule.algorithm === "concurrency" ? `${rule.limit} at once` : `${rule.limit}${span}`;
+  const numbers = isCounting(rule) ? countOf(rule) + span : [rule.signal].flat().join(" and ");
   const by = rule.key.length === 0 ? "all together" : `by ${rule.key.join(", ")}`;
   const mode = rule.mode === undefined || rule.mode === "enforce" ? "" : ` (${rule.mode})`;
   return `${rule.algorithm}, ${numbers}, ${by}${mode}`;
+}
+
+function countOf({ algorithm, limit }: CountingRule): string {
+  return algorithm === "concurrency" ? `${limit} at once` : String(limit);
 }
 
 function curlLine({ http, rules, apiToken }: StartScreen): string {
@@ -85,9 +90,9 @@ function sampleAttributes(rules: readonly Rule[]): Record<string, string | numbe
   return sample;
 }
 
-function tightestOf(rules: readonly Rule[]): Rule | undefined {
-  const enforced = rules.filter(
-    ({ mode, algorithm }) => (mode ?? "enforce") === "enforce" && algorithm !== "concurrency",
-  );
+function tightestOf(rules: readonly Rule[]): CountingRule | undefined {
+  const enforced = rules
+    .filter(isCounting)
+    .filter(({ mode, algorithm }) => (mode ?? "enforce") === "enforce" && algorithm !== "concurrency");
   return enforced.sort((a, b) => a.limit - b.limit)[0];
 }

@@ -24,8 +24,8 @@ const kinds = {
     title: "Request cannot be satisfied as assigned quota has been exceeded",
     status: 429,
   },
-  // An outage of ours is no fault of the client's: 429 would make well-behaved clients slow down for good.
-  outage: {
+  // An outage or overload of ours is no fault of the client's: 429 would make well-behaved clients slow down for good.
+  capacity: {
     type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
     title: "Request cannot be satisfied due to temporary server capacity constraints",
     status: 503,
@@ -47,7 +47,7 @@ export function problemOf(decision: Decision): Problem {
 }
 
 function kindOf(decision: Decision): (typeof kinds)[keyof typeof kinds] {
-  return decision.reason === "store-unavailable" ? kinds.outage : kinds.quota;
+  return decision.reason === "store-unavailable" || decision.reason === "load" ? kinds.capacity : kinds.quota;
 }
 
 function detailOf(decision: Decision): string {

@@ -6,6 +6,7 @@
 import type { Check } from "../check.js";
 import type { Attributes } from "../rules/rule.js";
 import type { RuleBook } from "../rules/rule-book.js";
+import type { Admission } from "../shedding/load-shedder.js";
 import type { StoreRequest } from "../store/store.js";
 import { checkedId, entriesFit, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
@@ -16,6 +17,11 @@ export interface CheckOptions {
   cost?: number;
   /** The same request with the same id within a minute gets the same decision and is charged once; another request is refused as invalid. */
   id?: string;
+  /**
+   * False where the caller cannot report the end of the request (a gateway that only asks): under a load-shedding rule it is judged by
+   * the requests in flight, and is none itself. Default true: the decision's lease holds a place until it is released.
+   */
+  hold?: boolean;
 }
 
 /** One attribute set of several that are decided as one request. */
@@ -44,6 +50,8 @@ export interface CheckRequest extends StoreRequest {
   readonly neverRefused: boolean;
   /** Whether a rule with prefetch is among the checks'. */
   readonly mayPrefetch: boolean;
+  /** What the load-shedding rules answered, if any applied. */
+  readonly admission: Admission | undefined;
   /** Before the store was asked; 0 where no check can hold a lease. */
   readonly sinceMonotonicMs: number;
 }
@@ -54,12 +62,13 @@ export interface Asked {
   /** False only looks. */
   readonly charge: boolean;
   readonly neverRefused?: boolean;
+  readonly admission?: Admission | undefined;
   /** Where several attribute sets are one request. */
   readonly parts?: readonly CheckPart[];
 }
 
 export function checkRequest(checks: readonly Check[], rulesVersion: number, asked: Asked): CheckRequest {
-  const { attributes, options, charge, neverRefused = false } = asked;
+  const { attributes, options, charge, neverRefused = false, admission } = asked;
   let leases = false;
   let named = false;
   let mayPrefetch = false;
@@ -83,6 +92,7 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
     options,
     neverRefused,
     mayPrefetch,
+    admission,
     sinceMonotonicMs: leases ? performance.now() : 0,
   };
 }

@@ -5,6 +5,7 @@ import { MOST_UNITS, type Verdict } from "../algorithms/model.js";
 import { capacityOf } from "../algorithms/policy.js";
 import type { Check, CheckPlan } from "../check.js";
 import type { CheckResult, DecisionSummary, Degraded, Guarantee, Reason } from "../decision.js";
+import type { Admission } from "../shedding/load-shedder.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
 import type { Lease } from "./lease.js";
 
@@ -13,7 +14,7 @@ export type Charger = "store" | "local" | "nobody";
 
 /** The sources of a decision: the request and the store's reply. */
 interface Source {
-  readonly request: StoreRequest;
+  readonly request: StoreRequest & { readonly admission?: Admission | undefined };
   readonly reply: StoreReply;
   readonly charger: Charger;
   readonly lease: Lease | undefined;
@@ -53,7 +54,7 @@ export class Decision implements DecisionSummary {
   declare readonly rulesVersion: number;
   declare readonly guarantee: Guarantee;
   declare readonly checks: readonly CheckResult[];
-  /** Only where a concurrency rule holds a place. */
+  /** Only where a concurrency rule holds a place, or a load-shedding rule counts requests in flight. */
   declare readonly lease?: Lease;
   declare readonly degraded?: Degraded;
   // Request and reply are kept as they came, and read only by a refund or an explanation: most decisions need neither.
@@ -78,6 +79,18 @@ export class Decision implements DecisionSummary {
         else violated.push(plan.rule);
       }
       if (speaker < 0 || speaksBefore(checks, verdicts, i, speaker)) speaker = i;
+    }
+    const shed = request.admission?.results;
+    if (shed !== undefined) {
+      // Behind the counters. One that refused is alone: nothing was counted. One that passed speaks only where no counter does.
+      for (let i = 0; i < shed.length; i++) {
+        const result = shed[i]!;
+        results.push(result);
+        if (result.mode !== "enforce") continue;
+        if (!result.allowed) violated = [...(violated ?? NONE), result.rule];
+        const isLonger = speaker >= 0 && result.retryAfterMs > results[speaker]!.retryAfterMs;
+        if (speaker < 0 || (!result.allowed && isLonger)) speaker = results.length - 1;
+      }
     }
     this.allowed = violated === undefined;
     if (speaker < 0) {

@@ -12,6 +12,8 @@ import type { CheckResult } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import { Prefetch, type PrefetchStats } from "../prefetch/prefetch.js";
 import type { Attributes, Rule } from "../rules/rule.js";
+import { LoadShedder, type SheddingStats } from "../shedding/load-shedder.js";
+import { DEFAULT_REPORT_TTL_MS } from "../shedding/utilisation-reports.js";
 import type { MemoryUse } from "../store/memory/memory-limit.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
 import type { MaybePromise, Store, StoreReply } from "../store/store.js";
@@ -19,6 +21,7 @@ import type { StoreStats } from "../store/store-stats.js";
 import { asCharges, refusingNothing } from "./charges.js";
 import { type Asked, type CheckOptions, type CheckPart, type CheckRequest, checkRequest } from "./check-request.js";
 import { Decision } from "./decision.js";
+import { newLeaseId } from "./entry-id.js";
 import { type Explanation, explainDecision } from "./explain.js";
 import { FailurePolicy } from "./failure-policy.js";
 import { InstanceShare } from "./instance-share.js";
@@ -29,6 +32,15 @@ import { checkOptions, type LimiterOptions } from "./limiter-options.js";
 import { Outage } from "./outage.js";
 import { Refunds } from "./refunds.js";
 import { RulesInForce } from "./rules-in-force.js";
+import { shedFirst } from "./shed-first.js";
+
+/** Of a report of utilisation. */
+export interface UtilisationOptions {
+  /** Which backend or part of the program reports. */
+  source: string;
+  key?: string;
+  ttlMs?: number;
+}
 
 const NO_OPTIONS: CheckOptions = {};
 /** For the counters of the policy `local`, which exist only during an outage: about a quarter of a million. */
@@ -45,6 +57,7 @@ export class Limiter {
   readonly #share: InstanceShare;
   readonly #failurePolicy: FailurePolicy;
   readonly #outage: Outage;
+  readonly #shedder: LoadShedder;
   readonly #leases: Leases;
   readonly #refunds: Refunds;
   readonly #events = new LimiterEmitter();
@@ -63,7 +76,8 @@ export class Limiter {
     this.#share = share;
     this.#rules = new RulesInForce({ rules, version, onChange: (inForce) => share.countFor(inForce) });
     this.#failurePolicy = new FailurePolicy(local, () => share.instances);
-    this.#leases = new Leases({ store, local, events });
+    this.#shedder = new LoadShedder({ now: () => clock?.now() ?? performance.now(), newId: newLeaseId });
+    this.#leases = new Leases({ store, local, shedder: this.#shedder, events });
     this.#refunds = new Refunds(store, local, this.#prefetch);
     this.#outage = new Outage({
       store,
@@ -123,7 +137,13 @@ export class Limiter {
     this.#mustBeOpen();
     const { checks, places } = this.#checksOf(parts);
     const attributes = parts[0]?.attributes ?? {};
-    const decision = await this.#askFor(checks, this.rulesVersion, { attributes, options, charge: true, parts });
+    const { book } = this.#rules;
+    const asked: Asked = { attributes, options, charge: true, parts };
+    const decision = await shedFirst(this.#shedder, { book, parts, looks: false, options }, (admission) =>
+      this.#askFor(admission?.refused ? [] : checks, this.rulesVersion, { ...asked, admission }),
+    );
+    // A request that was shed asked no counter: the first part holds the answers of the rules that shed it.
+    if (decision.reason === "load") return { decision, parts: parts.map((_, i) => (i === 0 ? decision.checks : [])) };
     return { decision, parts: places.map((indices) => indices.map((i) => decision.checks[i]!)) };
   }
 
@@ -187,6 +207,20 @@ export class Limiter {
   static async swapValidatedRules(limiter: Limiter, rules: readonly Rule[], version?: number): Promise<void> {
     limiter.#mustBeOpen();
     await limiter.#rules.swapValidated(rules, version);
+  }
+
+  /**
+   * Reports how busy a backend or this program is, from 0 to 1, for load-shedding rules with the signal `reported`. The highest report of all
+   * sources counts, each for `ttlMs` (default 10 s). `key`: only for the gauge of these key values, joined by commas.
+   */
+  reportUtilisation(value: number, { source, key = "", ttlMs = DEFAULT_REPORT_TTL_MS }: UtilisationOptions): void {
+    this.#mustBeOpen();
+    this.#shedder.report({ value, source, key, ttlMs });
+  }
+
+  /** What the load-shedding rules in force see and shed. */
+  sheddingStats(): SheddingStats[] {
+    return this.#shedder.stats().filter(({ rule }) => this.findRule(rule)?.algorithm === "load-shedding");
   }
 
   /** Frees a lease by its id. False if it was not held any more. */
@@ -255,7 +289,13 @@ export class Limiter {
   #ask(attributes: Attributes, options: CheckOptions, charge: boolean): MaybePromise<Decision> {
     this.#mustBeOpen();
     const { book } = this.#rules;
-    return this.#askFor(book.checks(attributes, options.cost), book.version, { attributes, options, charge });
+    const asked: Asked = { attributes, options, charge };
+    if (book.shedding === undefined) return this.#askFor(book.checks(attributes, options.cost), book.version, asked);
+    const parts = [{ attributes, cost: options.cost }];
+    return shedFirst(this.#shedder, { book, parts, looks: !charge, options }, (admission) => {
+      const checks = admission?.refused ? [] : book.checks(attributes, options.cost);
+      return this.#askFor(checks, book.version, { ...asked, admission });
+    });
   }
 
   #askFor(checks: readonly Check[], rulesVersion: number, asked: Asked): MaybePromise<Decision> {

@@ -2,12 +2,12 @@ import { expect, test } from "vitest";
 import { runAtOnce, Stride } from "../time-slices.js";
 import { AttributeReader } from "./attribute-reader.js";
 import { type CompiledRule, compilingRule, storedForms } from "./compiled-rule.js";
-import type { Rule } from "./rule.js";
+import type { CountingRule } from "./rule.js";
 
-const rule = (more: object = {}): Rule =>
-  ({ id: "r", key: ["user"], algorithm: "rolling-window", limit: 10, window: "1m", ...more }) as Rule;
+const rule = (more: object = {}): CountingRule =>
+  ({ id: "r", key: ["user"], algorithm: "rolling-window", limit: 10, window: "1m", ...more }) as CountingRule;
 
-function compiled(of: Rule): { compiled: CompiledRule; reader: AttributeReader } {
+function compiled(of: CountingRule): { compiled: CompiledRule; reader: AttributeReader } {
   const reader = new AttributeReader();
   return { compiled: runAtOnce(compilingRule(of, { reader, stride: new Stride() })), reader };
 }

@@ -12,7 +12,7 @@ import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import type { RuleKeys } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
-import { DEFAULT_FAILURE_POLICY, type Match, type Override, type Rule } from "./rule.js";
+import { type CountingRule, DEFAULT_FAILURE_POLICY, type Match, type Override } from "./rule.js";
 import { VariantChoice } from "./variant-choice.js";
 
 export interface CompiledRule {
@@ -47,7 +47,7 @@ interface Compiler {
   readonly stride: Stride;
 }
 
-export function* compilingRule(rule: Rule, compiler: Compiler): Sliced<CompiledRule> {
+export function* compilingRule(rule: CountingRule, compiler: Compiler): Sliced<CompiledRule> {
   const { reader, stride } = compiler;
   const costAttribute = typeof rule.cost === "object" ? rule.cost.attribute : undefined;
   const { variants, overrides = [] } = rule;
@@ -80,7 +80,7 @@ export function* compilingRule(rule: Rule, compiler: Compiler): Sliced<CompiledR
 }
 
 /** Every form in which the rule's counters can be stored: what a reset has to forget. */
-export function storedForms(rule: Rule): { stored: Stored; candidate: boolean }[] {
+export function storedForms(rule: CountingRule): { stored: Stored; candidate: boolean }[] {
   // Of all that an override may change, only the storage changes the form.
   const overrides: readonly NumberLayer[] = [
     {},
@@ -99,7 +99,7 @@ export function storedForms(rule: Rule): { stored: Stored; candidate: boolean }[
   ];
 }
 
-function* compilingMatches(
+export function* compilingMatches(
   matching: readonly { readonly match?: Match }[],
   { reader, stride }: Compiler,
 ): Sliced<Condition[][]> {
@@ -117,7 +117,7 @@ function* compilingMatches(
   return compiled;
 }
 
-function* compilingPlans(rule: Rule, stride: Stride): Sliced<Pick<CompiledRule, "plans" | "candidatePlans">> {
+function* compilingPlans(rule: CountingRule, stride: Stride): Sliced<Pick<CompiledRule, "plans" | "candidatePlans">> {
   const { candidate, variants, overrides = [] } = rule;
   const mode = rule.mode === "shadow" ? "shadow" : "enforce";
   const live: readonly Planner[] =
@@ -139,7 +139,7 @@ function* compilingPlans(rule: Rule, stride: Stride): Sliced<Pick<CompiledRule, 
 
 type Planner = (override: Override | undefined) => CheckPlan;
 
-function plannerOf(rule: Rule, over: { layer: NumberLayer; mode: CheckMode; variant?: string }): Planner {
+function plannerOf(rule: CountingRule, over: { layer: NumberLayer; mode: CheckMode; variant?: string }): Planner {
   const { layer, mode, variant } = over;
   // The plans of 100 000 overrides share one text: only an override of the storage changes it.
   let keyedBy: Stored | undefined;

@@ -28,6 +28,8 @@ export const bounds = {
   attributeNameLength: 128,
   descriptionLength: 1000,
   weight: 1_000_000,
+  classes: 16,
+  threshold: 10,
   /** Entries of one packed ring; its header must be able to count them (`rolling-window-packed.lua`). */
   packedLimit: 4_194_303,
 } as const;
@@ -61,12 +63,29 @@ export function wholeNumber(least: number): Kind {
   );
 }
 
+/** `auto` is for load shedding alone, which `rule-consistency.ts` knows. */
+export function orAuto(number: Kind): Kind {
+  return {
+    ...number,
+    accepts: (value) => value === "auto" || number.accepts(value),
+    schema: { anyOf: [number.schema, { const: "auto" }] },
+  };
+}
+
+export const threshold = kind(
+  `a utilisation above 0 and up to ${bounds.threshold}, such as 0.9`,
+  (value) => typeof value === "number" && value > 0 && value <= bounds.threshold,
+  { type: "number", exclusiveMinimum: 0, maximum: bounds.threshold },
+);
+
 export const ruleId = text(
   "an id of 1 to 64 characters a-z 0-9 - _ . that begins with a letter or digit",
   /^[a-z0-9][a-z0-9\-_.]{0,63}$/,
 );
 
 export const variantName = text("a name of 1 to 64 letters, digits or - _ .", /^[A-Za-z0-9_.-]{1,64}$/);
+
+export const className = text("a class name of 1 to 64 letters, digits or - _ .", /^[A-Za-z0-9_.-]{1,64}$/);
 
 export const attributeName = text(
   `an attribute name (1 to ${bounds.attributeNameLength} letters, digits or _ $ @ . : / -)`,
@@ -92,7 +111,11 @@ export const algorithmNames: readonly AlgorithmName[] = [
   "sliding-counter",
   "gcra",
   "concurrency",
+  "load-shedding",
 ];
+
+/** All but load shedding, which counts nothing. */
+export const algorithmsInStore: readonly AlgorithmName[] = algorithmNames.filter((name) => name !== "load-shedding");
 
 export const duration = kind('a duration such as "30s"', (value) => parseDuration(value) !== undefined, {
   type: "string",

@@ -5,8 +5,10 @@
  */
 import {
   algorithmNames,
+  algorithmsInStore,
   attributeName,
   bounds,
+  className,
   cost,
   description,
   duration,
@@ -14,8 +16,10 @@ import {
   type Kind,
   matchValue,
   oneOf,
+  orAuto,
   prefetchTerm,
   ruleId,
+  threshold,
   timezone,
   variantName,
   weight,
@@ -38,10 +42,11 @@ interface OneOrMany {
   readonly item: Kind;
   readonly most: number;
 }
-/** An object whose names are attributes. */
+/** An object whose names are attributes, or names of another kind. */
 export interface ByAttribute {
   readonly shape: "by-attribute";
   readonly expected: string;
+  readonly name: Kind;
   readonly value: Shape;
   /** Attributes with a grammar of their own. */
   readonly special: ReadonlyMap<string, Shape>;
@@ -90,6 +95,7 @@ const list = (expected: string, item: Shape, most: number): ListOf => ({
 
 const matchOf = (least: 0 | 1): ByAttribute => ({
   shape: "by-attribute",
+  name: attributeName,
   expected: least === 0 ? "an object of attributes and values" : "an object of at least one attribute and its value",
   value: { shape: "one-or-many", item: matchValue, most: bounds.matchValues },
   special: new Map([["ip", { shape: "one-or-many", item: ipMatchValue, most: bounds.matchValues }]]),
@@ -119,6 +125,34 @@ const numbers = {
   ttl: { shape: duration, algorithms: ["concurrency"] },
   prefetch: { shape: prefetchTerm, algorithms: ["token-bucket", "fixed-window", "rolling-window", "gcra"] },
 } as const satisfies Record<keyof NumberFields, Field>;
+
+const loadSignal = oneOf(["inflight", "event-loop", "reported"]);
+const loadShedding = ["load-shedding"] as const;
+
+/** The fields of load shedding, which stand beside the numbers of the other algorithms. */
+const sheddingFields = {
+  signal: { shape: { shape: "one-or-many", item: loadSignal, most: 3 }, algorithms: loadShedding },
+  class: {
+    shape: object("an object {attribute, default}", {
+      attribute: { shape: attributeName, required: true },
+      default: { shape: className, required: true },
+    }),
+    algorithms: loadShedding,
+  },
+  classes: {
+    shape: {
+      shape: "by-attribute",
+      expected: "an object of at least one class and the utilisation at which it is shed",
+      name: className,
+      value: threshold,
+      special: new Map(),
+      least: 1,
+      most: bounds.classes,
+    },
+    algorithms: loadShedding,
+  },
+  fairBy: { shape: attributeName, algorithms: loadShedding },
+} as const satisfies Record<string, Field>;
 
 export const override: ObjectOf = {
   ...object("an override {match, and the numbers that differ}", {
@@ -150,14 +184,15 @@ export const rule = object("a rule {id, key, algorithm, limit, ...}", {
   },
   algorithm: { shape: algorithm, required: true },
   ...numbers,
-  limit: { ...numbers.limit, required: true },
-  cost: { shape: cost },
+  limit: { shape: orAuto(numbers.limit.shape) },
+  ...sheddingFields,
+  cost: { shape: cost, algorithms: algorithmsInStore },
   mode: { shape: oneOf(["enforce", "shadow", "off"]) },
-  onStoreFailure: { shape: oneOf(["local", "allow", "deny"]) },
-  overrides: { shape: list("a list of overrides", override, bounds.overrides) },
-  candidate: { shape: candidate },
-  variants: { shape: list("a list of variants", variant, bounds.variants) },
-  colocate: { shape: attributeName },
+  onStoreFailure: { shape: oneOf(["local", "allow", "deny"]), algorithms: algorithmsInStore },
+  overrides: { shape: list("a list of overrides", override, bounds.overrides), algorithms: algorithmsInStore },
+  candidate: { shape: candidate, algorithms: algorithmsInStore },
+  variants: { shape: list("a list of variants", variant, bounds.variants), algorithms: algorithmsInStore },
+  colocate: { shape: attributeName, algorithms: algorithmsInStore },
 });
 
 export const ruleDocument = object("an object {rules: [...]}, or a list of rules", {

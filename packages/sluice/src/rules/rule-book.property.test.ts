@@ -8,7 +8,7 @@ import type { Check } from "../check.js";
 import { counterKey, counterKeyEnd, spellValues } from "../keys.js";
 import { algorithmNames } from "./field-kinds.js";
 import { numberFieldsOf } from "./fields.js";
-import type { AlgorithmName, Attributes, Match, MatchValue, NumberFields, Rule } from "./rule.js";
+import type { AlgorithmName, Attributes, CountingRule, Match, MatchValue, NumberFields } from "./rule.js";
 import { compileRuleBook } from "./rule-book.js";
 import { parseRules, validateRules } from "./validate-rules.js";
 
@@ -107,7 +107,7 @@ test("the indexed book gives the checks that a scan over all rules gives", () =>
       const book = compileRuleBook(rules, 1);
       for (const request of requests) {
         const found = book.checks(request, undefined);
-        expect(found.map(summary)).toEqual(scan(rules, request));
+        expect(found.map(summary)).toEqual(scan(rules as CountingRule[], request));
         const applied = book.explain(request).filter(({ matched }) => matched);
         expect(applied.map(({ key }) => key)).toEqual(found.filter(({ live }) => live === -1).map(({ key }) => key));
       }
@@ -193,7 +193,7 @@ const summary = ({ plan, key, cost, live }: Check): Summary => ({
   live,
 });
 
-function scan(rules: readonly Rule[], request: Attributes): Summary[] {
+function scan(rules: readonly CountingRule[], request: Attributes): Summary[] {
   const checks: Summary[] = [];
   for (const rule of rules) {
     if (rule.mode === "off" || !matches(rule.match ?? {}, request)) continue;

@@ -14,7 +14,8 @@ import { describeValue } from "./describe-value.js";
 import { EntryList } from "./entry-list.js";
 import { KeyMemo } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
-import type { Attributes, Rule } from "./rule.js";
+import { type Attributes, isCounting, isShedding, type Rule } from "./rule.js";
+import { SheddingBook } from "./shedding-book.js";
 
 /** The outcome of one rule for a request, and why. */
 export interface Considered {
@@ -34,9 +35,11 @@ export interface CompiledRules {
   readonly rules: readonly Rule[];
   readonly byId: ReadonlyMap<string, Rule>;
   readonly reader: AttributeReader;
-  /** Those that are not off. */
+  /** Those that count and are not off. */
   readonly compiled: readonly CompiledRule[];
   readonly index: MatchIndex;
+  /** Those that shed load and are not off; undefined if there are none. */
+  readonly shedding: SheddingBook | undefined;
 }
 
 /** `rules` have been validated (`parseRules`). */
@@ -52,11 +55,13 @@ export function* compilingRules(rules: readonly Rule[]): Sliced<CompiledRules> {
   const compiled: CompiledRule[] = [];
   for (const rule of rules) {
     byId.set(rule.id, rule);
-    if (rule.mode !== "off") compiled.push(yield* compilingRule(rule, { reader, stride }));
+    if (rule.mode !== "off" && isCounting(rule)) compiled.push(yield* compilingRule(rule, { reader, stride }));
     if (stride.isOver()) yield;
   }
   const entries = compiled.map(({ conditions }) => conditions);
-  return { rules, byId, reader, compiled, index: yield* MatchIndex.filing(entries, stride) };
+  const index = yield* MatchIndex.filing(entries, stride);
+  const sheds = rules.filter(isShedding).filter(({ mode }) => mode !== "off");
+  return { rules, byId, reader, compiled, index, shedding: yield* SheddingBook.compiling(sheds, stride) };
 }
 
 /** A request is decided in one go, on Redis in one script call: more rules than these would hold up everybody else's. */
@@ -68,6 +73,8 @@ const MOST_EXPLAINED = 100;
 export class RuleBook {
   readonly version: number;
   readonly rules: readonly Rule[];
+  /** The rules that shed load, which are asked before the others; undefined if there are none. */
+  readonly shedding: SheddingBook | undefined;
   readonly #byId: ReadonlyMap<string, Rule>;
   readonly #reader: AttributeReader;
   readonly #compiled: readonly CompiledRule[];
@@ -75,9 +82,10 @@ export class RuleBook {
   readonly #found = new EntryList();
   readonly #memo = new KeyMemo();
 
-  constructor({ rules, byId, reader, compiled, index }: CompiledRules, version: number) {
+  constructor({ rules, byId, reader, compiled, index, shedding }: CompiledRules, version: number) {
     this.version = version;
     this.rules = rules;
+    this.shedding = shedding;
     this.#byId = byId;
     this.#reader = reader;
     this.#compiled = compiled;
@@ -119,6 +127,8 @@ export class RuleBook {
       if (value === undefined) throw invalid(`attributes.${name}`, `a value, for ${rule.id} counts by it`, value);
       return value;
     });
+    // Load shedding stores nothing.
+    if (isShedding(rule)) return [];
     const spelled = spellValues(rule.key, values);
     const shared = rule.colocate === undefined ? undefined : readAttribute(attributes, rule.colocate);
     return storedForms(rule).map((form) => {
@@ -143,6 +153,12 @@ export class RuleBook {
     let nextFound = 0;
     for (let i = 0; i < this.rules.length && unmatched < MOST_EXPLAINED; i++) {
       const rule = this.rules[i]!;
+      if (isShedding(rule)) {
+        const shed = this.#explainShedding(rule, attributes);
+        considered.push(shed);
+        if (!shed.matched) unmatched++;
+        continue;
+      }
       const isOff = rule.mode === "off";
       const isFound = !isOff && nextFound < found.count && found.entries[nextFound] === next;
       considered.push(
@@ -157,6 +173,16 @@ export class RuleBook {
       considered.push(this.#explainMatch(this.#byId.get(compiled.id)!, compiled));
     }
     return considered;
+  }
+
+  #explainShedding({ id, mode }: Rule, attributes: Attributes): Considered {
+    if (mode === "off") return { rule: id, matched: false, why: "mode is off" };
+    const whyNot = this.shedding!.whyNot(id, attributes);
+    return {
+      rule: id,
+      matched: whyNot === undefined,
+      why: whyNot ?? "sheds load: decided in process, before counters",
+    };
   }
 
   /** `at`: its place among the rules that are not off. */

@@ -5,12 +5,13 @@
  */
 
 import type { Sliced, Stride } from "../time-slices.js";
+import { checkShedding } from "./check-shedding.js";
 import { calendarUnits, DEFAULT_ROLLING_STORAGE } from "./compile-policy.js";
 import { describeValue } from "./describe-value.js";
 import { parseDuration } from "./duration.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import { algorithmNames, bounds, isObject } from "./field-kinds.js";
-import { algorithmsOf } from "./fields.js";
+import { algorithmsOf, rule as ruleFields } from "./fields.js";
 import type { Findings } from "./findings.js";
 import type { AlgorithmName, NumberFields } from "./rule.js";
 
@@ -98,6 +99,11 @@ function* checkingLayers(rule: Written, path: string, { report, stride }: Search
   const algorithm = algorithmIn(rule);
   if (algorithm === undefined) return;
   reportUnfit({ layer: rule, algorithms: [algorithm], path }, report);
+  if (algorithm === "load-shedding") {
+    checkShedding(rule, path, report);
+    return;
+  }
+  checkLimit(rule, path, report);
   checkNumbers({ layers: [base], top: rule, path, beside: "" }, report);
 
   const others: { layer: NumberLayer; beside: string }[] = [];
@@ -107,6 +113,10 @@ function* checkingLayers(rule: Written, path: string, { report, stride }: Search
     // An algorithm that does not exist has been reported; what would fit it cannot be said.
     if (layer.algorithm !== undefined && algorithmIn(layer) === undefined) return;
     const own = algorithmIn(layer) ?? algorithm;
+    if (own === "load-shedding") {
+      report(`${at}.algorithm`, "expected an algorithm that counts: load-shedding stands in a rule of its own");
+      return;
+    }
     algorithms.add(own);
     reportUnfit({ layer, algorithms: [own], path: at }, report);
     const isSound = checkNumbers({ layers: [base, layer], top: layer, path: at, beside: "" }, report);
@@ -137,6 +147,14 @@ function* checkingLayers(rule: Written, path: string, { report, stride }: Search
     stride.add(others.length);
     if (stride.isOver()) yield;
   }
+}
+
+/** Every algorithm but load shedding needs a number. */
+function checkLimit({ limit }: Written, path: string, report: Report): void {
+  if (limit !== undefined && limit !== "auto") return;
+  const { expected } = ruleFields.fields.get("limit")!.shape as { expected: string };
+  const only = limit === "auto" ? " (only load-shedding estimates its limit)" : "";
+  report(`${path}.limit`, `expected ${expected}, got ${describeValue(limit)}${only}`);
 }
 
 /** Fields that none of the algorithms knows, or that exclude each other. */

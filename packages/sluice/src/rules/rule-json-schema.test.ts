@@ -9,7 +9,7 @@ const page = readFileSync(new URL("../../../../docs/rules.md", import.meta.url),
 test("the schema has every field of the table and no other", () => {
   const schema = ruleJsonSchema() as { properties: object; required: string[]; additionalProperties: boolean };
   expect(Object.keys(schema.properties)).toEqual([...rule.fields.keys()]);
-  expect(schema.required).toEqual(["id", "key", "algorithm", "limit"]);
+  expect(schema.required).toEqual(["id", "key", "algorithm"]);
   expect(schema.additionalProperties).toBe(false);
 });
 
@@ -19,11 +19,25 @@ test("the schema refuses under each algorithm what the others alone know", () =>
     if: { properties: { algorithm: { const: "token-bucket" } }, required: ["algorithm"] },
     // biome-ignore lint/suspicious/noThenProperty: `then` is a keyword of JSON Schema.
     then: {
-      properties: { align: false, timezone: false, minInterval: false, storage: false, burst: false, ttl: false },
+      properties: {
+        align: false,
+        timezone: false,
+        minInterval: false,
+        storage: false,
+        burst: false,
+        ttl: false,
+        signal: false,
+        class: false,
+        classes: false,
+        fairBy: false,
+        limit: { not: { const: "auto" } },
+      },
+      required: ["limit"],
       oneOf: [{ required: ["window"] }, { required: ["refill"] }],
     },
   });
-  expect(allOf).toHaveLength(6);
+  expect(allOf).toHaveLength(7);
+  expect(allOf[6]!.then).toMatchObject({ required: ["signal"], properties: { window: false, candidate: false } });
 });
 
 test("the document's schema names its dialect and survives JSON", () => {

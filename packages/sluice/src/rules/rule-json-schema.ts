@@ -2,9 +2,9 @@
  * The rule document as JSON Schema 2020-12 (the dialect of OpenAPI 3.1), made from the table in `fields.ts`.
  * It says what a schema can: editors and API clients catch most mistakes with it, `validate-rules.ts` catches all.
  */
-import { algorithmNames, attributeName, type JsonSchema } from "./field-kinds.js";
+import { algorithmNames, type JsonSchema } from "./field-kinds.js";
 import { numberFieldsOf, type ObjectOf, rule, ruleDocument, type Shape } from "./fields.js";
-import type { AlgorithmName, NumberFields } from "./rule.js";
+import type { AlgorithmName } from "./rule.js";
 
 export function rulesDocumentJsonSchema(): JsonSchema {
   return { $schema: "https://json-schema.org/draft/2020-12/schema", ...schemaOf(ruleDocument) };
@@ -30,7 +30,7 @@ function schemaOf(shape: Shape): JsonSchema {
     case "by-attribute":
       return {
         type: "object",
-        propertyNames: attributeName.schema,
+        propertyNames: shape.name.schema,
         minProperties: shape.least,
         maxProperties: shape.most,
         properties: Object.fromEntries([...shape.special].map(([name, special]) => [name, schemaOf(special)])),
@@ -47,22 +47,22 @@ function schemaOf(shape: Shape): JsonSchema {
   }
 }
 
-/** Under an algorithm, the number fields of the others are refused and its own window is required. */
+/** Under an algorithm, the fields of the others are refused and its own limit and window are required. */
 function onlyFieldsOf(algorithm: AlgorithmName, shape: ObjectOf): JsonSchema {
   const known = numberFieldsOf.get(algorithm)!;
-  const foreign = [...shape.fields].filter(
-    ([name, field]) => field.algorithms !== undefined && !known.includes(name as keyof NumberFields),
-  );
+  const foreign = [...shape.fields].filter(([, field]) => field.algorithms?.includes(algorithm) === false);
+  const refused = Object.fromEntries(foreign.map(([name]) => [name, false]));
   return {
     if: { properties: { algorithm: { const: algorithm } }, required: ["algorithm"] },
     // biome-ignore lint/suspicious/noThenProperty: `then` is a keyword of JSON Schema.
     then: {
-      properties: Object.fromEntries(foreign.map(([name]) => [name, false])),
-      ...(known.includes("refill")
-        ? { oneOf: [{ required: ["window"] }, { required: ["refill"] }] }
-        : known.includes("window")
-          ? { required: ["window"] }
-          : {}),
+      ...(algorithm === "load-shedding"
+        ? { properties: refused, required: ["signal"] }
+        : {
+            properties: { ...refused, limit: { not: { const: "auto" } } },
+            required: ["limit", ...(known.includes("window") && !known.includes("refill") ? ["window"] : [])],
+          }),
+      ...(known.includes("refill") && { oneOf: [{ required: ["window"] }, { required: ["refill"] }] }),
     },
   };
 }

@@ -5,10 +5,10 @@
 import { fullKeyBytes } from "../algorithms/memory-model.js";
 import { compilePolicy } from "./compile-policy.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
-import type { Rule } from "./rule.js";
+import type { CountingRule } from "./rule.js";
 
 /** `keyLength`: characters of the key's name in Redis. */
-export function fullRuleKeyBytes(rule: Rule, keyLength: number): number {
+export function fullRuleKeyBytes(rule: CountingRule, keyLength: number): number {
   const bytesOf = (layer: NumberLayer) => fullKeyBytes(compilePolicy(effectiveNumbers([rule, layer])), keyLength);
   const variants: readonly (NumberLayer & { weight: number })[] = rule.variants ?? [{ weight: 1 }];
   const weights = variants.reduce((sum, { weight }) => sum + weight, 0);

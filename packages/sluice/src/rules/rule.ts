@@ -1,6 +1,6 @@
 /**
  * A rule as people write it: the object of the rule document, the same in the library, the API, the database and the dashboard.
- * Types only. `validate-rules.ts` checks the rest: ranges, durations, references.
+ * Types. `validate-rules.ts` checks the rest: ranges, durations, references.
  */
 
 export type AlgorithmName =
@@ -9,7 +9,8 @@ export type AlgorithmName =
   | "rolling-window"
   | "sliding-counter"
   | "gcra"
-  | "concurrency";
+  | "concurrency"
+  | "load-shedding";
 
 export type RuleMode = "enforce" | "shadow" | "off";
 export type FailurePolicy = "allow" | "deny" | "local";
@@ -76,7 +77,23 @@ interface ConcurrencyNumbers {
   ttl?: Duration;
 }
 
-/** The numbers of each algorithm, tagged with its name. */
+/** Where utilisation comes from: requests in flight against a limit, this process's event loop, or reports of the program or its backends. */
+export type LoadSignal = "inflight" | "event-loop" | "reported";
+
+interface LoadSheddingFields {
+  /** Of several, the highest counts. */
+  signal: LoadSignal | readonly LoadSignal[];
+  /** Places for requests in flight, or `auto`: estimated from what the server delivers. Only with the signal `inflight`. */
+  limit?: number | "auto";
+  /** The attribute that holds a request's class, and the class of a request without one or with an unknown one. */
+  class?: { attribute: string; default: string };
+  /** The utilisation at which each class is shed. Default: `sheddable` 0.85, `normal` 0.92, `important` 1, `critical` 2. */
+  classes?: Readonly<Record<string, number>>;
+  /** Attribute: within a class, its values above their fair share are shed first. */
+  fairBy?: string;
+}
+
+/** The numbers of each algorithm that counts, tagged with its name. */
 export type AlgorithmNumbers =
   | ({ algorithm: "token-bucket" } & TokenBucketNumbers)
   | ({ algorithm: "fixed-window" } & FixedWindowNumbers)
@@ -137,7 +154,28 @@ interface RuleBase {
   colocate?: string;
 }
 
-export type Rule = RuleBase & AlgorithmNumbers;
+/** A rule that counts in the store. */
+export type CountingRule = RuleBase & AlgorithmNumbers;
+
+/**
+ * A rule that is decided in process, before anything is counted. Of the fields of other rules it has id, description, match, key and mode;
+ * the validation refuses the rest.
+ */
+export type SheddingRule = RuleBase & {
+  algorithm: "load-shedding";
+  window?: never;
+  refill?: never;
+} & LoadSheddingFields;
+
+export type Rule = CountingRule | SheddingRule;
+
+export function isShedding(rule: Rule): rule is SheddingRule {
+  return rule.algorithm === "load-shedding";
+}
+
+export function isCounting(rule: Rule): rule is CountingRule {
+  return rule.algorithm !== "load-shedding";
+}
 
 export interface RuleDocument {
   rules: readonly Rule[];

@@ -147,7 +147,7 @@ const badRules: [string, unknown, string][] = [
   [
     "an unknown algorithm",
     { ...good, algorithm: "leaky" },
-    'rules[0].algorithm: expected one of "token-bucket", "fixed-window", "rolling-window", "sliding-counter", "gcra", "concurrency", got "leaky"',
+    'rules[0].algorithm: expected one of "token-bucket", "fixed-window", "rolling-window", "sliding-counter", "gcra", "concurrency", "load-shedding", got "leaky"',
   ],
   ["no limit", { ...good, limit: undefined }, `rules[0].limit: expected ${WHOLE}, got nothing`],
   ["a limit of 0", { ...good, limit: 0 }, `rules[0].limit: expected ${WHOLE}, got 0`],

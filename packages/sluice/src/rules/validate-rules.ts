@@ -125,15 +125,17 @@ function copyAttributes(shape: ByAttribute, value: Record<string, unknown>, path
   const names = Object.keys(value);
   if (names.length < shape.least) refused(shape.expected, value, path, findings);
   if (names.length > shape.most) {
-    findings.add(path, `expected at most ${shape.most} attributes, got ${names.length}`);
+    findings.add(
+      path,
+      `expected at most ${shape.most} ${shape.name === attributeName ? "attributes" : "names"}, got ${names.length}`,
+    );
     return value;
   }
   const copy = { ...value };
   for (const name of names) {
     const at = pathTo(path, name);
-    if (attributeName.accepts(name))
-      copy[name] = copyOf(shape.special.get(name) ?? shape.value, copy[name], at, findings);
-    else refused(attributeName.expected, name, at, findings);
+    if (shape.name.accepts(name)) copy[name] = copyOf(shape.special.get(name) ?? shape.value, copy[name], at, findings);
+    else refused(shape.name.expected, name, at, findings);
   }
   return copy;
 }

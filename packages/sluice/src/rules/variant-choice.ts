@@ -33,6 +33,16 @@ export class VariantChoice {
   }
 }
 
+/** A seed for `stableHash`. */
+export function hashText(text: string): number {
+  return hashInto(OFFSET_BASIS, text);
+}
+
+/** The same in every process, evenly spread over 32 bits. */
+export function stableHash(seed: number, text: string): number {
+  return scatter(hashInto(seed, text));
+}
+
 // FNV-1a, 32 bits.
 const OFFSET_BASIS = 0x811c9dc5;
 const PRIME = 0x01000193;

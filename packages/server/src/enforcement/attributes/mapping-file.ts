@@ -14,7 +14,8 @@ const name = Type.String({ minLength: 1, maxLength: 128 });
 const template = Type.String({ pattern: "^/", maxLength: 256 });
 
 const source = Type.Union([
-  Type.Object({ header: name }, exact),
+  /** `trusted`: read only from the trusted proxies; from anyone else it is ignored, and not passed on. */
+  Type.Object({ header: name, trusted: Type.Optional(Type.Boolean()) }, exact),
   Type.Object({ cookie: name }, exact),
   /** A claim of the verified token; dots lead into objects. */
   Type.Object({ claim: name }, exact),
@@ -131,12 +132,14 @@ function schemaMistakes(errors: Iterable<{ instancePath: string; message: string
 }
 
 /** Checks that a schema cannot express. */
-function conflicts({ attributes = {}, jwt, apiKeys }: Mapping): string[] {
+function conflicts({ attributes = {}, jwt, apiKeys, trustedProxies }: Mapping): string[] {
   const found: string[] = [];
   const sources = Object.entries(attributes).flatMap(([attribute, one]) =>
     (Array.isArray(one) ? one : [one]).map((source) => ({ attribute, source })),
   );
   for (const { attribute, source } of sources) {
+    if ("trusted" in source && source.trusted === true && trustedProxies === undefined)
+      found.push(`attributes.${attribute}: trusted needs trustedProxies, which is absent`);
     if ("claim" in source && jwt === undefined)
       found.push(`attributes.${attribute}: a claim needs jwt, which is absent`);
     if ("apiKey" in source && apiKeys === undefined)

@@ -38,6 +38,8 @@ export interface RequestAttributes {
   readonly normalTarget: (target: string) => string;
   /** The headers that attributes are read from, in lower case. */
   readonly headerNames: ReadonlySet<string>;
+  /** Those of them that only trusted peers may send, in lower case. */
+  readonly trustedHeaderNames: ReadonlySet<string>;
   /** Whether a peer may name the client in X-Forwarded-For. */
   readonly trusts: (peer: string) => boolean;
 }
@@ -50,6 +52,7 @@ interface Known {
   readonly facts: HttpRequestFacts;
   readonly path: string;
   readonly ip: string;
+  readonly isTrusted: boolean;
   readonly claims: Claims | undefined;
   readonly apiKey: ApiKey | undefined;
 }
@@ -82,6 +85,8 @@ export function requestAttributes(options: {
   const apiKeyOf = mapping.apiKeys === undefined ? undefined : apiKeyReader(mapping.apiKeys);
   const targets = judgedTargets(mapping.paths ?? {});
   const headerNames = headerNamesOf(mapping);
+  const trustedHeaderNames = trustedHeadersOf(mapping);
+  const trusts = trustOf(mapping.trustedProxies);
 
   const attributesOf: AttributesOf = async (facts) => {
     refuseRepeated(facts.rawHeaders, headerNames);
@@ -95,7 +100,8 @@ export function requestAttributes(options: {
     };
     if (options.region !== undefined) attributes.region = options.region;
     const claims = claimsOf === undefined ? undefined : await claimsOf(facts.headers);
-    const known: Known = { facts, path, ip, claims, apiKey: apiKeyOf?.(facts.headers) };
+    const isTrusted = trustedHeaderNames.size > 0 && trusts(facts.peer ?? "");
+    const known: Known = { facts, path, ip, isTrusted, claims, apiKey: apiKeyOf?.(facts.headers) };
     for (const { name, read } of reads) {
       const value = read(known);
       if (value !== undefined) attributes[name] = bounded(value);
@@ -108,7 +114,8 @@ export function requestAttributes(options: {
     unresolvedPathOf: targets.unresolvedPathOf,
     normalTarget: targets.normalise,
     headerNames,
-    trusts: trustOf(mapping.trustedProxies),
+    trustedHeaderNames,
+    trusts,
   };
 }
 
@@ -118,6 +125,16 @@ function headerNamesOf({ attributes = {}, jwt, apiKeys }: Mapping): Set<string> 
   if (jwt !== undefined && jwt.cookie === undefined) names.push(jwt.header ?? DEFAULT_JWT_HEADER);
   if (apiKeys !== undefined) names.push(apiKeys.header ?? DEFAULT_KEY_HEADER);
   return new Set(names.map((name) => name.toLowerCase()));
+}
+
+/** A header that some attribute takes from anyone stays open: it decides nothing that must be trusted. */
+function trustedHeadersOf({ attributes = {} }: Mapping): Set<string> {
+  const headers = Object.values(attributes)
+    .flat()
+    .flatMap((source) => ("header" in source ? [source] : []));
+  const open = new Set(headers.filter(({ trusted }) => trusted !== true).map(({ header }) => header.toLowerCase()));
+  const trusted = headers.filter((source) => source.trusted === true).map(({ header }) => header.toLowerCase());
+  return new Set(trusted.filter((name) => !open.has(name)));
 }
 
 const DEFAULT_JWT_HEADER = "authorization";
@@ -161,6 +178,9 @@ function firstOf(reads: readonly Read[]): Read {
 function reader(source: Source): Read {
   if ("header" in source) {
     const name = source.header.toLowerCase();
+    if (source.trusted === true) {
+      return ({ facts, isTrusted }) => (isTrusted ? headerText(facts.headers, name) : undefined);
+    }
     return ({ facts }) => headerText(facts.headers, name);
   }
   if ("cookie" in source) return ({ facts }) => cookieValue(facts.headers.cookie, source.cookie);

@@ -23,13 +23,17 @@ interface ForwardAuthOptions {
 
 /** Other parameters are the client's own: Caddy hands the query of its request on to the question. */
 const query = Type.Object({
-  deny: Type.Optional(Type.Unknown({ description: "Status of a refusal, 4xx or 5xx, instead of 429." })),
+  deny: Type.Optional(Type.Unknown({ description: "Status of a refusal, 4xx or 5xx, instead of 429 or 503." })),
 });
 
 const refusal = { content: { "application/problem+json": { schema: Type.Object({}, { title: "Refusal" }) } } };
 const answers = {
   200: { type: "null", description: "It may pass; with the RateLimit fields." },
   429: { description: "Refused; the body and the fields are for the client.", ...refusal },
+  503: {
+    description: "Shed under load, or the store is away under onStoreFailure deny; with Retry-After.",
+    ...refusal,
+  },
   "4xx": { description: "Refused, with the status of ?deny.", ...refusal },
   "5xx": { description: "Refused, with the status of ?deny; or no decision could be made.", ...refusal },
 };
@@ -95,7 +99,7 @@ async function decide({ limiter, attributes }: ForwardAuthOptions, request: Fast
 
 /** A lease would have to be released when the response ends, which a gateway that only asks cannot tell. */
 async function checkWithoutLease(limiter: Limiter, attributes: Attributes): Promise<Decision> {
-  const decision = await limiter.check(attributes);
+  const decision = await limiter.check(attributes, { hold: false });
   await decision.lease?.release();
   return decision;
 }

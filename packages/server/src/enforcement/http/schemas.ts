@@ -54,6 +54,32 @@ export type RenewBody = Static<typeof renewBody>;
 export const refundBody = Type.Object({ id }, { ...exact, title: "RefundRequest" });
 export type RefundBody = Static<typeof refundBody>;
 
+export const utilisationBody = Type.Object(
+  {
+    value: Type.Number({ minimum: 0, maximum: 1, description: "How busy the backend is: 0 idle, 1 all it can do." }),
+    source: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description: "Which backend reports; replaces its last report.",
+    }),
+    key: Type.Optional(
+      Type.String({
+        maxLength: 256,
+        description: "Only for the gauge of these key values of a rule, joined by commas. Default: all.",
+      }),
+    ),
+    ttl: Type.Optional(
+      Type.String({ maxLength: 32, description: 'How long it holds, such as "30s"; at most 5m. Default 10s.' }),
+    ),
+  },
+  { ...exact, title: "UtilisationReport" },
+);
+export type UtilisationBody = Static<typeof utilisationBody>;
+export const utilisationAnswer = Type.Object(
+  { accepted: Type.Boolean(), expiresAfterMs: Type.Integer() },
+  { title: "UtilisationAnswer" },
+);
+
 const reason = Type.Enum(["limit", "min-interval", "concurrency", "load", "cost-exceeds-limit", "store-unavailable"]);
 const numbers = {
   limit: Type.Integer(),

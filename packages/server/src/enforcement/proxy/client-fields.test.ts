@@ -7,12 +7,16 @@ const TRUSTED = "10.0.0.1";
 
 function fieldsFor(
   raw: readonly string[],
-  { peer = "192.0.2.7", headerNames = ["x-user"] } = {},
+  { peer = "192.0.2.7", headerNames = ["x-user"], trustedNames = [] as string[] } = {},
 ): Map<string, string[]> {
   const headers: Record<string, string> = {};
   for (let i = 0; i < raw.length; i += 2) headers[raw[i]!.toLowerCase()] = raw[i + 1]!;
   const client = { rawHeaders: raw, headers, socket: { remoteAddress: peer } } as unknown as IncomingMessage;
-  const attributes = { trusts: (address: string) => address === TRUSTED, headerNames: new Set(headerNames) };
+  const attributes = {
+    trusts: (address: string) => address === TRUSTED,
+    headerNames: new Set(headerNames),
+    trustedHeaderNames: new Set(trustedNames),
+  };
   const fields = clientFields(attributes as unknown as RequestAttributes)(client);
   const byName = new Map<string, string[]>();
   for (let i = 0; i < fields.length; i += 2) {
@@ -33,6 +37,13 @@ test("a trusted proxy's fields are passed on, and the peer is added to its list"
   const fields = fieldsFor(["X-Forwarded-For", "1.2.3.4", "X-Real-IP", "1.2.3.4"], { peer: TRUSTED });
   expect(fields.get("x-forwarded-for")).toEqual([`1.2.3.4, ${TRUSTED}`]);
   expect(fields.get("x-real-ip")).toEqual(["1.2.3.4"]);
+});
+
+test("a header that only trusted peers may set is not passed on from a stranger, in any spelling", () => {
+  const options = { headerNames: ["x-criticality"], trustedNames: ["x-criticality"] };
+  const raw = ["X-Criticality", "critical", "X_Criticality", "critical"];
+  expect([...fieldsFor(raw, options).keys()].filter((name) => name.includes("criticality"))).toEqual([]);
+  expect(fieldsFor(raw, { ...options, peer: TRUSTED }).get("x-criticality")).toEqual(["critical"]);
 });
 
 test("an alias with underscores cannot stand in for a field that is rewritten, decides or frames", () => {

@@ -33,12 +33,16 @@ const spokenByProxies = new Set([
   "x-host",
 ]);
 
-export function clientFields({ trusts, headerNames }: RequestAttributes): (client: IncomingMessage) => string[] {
+export function clientFields({
+  trusts,
+  headerNames,
+  trustedHeaderNames,
+}: RequestAttributes): (client: IncomingMessage) => string[] {
   return (client) => {
     const trusted = trusts(client.socket.remoteAddress ?? "");
     const drop = (name: string): boolean => {
       if (rewritten.has(name)) return true;
-      if (!trusted && isSpokenByProxies(name)) return true;
+      if (!trusted && (isSpokenByProxies(name) || trustedHeaderNames.has(name))) return true;
       return name.includes("_") && !headerNames.has(name) && isAlias(name.replaceAll("_", "-"));
     };
     return [...endToEnd(client.rawHeaders, { drop, keep: headerNames }), ...forwardedFields(client, trusted)];

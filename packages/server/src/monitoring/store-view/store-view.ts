@@ -3,6 +3,7 @@
  * if every key were at its limit. Kept for a moment, so that many viewers cost one question; a failed part is left out, never waited for.
  */
 import { fullRuleKeyBytes, type Rule } from "sluice";
+import { isCounting } from "sluice/internal";
 import { singleFlight } from "../single-flight.js";
 import type { StoreView } from "../views.js";
 import { type MemorySample, sampleMemory } from "./memory-sample.js";
@@ -68,7 +69,8 @@ function memoryOf(sample: MemorySample | undefined, findRule: (id: string) => Ru
   const byRule = Array.from(sample.byRule, ([id, { keys, bytes, keyLength }]) => {
     const rule = findRule(id);
     // A rule that is gone leaves counters until they expire: they grow no more.
-    const predictedFullBytes = rule === undefined ? (bytes ?? 0) : Math.round(keys * fullRuleKeyBytes(rule, keyLength));
+    const predictedFullBytes =
+      rule !== undefined && isCounting(rule) ? Math.round(keys * fullRuleKeyBytes(rule, keyLength)) : (bytes ?? 0);
     return { rule: id, keys, ...(bytes !== undefined && { measuredBytes: bytes }), predictedFullBytes };
   });
   byRule.sort((a, b) => b.predictedFullBytes - a.predictedFullBytes);

@@ -1,0 +1,29 @@
+/**
+ * `POST /v1/utilisation`: a backend reports how busy it is, for load-shedding rules with the signal `reported`.
+ */
+import type { FastifyInstance } from "fastify";
+import { type Limiter, SluiceError } from "sluice";
+import { parseDuration } from "sluice/internal";
+import { type UtilisationBody, utilisationAnswer, utilisationBody } from "./schemas.js";
+
+const DEFAULT_TTL = "10s";
+
+export function registerUtilisationRoute(app: FastifyInstance, { limiter }: { limiter: Limiter }): void {
+  app.post<{ Body: UtilisationBody }>(
+    "/v1/utilisation",
+    {
+      schema: {
+        summary: "Report how busy a backend is, for load-shedding rules",
+        tags: ["load"],
+        body: utilisationBody,
+        response: { 200: utilisationAnswer },
+      },
+    },
+    async ({ body: { value, source, key, ttl = DEFAULT_TTL } }) => {
+      const ttlMs = parseDuration(ttl);
+      if (ttlMs === undefined) throw new SluiceError("invalid-request", 'ttl: expected a duration such as "30s"');
+      await limiter.reportUtilisation(value, { source, ttlMs, ...(key !== undefined && { key }) });
+      return { accepted: true, expiresAfterMs: ttlMs };
+    },
+  );
+}

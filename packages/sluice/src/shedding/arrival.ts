@@ -1,0 +1,49 @@
+/**
+ * A request at the gate: its rank and its fair-share bucket, from stable hashes.
+ * The seed changes with the wall clock every ten minutes, in every instance at once, so that nobody is shed for ever.
+ */
+
+import type { Attributes } from "../rules/rule.js";
+import { hashText, stableHash } from "../rules/variant-choice.js";
+import type { Arrival } from "./class-valve.js";
+import { BUCKETS } from "./fair-shares.js";
+
+const RESEED_EVERY_MS = 600_000;
+/** A request's identity is read from so many attributes, and so many characters of each: a flood of long ones must stay cheap to shed. */
+const MOST_ATTRIBUTES = 32;
+const MOST_CHARACTERS = 128;
+const TWO_TO_32 = 2 ** 32;
+
+export class RequestArrival implements Arrival {
+  readonly bucket: number | undefined;
+  readonly chance: number;
+  readonly looks: boolean;
+  readonly #attributes: Attributes;
+  #rank = -1;
+
+  constructor(request: { attributes: Attributes; fairKey: string | undefined; chance: number; looks: boolean }) {
+    this.#attributes = request.attributes;
+    this.chance = request.chance;
+    this.looks = request.looks;
+    this.bucket =
+      request.fairKey === undefined ? undefined : stableHash(seed(), request.fairKey.slice(0, 1024)) % BUCKETS;
+  }
+
+  /** Of everything that is known of the request, whatever the order: a retry has the rank of the first try. */
+  get rank(): number {
+    if (this.#rank >= 0) return this.#rank;
+    let sum = 0;
+    let count = 0;
+    for (const name in this.#attributes) {
+      if (++count > MOST_ATTRIBUTES) break;
+      const value = this.#attributes[name];
+      if (value !== undefined) sum = (sum + stableHash(hashText(name), String(value).slice(0, MOST_CHARACTERS))) | 0;
+    }
+    this.#rank = stableHash(seed(), String(sum)) / TWO_TO_32;
+    return this.#rank;
+  }
+}
+
+function seed(): number {
+  return hashText(String(Math.floor(Date.now() / RESEED_EVERY_MS)));
+}

@@ -1,0 +1,75 @@
+/**
+ * The gauges of the load-shedding rules in force: one for each rule, or for each value of its key. Bounded: values beyond the bound share
+ * one gauge of their rule. A gauge outlives a change of other rules; under new numbers of its own, only what is in flight goes on.
+ */
+import type { SheddingPlan } from "../rules/shedding-plan.js";
+import { Gauge } from "./gauge.js";
+
+/** Where a gauge stands; requests in flight hold on to it. */
+export interface GaugeSlot {
+  gauge: Gauge;
+  plan: SheddingPlan;
+  usedAtMs: number;
+  /** By class, since the start. */
+  passed: number[];
+  shed: number[];
+}
+
+const MOST_GAUGES = 1_000;
+const IDLE_AFTER_MS = 60_000;
+/** Not a spelled key: those are never empty where a rule has one. */
+const OTHER_VALUES = "*";
+
+export class Gauges {
+  /** By rule, then by the key's values. */
+  readonly #slots = new Map<string, Map<string, GaugeSlot>>();
+  #count = 0;
+
+  slotOf(plan: SheddingPlan, key: string, nowMs: number): GaugeSlot {
+    const ofRule = this.#slots.get(plan.rule) ?? new Map<string, GaugeSlot>();
+    let slot = ofRule.get(key);
+    if (slot === undefined) {
+      if (this.#count >= MOST_GAUGES) this.#forgetIdle(nowMs);
+      const place = this.#count < MOST_GAUGES ? key : OTHER_VALUES;
+      slot = ofRule.get(place);
+      if (slot === undefined) {
+        slot = fresh(plan, nowMs);
+        ofRule.set(place, slot);
+        this.#slots.set(plan.rule, ofRule);
+        this.#count++;
+      }
+    }
+    if (slot.plan !== plan) adopt(slot, plan);
+    slot.usedAtMs = nowMs;
+    return slot;
+  }
+
+  *all(): Generator<GaugeSlot> {
+    for (const ofRule of this.#slots.values()) yield* ofRule.values();
+  }
+
+  #forgetIdle(nowMs: number): void {
+    for (const [rule, ofRule] of this.#slots) {
+      for (const [key, { gauge, usedAtMs }] of ofRule) {
+        if (gauge.inFlight > 0 || nowMs - usedAtMs < IDLE_AFTER_MS) continue;
+        ofRule.delete(key);
+        this.#count--;
+      }
+      if (ofRule.size === 0) this.#slots.delete(rule);
+    }
+  }
+}
+
+function fresh(plan: SheddingPlan, nowMs: number): GaugeSlot {
+  const zeros = plan.classNames.map(() => 0);
+  return { gauge: new Gauge(plan), plan, usedAtMs: nowMs, passed: [...zeros], shed: [...zeros] };
+}
+
+function adopt(slot: GaugeSlot, plan: SheddingPlan): void {
+  if (slot.plan.signature !== plan.signature) {
+    slot.gauge = new Gauge(plan, slot.gauge);
+    slot.passed = plan.classNames.map(() => 0);
+    slot.shed = plan.classNames.map(() => 0);
+  }
+  slot.plan = plan;
+}

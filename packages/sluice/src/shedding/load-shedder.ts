@@ -1,0 +1,176 @@
+/**
+ * Decides whether a request is shed, in process, before anything is counted.
+ * In: the load-shedding rules that a request meets, requests' ends, reports of utilisation. Out: an admission: the answer of each
+ * rule, and the place that an admitted request holds until its end. A shed request has cost no round trip and is charged nowhere.
+ */
+import type { CheckResult } from "../decision.js";
+import type { Attributes } from "../rules/rule.js";
+import type { SheddingBook, SheddingMatch } from "../rules/shedding-book.js";
+import { RequestArrival } from "./arrival.js";
+import { EventLoop } from "./event-loop.js";
+import { type GaugeSlot, Gauges } from "./gauges.js";
+import { Places } from "./places.js";
+import { UtilisationReports } from "./utilisation-reports.js";
+
+export interface Admission {
+  /** One for each rule that applied. */
+  readonly results: readonly CheckResult[];
+  readonly refused: boolean;
+  /** The id of the place in flight, if a rule counts those and the request was admitted. */
+  readonly place: string | undefined;
+}
+
+interface LoadShedderOptions {
+  /** Monotonic. */
+  readonly now: () => number;
+  readonly random?: () => number;
+  /** Names a place; not to be guessed. */
+  readonly newId: () => string;
+}
+
+/** How a request is asked for. */
+interface AdmissionRequest {
+  /** Only looks: takes no place, and is not counted. */
+  readonly looks: boolean;
+  /** Whether the caller will report the end of the request; if not, it is judged and takes no place. */
+  readonly holds: boolean;
+}
+
+/** What one rule sheds, over all its gauges. */
+export interface SheddingStats {
+  readonly rule: string;
+  /** Of its busiest gauge. */
+  readonly utilisation: number;
+  /** Of all its gauges; undefined where requests in flight do not count. */
+  readonly limit: number | undefined;
+  readonly inFlight: number;
+  readonly classes: readonly { readonly name: string; readonly passed: number; readonly shed: number }[];
+}
+
+/** Shed requests are told to come back after 1 s and a random part of this much, the more the fewer pass. */
+const LEAST_RETRY_MS = 1_000;
+const RETRY_SPREAD_MS = { least: 2_000, most: 10_000 } as const;
+
+export class LoadShedder {
+  readonly reports = new UtilisationReports();
+  readonly #now: () => number;
+  readonly #random: () => number;
+  readonly #newId: () => string;
+  readonly #gauges = new Gauges();
+  readonly #places = new Places();
+  #eventLoop: EventLoop | undefined;
+
+  constructor({ now, random = Math.random, newId }: LoadShedderOptions) {
+    this.#now = now;
+    this.#random = random;
+    this.#newId = newId;
+  }
+
+  /** Undefined where no load-shedding rule applies. Several attribute sets of one request are one request in flight. */
+  admit(parts: readonly (readonly [SheddingBook, Attributes])[], asked: AdmissionRequest): Admission | undefined {
+    const results: CheckResult[] = [];
+    const slots: GaugeSlot[] = [];
+    const seen: GaugeSlot[] = [];
+    const nowMs = this.#now();
+    let refused = false;
+    for (const [book, attributes] of parts) {
+      for (const match of book.find(attributes)) {
+        const slot = this.#gauges.slotOf(match.plan, match.gauge, nowMs);
+        if (seen.includes(slot)) continue;
+        seen.push(slot);
+        const result = this.#judge(slot, match, { attributes, looks: asked.looks, nowMs });
+        results.push(result);
+        if (!result.allowed && result.mode === "enforce") refused = true;
+        if (match.plan.limit !== undefined) slots.push(slot);
+      }
+    }
+    if (results.length === 0) return undefined;
+    const takes = !refused && asked.holds && !asked.looks && slots.length > 0;
+    return { results, refused, place: takes ? this.#take(slots, nowMs) : undefined };
+  }
+
+  /** The request has ended. False if its place was not held any more. `wasServed` false: it was refused after all. */
+  release(place: string, wasServed = true): boolean {
+    return this.#places.release(place, this.#now(), wasServed);
+  }
+
+  /** Ms until the place now ends; 0 if it was lost. */
+  renew(place: string): number {
+    return this.#places.renew(place, this.#now());
+  }
+
+  report(report: { value: number; source: string; key: string; ttlMs: number }): void {
+    this.reports.add(report, this.#now());
+  }
+
+  /** By rule, for metrics. */
+  stats(): SheddingStats[] {
+    this.#places.freeExpired(this.#now());
+    const byRule = new Map<string, SheddingStats>();
+    for (const { gauge, plan, passed, shed } of this.#gauges.all()) {
+      const other = byRule.get(plan.rule);
+      const limit = gauge.settledLimit;
+      byRule.set(plan.rule, {
+        rule: plan.rule,
+        utilisation: Math.max(gauge.utilisation, other?.utilisation ?? 0),
+        limit: limit === undefined ? undefined : limit + (other?.limit ?? 0),
+        inFlight: gauge.inFlight + (other?.inFlight ?? 0),
+        classes: plan.classNames.map((name, i) => ({
+          name,
+          passed: passed[i]! + (other?.classes[i]?.passed ?? 0),
+          shed: shed[i]! + (other?.classes[i]?.shed ?? 0),
+        })),
+      });
+    }
+    return [...byRule.values()];
+  }
+
+  #take(slots: readonly GaugeSlot[], nowMs: number): string {
+    const id = this.#newId();
+    this.#places.take(id, slots, nowMs);
+    return id;
+  }
+
+  #judge(
+    slot: GaugeSlot,
+    match: SheddingMatch,
+    request: { attributes: Attributes; looks: boolean; nowMs: number },
+  ): CheckResult {
+    const { gauge } = slot;
+    const { plan, classIndex, fairKey } = match;
+    const { attributes, looks, nowMs } = request;
+    if (gauge.isDue(nowMs)) {
+      this.#places.freeExpired(nowMs);
+      gauge.measure(nowMs, this.#measured(match, nowMs));
+    }
+    const allowed = gauge.passes(
+      classIndex,
+      new RequestArrival({ attributes, fairKey, chance: this.#random(), looks }),
+    );
+    if (!looks) (allowed ? slot.passed : slot.shed)[classIndex]!++;
+    return { rule: plan.rule, mode: plan.mode, ...this.#numbers(slot, classIndex, allowed) };
+  }
+
+  #numbers({ gauge, plan }: GaugeSlot, classIndex: number, allowed: boolean) {
+    const { settledLimit } = gauge;
+    // Without places, numbers are percent of utilisation.
+    const limit = settledLimit === undefined ? 100 : Math.max(1, Math.round(settledLimit));
+    const left = gauge.roomOf(classIndex) ?? 100 * (plan.thresholds[classIndex]! - (gauge.measured ?? 0));
+    if (allowed) {
+      const remaining = Math.max(0, Math.min(limit, Math.floor(left)));
+      return { allowed, limit, remaining, retryAfterMs: 0, resetAfterMs: 0 };
+    }
+    const { least, most } = RETRY_SPREAD_MS;
+    const spreadMs = most - (most - least) * gauge.shareOf(classIndex);
+    const retryAfterMs = Math.ceil(LEAST_RETRY_MS + this.#random() * spreadMs);
+    return { allowed, limit, remaining: 0, retryAfterMs, resetAfterMs: retryAfterMs, reason: "load" as const };
+  }
+
+  /** The highest utilisation that is measured rather than counted here; undefined if no signal has a value. */
+  #measured({ plan: { signals }, values }: SheddingMatch, nowMs: number): number | undefined {
+    const reported = signals.has("reported") ? this.reports.highest(values, nowMs) : undefined;
+    if (!signals.has("event-loop")) return reported;
+    this.#eventLoop ??= new EventLoop();
+    return Math.max(this.#eventLoop.utilisation(), reported ?? 0);
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Utilisation that programs and backends report, by key and source, each until it expires. The highest report of a key counts.
+ * Bounded: sources beyond the bound are refused, so that nobody can push another's report out. Time is an argument.
+ */
+import { SluiceError } from "../errors.js";
+
+export interface UtilisationReport {
+  readonly value: number;
+  /** Which backend, or which part of the program. */
+  readonly source: string;
+  /** The gauge of a rule with a key: its values, joined by commas. "": every gauge. */
+  readonly key: string;
+  readonly ttlMs: number;
+}
+
+interface Held {
+  readonly value: number;
+  readonly endsAtMs: number;
+}
+
+export const DEFAULT_REPORT_TTL_MS = 10_000;
+const LONGEST_REPORT_TTL_MS = 300_000;
+const MOST_REPORTS = 1_000;
+const LONGEST_NAME = 256;
+
+export class UtilisationReports {
+  readonly #byKey = new Map<string, Map<string, Held>>();
+  #count = 0;
+
+  /** A report that is none, or one source too many, throws `invalid-request`. */
+  add(report: UtilisationReport, nowMs: number): void {
+    const { value, source, key, ttlMs } = checked(report);
+    const sources = this.#byKey.get(key) ?? new Map<string, Held>();
+    if (!sources.has(source)) {
+      if (this.#count >= MOST_REPORTS) this.#forgetExpired(nowMs);
+      if (this.#count >= MOST_REPORTS) throw invalid(`source: expected at most ${MOST_REPORTS} reports at a time`);
+      this.#count++;
+    }
+    sources.set(source, { value, endsAtMs: nowMs + ttlMs });
+    this.#byKey.set(key, sources);
+  }
+
+  /** The highest that holds for a gauge; undefined if none does. */
+  highest(key: string, nowMs: number): number | undefined {
+    const all = this.#highestOf("", nowMs);
+    if (key === "") return all;
+    const own = this.#highestOf(key, nowMs);
+    return own === undefined || (all !== undefined && all > own) ? all : own;
+  }
+
+  /** Those that hold, with the time that each has left. */
+  *list(nowMs: number): Generator<UtilisationReport> {
+    for (const [key, sources] of this.#byKey) {
+      for (const [source, { value, endsAtMs }] of sources) {
+        if (endsAtMs > nowMs) yield { value, source, key, ttlMs: endsAtMs - nowMs };
+      }
+    }
+  }
+
+  #highestOf(key: string, nowMs: number): number | undefined {
+    let highest: number | undefined;
+    for (const { value, endsAtMs } of this.#byKey.get(key)?.values() ?? []) {
+      if (endsAtMs > nowMs && (highest === undefined || value > highest)) highest = value;
+    }
+    return highest;
+  }
+
+  #forgetExpired(nowMs: number): void {
+    for (const [key, sources] of this.#byKey) {
+      for (const [source, { endsAtMs }] of sources) {
+        if (endsAtMs > nowMs) continue;
+        sources.delete(source);
+        this.#count--;
+      }
+      if (sources.size === 0) this.#byKey.delete(key);
+    }
+  }
+}
+
+/** What a program in plain JavaScript, or a caller over the network, gets wrong. */
+function checked(report: UtilisationReport): UtilisationReport {
+  const { value, source, key, ttlMs } = report;
+  if (typeof value !== "number" || !(value >= 0 && value <= 1)) {
+    throw invalid(`value: expected a utilisation from 0 to 1, got ${String(value)}`);
+  }
+  if (typeof source !== "string" || source === "" || source.length > LONGEST_NAME) {
+    throw invalid(`source: expected a name of 1 to ${LONGEST_NAME} characters`);
+  }
+  if (typeof key !== "string" || key.length > LONGEST_NAME) {
+    throw invalid(`key: expected a text of at most ${LONGEST_NAME} characters`);
+  }
+  if (typeof ttlMs !== "number" || !(ttlMs >= 1 && ttlMs <= LONGEST_REPORT_TTL_MS)) {
+    throw invalid(`ttl: expected 1 ms to ${LONGEST_REPORT_TTL_MS / 1000} s`);
+  }
+  return report;
+}
+
+function invalid(message: string): SluiceError {
+  return new SluiceError("invalid-request", message);
+}
