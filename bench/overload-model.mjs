@@ -14,15 +14,18 @@
  * @typedef {{ goodput: number, critical: number, p99: number, unloadedP99: number, oscillation: number, noisyShare: number, limit: number }} Outcome
  */
 
-export const MIX = { critical: 0.05, important: 0.15, normal: 0.4, sheddable: 0.4 };
+const MIX = { critical: 0.05, important: 0.15, normal: 0.4, sheddable: 0.4 };
 const MEAN_MS = 20;
 const USERS = 2_000;
 /** What a refusal costs the server. */
 const REFUSAL_MS = 0.05;
 const STEP_MS = 5_000;
+/** Lognormal, with a standard deviation as large as the mean. */
+const SIGMA = Math.sqrt(Math.log(2));
+const MU = Math.log(MEAN_MS) - (SIGMA * SIGMA) / 2;
 
 /** @param {number} seed */
-export function randomOf(seed) {
+function randomOf(seed) {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -73,138 +76,183 @@ class Agenda {
   }
 }
 
-/**
- * @param {Scenario} scenario
- * @param {(random: () => number) => Contestant} make
- * @param {number} seed
- * @returns {Outcome}
- */
-export function runScenario(scenario, make, seed) {
-  const { places, seconds, load, slowness = () => 1, deadlineMs = 250, warmSeconds = 0, retries = 0 } = scenario;
-  const { settledSeconds = warmSeconds, tenants = [], mix = MIX } = scenario;
-  const random = randomOf(seed);
-  const agenda = new Agenda();
-  const contestant = make(randomOf(seed + 1000));
-  const sigma = Math.sqrt(Math.log(2));
-  const mu = Math.log(MEAN_MS) - (sigma * sigma) / 2;
-  const gaussian = () => {
-    let sum = 0;
-    for (let i = 0; i < 12; i++) sum += random();
-    return sum - 6;
-  };
-  /** @type {{ caller: Caller, arrivedMs: number, firstMs: number, pass: object }[]} */
-  const queue = [];
-  let queueHead = 0;
-  let busy = 0;
-  let refusalDebtMs = 0;
-  const capacityPerMs = places / MEAN_MS;
-  const endMs = seconds * 1000;
-  const warmMs = warmSeconds * 1000;
-  const asked = { critical: 0, all: 0 };
-  const good = { critical: 0, all: 0, normal: 0, noisy: 0 };
-  /** Latency over the slowness of its moment. @type {number[]} */
-  const latencies = [];
+/** @typedef {{ caller: Caller, arrivedMs: number, pass: object }} Admitted */
+
+/** One run of one contestant in one scenario. */
+class Run {
+  #agenda = new Agenda();
+  /** @type {Admitted[]} */
+  #queue = [];
+  #queueHead = 0;
+  #busy = 0;
+  #refusalDebtMs = 0;
+  #asked = { critical: 0 };
+  #good = { critical: 0, all: 0, normal: 0, noisy: 0 };
+  /** Over the slowness of their moment. @type {number[]} */
+  #latencies = [];
   /** @type {number[]} */
-  const goodPerStep = [];
-  let possible = 0;
+  #goodPerStep = [];
+  #scenario;
+  #contestant;
+  #random;
+  #endMs;
+  #warmMs;
+  #capacityPerMs;
 
-  /** @param {{ caller: Caller, arrivedMs: number, firstMs: number, pass: object }} request @param {number} nowMs */
-  const start = (request, nowMs) => {
-    busy++;
-    let serviceMs = Math.exp(mu + sigma * gaussian()) * slowness(nowMs / 1000);
-    const debtMs = Math.min(refusalDebtMs, 5);
-    refusalDebtMs -= debtMs;
-    serviceMs += debtMs;
-    agenda.add(nowMs + serviceMs, (atMs) => {
-      busy--;
-      contestant.end(request.pass, atMs);
-      const latencyMs = atMs - request.arrivedMs;
-      const isGood = latencyMs <= deadlineMs * slowness(request.arrivedMs / 1000);
-      if (request.arrivedMs >= warmMs && request.arrivedMs < endMs) {
-        latencies.push(latencyMs / slowness(request.arrivedMs / 1000));
-        if (isGood) {
-          good.all++;
-          if (request.caller.class === "critical") good.critical++;
-          if (request.caller.class === "normal") good.normal++;
-          if (request.caller.class === "normal" && request.caller.tenant === "t0") good.noisy++;
-          const step = Math.floor(request.arrivedMs / STEP_MS);
-          goodPerStep[step] = (goodPerStep[step] ?? 0) + 1;
-        }
-      }
-      const next = queue[queueHead];
-      if (next === undefined) return;
-      queueHead++;
-      if (queueHead > 10_000) {
-        queue.splice(0, queueHead);
-        queueHead = 0;
-      }
-      start(next, atMs);
-    });
-  };
+  /** @param {Scenario} scenario @param {Contestant} contestant @param {() => number} random */
+  constructor(scenario, contestant, random) {
+    this.#scenario = {
+      slowness: () => 1,
+      deadlineMs: 250,
+      warmSeconds: 0,
+      retries: 0,
+      tenants: [],
+      mix: MIX,
+      ...scenario,
+    };
+    this.#contestant = contestant;
+    this.#random = random;
+    this.#endMs = scenario.seconds * 1000;
+    this.#warmMs = this.#scenario.warmSeconds * 1000;
+    this.#capacityPerMs = scenario.places / MEAN_MS;
+  }
 
-  /** @param {number} nowMs @param {Caller} caller @param {number} tries @param {number} firstMs */
-  const arrive = (nowMs, caller, tries, firstMs) => {
-    if (tries === 0 && nowMs >= warmMs) {
-      asked.all++;
-      if (caller.class === "critical") asked.critical++;
+  /** @returns {Outcome} */
+  run() {
+    this.#next(0);
+    for (let event = this.#agenda.next(); event && event.atMs < this.#endMs + 20_000; event = this.#agenda.next()) {
+      event.run(event.atMs);
     }
-    const pass = contestant.admit(nowMs, caller);
-    if (pass !== undefined) {
-      const request = { caller, arrivedMs: nowMs, firstMs, pass };
-      if (busy < places) start(request, nowMs);
-      else queue.push(request);
+    const good = this.#good;
+    return {
+      goodput: good.all / this.#possible(),
+      critical: this.#asked.critical === 0 ? 1 : good.critical / this.#asked.critical,
+      p99: quantile(this.#latencies, 0.99),
+      unloadedP99: Math.exp(MU + 2.326 * SIGMA),
+      oscillation: this.#oscillation(),
+      noisyShare: good.noisy / Math.max(1, good.normal),
+      limit: this.#contestant.limit?.() ?? Number.NaN,
+    };
+  }
+
+  /** @param {number} nowMs */
+  #next(nowMs) {
+    const rate = Math.max(1e-9, this.#capacityPerMs * this.#scenario.load(nowMs / 1000));
+    const atMs = nowMs - Math.log(1 - this.#random()) / rate;
+    if (atMs >= this.#endMs) return;
+    this.#agenda.add(atMs, () => {
+      const tenant = this.#tenant();
+      const user = `${tenant}-u${Math.floor(this.#random() * USERS)}`;
+      this.#arrive(atMs, { class: this.#class(), user, tenant }, 0);
+      this.#next(atMs);
+    });
+  }
+
+  /** @param {number} nowMs @param {Caller} caller @param {number} tries */
+  #arrive(nowMs, caller, tries) {
+    if (tries === 0 && nowMs >= this.#warmMs && caller.class === "critical") this.#asked.critical++;
+    const pass = this.#contestant.admit(nowMs, caller);
+    if (pass === undefined) {
+      this.#refusalDebtMs += REFUSAL_MS;
+      const againMs = nowMs + 50 + this.#random() * 100;
+      if (tries < this.#scenario.retries) this.#agenda.add(againMs, (atMs) => this.#arrive(atMs, caller, tries + 1));
       return;
     }
-    refusalDebtMs += REFUSAL_MS;
-    if (tries < retries) agenda.add(nowMs + 50 + random() * 100, (atMs) => arrive(atMs, caller, tries + 1, firstMs));
-  };
+    const request = { caller, arrivedMs: nowMs, pass };
+    if (this.#busy < this.#scenario.places) this.#start(request, nowMs);
+    else this.#queue.push(request);
+  }
 
-  const tenantSum = tenants.reduce((sum, weight) => sum + weight, 0);
-  const tenantOf = () => {
-    let left = random() * tenantSum;
-    for (let i = 0; i < tenants.length; i++) {
-      left -= /** @type {number} */ (tenants[i]);
+  /** @param {Admitted} request @param {number} nowMs */
+  #start(request, nowMs) {
+    this.#busy++;
+    const debtMs = Math.min(this.#refusalDebtMs, 5);
+    this.#refusalDebtMs -= debtMs;
+    const serviceMs = Math.exp(MU + SIGMA * this.#gaussian()) * this.#scenario.slowness(nowMs / 1000) + debtMs;
+    this.#agenda.add(nowMs + serviceMs, (atMs) => {
+      this.#busy--;
+      this.#contestant.end(request.pass, atMs);
+      this.#count(request, atMs);
+      const next = this.#queue[this.#queueHead];
+      if (next === undefined) return;
+      this.#queueHead++;
+      if (this.#queueHead > 10_000) {
+        this.#queue.splice(0, this.#queueHead);
+        this.#queueHead = 0;
+      }
+      this.#start(next, atMs);
+    });
+  }
+
+  /** @param {Admitted} request @param {number} nowMs */
+  #count({ caller, arrivedMs }, nowMs) {
+    if (arrivedMs < this.#warmMs) return;
+    const latencyMs = (nowMs - arrivedMs) / this.#scenario.slowness(arrivedMs / 1000);
+    this.#latencies.push(latencyMs);
+    if (latencyMs > this.#scenario.deadlineMs) return;
+    const good = this.#good;
+    good.all++;
+    if (caller.class === "critical") good.critical++;
+    if (caller.class === "normal") good.normal++;
+    if (caller.class === "normal" && caller.tenant === "t0") good.noisy++;
+    const step = Math.floor(arrivedMs / STEP_MS);
+    this.#goodPerStep[step] = (this.#goodPerStep[step] ?? 0) + 1;
+  }
+
+  /** What a server that wastes nothing would serve. */
+  #possible() {
+    const { warmSeconds, seconds, slowness, load } = this.#scenario;
+    let possible = 0;
+    for (let s = warmSeconds; s < seconds; s += 0.01) {
+      possible += Math.min(1 / slowness(s), load(s)) * this.#capacityPerMs * 10;
+    }
+    return possible;
+  }
+
+  #oscillation() {
+    const { settledSeconds = this.#scenario.warmSeconds } = this.#scenario;
+    const steps = this.#goodPerStep.slice(
+      Math.ceil((settledSeconds * 1000) / STEP_MS),
+      Math.floor(this.#endMs / STEP_MS),
+    );
+    if (steps.length === 0) return 0;
+    const mean = steps.reduce((sum, count) => sum + count, 0) / steps.length;
+    return Math.max(...steps.map((count) => Math.abs(count - mean) / mean));
+  }
+
+  #gaussian() {
+    let sum = 0;
+    for (let i = 0; i < 12; i++) sum += this.#random();
+    return sum - 6;
+  }
+
+  #tenant() {
+    const { tenants } = this.#scenario;
+    let left = this.#random() * tenants.reduce((sum, weight) => sum + weight, 0);
+    for (const [i, weight] of tenants.entries()) {
+      left -= weight;
       if (left < 0) return `t${i}`;
     }
     return "t";
-  };
-  const classOf = () => {
-    let left = random();
-    for (const [name, share] of Object.entries(mix)) {
+  }
+
+  #class() {
+    let left = this.#random();
+    for (const [name, share] of Object.entries(this.#scenario.mix)) {
       left -= share;
       if (left < 0) return name;
     }
     return "sheddable";
-  };
-  /** @param {number} nowMs */
-  const next = (nowMs) => {
-    const rate = Math.max(1e-9, capacityPerMs * load(nowMs / 1000));
-    const atMs = nowMs - Math.log(1 - random()) / rate;
-    if (atMs >= endMs) return;
-    agenda.add(atMs, () => {
-      const tenant = tenantOf();
-      arrive(atMs, { class: classOf(), user: `${tenant}-u${Math.floor(random() * USERS)}`, tenant }, 0, atMs);
-      next(atMs);
-    });
-  };
-  next(0);
-  for (let event = agenda.next(); event !== undefined && event.atMs < endMs + 20_000; event = agenda.next()) {
-    event.run(event.atMs);
   }
-  for (let s = warmSeconds; s < seconds; s += 0.01) {
-    possible += Math.min(capacityPerMs / slowness(s), capacityPerMs * load(s)) * 10;
-  }
-  const steps = goodPerStep.slice(Math.ceil((settledSeconds * 1000) / STEP_MS), Math.floor(endMs / STEP_MS));
-  const mean = steps.reduce((sum, count) => sum + count, 0) / Math.max(1, steps.length);
-  return {
-    goodput: good.all / possible,
-    critical: asked.critical === 0 ? 1 : good.critical / asked.critical,
-    p99: quantile(latencies, 0.99),
-    unloadedP99: Math.exp(mu + 2.326 * sigma),
-    oscillation: steps.length === 0 ? 0 : Math.max(...steps.map((count) => Math.abs(count - mean) / mean)),
-    noisyShare: good.noisy / Math.max(1, good.normal),
-    limit: contestant.limit?.() ?? Number.NaN,
-  };
+}
+
+/**
+ * @param {Scenario} scenario
+ * @param {(random: () => number) => Contestant} make
+ * @param {number} seed
+ */
+export function runScenario(scenario, make, seed) {
+  return new Run(scenario, make(randomOf(seed + 1000)), randomOf(seed)).run();
 }
 
 /** @param {number[]} values @param {number} share */

@@ -76,7 +76,8 @@ export class Limiter {
     this.#share = share;
     this.#rules = new RulesInForce({ rules, version, onChange: (inForce) => share.countFor(inForce) });
     this.#failurePolicy = new FailurePolicy(local, () => share.instances);
-    this.#shedder = new LoadShedder({ now: () => clock?.now() ?? performance.now(), newId: newLeaseId });
+    const nowMonotonicMs = (): number => performance.now();
+    this.#shedder = new LoadShedder({ now: clock?.now ?? nowMonotonicMs, newId: newLeaseId });
     this.#leases = new Leases({ store, local, shedder: this.#shedder, events });
     this.#refunds = new Refunds(store, local, this.#prefetch);
     this.#outage = new Outage({

@@ -14,7 +14,7 @@ const LONGEST_MOVE_MS = 1_000;
 /** A threshold above 1 is room above the limit: of a small limit at least so many places, times the part above 1. */
 const LEAST_ROOM_ABOVE = 10;
 
-export interface GaugeOptions {
+interface GaugeOptions {
   /** Places for requests in flight; `auto` estimates them; undefined where they do not count. */
   readonly limit: number | "auto" | undefined;
   /** The threshold of each class. */

@@ -10,8 +10,8 @@
  * While the limit does not hold anything back, nothing can be learned, and the estimate stays. Time is an argument.
  */
 
-export const FIRST_LIMIT = 10;
-const LEAST_LIMIT = 2;
+export const FIRST_LIMIT = 16;
+const LEAST_LIMIT = 4;
 const MOST_LIMIT = 100_000;
 /** The upper arm is the estimate times this, the lower one the estimate divided by it; a small estimate has arms so many places away. */
 const ARM = 1.2;
@@ -20,7 +20,7 @@ const LEAST_ARM = 0.75;
  * The elasticity that is aimed at: a little above 0, so that the lower arm just begins to cost throughput. Higher by the second number over
  * the estimate: with few places, each one too many costs more latency.
  */
-const TARGET = 0.08;
+const TARGET = 0.07;
 const TARGET_OF_FEW = 0.5;
 const GAIN = 0.15;
 /** How much of the earlier evidence counts beside the newest comparison. */

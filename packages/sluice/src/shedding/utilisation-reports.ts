@@ -4,7 +4,7 @@
  */
 import { SluiceError } from "../errors.js";
 
-export interface UtilisationReport {
+interface UtilisationReport {
   readonly value: number;
   /** Which backend, or which part of the program. */
   readonly source: string;
