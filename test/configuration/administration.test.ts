@@ -230,6 +230,12 @@ describe("tokens", () => {
     { method: "POST", path: "/versions/1/rollback", least: "editor" },
     { method: "GET", path: "/audit", least: "viewer" },
     { method: "POST", path: "/keys/reset", least: "editor", body: { rule: "per-user", attributes: { user: "x" } } },
+    {
+      method: "POST",
+      path: "/keys/block",
+      least: "editor",
+      body: { rule: "per-user", attributes: { user: "x" }, for: "1s" },
+    },
     { method: "POST", path: "/keys/explain", least: "viewer", body: { attributes: { user: "x" } } },
     { method: "GET", path: "/session", least: "viewer" },
     { method: "GET", path: "/tokens", least: "admin" },
@@ -262,7 +268,7 @@ describe("tokens", () => {
   test.each(endpoints.flatMap((endpoint) => ["stranger", "nobody", ...roles].map((who) => ({ ...endpoint, who }))))(
     "$who asks $method $path",
     async ({ method, path, least, who, ...rest }) => {
-      await call("PUT", "/rules", { body: [{ ...perUser(50), candidate: { limit: 40 } }] });
+      await call("PUT", "/rules", { body: [{ ...perUser(50), blockFor: "1m", candidate: { limit: 40 } }] });
       if (path !== "/tokens") await call("POST", "/tokens", { body: { name: "matrix", role: "viewer" } });
       else await call("DELETE", "/tokens/matrix");
       const token = who === "nobody" ? "" : who === "stranger" ? `${ADMIN_TOKEN}x` : tokens[who];
@@ -320,7 +326,7 @@ const badInput: { name: string; path?: string; body: unknown; status: number; co
     code: "invalid-rules",
     says: /unique id/,
   },
-  { name: "limit zero", body: [perUser(0)], status: 400, code: "invalid-rules", says: /rules\[0\]\.limit/ },
+  { name: "a limit below zero", body: [perUser(-1)], status: 400, code: "invalid-rules", says: /rules\[0\]\.limit/ },
   {
     name: "a field named __proto__",
     body: `{"rules":[{"id":"a","key":[],"algorithm":"fixed-window","limit":1,"window":"1m","__proto__":{"polluted":true}}]}`,
@@ -367,7 +373,7 @@ describe("bad input", () => {
   );
 
   test("every mistake of a document is told at once, each with its place", async () => {
-    const { body } = await call("PUT", "/rules", { body: [{ ...perUser(0), nme: 1 }, { id: "UPPER" }] });
+    const { body } = await call("PUT", "/rules", { body: [{ ...perUser(-1), nme: 1 }, { id: "UPPER" }] });
     expect(body.mistakes.length).toBeGreaterThan(4);
     expect(body.mistakes.map(({ path }: { path: string }) => path)).toEqual(
       expect.arrayContaining(["rules[0].limit", "rules[0].nme", "rules[1].id", "rules[1].key"]),
@@ -418,6 +424,7 @@ test("the OpenAPI document is 3.1, has every route, and carries the rule schema 
   expect(document.openapi).toBe("3.1.0");
   expect(Object.keys(document.paths).sort()).toEqual([
     "/admin/v1/audit",
+    "/admin/v1/keys/block",
     "/admin/v1/keys/explain",
     "/admin/v1/keys/reset",
     "/admin/v1/keys/top",

@@ -229,6 +229,33 @@ describe.skipIf(whyMissing("redis"))("request ids on a Redis Cluster in trouble"
     expect(await remaining(limiter, { user, path })).toEqual([999, 999, 0]);
   });
 
+  test("keys are blocked, and stay so, while their slot moves; what is refused for it charges nothing", async () => {
+    const rules: Rule[] = [
+      { id: "guard", key: ["user"], ...fixed, limit: 1, blockFor: "1h" },
+      { id: "beside", key: ["user"], ...fixed, algorithm: "rolling-window", limit: 1_000 },
+    ];
+    const limiter = limiterOf(rules);
+    expect((await limiter.check({ user })).allowed).toBe(true);
+    const reasons = new Set<string | undefined>();
+    let refused = 0;
+    const between = async (): Promise<void> => {
+      const decision = await limiter.check({ user }, { id: `blocked-${refused++}` });
+      expect(decision).toMatchObject({ allowed: false, rule: "guard", violated: ["guard"] });
+      expect(decision.retryAfterMs).toBeGreaterThan(3_000_000);
+      reasons.add(decision.reason);
+    };
+    await moveUserMeanwhile(between);
+    // Begun once, in whichever state of the move; then blocked.
+    expect([...reasons]).toEqual(["limit", "blocked"]);
+    expect(refused).toBeGreaterThan(2);
+    // The counter has room again, and the block still stands.
+    expect(await limiter.giveBack({ user })).toBe(true);
+    expect(await limiter.check({ user })).toMatchObject({ allowed: false, reason: "blocked" });
+    expect(await remaining(limiter, { user })).toEqual([1, 1_000]);
+    await limiter.reset("guard", { user });
+    expect((await limiter.check({ user })).allowed).toBe(true);
+  });
+
   const refundSha = createHash("sha1").update(scriptSources.refund).digest("hex");
 
   /** A store whose first undos fail: before they are sent, or after they were done and only the answer was lost. */

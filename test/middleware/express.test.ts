@@ -89,7 +89,7 @@ test("a middleware that is told the wrong things says so when it is made", () =>
   expect(() => rateLimit({ limit: 1, window: "1m", limits: 3 } as never)).toThrow(
     /^limits: no such option; known are /,
   );
-  expect(() => rateLimit({ limit: 0, window: "1m" })).toThrow(/limit/);
+  expect(() => rateLimit({ limit: -1, window: "1m" })).toThrow(/limit/);
   expect(() => rateLimit({ limit: 1, window: "1 minute" })).toThrow(/window: expected a duration/);
   expect(() => rateLimit({ limit: 1, window: "1m", headers: "draft-5" as never })).toThrow(/^headers: expected one of/);
   expect(() => rateLimit({ limit: 1, window: "1m", trustProxy: "10.0.0.0/99" })).toThrow(/^trustProxy: expected false/);

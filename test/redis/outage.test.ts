@@ -263,16 +263,17 @@ test("a Redis that answers now early, now late is one outage, told once", async 
   await eventually("the store answers", () => limiter.ready());
   let byPolicy = 0;
   let decided = 0;
-  for (let i = 0; i < 60; i++) {
+  // On a loaded machine three in a row may be late, and the breaker then answers without asking.
+  for (let i = 0; byPolicy <= 15 || decided <= 15; i++) {
     proxy.latencyMs = i % 3 === 0 ? 80 : 0;
     const { degraded } = await limiter.check({ user: `u${i}`, policy: "allow" });
     if (degraded === undefined) decided++;
     else byPolicy++;
+    if (degraded !== undefined) await new Promise((resolve) => setTimeout(resolve, 5));
   }
   proxy.latencyMs = 0;
-  expect(byPolicy).toBeGreaterThan(5);
-  expect(decided).toBeGreaterThan(5);
-  expect(events).toEqual(["degraded"]);
+  // Told at once where the cause is known, else after a moment.
+  await expect.poll(() => events, { timeout: 10_000 }).toEqual(["degraded"]);
   await eventually(
     "it answers",
     async () => (await limiter.check({ user: "v", policy: "allow" })).degraded === undefined,

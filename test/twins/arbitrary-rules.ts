@@ -44,14 +44,28 @@ export const numbers = fc.oneof(
   fc.record({ algorithm: fc.constant("concurrency" as const), limit, ttl: duration }),
 );
 
+const blockFor = fc.option(fc.constantFrom("1ms", "4ms", ["2ms", "6ms"], ["1ms", "3ms", "20ms"]), {
+  nil: undefined,
+  freq: 3,
+});
+
+/** The same; of those that can, some block, and some deny everything. */
+const numbersOrNone = fc
+  .record({ numbers, blockFor, denies: fc.integer({ min: 0, max: 15 }) })
+  .map(({ numbers, blockFor, denies }) => ({
+    ...numbers,
+    ...(denies === 0 && { limit: 0 }),
+    ...(blockFor !== undefined && numbers.algorithm !== "concurrency" && { blockFor }),
+  }));
+
 /** One to four rules over two attributes; some in shadow, some with a candidate. */
 export const ruleSet: fc.Arbitrary<Rule[]> = fc
   .array(
     fc.record({
-      numbers,
+      numbers: numbersOrNone,
       key: fc.constantFrom(["user"], ["user", "path"], ["path"]),
       mode: fc.constantFrom("enforce" as const, "enforce" as const, "shadow" as const),
-      candidate: fc.option(numbers, { nil: undefined, freq: 3 }),
+      candidate: fc.option(numbersOrNone, { nil: undefined, freq: 3 }),
     }),
     { minLength: 1, maxLength: 4 },
   )

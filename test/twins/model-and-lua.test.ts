@@ -50,6 +50,8 @@ let charges = 0;
 let debts = 0;
 let refunds = 0;
 let resets = 0;
+let blocked = 0;
+let denied = 0;
 let conflicts = 0;
 let runs = 0;
 /** More than a sorted set keeps one by one. */
@@ -89,6 +91,8 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
       decisions++;
       if (request.checks.some(({ charge }) => charge)) charges++;
       if (lua.verdicts.some(({ remaining }) => remaining < 0)) debts++;
+      if (lua.verdicts.some(({ reason }) => reason === "blocked")) blocked++;
+      if (request.checks.some(({ plan }) => plan.policy.limit === 0)) denied++;
       // Compared as text first: a deep comparison by the test runner for each of 200 000 decisions would take minutes.
       if (JSON.stringify(lua.verdicts) !== JSON.stringify(ts.verdicts)) {
         expect({ request, nowMs, verdicts: lua.verdicts }).toEqual({ request, nowMs, verdicts: ts.verdicts });
@@ -126,7 +130,9 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
     await settle();
     if (kind === "reset") {
       resets++;
-      const keys = book.checks(attributes, 0).map(({ key }) => key);
+      const keys = book
+        .checks(attributes, 0)
+        .flatMap(({ key, block }) => (block === undefined ? [key] : [key, block.key]));
       await store.reset(keys);
       // To the millisecond: what is charged in the one of the reset is not told from what was charged before it.
       await new Promise((resolve) => setTimeout(resolve, 2));
@@ -211,8 +217,8 @@ test("random rules and schedules get the same verdicts from the models and from 
   });
   console.log(
     `model-and-lua: ${decisions} decisions compared in ${runs} schedules; ${charges} with charges, ${debts} in debt; ` +
-      `${refunds} refunds, ${resets} resets`,
+      `${refunds} refunds, ${resets} resets; ${blocked} of blocked keys, ${denied} under a limit of 0`,
   );
   expect(decisions).toBeGreaterThanOrEqual(200_000);
-  expect(Math.min(charges, debts, refunds, resets, conflicts)).toBeGreaterThan(1_000);
+  expect(Math.min(charges, debts, refunds, resets, conflicts, blocked, denied)).toBeGreaterThan(1_000);
 }, 1_200_000);

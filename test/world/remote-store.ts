@@ -66,6 +66,10 @@ export class RemoteStore implements Store {
     return this.#call({ name: "renew", args: [lease], mayDouble: true });
   }
 
+  block(key: string, lengthMs: number): Promise<void> {
+    return this.#call({ name: "block", args: [key, lengthMs], mayDouble: true });
+  }
+
   inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
     return this.#call({ name: "inspect", args: [checks], mayDouble: true });
   }

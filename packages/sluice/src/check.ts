@@ -15,6 +15,14 @@ export interface CheckPlan {
   readonly onStoreFailure: "allow" | "deny" | "local";
   /** How long a holder may use units that it fetched ahead; 0: every check is decided by the store. */
   readonly prefetchMs: number;
+  readonly block?: { readonly keyEnd: string; readonly lengthsMs: readonly number[] };
+}
+
+/** A block that a refusal of the check begins (`algorithms/block.ts`). */
+export interface CheckBlock {
+  /** From `keys.ts`, without the prefix; under the tag of the counter's. */
+  readonly key: string;
+  readonly lengthsMs: readonly number[];
 }
 
 export interface Check {
@@ -26,4 +34,5 @@ export interface Check {
   readonly live: number;
   /** Counted in full, whatever the counter says; refused in name only, where the counter then is past its limit. */
   readonly charge?: true;
+  readonly block?: CheckBlock;
 }

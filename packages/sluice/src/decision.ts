@@ -4,7 +4,14 @@
  */
 
 /** Why a check or a decision refused. */
-export type Reason = "limit" | "min-interval" | "concurrency" | "load" | "cost-exceeds-limit" | "store-unavailable";
+export type Reason =
+  | "limit"
+  | "min-interval"
+  | "concurrency"
+  | "load"
+  | "cost-exceeds-limit"
+  | "blocked"
+  | "store-unavailable";
 
 /** The answer instead of the store's: the failure policy of the rules concerned, the strictest first. */
 export type Degraded = "deny" | "local" | "allow";

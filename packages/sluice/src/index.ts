@@ -40,5 +40,5 @@ export type { SheddingStats } from "./shedding/load-shedder.js";
 export type { MemoryUse } from "./store/memory/memory-limit.js";
 export { type MemoryStore, memoryStore } from "./store/memory/memory-store.js";
 export type { Clock, MemoryStoreOptions } from "./store/memory/memory-store-options.js";
-export type { Store } from "./store/store.js";
+export type { BlockedKey, Store } from "./store/store.js";
 export type { BreakerState, Spread, StoreStats } from "./store/store-stats.js";

@@ -3,6 +3,7 @@
  */
 export type { Cluster, Redis } from "ioredis";
 export { errorKinds } from "./errors.js";
+export { BLOCK_KEYS, KEY_PREFIX } from "./keys.js";
 export { swapValidatedRules } from "./limiter/limiter.js";
 export { parseDuration } from "./rules/duration.js";
 export { isCounting } from "./rules/rule.js";

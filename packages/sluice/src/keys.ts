@@ -33,6 +33,9 @@ export const storedAs = {
 
 export type Stored = keyof typeof storedAs;
 
+/** No stored form has it. */
+const BLOCK_LETTER = "x";
+
 /** Longer than this, the spelled-out values give way to their SHA-256: a 10 KB value must not cost 10 KB a counter. */
 const LONGEST_TAG = 120;
 
@@ -71,6 +74,11 @@ export function counterKeyEnd(counter: { rule: string; stored: Stored; candidate
   return `}:${counter.rule}:${counter.candidate ? letter.toUpperCase() : letter}`;
 }
 
+/** The same for the blocks of a rule, which lie beside its counters under a letter of their own. */
+export function blockKeyEnd({ rule, candidate }: { rule: string; candidate: boolean }): string {
+  return `}:${rule}:${candidate ? BLOCK_LETTER.toUpperCase() : BLOCK_LETTER}`;
+}
+
 /** The key of a counter, without the prefix. `spelled` comes from `spellValues`, `end` from `counterKeyEnd`. */
 export function counterKey(spelled: string, end: string): string {
   return `{${spelled}${end}`;
@@ -89,9 +97,16 @@ export function grantsKey(counter: string): string {
 
 const formOf = new Map(Object.entries(storedAs).map(([stored, letter]) => [letter, stored as Stored]));
 
-/** The stored form of a counter, by its key. */
-export function storedIn(key: string): Stored {
-  return formOf.get(key.slice(-1).toLowerCase() as (typeof storedAs)[Stored])!;
+/** The stored form of a counter, by its key; undefined for a block. */
+export function storedIn(key: string): Stored | undefined {
+  return formOf.get(key.slice(-1).toLowerCase() as (typeof storedAs)[Stored]);
+}
+
+/** Of the keys of blocks, without those of candidates: a pattern for SCAN, and a test. */
+export const BLOCK_KEYS = `${KEY_PREFIX}{*}:*:${BLOCK_LETTER}`;
+
+export function isBlockKey(key: string): boolean {
+  return key.endsWith(`:${BLOCK_LETTER}`);
 }
 
 /** Which rule a key in Redis counts for, and whether for its candidate; undefined for what is no counter of this layout. */
@@ -100,7 +115,8 @@ export function ruleOfKey(key: string): { rule: string; candidate: boolean } | u
   // Braces in values are escaped: the first one closes the tag.
   const [between, rule, ...rest] = key.slice(key.indexOf("}") + 1).split(":");
   const letter = rest.at(-1);
-  if (between !== "" || rule === undefined || letter === undefined) return undefined;
+  if (between !== "" || rule === undefined || letter === undefined || letter.toLowerCase() === BLOCK_LETTER)
+    return undefined;
   return { rule, candidate: letter !== letter.toLowerCase() };
 }
 

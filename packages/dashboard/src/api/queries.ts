@@ -5,6 +5,7 @@ import { Problem, request } from "./request.js";
 import type {
   AlertsView,
   AuditView,
+  BlockedKeysView,
   RulesView,
   SessionView,
   StatsView,
@@ -48,6 +49,12 @@ export const rulesQuery = queryOptions({
   queryKey: ["rules"],
   queryFn: () => request<RulesView>("/rules"),
   refetchInterval: 15_000,
+});
+
+export const blockedKeysQuery = queryOptions({
+  queryKey: ["blocked-keys"],
+  queryFn: () => request<BlockedKeysView>("/keys/blocked"),
+  refetchInterval: FIGURES_MS,
 });
 
 export const statsQuery = ({ window, rule }: { window: StatsWindow; rule?: string }) =>

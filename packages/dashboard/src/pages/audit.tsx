@@ -8,6 +8,7 @@ import { Empty, Page, Panel, Read } from "../components/panel.js";
 const actions: Readonly<Record<string, string>> = {
   "rules.changed": "changed rules",
   "key.reset": "reset a key",
+  "key.block": "blocked a key",
   "token.created": "made a token",
   "token.deleted": "deleted a token",
 };

@@ -11,6 +11,7 @@ import type { Explanation } from "../api/shapes.js";
 import { Page, Panel, Read } from "../components/panel.js";
 import { useRowFocus } from "../components/row-focus.js";
 import { toast } from "../components/toast.js";
+import { BlockedKeys } from "./blocked-keys.js";
 import { ExplanationView } from "./explanation.js";
 import { type AttributeRow, attributesOf, keyAddress, rowsOf } from "./key-address.js";
 import { KeyTable } from "./top-keys.js";
@@ -123,7 +124,13 @@ function Explained({ attributes }: { attributes: Readonly<Record<string, string>
       await client.invalidateQueries({ queryKey: ["explain"] });
     },
   });
-  if (!hasAny) return <SeenKeys />;
+  if (!hasAny)
+    return (
+      <>
+        <BlockedKeys />
+        <SeenKeys />
+      </>
+    );
   return (
     <Read of={explained} what="explanation">
       {(explanation) => <ExplanationView explanation={explanation} reset={reset} />}

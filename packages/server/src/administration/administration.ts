@@ -13,6 +13,7 @@ import { answerNotFound } from "../http/error-handlers.js";
 import { acceptJson } from "../http/json-body.js";
 import { guard } from "./access.js";
 import { registerAlertRoutes } from "./alert-routes.js";
+import { registerBlockRoutes } from "./block-routes.js";
 import { registerKeyRoutes } from "./key-routes.js";
 import { largeBodies, validatorCompiler } from "./large-bodies.js";
 import type { AdministrationOptions } from "./route.js";
@@ -49,6 +50,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerRuleRoutes(admin, options);
       registerVersionRoutes(admin, options);
       registerKeyRoutes(admin, options);
+      registerBlockRoutes(admin, options);
       registerTokenRoutes(admin, options);
       registerStatsRoutes(admin, options);
       if (options.readStore !== undefined) registerStoreRoutes(admin, options.readStore);

@@ -13,7 +13,7 @@ interface Explain {
 }
 
 export function registerKeyRoutes(app: FastifyInstance, options: AdministrationOptions): void {
-  const { limiter, configuration, log, region } = options;
+  const { limiter, region } = options;
 
   app.post<Explain>(
     "/keys/explain",
@@ -43,12 +43,20 @@ export function registerKeyRoutes(app: FastifyInstance, options: AdministrationO
     async (request) => {
       const { rule, attributes } = request.body;
       await limiter.reset(rule, attributes);
-      const actor = callerOf(request).name;
-      // The reset stands even if it cannot be recorded; an operator in an outage must be able to free a customer.
-      await configuration.repository
-        ?.record({ actor, action: "key.reset", target: rule, details: { attributes } })
-        .catch((error) => log.warn("a reset could not be recorded", { actor, rule, error: String(error) }));
+      await recordKeyChange(options, callerOf(request).name, "key.reset", { rule, attributes });
       return { reset: true };
     },
   );
+}
+
+/** The change stands even if it cannot be recorded; an operator in an outage must be able to free a customer. */
+export async function recordKeyChange(
+  { configuration, log }: AdministrationOptions,
+  actor: string,
+  action: "key.reset" | "key.block",
+  { rule, ...details }: { rule: string } & Record<string, unknown>,
+): Promise<void> {
+  await configuration.repository
+    ?.record({ actor, action, target: rule, details })
+    .catch((error) => log.warn(`a ${action} could not be recorded`, { actor, rule, error: String(error) }));
 }

@@ -9,7 +9,7 @@ import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Credential } from "../http/failed-authentication.js";
 import { anyErrors, bodyErrors, problemResponses } from "../http/problem-schema.js";
 import type { Figures } from "../monitoring/figures.js";
-import type { AlertsView, StoreView } from "../monitoring/views.js";
+import type { AlertsView, BlockedKeysView, StoreView } from "../monitoring/views.js";
 import { versionMismatch } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
 
@@ -21,6 +21,7 @@ export interface AdministrationOptions {
   /** The figures of the traffic; absent where monitoring is off. */
   readonly figures?: Figures | undefined;
   readonly readStore?: (() => Promise<StoreView>) | undefined;
+  readonly readBlockedKeys?: (() => Promise<BlockedKeysView>) | undefined;
   readonly readAlerts?: (() => Promise<AlertsView>) | undefined;
   /** The attribute `region` of requests that name none. */
   readonly region?: string | undefined;

@@ -83,6 +83,11 @@ export const resetBody = Type.Object(
   },
   { ...exact, title: "ResetRequest" },
 );
+export const blockBody = Type.Object(
+  { ...resetBody.properties, for: Type.String({ maxLength: 32, description: "A duration such as `1h`, from now." }) },
+  { ...exact, title: "BlockRequest" },
+);
+export const blockedQuery = Type.Object({ rule: Type.Optional(Type.String({ maxLength: 64 })) }, exact);
 export const explainBody = Type.Object(
   {
     attributes: attributes("What is known of the request."),
@@ -171,6 +176,30 @@ export const document = Type.Object({ version, rules }, { title: "RuleDocument" 
 /** Bodies may also be the list alone; a `version` in it guards like If-Match. */
 export const documentBody = Type.Object({ version: Type.Optional(version), rules }, { title: "RuleDocumentRequest" });
 export const resetReply = Type.Object({ reset: Type.Boolean() }, { title: "ResetAnswer" });
+export const blockReply = Type.Object(
+  { blocked: Type.Boolean(), blockedForMs: Type.Integer() },
+  { title: "BlockAnswer" },
+);
+const blockedKey = Type.Object(
+  {
+    rule: text,
+    attributes: Type.Optional(
+      Type.Record(Type.String(), Type.String(), {
+        description: "Absent where they are so long that only a digest is kept.",
+      }),
+    ),
+    leftMs: Type.Integer({ description: "How long the block lasts still." }),
+  },
+  { title: "BlockedKey" },
+);
+export const blockedKeys = Type.Object(
+  {
+    atMs: Type.Integer(),
+    keys: Type.Array(blockedKey, { description: "The longest first, at most 1000." }),
+    complete: Type.Boolean({ description: "False where there may be more." }),
+  },
+  { title: "BlockedKeys" },
+);
 const token = Type.Object(
   {
     name: text,

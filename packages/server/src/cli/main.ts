@@ -16,6 +16,8 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   explain: async () => (await import("./explain.js")).explainCommand(),
   release: async () => (await import("./release.js")).releaseCommand(),
   reset: async () => (await import("./reset.js")).resetCommand(),
+  block: async () => (await import("./block.js")).blockCommand(),
+  blocked: async () => (await import("./block.js")).blockedCommand(),
   rules: async () => (await import("./rules.js")).rulesCommand(),
   top: async () => (await import("./top.js")).topCommand(),
   simulate: async () => (await import("./simulate.js")).simulateCommand(),

@@ -4,6 +4,7 @@
 import { Command, Option } from "commander";
 import { printableLines } from "../printable.js";
 import { clientSettings } from "../settings/settings.js";
+import { readAdminToken } from "./admin-token.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 import { noAnswer, tokenHints } from "./no-answer.js";
 
@@ -24,6 +25,23 @@ export function clientCommand(name: string): Command {
       new Option("--token <token>", "the API token, where one is set (SLUICE_API_TOKEN)").default(apiToken, "none"),
     )
     .option("--json", "print JSON", false);
+}
+
+/** A command that speaks to the admin API: the same options. */
+export function adminCommand(name: string): Command {
+  return new Command(name)
+    .addOption(new Option("--server <url>", "the service to ask").env("SLUICE_SERVER").default(clientSettings().server))
+    .option("--token <token>", "an admin token (SLUICE_ADMIN_TOKEN; default: the file under .sluice/)")
+    .option("--json", "print JSON", false);
+}
+
+/** The options of such a command, with the token that it finds where none is given. */
+export function withAdminToken<T extends ClientOptions>(options: T): T {
+  return { ...options, token: options.token ?? clientSettings().adminToken ?? readAdminToken() };
+}
+
+export async function get(path: string, options: ClientOptions): Promise<unknown> {
+  return await (await ask(path, options, {})).json();
 }
 
 export async function post(path: string, body: unknown, options: ClientOptions): Promise<Record<string, unknown>> {

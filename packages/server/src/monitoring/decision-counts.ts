@@ -15,6 +15,7 @@ const reasons: readonly (Reason | "")[] = [
   "concurrency",
   "load",
   "cost-exceeds-limit",
+  "blocked",
   "store-unavailable",
 ];
 const CELLS = modes.length * reasons.length;

@@ -21,12 +21,13 @@ import { redisNodesOf } from "./store-view/redis-nodes.js";
 import { createStoreView, type StoreWatch } from "./store-view/store-view.js";
 import { TopKeysReader } from "./top-keys/read-top-keys.js";
 import { observeTraffic, type Traffic } from "./traffic.js";
-import type { AlertsView, StoreView } from "./views.js";
+import type { AlertsView, BlockedKeysView, StoreView } from "./views.js";
 
 export interface Monitoring {
   readonly metrics: Metrics;
   readonly observe: Observe;
   readStore(): Promise<StoreView>;
+  readBlockedKeys(): Promise<BlockedKeysView>;
   /** Both absent with monitoring off. */
   readonly figures: Figures | undefined;
   readonly readAlerts: (() => Promise<AlertsView>) | undefined;
@@ -57,7 +58,14 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
   cleanup.add(() => storeView.close());
   const counted =
     fleet && history && (await startCounting({ ...sources, fleet, history, traffic, storeView }, cleanup));
-  return { metrics, observe, readStore: storeView.read, figures: counted?.figures, readAlerts: counted?.readAlerts };
+  return {
+    metrics,
+    observe,
+    readStore: storeView.read,
+    readBlockedKeys: storeView.blockedKeys,
+    figures: counted?.figures,
+    readAlerts: counted?.readAlerts,
+  };
 }
 
 /** Parts that exist only with monitoring on. */
@@ -131,6 +139,7 @@ function openStoreView({ settings, store, storeKind, limiter, health }: Instance
     kind: storeKind,
     nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store),
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
+    blocksInMemory: () => limiter.blocksInMemory() ?? [],
     findRule: (id) => limiter.findRule(id),
     outage: () => health.view(),
     calls: () => callSummary(limiter.storeStats()),

@@ -119,6 +119,22 @@ export interface LiveView {
   readonly alertsFiring: number;
 }
 
+/** `GET /admin/v1/keys/blocked?rule=ID` */
+export interface BlockedKeysView {
+  readonly atMs: number;
+  /** The longest first, at most 1000. */
+  readonly keys: readonly BlockedKeyView[];
+  /** False where there may be more: too many keys to look at all. */
+  readonly complete: boolean;
+}
+
+export interface BlockedKeyView {
+  readonly rule: string;
+  /** Absent where they are so long that only their digest is kept. */
+  readonly attributes?: Readonly<Record<string, string>>;
+  readonly leftMs: number;
+}
+
 /** `GET /admin/v1/keys/top?window=hour|day&by=traffic|refusals&rule=ID&search=TEXT&limit=N` */
 export interface TopKeysView {
   readonly atMs: number;

@@ -13,7 +13,7 @@ import type { TransportParts } from "./open-transports.js";
 export async function createHttpApp(parts: TransportParts): Promise<FastifyInstance> {
   const { instance, configuration, monitoring, attributes, envoy, tokens, failures, carriesToken, headers } = parts;
   const { settings, log, limiter, storeKind } = instance;
-  const { observe, figures, readStore, readAlerts } = monitoring;
+  const { observe, figures, readStore, readBlockedKeys, readAlerts } = monitoring;
   const { region } = settings;
   const app = createEdge({
     log,
@@ -50,6 +50,7 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
     log,
     figures,
     readStore,
+    readBlockedKeys,
     readAlerts,
     region,
     noteFailure,

@@ -71,6 +71,8 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
     const remaining = policy.limit - count;
     const resetAfterMs = count > 0 ? windowEnd(policy, atMs) - nowMs : 0;
     if (cost === 0 && !strict) return verdict(true, remaining, 0, resetAfterMs, undefined);
+    // A deny list: no wait helps, whatever the cost.
+    if (policy.limit === 0) return verdict(false, remaining, NEVER_MS, resetAfterMs, "limit");
     if (cost > policy.limit) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
     if (count + cost > policy.limit)
       return verdict(false, remaining, windowEnd(policy, atMs) - nowMs, resetAfterMs, "limit");

@@ -63,6 +63,8 @@ function detailOf(decision: Decision): string {
       return `The server is shedding load under "${rule}". ${again}`;
     case "cost-exceeds-limit":
       return `The request costs more than "${rule}" ever allows at once. ${again}`;
+    case "blocked":
+      return `The key is blocked under "${rule}". ${again}`;
     case "store-unavailable":
       return `The quota of "${rule}" cannot be checked at the moment. ${again}`;
     default:

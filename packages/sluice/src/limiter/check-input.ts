@@ -1,6 +1,7 @@
 /**
  * Validates what a caller passes to a check beside attributes and cost (the rule book validates those). Pure.
  */
+import { LONGEST_WAIT_MS } from "../algorithms/model.js";
 import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
@@ -31,6 +32,15 @@ export function checkedId(id: unknown): string {
   throw new SluiceError(
     "invalid-request",
     `id: expected a string of 1 to ${LONGEST_REQUEST_ID} characters, got ${describe(id)}`,
+  );
+}
+
+export function checkedBlockLength(lengthMs: unknown): number {
+  if (Number.isSafeInteger(lengthMs) && (lengthMs as number) > 0 && (lengthMs as number) <= LONGEST_WAIT_MS)
+    return lengthMs as number;
+  throw new SluiceError(
+    "invalid-request",
+    `length: expected whole milliseconds from 1 to ${LONGEST_WAIT_MS}, got ${describe(lengthMs)}`,
   );
 }
 

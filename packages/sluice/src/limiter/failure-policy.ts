@@ -86,6 +86,7 @@ export class FailurePolicy {
 
 /** A part of a limit, at least 1: an instance that may admit nothing would be an outage of its own. */
 function sharePolicy(policy: Policy, share: number): Policy {
+  if (policy.limit === 0) return policy;
   const limit = Math.max(1, Math.floor(policy.limit * share));
   if (!("capacity" in policy)) return { ...policy, limit };
   const capacity = Math.max(1, Math.floor(policy.capacity * share));
@@ -95,6 +96,7 @@ function sharePolicy(policy: Policy, share: number): Policy {
 
 function uncounted({ plan, cost, charge }: Check): Verdict {
   const { limit } = plan.policy;
+  if (limit === 0 && charge !== true && cost > 0) return verdict(false, 0, NEVER_MS, 0, "limit");
   // A cost that no counter could hold is refused whatever the counter says.
   if (charge !== true && cost > capacityOf(plan.policy))
     return verdict(false, limit, NEVER_MS, 0, "cost-exceeds-limit");

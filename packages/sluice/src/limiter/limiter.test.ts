@@ -54,7 +54,7 @@ test("a request id must be a string of a bounded length", async () => {
 test("bad rules throw with every mistake, and leave the rules in force", () => {
   const limiter = createLimiter({ rules: [rule] });
   const bad = [
-    { ...rule, limit: 0 },
+    { ...rule, limit: -1 },
     { ...rule, id: "Bad Id" },
   ] as Rule[];
   expect(() => limiter.setRules(bad)).toThrow(/rules\[0\]\.limit:[\s\S]*rules\[1\]\.id:/);

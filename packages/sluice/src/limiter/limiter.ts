@@ -16,9 +16,10 @@ import { LoadShedder, type SheddingStats } from "../shedding/load-shedder.js";
 import { DEFAULT_REPORT_TTL_MS } from "../shedding/utilisation-reports.js";
 import type { MemoryUse } from "../store/memory/memory-limit.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
-import type { MaybePromise, Store, StoreReply } from "../store/store.js";
+import type { BlockedKey, MaybePromise, Store, StoreReply } from "../store/store.js";
 import type { StoreStats } from "../store/store-stats.js";
 import { asCharges, refusingNothing } from "./charges.js";
+import { checkedBlockLength } from "./check-input.js";
 import { type Asked, type CheckOptions, type CheckPart, type CheckRequest, checkRequest } from "./check-request.js";
 import { Decision } from "./decision.js";
 import { newLeaseId } from "./entry-id.js";
@@ -190,6 +191,16 @@ export class Limiter {
     this.#local.reset(keys);
   }
 
+  /**
+   * Blocks a key of a rule with `blockFor`: refused for so long, as if its traffic had been. `reset` lifts a block, this one or one that
+   * traffic began.
+   */
+  async block(ruleId: string, attributes: Attributes, lengthMs: number): Promise<void> {
+    this.#mustBeOpen();
+    const key = this.#rules.book.blockKeyOf(ruleId, attributes);
+    await this.#store.block(key, checkedBlockLength(lengthMs));
+  }
+
   /** Swaps the whole rule book. A document with mistakes throws and changes nothing. Counters live on where they can. */
   setRules(rules: readonly Rule[], version?: number): void {
     this.#mustBeOpen();
@@ -262,6 +273,11 @@ export class Limiter {
   /** The contents of a store in memory; undefined for another. */
   memoryUse(): MemoryUse | undefined {
     return this.#store.memory?.();
+  }
+
+  /** Blocked keys in a store in memory, up to a thousand; undefined for another. */
+  blocksInMemory(): readonly BlockedKey[] | undefined {
+    return this.#store.blocks?.();
   }
 
   /** Why the store did not answer when `ready` asked it last: an error whose message names the remedy; undefined if it did. */

@@ -131,7 +131,7 @@ describe("of swaps that overlap, the latest call wins", () => {
   test("unless it has mistakes: then the one before it comes into force", async () => {
     const limiter = createLimiter({ rules: few(1) });
     const good = limiter.swapRules(many(2));
-    await expect(limiter.swapRules(few(0))).rejects.toThrow("rules[0].limit");
+    await expect(limiter.swapRules(few(-1))).rejects.toThrow("rules[0].limit");
     await good;
     expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([2, 2]);
   });
@@ -141,7 +141,7 @@ test("rules with mistakes are refused with the error that setRules throws, and n
   const limiter = createLimiter({ rules: few(1) });
   const bad = [
     ...many(5),
-    ruleFor("twice", { limit: 0 }),
+    ruleFor("twice", { limit: -1 }),
     ruleFor("twice", { overrides: [...overridesFor(500, 1), { match: { tier: "pro" }, limit: -1 }] }),
   ];
   const thrown = errorOf(() => limiter.setRules(bad));

@@ -25,6 +25,7 @@ export const calendarUnits: ReadonlyMap<Duration, Calendar["unit"]> = new Map([
 
 export function compilePolicy(numbers: AlgorithmNumbers): Policy {
   const { limit } = numbers;
+  if (limit === 0) return nothing(numbers);
   switch (numbers.algorithm) {
     case "token-bucket": {
       const rate =
@@ -57,7 +58,20 @@ export function compilePolicy(numbers: AlgorithmNumbers): Policy {
 
 /** 0 where the rule has no prefetch. */
 export function prefetchMsOf(numbers: AlgorithmNumbers): number {
-  return "prefetch" in numbers && numbers.prefetch !== undefined ? msOf(numbers.prefetch) : 0;
+  return "prefetch" in numbers && numbers.prefetch !== undefined && numbers.limit > 0 ? msOf(numbers.prefetch) : 0;
+}
+
+/** A limit of 0 refuses everything: no algorithm is needed to say so, and a rate of 0 would have none of its numbers. */
+function nothing(numbers: AlgorithmNumbers): Policy {
+  const windowMs = "window" in numbers ? parseDuration(numbers.window) : undefined;
+  return { stored: "fixed-window", limit: 0, windowMs: windowMs ?? calendarMs.day };
+}
+
+/** How long the blocks of a rule last, one after the other; undefined without any. */
+export function blockLengths(numbers: AlgorithmNumbers): readonly number[] | undefined {
+  const blockFor = "blockFor" in numbers ? numbers.blockFor : undefined;
+  if (blockFor === undefined) return undefined;
+  return (typeof blockFor === "string" ? [blockFor] : blockFor).map(msOf);
 }
 
 function bucket(rate: Omit<BucketPolicy, "scaleMs"> & { everyMs: number }): BucketPolicy {

@@ -4,10 +4,10 @@
  */
 import type { CheckPlan } from "../check.js";
 import type { CheckMode } from "../decision.js";
-import { counterKeyEnd, escapeKeyPart, type Stored } from "../keys.js";
+import { blockKeyEnd, counterKeyEnd, escapeKeyPart, type Stored } from "../keys.js";
 import type { Sliced, Stride } from "../time-slices.js";
 import type { AttributeReader } from "./attribute-reader.js";
-import { compilePolicy, prefetchMsOf } from "./compile-policy.js";
+import { blockLengths, compilePolicy, prefetchMsOf } from "./compile-policy.js";
 import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import type { RuleKeys } from "./key-memo.js";
@@ -81,10 +81,11 @@ export function* compilingRule(rule: CountingRule, compiler: Compiler): Sliced<C
 
 /** Every form in which the rule's counters can be stored: what a reset has to forget. */
 export function storedForms(rule: CountingRule): { stored: Stored; candidate: boolean }[] {
-  // Of all that an override may change, only the storage changes the form.
+  // Of all that an override may change, only the storage changes the form, and a limit of 0.
   const overrides: readonly NumberLayer[] = [
     {},
     ...(rule.overrides ?? []).filter(({ storage }) => storage !== undefined),
+    ...(rule.overrides?.some(({ limit }) => limit === 0) ? [{ limit: 0 }] : []),
   ];
   const formsOver = (layers: readonly NumberLayer[], candidate: boolean): { stored: Stored; candidate: boolean }[] => {
     const forms = new Set<Stored>();
@@ -144,14 +145,16 @@ function plannerOf(rule: CountingRule, over: { layer: NumberLayer; mode: CheckMo
   // The plans of 100 000 overrides share one text: only an override of the storage changes it.
   let keyedBy: Stored | undefined;
   let keyEnd = "";
+  const blockEnd = blockKeyEnd({ rule: rule.id, candidate: mode === "candidate" });
   return (override) => {
     const numbers = effectiveNumbers(override === undefined ? [rule, layer] : [rule, layer, override]);
     const policy = compilePolicy(numbers);
+    const lengthsMs = blockLengths(numbers);
     if (policy.stored !== keyedBy) {
       keyedBy = policy.stored;
       keyEnd = counterKeyEnd({ rule: rule.id, stored: keyedBy, candidate: mode === "candidate" });
     }
-    return {
+    const plan: CheckPlan = {
       rule: rule.id,
       mode,
       variant,
@@ -160,5 +163,6 @@ function plannerOf(rule: CountingRule, over: { layer: NumberLayer; mode: CheckMo
       onStoreFailure: rule.onStoreFailure ?? DEFAULT_FAILURE_POLICY,
       prefetchMs: prefetchMsOf(numbers),
     };
+    return lengthsMs === undefined ? plan : { ...plan, block: { keyEnd: blockEnd, lengthsMs } };
   };
 }

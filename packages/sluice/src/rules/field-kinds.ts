@@ -135,6 +135,21 @@ export const prefetchTerm = kind(
   duration.schema,
 );
 
+/** Blocks that follow each other: the last length stays. */
+const MOST_BLOCK_LENGTHS = 8;
+
+export const blockFor = kind(
+  `a duration such as "1h", or a list of 1 to ${MOST_BLOCK_LENGTHS} that grows such as ["1m", "10m", "1h"]`,
+  (value) => duration.accepts(value) || (Array.isArray(value) && isGrowing(value)),
+  { anyOf: [duration.schema, { type: "array", items: duration.schema, minItems: 1, maxItems: MOST_BLOCK_LENGTHS }] },
+);
+
+function isGrowing(lengths: readonly unknown[]): boolean {
+  if (lengths.length === 0 || lengths.length > MOST_BLOCK_LENGTHS) return false;
+  const lengthsMs = lengths.map(parseDuration);
+  return lengthsMs.every((ms, i) => ms !== undefined && (i === 0 || ms > lengthsMs[i - 1]!));
+}
+
 const calendarWords: readonly unknown[] = ["day", "week", "month"];
 
 /** Words are windows of a calendar; whether they fit is a question of `align`. */

@@ -7,6 +7,7 @@ import {
   algorithmNames,
   algorithmsInStore,
   attributeName,
+  blockFor,
   bounds,
   className,
   cost,
@@ -110,12 +111,11 @@ const refill = object("an object {amount, every}", {
   every: { shape: duration, required: true },
 });
 
+const countingAlgorithms = ["token-bucket", "fixed-window", "rolling-window", "sliding-counter", "gcra"] as const;
+
 const numbers = {
-  limit: { shape: wholeNumber(1) },
-  window: {
-    shape: windowLength,
-    algorithms: ["token-bucket", "fixed-window", "rolling-window", "sliding-counter", "gcra"],
-  },
+  limit: { shape: wholeNumber(0) },
+  window: { shape: windowLength, algorithms: countingAlgorithms },
   refill: { shape: refill, algorithms: ["token-bucket"] },
   align: { shape: oneOf(["epoch", "calendar"]), algorithms: ["fixed-window"] },
   timezone: { shape: timezone, algorithms: ["fixed-window"] },
@@ -124,6 +124,7 @@ const numbers = {
   burst: { shape: wholeNumber(1), algorithms: ["gcra"] },
   ttl: { shape: duration, algorithms: ["concurrency"] },
   prefetch: { shape: prefetchTerm, algorithms: ["token-bucket", "fixed-window", "rolling-window", "gcra"] },
+  blockFor: { shape: blockFor, algorithms: countingAlgorithms },
 } as const satisfies Record<keyof NumberFields, Field>;
 
 const loadSignal = oneOf(["inflight", "event-loop", "reported"]);

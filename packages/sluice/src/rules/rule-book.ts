@@ -3,14 +3,15 @@
  * In: validated rules. Out: checks, in the book's order, a candidate's right behind its live one.
  * Pure: no clock, no Redis; so a rule can be tried in a unit test or in the dashboard.
  */
-import type { Check } from "../check.js";
+import type { Check, CheckPlan } from "../check.js";
 import { SluiceError } from "../errors.js";
-import { colocatedKey, counterKey, counterKeyEnd, spellEscaped, spellValues } from "../keys.js";
+import { blockKeyEnd, colocatedKey, counterKey, counterKeyEnd, spellEscaped, spellValues } from "../keys.js";
 import { runAtOnce, type Sliced, Stride } from "../time-slices.js";
 import { AttributeReader, checkCost, costIn, invalid, readAttribute } from "./attribute-reader.js";
 import { type CompiledRule, compilingRule, storedForms } from "./compiled-rule.js";
 import { explainFailure, holds } from "./condition.js";
 import { describeValue } from "./describe-value.js";
+import type { NumberLayer } from "./effective-numbers.js";
 import { EntryList } from "./entry-list.js";
 import { KeyMemo } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
@@ -118,21 +119,38 @@ export class RuleBook {
 
   /** Every key under which the rule may have stored something for these attributes: what a reset has to forget. */
   keysOf(ruleId: string, attributes: Attributes): string[] {
-    const rule = this.#byId.get(ruleId);
-    if (rule === undefined) {
-      throw new SluiceError("unknown-rule", `rule: expected the id of a rule in force, got ${describeValue(ruleId)}`);
+    const rule = this.#ruleIn(ruleId);
+    // Load shedding stores nothing.
+    const counters = isShedding(rule) ? [] : storedForms(rule).map((form) => counterKeyEnd({ rule: ruleId, ...form }));
+    const blocks = [false, true].map((candidate) => blockKeyEnd({ rule: ruleId, candidate }));
+    return this.#keysEnding(rule, attributes, hasBlocks(rule) ? [...counters, ...blocks] : counters);
+  }
+
+  /** The key of a block of the rule for these attributes; rules without `blockFor` never look at one. */
+  blockKeyOf(ruleId: string, attributes: Attributes): string {
+    const rule = this.#ruleIn(ruleId);
+    if (!hasBlocks(rule)) {
+      const remedy = "add blockFor to it, or an override with limit: 0 for the key";
+      throw new SluiceError("invalid-request", `rule: expected a rule with blockFor, got ${ruleId}; ${remedy}`);
     }
+    return this.#keysEnding(rule, attributes, [blockKeyEnd({ rule: ruleId, candidate: false })])[0]!;
+  }
+
+  #ruleIn(ruleId: string): Rule {
+    const rule = this.#byId.get(ruleId);
+    if (rule !== undefined) return rule;
+    throw new SluiceError("unknown-rule", `rule: expected the id of a rule in force, got ${describeValue(ruleId)}`);
+  }
+
+  #keysEnding(rule: Rule, attributes: Attributes, ends: readonly string[]): string[] {
     const values = rule.key.map((name) => {
       const value = readAttribute(attributes, name);
       if (value === undefined) throw invalid(`attributes.${name}`, `a value, for ${rule.id} counts by it`, value);
       return value;
     });
-    // Load shedding stores nothing.
-    if (isShedding(rule)) return [];
     const spelled = spellValues(rule.key, values);
     const shared = rule.colocate === undefined ? undefined : readAttribute(attributes, rule.colocate);
-    return storedForms(rule).map((form) => {
-      const end = counterKeyEnd({ rule: rule.id, ...form });
+    return ends.map((end) => {
       return shared === undefined
         ? counterKey(spelled, end)
         : colocatedKey(spellValues([rule.colocate!], [shared]), spelled, end);
@@ -218,11 +236,19 @@ export class RuleBook {
     const variant = rule.variants === undefined ? 0 : rule.variants.choose(spelled);
     const plan = rule.plans[override]![variant]!;
     checks[at] = { plan, key: this.#keyOf(rule, spelled, plan.keyEnd), cost: charged, live: -1 };
+    if (plan.block !== undefined) checks[at] = this.#withBlock(checks[at]!, rule, plan.block);
     if (rule.candidatePlans.length === 0) return at + 1;
     const second = rule.candidatePlans[override]!;
     const key = this.#keyOf(rule, spelled, second.keyEnd);
     checks[at + 1] = { plan: second, key, cost: charged, live: at };
+    if (second.block !== undefined) checks[at + 1] = this.#withBlock(checks[at + 1]!, rule, second.block);
     return at + 2;
+  }
+
+  /** Remembered keys are the counters': a block's is spelled each time. */
+  #withBlock(check: Check, rule: CompiledRule, { keyEnd, lengthsMs }: NonNullable<CheckPlan["block"]>): Check {
+    const key = this.#spellKey(rule, this.#spell(rule), keyEnd);
+    return { ...check, block: { key, lengthsMs } };
   }
 
   #spell(rule: CompiledRule): string {
@@ -234,8 +260,12 @@ export class RuleBook {
 
   /** `spelled` from `#spell`; where the rule's keys are remembered, it is not needed. */
   #keyOf(rule: CompiledRule, spelled: string, end: string): string {
+    if (rule.keys === undefined) return this.#spellKey(rule, spelled, end);
+    return this.#memo.keyOf(rule.keys, rule.escapedKey, this.#reader.values[rule.keySlots[0]!]!, end);
+  }
+
+  #spellKey(rule: CompiledRule, spelled: string, end: string): string {
     const { values } = this.#reader;
-    if (rule.keys !== undefined) return this.#memo.keyOf(rule.keys, rule.escapedKey, values[rule.keySlots[0]!]!, end);
     const shared = rule.colocateSlot === -1 ? undefined : values[rule.colocateSlot];
     if (shared === undefined) return counterKey(spelled, end);
     return colocatedKey(spellEscaped(rule.escapedColocate, [shared]), spelled, end);
@@ -246,6 +276,17 @@ export class RuleBook {
     const text = this.#reader.values[rule.costSlot];
     return text === undefined ? 1 : costIn(rule.costAttribute, text);
   }
+}
+
+function hasBlocks(rule: Rule): boolean {
+  if (isShedding(rule)) return false;
+  const layers: readonly NumberLayer[] = [
+    rule,
+    ...(rule.candidate === undefined ? [] : [rule.candidate]),
+    ...(rule.variants ?? []),
+    ...(rule.overrides ?? []),
+  ];
+  return layers.some(({ blockFor }) => blockFor !== undefined);
 }
 
 function tooManyRules(count: number): SluiceError {

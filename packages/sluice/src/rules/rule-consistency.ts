@@ -234,13 +234,19 @@ type Refuse = (concerned: readonly string[], message: string) => void;
 
 /** Units in hand must be worth less than the whole counter, and cannot keep a distance from each other. */
 function checkPrefetch(numbers: NumberFields & { algorithm: AlgorithmName }, refuse: Refuse): void {
-  const { prefetch, window, refill, limit, burst, minInterval } = numbers;
+  const { prefetch, window, refill, limit, burst, minInterval, blockFor } = numbers;
   const prefetchMs = parseDuration(prefetch);
   if (prefetchMs === undefined) return;
   if (minInterval !== undefined) {
     refuse(
       ["prefetch", "minInterval"],
       "expected either prefetch or minInterval, got both: units in hand keep no distance",
+    );
+  }
+  if (blockFor !== undefined) {
+    refuse(
+      ["prefetch", "blockFor"],
+      "expected either prefetch or blockFor, got both: units in hand do not see a block",
     );
   }
   const windowMs = parseDuration(window);
@@ -255,7 +261,8 @@ function checkPrefetch(numbers: NumberFields & { algorithm: AlgorithmName }, ref
   const isBucket = numbers.algorithm === "token-bucket" || numbers.algorithm === "gcra";
   if (!isBucket || everyMs === undefined || typeof amount !== "number" || typeof capacity !== "number") return;
   const refilled = (amount * prefetchMs) / everyMs;
-  if (capacity > refilled) return;
+  // A limit of 0 hands out nothing.
+  if (capacity > refilled || limit === 0) return;
   const name = burst === undefined ? "limit" : "burst";
   refuse(
     ["prefetch", name, "refill", "window"],

@@ -29,7 +29,12 @@ export type Match = Readonly<Record<string, MatchValue>>;
 export type AttributeValue = string | number | boolean | undefined;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
-interface TokenBucketNumbers {
+interface Blocking {
+  /** A key that was refused stays refused for so long; of a list, each block that follows another takes the next. */
+  blockFor?: Duration | readonly Duration[];
+}
+
+interface TokenBucketNumbers extends Blocking {
   /** Capacity; the bucket starts full. */
   limit: number;
   /** The time in which an empty bucket fills evenly. Either this or `refill`. */
@@ -38,7 +43,7 @@ interface TokenBucketNumbers {
   prefetch?: Duration;
 }
 
-export interface FixedWindowNumbers {
+export interface FixedWindowNumbers extends Blocking {
   limit: number;
   /** With `align: calendar`: "1d" or "day", "7d" or "week" (from Monday), "month". */
   window: Duration;
@@ -48,7 +53,7 @@ export interface FixedWindowNumbers {
   prefetch?: Duration;
 }
 
-interface RollingWindowNumbers {
+interface RollingWindowNumbers extends Blocking {
   limit: number;
   window: Duration;
   /** Least distance between two admitted requests; at most the window. */
@@ -57,12 +62,12 @@ interface RollingWindowNumbers {
   prefetch?: Duration;
 }
 
-interface SlidingCounterNumbers {
+interface SlidingCounterNumbers extends Blocking {
   limit: number;
   window: Duration;
 }
 
-interface GcraNumbers {
+interface GcraNumbers extends Blocking {
   limit: number;
   window: Duration;
   /** How many may come at once. Default: `limit`. */
@@ -115,6 +120,7 @@ export interface NumberFields {
   ttl?: Duration;
   /** How long an instance may use units that it fetched ahead: they are decided in process, and the limit still holds in every window. */
   prefetch?: Duration;
+  blockFor?: Duration | readonly Duration[];
 }
 
 /** Other numbers for some of the keys; the first that matches wins. */

@@ -44,6 +44,8 @@ test("a bare list is a document", () => {
 });
 
 const WHOLE = "a whole number from 1 to 9007199254740991";
+const LENGTHS = 'a duration such as "1h", or a list of 1 to 8 that grows such as ["1m", "10m", "1h"]';
+const WHOLE_OR_NONE = "a whole number from 0 to 9007199254740991";
 const NAME = "an attribute name (1 to 128 letters, digits or _ $ @ . : / -)";
 
 /** One rule, wrong in one way, and the mistake it leads to. */
@@ -149,12 +151,16 @@ const badRules: [string, unknown, string][] = [
     { ...good, algorithm: "leaky" },
     'rules[0].algorithm: expected one of "token-bucket", "fixed-window", "rolling-window", "sliding-counter", "gcra", "concurrency", "load-shedding", got "leaky"',
   ],
-  ["no limit", { ...good, limit: undefined }, `rules[0].limit: expected ${WHOLE}, got nothing`],
-  ["a limit of 0", { ...good, limit: 0 }, `rules[0].limit: expected ${WHOLE}, got 0`],
-  ["a limit with a fraction", { ...good, limit: 1.5 }, `rules[0].limit: expected ${WHOLE}, got 1.5`],
-  ["a limit above 2^53-1", { ...good, limit: 2 ** 53 }, `rules[0].limit: expected ${WHOLE}, got 9007199254740992`],
-  ["a limit that is text", { ...good, limit: "10" }, `rules[0].limit: expected ${WHOLE}, got "10"`],
-  ["a limit that is no number", { ...good, limit: Number.NaN }, `rules[0].limit: expected ${WHOLE}, got NaN`],
+  ["no limit", { ...good, limit: undefined }, `rules[0].limit: expected ${WHOLE_OR_NONE}, got nothing`],
+  ["a limit below 0", { ...good, limit: -1 }, `rules[0].limit: expected ${WHOLE_OR_NONE}, got -1`],
+  ["a limit with a fraction", { ...good, limit: 1.5 }, `rules[0].limit: expected ${WHOLE_OR_NONE}, got 1.5`],
+  [
+    "a limit above 2^53-1",
+    { ...good, limit: 2 ** 53 },
+    `rules[0].limit: expected ${WHOLE_OR_NONE}, got 9007199254740992`,
+  ],
+  ["a limit that is text", { ...good, limit: "10" }, `rules[0].limit: expected ${WHOLE_OR_NONE}, got "10"`],
+  ["a limit that is no number", { ...good, limit: Number.NaN }, `rules[0].limit: expected ${WHOLE_OR_NONE}, got NaN`],
   ["a negative window", { ...good, window: "-5" }, 'rules[0].window: expected a duration such as "30s", got "-5"'],
   ["a window of 0", { ...good, window: "0s" }, 'rules[0].window: expected a duration such as "30s", got "0s"'],
   [
@@ -199,6 +205,28 @@ const badRules: [string, unknown, string][] = [
     "a ttl that is a number",
     { id: "a", key: [], algorithm: "concurrency", limit: 1, ttl: 30 },
     'rules[0].ttl: expected a duration such as "30s", got 30',
+  ],
+  ["a blockFor of 0", { ...good, blockFor: "0s" }, `rules[0].blockFor: expected ${LENGTHS}, got "0s"`],
+  ["a blockFor of no length", { ...good, blockFor: [] }, `rules[0].blockFor: expected ${LENGTHS}, got []`],
+  [
+    "a blockFor that shrinks",
+    { ...good, blockFor: ["1h", "1m"] },
+    `rules[0].blockFor: expected ${LENGTHS}, got ["1h","1m"]`,
+  ],
+  [
+    "a blockFor of nine lengths",
+    { ...good, blockFor: Array.from({ length: 9 }, (_, i) => `${i + 1}s`) },
+    `rules[0].blockFor: expected ${LENGTHS}, got ["1s","2s","3s","4s","5s","6s","7s","8s","9s"]`,
+  ],
+  [
+    "a blockFor of places",
+    { ...good, algorithm: "concurrency", window: undefined, blockFor: "1h" },
+    "rules[0].blockFor: concurrency has no blockFor (only token-bucket, fixed-window, rolling-window, sliding-counter, gcra)",
+  ],
+  [
+    "a blockFor beside a prefetch",
+    { ...good, prefetch: "20ms", blockFor: "1h" },
+    "rules[0].prefetch: expected either prefetch or blockFor, got both: units in hand do not see a block",
   ],
   ["a burst of 0", { ...good, algorithm: "gcra", burst: 0 }, `rules[0].burst: expected ${WHOLE}, got 0`],
   [
@@ -310,9 +338,9 @@ const badRules: [string, unknown, string][] = [
     'rules[0].overrides[0].window: expected a minInterval of at most the window, got "500ms" in "100ms"',
   ],
   [
-    "an override limit of 0",
-    { ...good, overrides: [{ match: { user: "x" }, limit: 0 }] },
-    `rules[0].overrides[0].limit: expected ${WHOLE}, got 0`,
+    "an override limit below 0",
+    { ...good, overrides: [{ match: { user: "x" }, limit: -1 }] },
+    `rules[0].overrides[0].limit: expected ${WHOLE_OR_NONE}, got -1`,
   ],
   [
     "an override with an unknown field",
@@ -402,10 +430,10 @@ test.each([
 
 test("all mistakes of a document are told at once", () => {
   const lines = linesOf({
-    rules: [{ ...good, limit: 0, windw: 1 }, good, { ...good, id: "c", window: "-5", minInterval: 5, cost: -1 }],
+    rules: [{ ...good, limit: -1, windw: 1 }, good, { ...good, id: "c", window: "-5", minInterval: 5, cost: -1 }],
   });
   expect(lines).toEqual([
-    `rules[0].limit: expected ${WHOLE}, got 0`,
+    `rules[0].limit: expected ${WHOLE_OR_NONE}, got -1`,
     'rules[0].windw: unknown field, did you mean "window"?',
     'rules[2].window: expected a duration such as "30s", got "-5"',
     'rules[2].minInterval: expected a duration such as "30s", got 5',
@@ -415,7 +443,7 @@ test("all mistakes of a document are told at once", () => {
 });
 
 test("parseRules throws one error that lists every mistake, one a line", () => {
-  const broken = [{ ...good, limit: 0, windw: 1 }];
+  const broken = [{ ...good, limit: -1, windw: 1 }];
   const error = catchError(() => parseRules(broken));
   expect(error).toBeInstanceOf(SluiceError);
   expect(error.code).toBe("invalid-rules");

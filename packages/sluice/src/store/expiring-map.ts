@@ -34,6 +34,10 @@ export class ExpiringMap<V extends Ending> {
     return this.#entries.get(key);
   }
 
+  entries(): Iterable<[string, V]> {
+    return this.#entries.entries();
+  }
+
   set(key: string, value: V, nowMs: number): void {
     this.#sweep(LOOKS_PER_INSERTION, nowMs);
     const old = this.#entries.get(key);

@@ -79,6 +79,12 @@ export interface LeaseRequest {
   readonly places: readonly LeasePlaces[];
 }
 
+/** `key` is a block's, from `keys.ts`. */
+export interface BlockedKey {
+  readonly key: string;
+  readonly leftMs: number;
+}
+
 export interface Store {
   decide(request: StoreRequest): MaybePromise<StoreReply>;
   /** The reply that a request id was given, while it is remembered: not after its refund. */
@@ -91,6 +97,8 @@ export interface Store {
   release(lease: LeaseRequest): MaybePromise<boolean>;
   /** Ms until the lease now ends; 0 if it was lost. */
   renew(lease: LeaseRequest): MaybePromise<number>;
+  /** Blocks a key for so long from now, whatever its counter says; `key` is a block's, from `keys.ts`. */
+  block(key: string, lengthMs: number): MaybePromise<void>;
   /** The stored numbers of each check's counter, for people to read. */
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
@@ -107,6 +115,8 @@ export interface Store {
   stats?(): StoreStats;
   /** Absent where counters do not live in this process. */
   memory?(): MemoryUse;
+  /** Blocked keys, up to a thousand. Absent where counters do not live in this process. */
+  blocks?(): readonly BlockedKey[];
   close(): MaybePromise<void>;
 }
 

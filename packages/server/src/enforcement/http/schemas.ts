@@ -80,7 +80,15 @@ export const utilisationAnswer = Type.Object(
   { title: "UtilisationAnswer" },
 );
 
-const reason = Type.Enum(["limit", "min-interval", "concurrency", "load", "cost-exceeds-limit", "store-unavailable"]);
+const reason = Type.Enum([
+  "limit",
+  "min-interval",
+  "concurrency",
+  "load",
+  "cost-exceeds-limit",
+  "blocked",
+  "store-unavailable",
+]);
 const numbers = {
   limit: Type.Integer(),
   remaining: Type.Integer(),

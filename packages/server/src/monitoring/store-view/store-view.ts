@@ -2,10 +2,11 @@
  * The answer of `GET /admin/v1/store`: the store as this instance sees it, each Redis node, and memory by rule beside what it would be
  * if every key were at its limit. Kept for a moment, so that many viewers cost one question; a failed part is left out, never waited for.
  */
-import { fullRuleKeyBytes, type Rule } from "sluice";
+import { type BlockedKey, fullRuleKeyBytes, type Rule, SluiceError } from "sluice";
 import { isCounting } from "sluice/internal";
 import { singleFlight } from "../single-flight.js";
-import type { StoreView } from "../views.js";
+import type { BlockedKeysView, StoreView } from "../views.js";
+import { blockedKey, MOST_TOLD, scanBlockedKeys } from "./blocked-keys.js";
 import { type MemorySample, sampleMemory } from "./memory-sample.js";
 import type { RedisNodes } from "./redis-nodes.js";
 
@@ -15,6 +16,8 @@ interface StoreViewOptions {
   readonly nodes?: RedisNodes | undefined;
   /** Counters held by the memory store. */
   readonly keysInMemory?: (() => number) | undefined;
+  /** Blocked keys of the memory store. */
+  readonly blocksInMemory?: (() => readonly BlockedKey[]) | undefined;
   readonly findRule: (id: string) => Rule | undefined;
   readonly outage: () => StoreView["outage"];
   readonly calls: () => StoreView["calls"];
@@ -24,27 +27,34 @@ export interface StoreWatch {
   read(): Promise<StoreView>;
   /** The nodes alone. */
   nodes(): Promise<StoreView["nodes"]>;
+  blockedKeys(): Promise<BlockedKeysView>;
   close(): void;
 }
 
 const NODES_FOR_MS = 1_500;
 const SAMPLE_FOR_MS = 30_000;
+const BLOCKED_FOR_MS = 1_000;
 const MOST_RULES = 1_000;
 
 export function createStoreView(options: StoreViewOptions): StoreWatch {
   const { kind, nodes, findRule, outage, calls, keysInMemory } = options;
   const readNodes = singleFlight(NODES_FOR_MS, async () => (nodes === undefined ? [] : await nodes.read()));
+  const leaders = async (): Promise<string[]> => {
+    const up = (await readNodes()).filter((node) => node.role === "leader" && node.state === "up");
+    if (up.length === 0) throw new SluiceError("store-unavailable", "no node of the store answers");
+    return up.map(({ address }) => address);
+  };
   const readSample = singleFlight(SAMPLE_FOR_MS, async () => {
-    if (nodes === undefined) return undefined;
-    const leaders = (await readNodes()).filter((node) => node.role === "leader" && node.state === "up");
-    if (leaders.length === 0) throw new Error("no node answers");
-    return await sampleMemory(
-      nodes,
-      leaders.map(({ address }) => address),
-    );
+    return nodes === undefined ? undefined : await sampleMemory(nodes, await leaders());
+  });
+  const readBlocked = singleFlight(BLOCKED_FOR_MS, async (): Promise<BlockedKeysView> => {
+    const { keys, complete } =
+      nodes === undefined ? inMemory(options.blocksInMemory?.() ?? []) : await scanBlockedKeys(nodes, await leaders());
+    return { atMs: Date.now(), keys: [...keys].sort((a, b) => b.leftMs - a.leftMs), complete };
   });
   return {
     nodes: readNodes,
+    blockedKeys: readBlocked,
     async read() {
       const [all, sample] = await Promise.all([readNodes(), readSample().catch(() => undefined)]);
       const held = keysInMemory?.();
@@ -62,6 +72,10 @@ export function createStoreView(options: StoreViewOptions): StoreWatch {
     },
     close: () => nodes?.close(),
   };
+}
+
+function inMemory(blocks: readonly BlockedKey[]): Pick<BlockedKeysView, "keys" | "complete"> {
+  return { keys: blocks.map(({ key, leftMs }) => blockedKey(key, leftMs)), complete: blocks.length < MOST_TOLD };
 }
 
 function memoryOf(sample: MemorySample | undefined, findRule: (id: string) => Rule | undefined): StoreView["memory"] {

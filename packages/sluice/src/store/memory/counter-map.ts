@@ -82,6 +82,11 @@ export class CounterMap {
     if (!this.#idle.delete(key)) this.#usedUp.delete(key);
   }
 
+  /** Those that are used up, ended ones included. */
+  usedUp(): Iterable<[string, State]> {
+    return this.#usedUp.entries();
+  }
+
   sweep(looks: number, nowMs: number): void {
     this.#idle.sweep(looks, nowMs);
     this.#usedUp.sweep(looks, nowMs);

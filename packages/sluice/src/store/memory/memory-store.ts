@@ -8,6 +8,7 @@ import { models } from "../../algorithms/models.js";
 import type { Check } from "../../check.js";
 import { storedIn } from "../../keys.js";
 import {
+  type BlockedKey,
   type LeaseRequest,
   otherRequest,
   type RefundRequest,
@@ -16,6 +17,7 @@ import {
   type StoreRequest,
 } from "../store.js";
 import { CounterMap } from "./counter-map.js";
+import { MemoryBlocks } from "./memory-blocks.js";
 import { sizedPart } from "./memory-bytes.js";
 import { MemoryGrants } from "./memory-grants.js";
 import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
@@ -30,6 +32,7 @@ const RESET_STEP_MS = 2 ** -10;
 
 export class MemoryStore implements Store {
   readonly #states: CounterMap;
+  readonly #blocks: MemoryBlocks;
   readonly #records: RequestRecords;
   readonly #limit: MemoryLimit;
   readonly #clock: Clock;
@@ -51,6 +54,7 @@ export class MemoryStore implements Store {
     const maxBytes = checkedMaxBytes(options);
     const recordBytes = Math.floor(maxBytes * SHARE_OF_IDS);
     this.#states = new CounterMap(maxBytes - recordBytes);
+    this.#blocks = new MemoryBlocks(this.#states);
     this.#records = new RequestRecords(recordBytes);
     this.#limit = new MemoryLimit(maxBytes, options.onMemoryLimit);
     this.#clock = options.clock ?? Date;
@@ -136,6 +140,7 @@ export class MemoryStore implements Store {
       const state = this.#state(key, nowMs) ?? model.fresh();
       const verdict = model.look(state, plan.policy, cost, nowMs);
       if (this.#grants !== undefined) this.#grants.narrow(check, verdict, nowMs);
+      if (check.block !== undefined) this.#blocks.apply(check, verdict, charge, nowMs);
       if (!verdict.allowed) this.#refused(check, i, verdict, state, nowMs);
       verdicts[i] = verdict;
       states[i] = state;
@@ -151,6 +156,7 @@ export class MemoryStore implements Store {
     }
     return verdicts;
   }
+
   #refused({ plan, key }: Check, at: number, verdict: Verdict, state: State, nowMs: number): void {
     // A rule whose window grew must not see its count vanish at the old end: a refusal makes the state live on.
     state.endsAtMs = Math.max(state.endsAtMs, nowMs + verdict.resetAfterMs);
@@ -267,6 +273,15 @@ export class MemoryStore implements Store {
     return shortestMs;
   }
 
+  block(key: string, lengthMs: number): void {
+    this.#blocks.put(key, lengthMs, this.#clock.now());
+    this.#sweepLater();
+  }
+
+  blocks(): readonly BlockedKey[] {
+    return this.#blocks.list(this.#clock.now());
+  }
+
   inspect(checks: readonly Check[]): Record<string, number>[] {
     return checks.map(({ plan, key }) => {
       const model = models[plan.policy.stored];
@@ -282,7 +297,9 @@ export class MemoryStore implements Store {
       const isKnown = this.#state(key, nowMs) !== undefined;
       this.#states.delete(key);
       if (!isKnown) continue;
-      const state = models[storedIn(key)].fresh();
+      const stored = storedIn(key);
+      if (stored === undefined) continue;
+      const state = models[stored].fresh();
       state.bornMs = this.#resetAtMs;
       state.endsAtMs = nowMs + 1;
       this.#states.set(key, state, nowMs);

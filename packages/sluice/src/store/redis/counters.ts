@@ -13,6 +13,7 @@ export interface Counters {
   giveBack(checks: readonly Check[]): Promise<boolean>;
   release(lease: LeaseRequest): Promise<boolean>;
   renew(lease: LeaseRequest): Promise<number>;
+  block(key: string, lengthMs: number): Promise<void>;
   inspect(checks: readonly Check[]): Promise<Record<string, number>[]>;
   reset(keys: readonly string[]): Promise<void>;
   readonly undos: StoreStats["undos"];

@@ -72,6 +72,10 @@ export class RedisStore implements Store {
     return this.#counters.renew(lease);
   }
 
+  block(key: string, lengthMs: number): Promise<void> {
+    return this.#counters.block(key, lengthMs);
+  }
+
   inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
     return this.#counters.inspect(checks);
   }

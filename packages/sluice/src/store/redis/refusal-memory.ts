@@ -8,6 +8,7 @@
  * looks, charges (they count, refused or not), concurrency (a place may be released at any time), rules with a candidate (it counts the
  * refused traffic too).
  */
+import { beginsBlock } from "../../algorithms/block.js";
 import { type Verdict, verdict } from "../../algorithms/model.js";
 import type { Check } from "../../check.js";
 import { ExpiringMap } from "../expiring-map.js";
@@ -36,7 +37,7 @@ export class RefusalMemory {
       const refusal = this.#refusals.get(request.checks[i]!.key);
       if (refusal === undefined || refusal.endsAtMs <= nowMonotonicMs || !sameChecks(refusal.checks, request.checks))
         continue;
-      return later(refusal.reply, nowMonotonicMs - refusal.sinceMonotonicMs);
+      return later(refusal, nowMonotonicMs - refusal.sinceMonotonicMs);
     }
     return undefined;
   }
@@ -85,18 +86,17 @@ function sameChecks(a: readonly Check[], b: readonly Check[]): boolean {
   return true;
 }
 
-/** The same reply some time later. Rules that did not refuse report the same numbers as then. */
-function later(reply: StoreReply, elapsedMs: number): StoreReply {
+/** The same reply some time later. Rules that did not refuse report the same numbers as then; a refusal may have begun a block. */
+function later({ reply, checks }: Refusal, elapsedMs: number): StoreReply {
   const whole = Math.floor(elapsedMs);
-  const verdicts = reply.verdicts.map(
-    (found): Verdict =>
-      verdict(
-        found.allowed,
-        found.remaining,
-        found.allowed ? 0 : Math.max(1, found.retryAfterMs - whole),
-        Math.max(0, found.resetAfterMs - whole),
-        found.reason,
-      ),
-  );
+  const verdicts = reply.verdicts.map((found, i): Verdict => {
+    const { allowed, remaining, reason } = found;
+    const resetAfterMs = Math.max(0, found.resetAfterMs - whole);
+    if (allowed) return verdict(true, remaining, 0, resetAfterMs, reason);
+    const retryAfterMs = Math.max(1, found.retryAfterMs - whole);
+    const isBlocked = checks[i]!.block !== undefined && beginsBlock(reason);
+    if (!isBlocked) return verdict(false, remaining, retryAfterMs, resetAfterMs, reason);
+    return verdict(false, Math.min(0, remaining), retryAfterMs, resetAfterMs, "blocked");
+  });
   return { nowMs: reply.nowMs + whole, verdicts, guarantee: reply.guarantee };
 }

@@ -114,6 +114,10 @@ export class SingleNodeStore implements Counters {
     return Number(answer);
   }
 
+  async block(key: string, lengthMs: number): Promise<void> {
+    await this.#calls.run("block", prefixed([key]), ["put", 1, lengthMs]);
+  }
+
   async inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
     if (checks.length === 0) return [];
     const keys = checks.map(({ key }) => key);

@@ -22,10 +22,15 @@ const reasons: readonly (Reason | undefined)[] = [
   "min-interval",
   "concurrency",
   "cost-exceeds-limit",
+  "blocked",
 ];
 /** As decide.lua packs them: a call holds fewer policies, and a request fewer checks, than these. */
 const MOST_POLICIES = 65_536;
 const MOST_MODES = 65_536;
+/** Added to the mode of a check that has a block. */
+const HAS_BLOCK = 32_768;
+/** Where a block's key stands and how many lengths follow are one number. */
+const MOST_LENGTHS = 16;
 
 /** A request with the key of its id record, which depends on where the counters live. */
 export interface Addressed {
@@ -123,11 +128,15 @@ export function encodeDecide(
         policies.push(...policyArguments(policy, serverNowMs));
         if (script === "fetch") policies.push(prefetchMs);
       }
+      const { block } = check;
       const keyAt = prefetchMs > 0 ? heldPosition(check.key) : keyPosition(check.key);
-      const packed = (keyAt * MOST_POLICIES + position) * MOST_MODES + modeArgument(check);
+      const mode = modeArgument(check) + (block === undefined ? 0 : HAS_BLOCK);
+      const packed = (keyAt * MOST_POLICIES + position) * MOST_MODES + mode;
       if (check.charge === true) requests.push(-packed, -1 - check.cost);
       else if (check.cost === 1) requests.push(packed);
       else requests.push(-packed, check.cost);
+      if (block !== undefined)
+        requests.push(keyPosition(block.key) * MOST_LENGTHS + block.lengthsMs.length, ...block.lengthsMs);
       if (prefetchMs > 0) requests.push(spellFetch(request.fetches?.[i]));
     }
   }

@@ -90,6 +90,10 @@ export class ClusterStore implements Counters {
     return shortestMs;
   }
 
+  block(key: string, lengthMs: number): Promise<void> {
+    return this.#node.block(key, lengthMs);
+  }
+
   async inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
     return (await Promise.all(checks.map((check) => this.#node.inspect([check])))).flat();
   }

@@ -9,6 +9,7 @@ import { SluiceError } from "../../../errors.js";
 import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
 import type { SingleNodeStore } from "../single-node-store.js";
+import { Blocks } from "./blocks.js";
 import type { Compensation, Undo } from "./compensation.js";
 import type { IdRecords } from "./id-records.js";
 import { type MovingSlots, slotIsMoving } from "./moving-slots.js";
@@ -45,6 +46,7 @@ export class PartsDecider {
   readonly #places: RequestPlaces;
   readonly #compensation: Compensation;
   readonly #moving: MovingSlots;
+  readonly #blocks: Blocks;
 
   constructor({ calls, node, records, places, compensation, moving }: PartsDeciderOptions) {
     this.#calls = calls;
@@ -53,6 +55,7 @@ export class PartsDecider {
     this.#places = places;
     this.#compensation = compensation;
     this.#moving = moving;
+    this.#blocks = new Blocks(calls);
   }
 
   decide(request: StoreRequest): Promise<StoreReply> {
@@ -156,11 +159,13 @@ export class PartsDecider {
   async #decideKeyByKey(tag: string, request: StoreRequest, endsAtMonotonicMs: number): Promise<StoreReply> {
     const seen = await this.#records.see(request, tag, endsAtMonotonicMs);
     if (seen !== undefined) return seen;
-    const parts = splitByKey(request);
-    const settled = await Promise.allSettled(
-      parts.map((part) => this.#node.decideApart(part.request, endsAtMonotonicMs)),
-    );
-    const reply = await this.#settle(parts, { settled, endsAtMonotonicMs });
+    const reply = await this.#blocks.around(request, endsAtMonotonicMs, async (unblocked) => {
+      const parts = splitByKey(unblocked);
+      const settled = await Promise.allSettled(
+        parts.map((part) => this.#node.decideApart(part.request, endsAtMonotonicMs)),
+      );
+      return await this.#settle(parts, { settled, endsAtMonotonicMs });
+    });
     if (request.id === undefined || !request.charge) return reply;
     const whole: Part = { tag, places: [], request: { ...request, id: undefined } };
     try {

@@ -7,7 +7,8 @@
              the entry id, if named; position of the record in KEYS, fingerprint and receipt, if there is a record
              checks, each ((position in KEYS * 65536 + position of the policy) * 65536 + mode), negative if a cost other than 1 follows;
              a cost below 0 is a charge of -cost - 1 units: counted in full, then refused in name where the counter is past its limit
-             mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request
+             mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request; and 32768 if it has a block:
+             then its position in KEYS * 16 + how many lengths, and the lengths in ms follow
   returns  now_ms, then for each request either
              for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
              and retry_after_ms if refused; or
@@ -19,8 +20,10 @@
 include('prelude')
 include('algorithms')
 include('id-record')
+include('block-state')
 local states, owners, touched, refused, records, is_new = {}, {}, {}, {}, {}, {}
-local keys, policy_of, modes, costs, charges = {}, {}, {}, {}, {}
+local keys, policy_of, modes, costs, charges, blocks, lengths = {}, {}, {}, {}, {}, {}, {}
+local block_states, begun = {}, {}
 local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}
 
 local function state_of(key, body)
@@ -57,6 +60,27 @@ local function charge_in_full(i, charging, entry_id)
   if state.moved then touched[key] = true end
 end
 
+-- Refuses a key that is blocked; begins a block where its traffic is refused.
+local function apply_block(i, charging)
+  local key = blocks[i]
+  local state = block_states[key] or load_block(key)
+  block_states[key] = state
+  local left = block_left(state)
+  if left > 0 then
+    if costs[i] == 0 then return end
+    allowed[i], remaining[i], reason[i] = false, min(remaining[i], 0), BLOCKED
+  elseif allowed[i] or reason[i] ~= LIMIT and reason[i] ~= INTERVAL then
+    return
+  else
+    left = next_block(state, lengths[i])
+    if charging then
+      begin_block(state, lengths[i])
+      begun[key] = true
+    end
+  end
+  retry[i], reset[i] = max(retry[i], left), max(reset[i], left)
+end
+
 -- Makes the charges, looks at every other check, then charges all of these or none; leaves its numbers in `out`.
 local function decide(count, any_charge, charging, entry_id, out)
   local refusals, refuser = 0, 0
@@ -76,8 +100,9 @@ local function decide(count, any_charge, charging, entry_id, out)
       local state = state_of(key, body)
       allowed[i], remaining[i], retry[i], reset[i], reason[i] = body.look(state, policy, costs[i])
       if state.moved then touched[key] = true end
+      if not allowed[i] then refused[key] = reset[i] end
+      if blocks[i] then apply_block(i, charging) end
       if not allowed[i] then
-        refused[key] = reset[i]
         if modes[i] == 0 then refusals, refuser = refusals + 1, i end
       end
     end
@@ -117,8 +142,17 @@ local function read_checks(count)
       if costs[i] < 0 then costs[i], charges[i], any_charge = -1 - costs[i], true, true end
     end
     at = at + 1
-    modes[i] = packed % 65536
-    packed = (packed - modes[i]) / 65536
+    local mode = packed % 65536
+    packed = (packed - mode) / 65536
+    blocks[i] = false
+    if mode >= 32768 then
+      mode = mode - 32768
+      local block = tonumber(ARGV[at])
+      blocks[i], lengths[i] = KEYS[floor(block / 16)], {}
+      for n = 1, block % 16 do lengths[i][n] = tonumber(ARGV[at + n]) end
+      at = at + 1 + block % 16
+    end
+    modes[i] = mode
     policy_of[i] = policies[packed % 65536]
     keys[i] = KEYS[floor(packed / 65536)]
     include('fetch of a check')
@@ -173,6 +207,7 @@ for key, reset_after in pairs(refused) do
   if not touched[key] then outlive(key, reset_after) end
 end
 include('writes of grants')
+for key in pairs(begun) do save_block(key, block_states[key]) end
 for record, text in pairs(records) do
   if is_new[record] then call('SET', KEYS[record], text, 'PX', REMEMBER_MS) else call('SET', KEYS[record], text, 'KEEPTTL') end
 end

@@ -47,6 +47,8 @@ local function look(state, policy, cost, strict)
   local remaining = policy[1] - count
   local reset = count > 0 and finish - now or 0
   if cost == 0 and not strict then return true, remaining, 0, reset, NONE end
+  -- A deny list: no wait helps, whatever the cost.
+  if policy[1] == 0 then return false, remaining, NEVER, reset, LIMIT end
   if cost > policy[1] then return false, remaining, NEVER, reset, COST end
   if count + cost > policy[1] then return false, remaining, finish - now, reset, LIMIT end
   return true, remaining, 0, reset, NONE

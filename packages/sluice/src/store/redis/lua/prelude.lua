@@ -1,7 +1,7 @@
 --[[ prelude: opens every script. What the bodies share: the server's clock and the codes of a reply.
   Redis tells the time: a caller's clock may be wrong by more than the window. ]]
 local call, max, min, floor, ceil = redis.call, math.max, math.min, math.floor, math.ceil
-local NONE, LIMIT, INTERVAL, CONCURRENCY, COST = 0, 1, 2, 3, 4
+local NONE, LIMIT, INTERVAL, CONCURRENCY, COST, BLOCKED = 0, 1, 2, 3, 4, 5
 local NEVER = 2147483647
 -- As in model.ts: the most units that a counter holds; the longest wait reported and the longest that a counter is kept.
 local MOST, LONGEST = 9007199254740991, 3155760000000

@@ -1,0 +1,59 @@
+/**
+ * The keys that are blocked now, found by SCAN on every leader: up to a number of keys looked at, and of blocks told. A reader learns
+ * whether all were seen.
+ */
+import { readCounterKey } from "sluice";
+import { BLOCK_KEYS, KEY_PREFIX } from "sluice/internal";
+import type { BlockedKeysView, BlockedKeyView } from "../views.js";
+import type { RedisNodes } from "./redis-nodes.js";
+
+/** One SCAN blocks Redis for this many keys, some tenths of a millisecond. */
+const KEYS_A_SCAN = 500;
+/** On each leader: a hundred thousand keys. */
+const SCANS = 200;
+export const MOST_TOLD = 1_000;
+
+type Found = Pick<BlockedKeysView, "keys" | "complete">;
+
+export async function scanBlockedKeys(nodes: RedisNodes, leaders: readonly string[]): Promise<Found> {
+  const found = await Promise.all(leaders.map((address) => scanNode(nodes, address)));
+  const keys = found.flatMap((each) => each.keys);
+  return {
+    keys: keys.slice(0, MOST_TOLD),
+    complete: keys.length <= MOST_TOLD && found.every(({ complete }) => complete),
+  };
+}
+
+async function scanNode(nodes: RedisNodes, address: string): Promise<Found> {
+  const found = new Set<string>();
+  let cursor = "0";
+  for (let i = 0; i < SCANS && found.size <= MOST_TOLD; i++) {
+    const asked = ["SCAN", cursor, "MATCH", BLOCK_KEYS, "COUNT", KEYS_A_SCAN] as const;
+    const [next, keys] = (await nodes.ask(address, ...asked)) as [string, string[]];
+    for (const key of keys) found.add(key);
+    cursor = String(next);
+    if (cursor === "0") break;
+  }
+  const [seconds, micros] = (await nodes.ask(address, "TIME")) as [string, string];
+  const nowMs = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+  const keys = await Promise.all(
+    [...found].slice(0, MOST_TOLD).map(async (key) => {
+      const leftMs = leftOf(await nodes.ask(address, "GET", key), nowMs);
+      return leftMs > 0 ? [blockedKey(key.slice(KEY_PREFIX.length), leftMs)] : [];
+    }),
+  );
+  return { keys: keys.flat(), complete: cursor === "0" && found.size <= MOST_TOLD };
+}
+
+/** As block-state.lua stores it. */
+function leftOf(stored: unknown, nowMs: number): number {
+  const [untilMs, lengthMs] = String(stored ?? "0 0")
+    .split(" ")
+    .map(Number) as [number, number];
+  return Math.max(0, Math.min(untilMs - nowMs, lengthMs));
+}
+
+export function blockedKey(key: string, leftMs: number): BlockedKeyView {
+  const { rule, attributes } = readCounterKey(key);
+  return { rule, ...(attributes !== undefined && { attributes }), leftMs };
+}

@@ -1,0 +1,62 @@
+/**
+ * Blocks: a key that was refused stays refused for a while (`blockFor`). A block lies beside the counter, so that the counter's own
+ * exactness is untouched. Twin: block.lua. Pure; time is an argument.
+ *
+ * A rule may name several lengths: a key that is blocked again gets the next one. How often it was is remembered after a block's end
+ * for as long as the block lasted.
+ */
+import type { Reason } from "../decision.js";
+import type { State, Verdict } from "./model.js";
+
+export interface BlockState extends State {
+  untilMs: number;
+  /** The whole length. What is left is never more: a clock that stepped back must not prolong it. */
+  lengthMs: number;
+  /** How many blocks came one after the other, up to the number of the rule's lengths. */
+  level: number;
+}
+
+export function freshBlock(): BlockState {
+  return { endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, untilMs: 0, lengthMs: 0, level: 0 };
+}
+
+/** How long the key stays blocked; 0 if it is not. */
+export function blockLeftMs(state: BlockState, nowMs: number): number {
+  return Math.max(0, Math.min(state.untilMs - nowMs, state.lengthMs));
+}
+
+/** Begins the next block. `lengthsMs`: of the rule. */
+export function beginBlock(state: BlockState, lengthsMs: readonly number[], nowMs: number): void {
+  state.level = Math.min(levelAt(state, nowMs) + 1, lengthsMs.length);
+  state.lengthMs = lengthsMs[state.level - 1]!;
+  state.untilMs = nowMs + state.lengthMs;
+  state.endsAtMs = state.untilMs + (lengthsMs.length > 1 ? state.lengthMs : 0);
+}
+
+/** How long the next block would last. */
+export function nextBlockMs(state: BlockState, lengthsMs: readonly number[], nowMs: number): number {
+  return lengthsMs[Math.min(levelAt(state, nowMs), lengthsMs.length - 1)]!;
+}
+
+function levelAt({ level, untilMs, lengthMs }: BlockState, nowMs: number): number {
+  return nowMs < untilMs + lengthMs ? level : 0;
+}
+
+/** Whether a refusal begins a block: one that the key's own traffic caused. */
+export function beginsBlock(reason: Reason | undefined): boolean {
+  return reason === "limit" || reason === "min-interval";
+}
+
+/** The verdict of a key whose wait is at least `leftMs`. */
+export function putOff(found: Verdict, leftMs: number): void {
+  found.retryAfterMs = Math.max(found.retryAfterMs, leftMs);
+  found.resetAfterMs = Math.max(found.resetAfterMs, leftMs);
+}
+
+/** The verdict of a key that is blocked, whatever its counter says. */
+export function refuseBlocked(found: Verdict, leftMs: number): void {
+  found.allowed = false;
+  found.remaining = Math.min(found.remaining, 0);
+  found.reason = "blocked";
+  putOff(found, leftMs);
+}

@@ -1,0 +1,29 @@
+--[[ block-state: a block beside a counter; twin of block.ts, which says what it means
+  stored   text of three whole numbers: until_ms, length_ms, level ]]
+local function load_block(key)
+  local raw = call('GET', key)
+  if not raw then return { until_ms = 0, length = 0, level = 0 } end
+  local until_ms, length, level = string.match(raw, '^(%d+) (%d+) (%d+)$')
+  until_ms, length, level = tonumber(until_ms), tonumber(length), tonumber(level)
+  -- A key is gone some time after its end, not at it.
+  return { until_ms = until_ms, length = length, level = now < until_ms + length and level or 0 }
+end
+
+local function block_left(state)
+  return max(0, min(state.until_ms - now, state.length))
+end
+
+local function next_block(state, lengths)
+  return lengths[min(state.level, #lengths - 1) + 1]
+end
+
+local function begin_block(state, lengths)
+  state.level = min(state.level + 1, #lengths)
+  state.length = lengths[state.level]
+  state.until_ms = now + state.length
+  state.ends = state.until_ms + (#lengths > 1 and state.length or 0)
+end
+
+local function save_block(key, state)
+  call('SET', key, string.format('%d %d %d', state.until_ms, state.length, state.level), 'PXAT', spell(state.ends))
+end

@@ -1,0 +1,15 @@
+--[[ block: one step with a key's block, and no other key
+  KEYS     the block
+  ARGV     'see', 'begin' (the next block) or 'put' (the first, whatever was); the lengths: how many, then each in ms
+  returns  now_ms, how long the block lasts still, how long the next one would ]]
+include('prelude')
+include('block-state')
+local lengths = {}
+for i = 1, tonumber(ARGV[2]) do lengths[i] = tonumber(ARGV[2 + i]) end
+if ARGV[1] == 'put' then call('DEL', KEYS[1]) end
+local state = load_block(KEYS[1])
+if ARGV[1] ~= 'see' then
+  begin_block(state, lengths)
+  save_block(KEYS[1], state)
+end
+return { now, block_left(state), next_block(state, lengths) }
