@@ -44,14 +44,14 @@ export const numbers = fc.oneof(
   fc.record({ algorithm: fc.constant("concurrency" as const), limit, ttl: duration }),
 );
 
-const blockFor = fc.option(fc.constantFrom("1ms", "4ms", ["2ms", "6ms"], ["1ms", "3ms", "20ms"]), {
-  nil: undefined,
-  freq: 3,
-});
+const blockFor = fc.oneof(
+  { weight: 7, arbitrary: fc.constant(undefined) },
+  { weight: 1, arbitrary: fc.constantFrom("1ms", "4ms", ["2ms", "6ms"], ["1ms", "3ms", "20ms"]) },
+);
 
 /** The same; of those that can, some block, and some deny everything. */
 const numbersOrNone = fc
-  .record({ numbers, blockFor, denies: fc.integer({ min: 0, max: 15 }) })
+  .record({ numbers, blockFor, denies: fc.integer({ min: 0, max: 31 }) })
   .map(({ numbers, blockFor, denies }) => ({
     ...numbers,
     ...(denies === 0 && { limit: 0 }),
