@@ -90,3 +90,28 @@ test("the last fetch settles and gives everything back", () => {
   expect(held.lastFetch()).toEqual({ holder: "h", seq: 2, used: 3, held: 0, want: 0 });
   expect(held.has(1, 1_002)).toBe(false);
 });
+
+test("units that ended in hand do not come back to life with the next grant", () => {
+  const held = busy();
+  const first = held.nextFetch(0, 1_000)!;
+  // The answer comes when the units have ended already; or it came in time, and nobody used them.
+  held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_030 });
+  const second = held.nextFetch(0, 1_030)!;
+  expect(second).toMatchObject({ used: 0, held: 0 });
+  held.granted(second, { units: 5, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_030, nowMonotonicMs: 1_031 });
+  expect(held.units).toBe(5);
+});
+
+test("a reset does not forget uses that a fetch under way has told: later ones would pass uncharged", () => {
+  const held = busy();
+  const first = held.nextFetch(0, 1_000)!;
+  held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
+  held.use(30);
+  const second = held.nextFetch(0, 1_002)!;
+  expect(second.used).toBe(30);
+  held.use(20);
+  held.forgetUses();
+  held.granted(second, { units: 0, kept: 70, lifeMs: 20 }, { plan, sentMonotonicMs: 1_002, nowMonotonicMs: 1_003 });
+  held.use(10);
+  expect(held.nextFetch(0, 1_004)).toMatchObject({ used: 40, held: 40 });
+});

@@ -55,6 +55,8 @@ export class HeldUnits {
   readonly bytes = 0;
   #seq = 0;
   #used = 0;
+  /** Of these, as the last fetch told, and as the last answered one did. */
+  #told = 0;
   #settled = 0;
   #rate = 0;
   #arrived = 0;
@@ -91,9 +93,12 @@ export class HeldUnits {
     this.#used -= cost;
   }
 
-  /** Forgets the uses that are not settled yet: what they used is free again at the next fetch. */
+  /**
+   * Forgets the uses that no fetch has told yet: what they used is free again at the next one. Those of a fetch under way stay: the
+   * store may have charged them, and a count behind the store's would let as many later uses pass uncharged.
+   */
   forgetUses(): void {
-    this.#used = this.#settled;
+    this.#used = this.#told;
   }
 
   /** Before the store is asked. Where the rule changed, what was fetched under the old one goes back. */
@@ -116,7 +121,9 @@ export class HeldUnits {
   /** The next fetch, beside a request of this cost; undefined for a cold key: there is nothing to settle, and nothing to want. */
   nextFetch(cost: number, nowMonotonicMs: number): Fetch | undefined {
     this.#measure(nowMonotonicMs);
-    const held = nowMonotonicMs < this.endsAtMonotonicMs ? this.units : 0;
+    // Ended units are gone for good: the next grant must not bring them back to life, the store may have given them to others.
+    if (nowMonotonicMs >= this.endsAtMonotonicMs) this.units = 0;
+    const held = this.units;
     const cycleMs = this.plan.prefetchMs / 2 + this.#roundTripMs;
     const most = this.plan.policy.stored === "rolling-window" ? MOST_ENTRIES : MOST_WANTED;
     const want = Math.min(most, Math.ceil(this.#rate * cycleMs)) - held - cost;
@@ -133,6 +140,7 @@ export class HeldUnits {
   #fetch(held: number, want: number): Fetch {
     this.low = -1;
     this.renewAtMonotonicMs = Number.POSITIVE_INFINITY;
+    this.#told = this.#used;
     return { holder: this.holder, seq: ++this.#seq, used: this.#used, held, want };
   }
 
