@@ -84,7 +84,10 @@ export class Clients {
     simulation.at(simulation.nowMs, at.actor, () => {
       if (!at.open) return;
       if (simulation.log) simulation.say(`refund ${step.id ?? ""}`);
-      if (!byId) judge.shares?.refunded(decision);
+      if (!byId) {
+        judge.shares?.refunded(decision);
+        judge.refundsFromHand(decision);
+      }
       at.limiter.refund(byId ? step.id! : decision).then(
         (done) => {
           if (simulation.log) simulation.say(`refunded: ${done}`);

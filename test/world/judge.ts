@@ -5,6 +5,7 @@
  * charged once; what a client was granted was charged; no counter is negative; places are never above their limit, neither at the
  * store nor among holders; local admissions stay within their shares.
  */
+import type { Check } from "../../packages/sluice/src/check.js";
 import type { Decision } from "../../packages/sluice/src/limiter/decision.js";
 import {
   type LeaseRequest,
@@ -50,7 +51,9 @@ export class Judge implements StoreObserver {
   readonly #everCharged = new Set<string>();
   readonly #stepsMs: number[] = [];
   #steppedBackMs = 0;
+  readonly #fromHand = new WeakMap<Decision, { entryId: string; checks: readonly Check[]; stampMs: number }>();
   charges = 0;
+  fromHand = 0;
 
   constructor({ simulation, storeMs }: JudgeOptions) {
     this.#simulation = simulation;
@@ -139,6 +142,30 @@ export class Judge implements StoreObserver {
     if (known === undefined) return;
     known.net--;
     if (known.net < 0) this.#fail(`the id ${id} was refunded more often than charged`);
+  }
+
+  /** A decision from units in hand: the store hears of it later, or never. It counts when it is made. */
+  usedFromHand(decision: Decision, checks: readonly Check[]): void {
+    const entryId = `hand-${++this.fromHand}`;
+    this.#fromHand.set(decision, { entryId, checks, stampMs: this.#nowMs() });
+    for (const { key, cost, plan } of checks) {
+      const atMs = this.#nowMs();
+      const oracle = this.#counters.get(key) ?? new CounterOracle();
+      this.#counters.set(key, oracle);
+      const charge = { atMs, stampMs: atMs, entryId, units: cost, policy: plan.policy };
+      const mistake = oracle.charge(charge, { judged: true, stepsMs: this.#stepsMs });
+      if (mistake !== undefined) this.#fail(`${key}, from units in hand: ${mistake}`);
+    }
+  }
+
+  /** Before the refund is done: milder by what is under way. */
+  refundsFromHand(decision: Decision): void {
+    const found = this.#fromHand.get(decision);
+    if (found === undefined) return;
+    const { entryId, checks, stampMs } = found;
+    for (const { key, cost } of checks) {
+      this.#counters.get(key)?.refund({ stampMs, entryId, units: cost, atMs: this.#nowMs() });
+    }
   }
 
   released({ places }: LeaseRequest): void {

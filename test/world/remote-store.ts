@@ -33,6 +33,7 @@ interface Call {
 }
 
 export class RemoteStore implements Store {
+  readonly isRemote = true;
   readonly #options: RemoteStoreOptions;
 
   constructor(options: RemoteStoreOptions) {
@@ -41,9 +42,10 @@ export class RemoteStore implements Store {
 
   decide(request: StoreRequest): Promise<StoreReply> {
     // The limiter's own fields (attributes, options) do not travel.
-    const { checks, charge, entryId, id, fingerprint, rulesVersion } = request;
-    const sent: StoreRequest = { checks, charge, entryId, id, fingerprint, rulesVersion };
-    return this.#call({ name: "decide", args: [sent], mayDouble: id !== undefined });
+    const { checks, charge, entryId, id, fingerprint, rulesVersion, fetches } = request;
+    const sent: StoreRequest = { checks, charge, entryId, id, fingerprint, rulesVersion, fetches };
+    // A request beside which a fetch rides may be charged twice, which costs quota; its units are granted once.
+    return this.#call({ name: "decide", args: [sent], mayDouble: id !== undefined || fetches !== undefined });
   }
 
   recall(id: string): Promise<StoreReply | undefined> {
@@ -103,6 +105,7 @@ export class RemoteStore implements Store {
         answer();
       };
       const serve = (): void => {
+        if (simulation.log) simulation.say(`hears ${name} of ${actor.name}${describeFetches(args[0])}`);
         const answer = answerOf<T>(() => server.answer(name, args) as T, resolve, reject);
         network.send({
           from: server.actor,
@@ -112,7 +115,7 @@ export class RemoteStore implements Store {
           deliver: () => receive(answer),
         });
       };
-      if (simulation.log) simulation.say(`asks ${name}`);
+      if (simulation.log) simulation.say(`asks ${name}${describeFetches(args[0])}`);
       network.send({ from: actor, to: server.actor, name, mayDouble, deliver: serve });
     });
   }
@@ -127,4 +130,16 @@ function answerOf<T>(serve: () => T, resolve: (value: T) => void, reject: (error
     if (!(error instanceof SluiceError)) throw error;
     return () => reject(error);
   }
+}
+
+function describeFetches(request: unknown): string {
+  const { fetches, checks } = (request ?? {}) as Partial<StoreRequest>;
+  if (fetches === undefined) return "";
+  return fetches
+    .map(
+      (fetch, i) =>
+        fetch &&
+        ` cost ${checks![i]!.cost}, fetch ${fetch.seq}: used ${fetch.used}, holds ${fetch.held}, wants ${fetch.want}`,
+    )
+    .join();
 }

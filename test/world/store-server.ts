@@ -26,6 +26,7 @@ export type CallName = keyof Store | "beat" | "leave";
 
 export class StoreServer {
   readonly actor: Actor;
+  readonly #simulation: Simulation;
   readonly #observer: StoreObserver;
   #store: MemoryStore;
   readonly #lastBeatMs = new Map<string, number>();
@@ -33,6 +34,7 @@ export class StoreServer {
 
   constructor(simulation: Simulation, observer: StoreObserver, clock: { driftPpm?: number } = {}) {
     this.actor = new Actor("store", new ActorClock(simulation, clock));
+    this.#simulation = simulation;
     this.#observer = observer;
     this.#store = this.#fresh();
   }
@@ -65,6 +67,11 @@ export class StoreServer {
         const request = args[0] as StoreRequest;
         const reply = this.#store.decide(request);
         this.#observer.decided(request, reply);
+        if (this.#simulation.log && reply.grants !== undefined) {
+          this.#simulation.say(
+            `grants ${JSON.stringify(reply.grants)}, left ${reply.verdicts.map(({ remaining }) => remaining)}`,
+          );
+        }
         return copied(reply);
       }
       case "recall": {

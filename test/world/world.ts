@@ -3,6 +3,7 @@
  * rest, where nothing may be left.
  */
 import { createHash } from "node:crypto";
+import type { Check } from "../../packages/sluice/src/check.js";
 import { parseDuration } from "../../packages/sluice/src/rules/duration.js";
 import { Clients } from "./clients.js";
 import { Fleet } from "./fleet.js";
@@ -38,6 +39,8 @@ export interface RunResult {
   readonly byPolicy: number;
   readonly allowed: number;
   readonly charges: number;
+  /** Decided from units that were fetched ahead. */
+  readonly fromHand: number;
   readonly messages: { readonly sent: number; readonly lost: number; readonly doubled: number };
   /** Instances times virtual time. */
   readonly fleetHours: number;
@@ -63,7 +66,10 @@ export async function runWorld({ scenario, seed, keep, log, digest = false }: Ru
     server,
     plan,
     onStart: (instance) => {
-      instance.limiter.on("decision", (decision, request) => judge.shares?.decided(instance, decision, request));
+      instance.limiter.on("decision", (decision, request) => {
+        judge.shares?.decided(instance, decision, request);
+        if (decision.guarantee === "prefetched") judge.usedFromHand(decision, request.checks as readonly Check[]);
+      });
     },
   });
   judge.shares = new Shares({ simulation, rules: localRules(plan), bound: ({ limit }) => plan.localBound(limit) });
@@ -87,6 +93,7 @@ export async function runWorld({ scenario, seed, keep, log, digest = false }: Ru
     byPolicy,
     allowed,
     charges: judge.charges,
+    fromHand: judge.fromHand,
     messages: { sent, lost, doubled },
     fleetHours: (plan.instances * simulation.nowMs) / 3_600_000,
     digest: hash?.digest("hex"),

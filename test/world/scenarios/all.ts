@@ -6,6 +6,7 @@ import { hours } from "./hours.js";
 import { ids } from "./ids.js";
 import { leases } from "./leases.js";
 import { outages } from "./outages.js";
+import { prefetch } from "./prefetch.js";
 import { ruleChanges } from "./rule-changes.js";
 
-export const scenarios: readonly Scenario[] = [counting, ids, leases, outages, clocks, ruleChanges, hours];
+export const scenarios: readonly Scenario[] = [counting, ids, leases, outages, clocks, ruleChanges, hours, prefetch];
