@@ -1,0 +1,57 @@
+/** Blocked keys in the console: listed, led to their explanation, lifted by an editor, and unknown while the store is away. */
+
+import type { Browser } from "playwright-core";
+import type { Rule } from "sluice";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { startRedis } from "../harness/redis-server.js";
+import { startTestService } from "../service/running-service.js";
+import { seriousFindings } from "./axe.js";
+import { ADMIN, admin, check, makeToken, open, startBrowser } from "./console.js";
+
+const rules: Rule[] = [
+  { id: "login", key: ["ip"], algorithm: "rolling-window", limit: 1, window: "10m", blockFor: ["1h", "1d"] },
+];
+
+describe.skipIf(whyMissing("chromium", "redis"))("blocked keys", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser.close());
+
+  test("are listed, and lifted by an editor alone", async () => {
+    await using redis = await startRedis();
+    await using service = await startTestService({
+      settings: { store: redis.url, "admin-token": ADMIN, "store-deadline": "2s" },
+    });
+    const at = service.http;
+    await admin(at, "PUT", "/rules", { rules });
+    for (let i = 0; i < 2; i++) await check(at, { ip: "203.0.113.7" });
+    await admin(at, "POST", "/keys/block", { rule: "login", attributes: { ip: "198.51.100.1" }, for: "2d" });
+
+    await using viewer = await open(browser, { at, path: "/keys", token: await makeToken(at, "v", "viewer") });
+    const list = viewer.page.locator("section", { hasText: "Blocked now" });
+    await list.getByText("203.0.113.7").waitFor();
+    expect(await list.getByRole("row").count()).toBe(3);
+    expect(await list.getByRole("button", { name: "Lift" }).count()).toBe(0);
+
+    await using editor = await open(browser, { at, path: "/keys", token: ADMIN });
+    const { page } = editor;
+    const row = page.locator("section", { hasText: "Blocked now" }).getByRole("row", { name: "203.0.113.7" });
+    await row.waitFor();
+    expect(await seriousFindings(page)).toEqual([]);
+    await row.getByRole("link", { name: "203.0.113.7" }).click();
+    await page.getByText("By login (blocked).").waitFor();
+    await page.goBack();
+    await row.getByRole("button", { name: "Lift" }).click();
+    await page.getByText("The block under login is lifted, and its counter reset.").waitFor();
+    await row.waitFor({ state: "detached" });
+    expect((await check(at, { ip: "203.0.113.7" })).allowed).toBe(true);
+
+    await redis.kill();
+    await page.reload();
+    await page.getByText("Blocked keys are unknown").waitFor();
+    expect(editor.complaints).toEqual([]);
+  });
+});
