@@ -30,7 +30,7 @@ const rooms: readonly Room[] = [
     name: "store",
     files: /^store\/[^/]+$/,
     sees: ["ground"],
-    seesTypesOf: ["algorithms", "memory store"],
+    seesTypesOf: ["algorithms", "rules", "memory store"],
   },
   { name: "memory store", files: /^store\/memory\//, sees: ["ground", "algorithms", "store"] },
   { name: "redis store", files: /^store\/redis\//, sees: ["ground", "algorithms", "store"] },

@@ -29,7 +29,8 @@ const rooms: readonly Room[] = [
     sees: ["ground"],
     seesTypesOf: ["configuration"],
   },
-  { name: "instance", files: /^instance\//, sees: ["ground"], seesTypesOf: ["settings", "monitoring"] },
+  { name: "recording", files: /^recording\//, sees: ["ground"], seesTypesOf: ["settings"] },
+  { name: "instance", files: /^instance\//, sees: ["ground", "recording"], seesTypesOf: ["settings", "monitoring"] },
   { name: "configuration", files: /^configuration\//, sees: ["ground", "repository", "instance"] },
   {
     name: "monitoring",
@@ -37,7 +38,12 @@ const rooms: readonly Room[] = [
     sees: ["ground", "settings", "instance"],
     seesTypesOf: ["configuration"],
   },
-  { name: "analysis", files: /^analysis\//, sees: ["ground", "monitoring"], seesTypesOf: ["configuration"] },
+  {
+    name: "analysis",
+    files: /^analysis\//,
+    sees: ["ground", "recording", "monitoring"],
+    seesTypesOf: ["configuration"],
+  },
   {
     name: "enforcement",
     files: /^enforcement\//,
@@ -68,7 +74,7 @@ const rooms: readonly Room[] = [
   {
     name: "cli",
     files: /^cli\//,
-    sees: ["ground", "settings", "http", "configuration", "analysis", "enforcement", "service"],
+    sees: ["ground", "settings", "http", "configuration", "recording", "analysis", "enforcement", "service"],
     seesTypesOf: ["monitoring"],
   },
 ];

@@ -6,6 +6,7 @@ import type { Rule } from "sluice";
 import { describe, expect, test } from "vitest";
 import { parse as parseYaml } from "yaml";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { makeTempFolder } from "../harness/leash.js";
 import { startRedis } from "../harness/redis-server.js";
 import { type Json, postJson, startServiceProcess, startTestService } from "../service/running-service.js";
 
@@ -42,7 +43,7 @@ function sampleOf(metrics: string, name: string, labels: Record<string, string> 
 }
 
 test("docs/metrics.md lists every metric with its type and meaning, word for word", async () => {
-  await using service = await startTestService({ rules });
+  await using service = await startTestService({ rules, settings: { record: makeTempFolder("recording") } });
   const metrics = await scrape(service.http);
   const told = [...metrics.matchAll(/^# HELP (sluice_\S+) (.+)\n# TYPE \S+ (\S+)$/gm)].map(
     ([, name, help, type]) => `${name} (${type}): ${help}`,

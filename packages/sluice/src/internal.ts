@@ -2,12 +2,26 @@
  * `sluice/internal`: what the service of this repository shares with the library. Not for others: names here may change in any version.
  */
 export type { Cluster, Redis } from "ioredis";
+export type { Check } from "./check.js";
 export { errorKinds } from "./errors.js";
 export { BLOCK_KEYS, KEY_PREFIX } from "./keys.js";
+export { asCharges } from "./limiter/charges.js";
+export type { CheckRequest } from "./limiter/check-request.js";
+export { Decision } from "./limiter/decision.js";
+export { joinChecks } from "./limiter/join-checks.js";
 export { swapValidatedRules } from "./limiter/limiter.js";
 export { parseDuration } from "./rules/duration.js";
 export { isCounting } from "./rules/rule.js";
 export { LoadShedder } from "./shedding/load-shedder.js";
 export { type ClientOptions, connectRedis } from "./store/redis/client.js";
 export { startHeartbeat } from "./store/redis/heartbeat.js";
+export type {
+  AskedKey,
+  AskedPart,
+  LeaseRequest,
+  MaybePromise,
+  RefundRequest,
+  StoreReply,
+  StoreRequest,
+} from "./store/store.js";
 export { runAtOnce, runInSlices, type Sliced, Stride, TimeSlice } from "./time-slices.js";

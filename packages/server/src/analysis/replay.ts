@@ -10,9 +10,12 @@ import {
   type Limiter,
   memoryStore,
   type Rule,
+  SluiceError,
 } from "sluice";
 import { isCounting } from "sluice/internal";
+import type { DecisionLine, TimedLine } from "../recording/recording-lines.js";
 import { EventQueue } from "./event-queue.js";
+import { LastNamed } from "./last-named.js";
 
 /** A request as rules see it. */
 export interface Arrival {
@@ -20,6 +23,10 @@ export interface Arrival {
   readonly durationMs: number | undefined;
   readonly attributes: Attributes;
   readonly cost?: number | undefined;
+  /** The name of a recorded decision: its lease then ends when the recording says so. */
+  readonly entry?: string | undefined;
+  /** Counted in full, never refused. */
+  readonly isCharge?: boolean | undefined;
 }
 
 /** A decision, and what it asked: `asked[i]` stands behind the decision's check `i`. */
@@ -30,10 +37,13 @@ export interface Replayed {
 
 /** Counters of a day's log fit; beyond, idle ones give way, which the report says. */
 const MOST_BYTES = 2 ** 30;
+const LEAST_NAMED = 50_000;
 
 export class Replay {
   readonly #limiter: Limiter;
   readonly #ends = new EventQueue<string>();
+  /** Recorded decisions that may yet be refunded or released. */
+  readonly #named = new LastNamed<Decision>(LEAST_NAMED);
   #nowMs = 0;
   #asked: DecidedRequest["checks"] = [];
 
@@ -64,13 +74,37 @@ export class Replay {
   }
 
   /** A request that arrives before the last one is decided at the time of that one. */
-  async decide({ atMs, durationMs, attributes, cost }: Arrival): Promise<Replayed> {
+  async decide({ atMs, durationMs, attributes, cost, entry, isCharge }: Arrival): Promise<Replayed> {
     await this.#advance(Math.max(this.#nowMs, atMs));
     this.#asked = [];
-    const made = this.#limiter.checkNow(attributes, cost === undefined ? undefined : { cost });
+    const options = cost === undefined ? undefined : { cost };
+    const made =
+      isCharge === true ? this.#limiter.charge(attributes, options) : this.#limiter.checkNow(attributes, options);
     const decision = made instanceof Promise ? await made : made;
-    if (decision.lease !== undefined) this.#ends.add(this.#nowMs + (durationMs ?? 0), decision.lease.id);
+    if (entry !== undefined) this.#named.set(entry, decision);
+    else if (decision.lease !== undefined) this.#ends.add(this.#nowMs + (durationMs ?? 0), decision.lease.id);
     return { decision, asked: this.#asked };
+  }
+
+  /** What became of recorded decisions: refunds, releases, renewals, resets; what these rules do not know is left out. */
+  async happened(line: Exclude<TimedLine, DecisionLine>): Promise<void> {
+    await this.#advance(Math.max(this.#nowMs, line.at));
+    const limiter = this.#limiter;
+    if ("refund" in line) {
+      const decision = this.#named.get(line.refund);
+      if (decision !== undefined) await limiter.refund(decision);
+    } else if ("giveBack" in line) {
+      const own = line.giveBack.filter(({ book }) => book === undefined);
+      await limiter.giveBackAll(own.map(({ attributes, cost }) => ({ attributes, cost }))).catch(isMalformed);
+    } else if ("reset" in line) await limiter.reset(line.reset, line.attributes).catch(isMalformed);
+    else if ("block" in line) await limiter.block(line.block, line.attributes, line.lengthMs).catch(isMalformed);
+    else {
+      for (const name of line.release ?? line.renew ?? []) {
+        const lease = this.#named.get(name)?.lease;
+        if (lease !== undefined)
+          await (line.release === undefined ? limiter.renew(lease.id) : limiter.release(lease.id));
+      }
+    }
   }
 
   /** Gives back what ended by then, each at its own time. */
@@ -86,4 +120,9 @@ export class Replay {
   close(): Promise<void> {
     return this.#limiter.close();
   }
+}
+
+/** A rule or a cost that these rules do not have. */
+function isMalformed(error: unknown): void {
+  if (!(error instanceof SluiceError)) throw error;
 }

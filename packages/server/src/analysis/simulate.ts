@@ -80,20 +80,41 @@ export class Simulator {
 
   async add(request: LogRequest): Promise<void> {
     const { atMs, durationMs } = request;
-    const attributes = request.attributes ?? (await this.#attributesOf(request));
+    const attributes = request.attributes ?? (await this.#orMalformed(this.#options.attributesOf(request)));
     if (attributes === undefined) return;
-    const arrival: Arrival = { atMs, durationMs, attributes };
-    const draft = await this.#draft.decide(arrival);
+    const { recorded } = request;
+    if (recorded !== undefined && !("checks" in recorded)) {
+      await this.#draft.happened(recorded);
+      await this.#live?.happened(recorded);
+      return;
+    }
+    const arrival: Arrival = {
+      atMs,
+      durationMs,
+      attributes,
+      ...(recorded !== undefined && {
+        cost: recorded.parts === undefined ? recorded.cost : recorded.parts[0]?.cost,
+        entry: recorded.entry,
+        isCharge: recorded.charge === true || recorded.parts?.[0]?.charge === true,
+      }),
+    };
+    const draft = await this.#orMalformed(this.#draft.decide(arrival));
+    if (draft === undefined) return;
     this.#tally(draft);
-    if (this.#live !== undefined) this.#compare(draft, await this.#live.decide(arrival));
-    await this.#comeBack?.add(arrival);
+    if (this.#live !== undefined) {
+      const live = await this.#orMalformed(this.#live.decide(arrival));
+      if (live !== undefined) this.#compare(draft, live);
+    }
+    // Which of several tries a recorded release belongs to is not known: places are given back at once.
+    await this.#comeBack?.add({ ...arrival, entry: undefined });
   }
 
-  async #attributesOf(request: LogRequest): Promise<Attributes | undefined> {
+  /** Undefined for what the service would refuse as malformed: a target, a cost that is no number, a value too complex to match. */
+  async #orMalformed<T>(made: Promise<T>): Promise<T | undefined> {
     try {
-      return await this.#options.attributesOf(request);
+      return await made;
     } catch (error) {
-      if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
+      if (!(error instanceof SluiceError) || !["invalid-request", "too-complex"].includes(error.code)) throw error;
       this.#figures.malformed++;
       return undefined;
     }

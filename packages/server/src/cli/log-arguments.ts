@@ -1,4 +1,6 @@
 /** The part that `simulate`, `suggest` and `compare` share: logs, their format, and how a line becomes attributes. */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { Command } from "commander";
 import { type Attributes, SluiceError } from "sluice";
 import { formatNamed } from "../analysis/log/formats.js";
@@ -6,6 +8,7 @@ import type { LogRequest } from "../analysis/log/log-request.js";
 import { type LogCounts, Logs } from "../analysis/log/read-logs.js";
 import { requestAttributes } from "../enforcement/attributes/request-attributes.js";
 import { printable } from "../printable.js";
+import { SEGMENT_NAME } from "../recording/segments.js";
 import { colours, figure, printLine } from "./print.js";
 
 export interface LogOptions {
@@ -24,11 +27,11 @@ export function logCommand(name: string, { isOptional = false } = {}): Command {
   return new Command(name)
     .argument(
       isOptional ? "[logs...]" : "<logs...>",
-      "access logs, plain or gzip; - for standard input; several are merged by time",
+      "access logs, plain or gzip; - for standard input; the folder of a recording; several are merged by time",
     )
     .option(
       "--format <name>",
-      "common, combined, traefik, envoy, alb, cloudfront, json, or a template of nginx's log_format; found by itself",
+      "common, combined, traefik, envoy, alb, cloudfront, json, sluice, or a template of nginx's log_format; found by itself",
     )
     .option("--attributes <file>", "the mapping file of the service: which part of a request becomes which attribute")
     .option(
@@ -48,6 +51,17 @@ function fieldAttribute(text: string, before: readonly FieldAttribute[]): FieldA
   return [...before, { attribute: text.slice(0, at), field: text.slice(at + 1) }];
 }
 
+/** The segments of a recording, for its folder. */
+export function withFolders(given: readonly string[]): string[] {
+  return given.flatMap((path) => {
+    if (path === "-" || !statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
+    const segments = readdirSync(path)
+      .filter((name) => SEGMENT_NAME.test(name))
+      .sort();
+    return segments.length === 0 ? [path] : segments.map((name) => join(path, name));
+  });
+}
+
 /** The attributes of each request that the service would not refuse as malformed. */
 export async function* readAttributes(
   { logs, attributesOf }: OpenedLogs,
@@ -55,11 +69,15 @@ export async function* readAttributes(
 ): AsyncGenerator<{ request: LogRequest; attributes: Attributes }> {
   for await (const batch of logs.requests()) {
     for (const request of batch) {
-      const attributes = await attributesOf(request).catch((error: unknown) => {
-        if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
-        onMalformed();
-        return undefined;
-      });
+      // What became of a recorded decision is no request.
+      if (request.recorded !== undefined && !("checks" in request.recorded)) continue;
+      const attributes =
+        request.attributes ??
+        (await attributesOf(request).catch((error: unknown) => {
+          if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
+          onMalformed();
+          return undefined;
+        }));
       if (attributes !== undefined) yield { request, attributes };
     }
   }
@@ -74,10 +92,10 @@ export interface OpenedLogs {
   readonly attributesOf: (request: LogRequest) => Promise<Attributes>;
 }
 
-export function openLogs(files: readonly string[], { format, attributes, attribute }: LogOptions): OpenedLogs {
+export function openLogs(given: readonly string[], { format, attributes, attribute }: LogOptions): OpenedLogs {
   const { attributesOf } = requestAttributes({ file: attributes });
   const logs = new Logs({
-    files,
+    files: withFolders(given),
     format: format === undefined ? undefined : formatNamed(format),
     fields: attribute.map(({ field }) => field),
   });
@@ -96,7 +114,7 @@ export function openLogs(files: readonly string[], { format, attributes, attribu
 }
 
 /** The numbers of lines read and left out, in a line or two. */
-export function printLogCounts({ lines, requests, blank, bad, badSamples, late, formats }: LogCounts): void {
+export function printLogCounts({ lines, requests, blank, bad, badSamples, late, formats, torn }: LogCounts): void {
   const names = [...new Set(formats.values())].join(", ") || "no format";
   const rest = [
     blank > 0 ? `${figure(blank)} that are no requests` : "",
@@ -105,6 +123,7 @@ export function printLogCounts({ lines, requests, blank, bad, badSamples, late, 
   printLine(
     `${figure(lines)} lines (${names}), ${figure(requests)} requests${rest.length > 0 ? `; ${rest.join(", ")}` : ""}`,
   );
+  for (const { file, why } of torn) printLine(colours.yellow(printable(`${file}: is torn or damaged: ${why}`)));
   if (bad === 0) return;
   printLine(colours.yellow(`${figure(bad)} lines could not be read:`));
   for (const { file, line, text } of badSamples) printLine(printable(`  ${file}:${line}: ${text}`));

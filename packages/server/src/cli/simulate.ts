@@ -9,9 +9,15 @@ import { type Simulation, Simulator } from "../analysis/simulate.js";
 import { printable } from "../printable.js";
 import { drawChart } from "./chart.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
-import { type LogOptions, logCommand, openLogs, printLogCounts, printMalformed } from "./log-arguments.js";
+import { type LogOptions, logCommand, openLogs, printLogCounts, printMalformed, withFolders } from "./log-arguments.js";
 import { colours, figure, printJson, printLine, printTable, share, spellMs } from "./print.js";
 import { rulesIn } from "./rules-files.js";
+import { verifyRecordings } from "./verify-recordings.js";
+
+interface SimulateFlags extends Omit<SimulateOptions, "rules"> {
+  readonly rules?: string;
+  readonly verify: boolean;
+}
 
 interface SimulateOptions extends LogOptions {
   readonly rules: string;
@@ -24,18 +30,24 @@ interface SimulateOptions extends LogOptions {
 export function simulateCommand(): Command {
   return logCommand("simulate")
     .description("replay access logs through rules: what would have been refused, and whom it would hit")
-    .requiredOption("--rules <file>", "the rules to try; YAML or JSON")
+    .option("--rules <file>", "the rules to try; YAML or JSON")
+    .option("--verify", "make the decisions of recordings (sluice serve --record) again and tell differences", false)
     .option("--against <file>", "the rules in force: tells who would newly be refused or admitted")
     .option("--come-back", "also: what if refused clients come back after Retry-After", false)
     .option("--fail-if <condition>", 'exit status 1 if it holds, such as "newlyRefused > 0.1%"', parseFailIf)
     .option("--html <file>", "write a report with charts, one file")
-    .action(async (files: string[], options: SimulateOptions) => {
+    .action(async (files: string[], { rules, verify, ...options }: SimulateFlags) => {
+      if (verify) {
+        await verifyRecordings(withFolders(files), options);
+        return;
+      }
       const { failIf } = options;
+      if (rules === undefined) throw new CommandFailure("rules: expected --rules FILE, or --verify", exitStatus.misuse);
       if (failIf?.needsAgainst === true && options.against === undefined) {
         throw new CommandFailure(`fail-if: "${failIf.text}" needs --against, the rules in force`, exitStatus.misuse);
       }
       const comeBack = options.comeBack || failIf?.needsComeBack === true;
-      const { simulation, counts } = await simulate(files, { ...options, comeBack });
+      const { simulation, counts } = await simulate(files, { ...options, rules, comeBack });
       if (options.html !== undefined) writeReport(options.html, simulation, counts);
       if (options.json) printJson({ ...simulation, log: { ...counts, formats: Object.fromEntries(counts.formats) } });
       else show(simulation, counts);

@@ -8,6 +8,8 @@ import { dirname } from "node:path";
 import { createLimiter, type Limiter, memoryStore, type Store } from "sluice";
 import { redisStore } from "sluice/redis";
 import type { Log } from "../log.js";
+import { openRecording, type Recording } from "../recording/recording.js";
+import { RememberedClock } from "../recording/recording-store.js";
 import type { Settings } from "../settings/settings.js";
 import type { Cleanup } from "./cleanup.js";
 import { holdFolder, makeFolder } from "./data-folder.js";
@@ -26,6 +28,8 @@ export interface Instance {
   /** The kind of the store, for people to read. Never a URL: it may hold a password. */
   readonly storeKind: string;
   readonly limiter: Limiter;
+  /** Present with --record. */
+  readonly recording: Recording | undefined;
   readonly health: StoreHealth;
   /** For monitoring, which alone has something to share; absent where it is off. */
   readonly fleet: Fleet | undefined;
@@ -44,12 +48,20 @@ export async function openInstance(
 ): Promise<Instance> {
   const lock = openFolders(settings);
   cleanup.add(() => lock?.release());
-  const store = openStore(settings, log);
+  const id = `${hostname()}-${process.pid}-${randomBytes(6).toString("hex")}`;
+  const clock = settings.record === undefined ? undefined : new RememberedClock();
+  const store = openStore(settings, { log, clock });
+  const recording =
+    settings.record === undefined
+      ? undefined
+      : openRecording({ settings, log, id, store, clock, makeFolder: () => makeFolder(settings.record!, "record") });
   const limiter = createLimiter({
     rules: [],
-    store,
+    store: recording?.store ?? store,
     ...(settings.instances !== undefined && { instances: settings.instances * settings.workers }),
   });
+  recording?.watch(limiter);
+  cleanup.add(() => recording?.close());
   cleanup.add(() => limiter.close());
   const health = new StoreHealth({ limiter, log });
   cleanup.add(() => health.close());
@@ -58,8 +70,7 @@ export async function openInstance(
     await fleet?.shared.close();
     fleet?.redis?.disconnect();
   });
-  const id = `${hostname()}-${process.pid}-${randomBytes(6).toString("hex")}`;
-  return { id, settings, log, store, storeKind: storeKind(settings.store), limiter, health, fleet };
+  return { id, settings, log, store, storeKind: storeKind(settings.store), limiter, recording, health, fleet };
 }
 
 /** The scheme of a store's or database's URL: the rest may hold a password. */
@@ -76,10 +87,12 @@ async function joinFleet(settings: Settings, log: Log): Promise<Fleet> {
   return { shared: new RedisSharedState(redis), redis };
 }
 
-function openStore({ store, "store-deadline": deadlineMs, "memory-limit": maxBytes }: Settings, log: Log): Store {
+function openStore(settings: Settings, { log, clock }: { log: Log; clock: RememberedClock | undefined }): Store {
+  const { store, "store-deadline": deadlineMs, "memory-limit": maxBytes } = settings;
   if (store !== "memory") return redisStore(store, { deadlineMs });
   return memoryStore({
     maxBytes,
+    ...(clock !== undefined && { clock }),
     onMemoryLimit: ({ evicted }) =>
       log.warn("the memory store is full and evicts live counters; raise --memory-limit or use Redis", {
         maxBytes,

@@ -39,9 +39,20 @@ interface MetricsOptions {
   readonly configuration: () => ConfigurationHealth;
   /** Writes to the history that were lost; absent without a history. */
   readonly lostWrites?: (() => number) | undefined;
+  /** Absent without --record. */
+  readonly recorded?: Recorded | undefined;
 }
 
-export function createMetrics({ limiter, traffic, health, configuration, lostWrites }: MetricsOptions): Metrics {
+/** The counts of a recording. */
+interface Recorded {
+  readonly lines: number;
+  readonly dropped: number;
+  readonly bytes: number;
+  readonly failures: number;
+}
+
+export function createMetrics(options: MetricsOptions): Metrics {
+  const { limiter, traffic, health, configuration, lostWrites, recorded } = options;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const reloads = new Counter({
@@ -70,6 +81,7 @@ export function createMetrics({ limiter, traffic, health, configuration, lostWri
     ...storeMetrics(limiter),
     ...configurationMetrics(configuration),
     ...(lostWrites === undefined ? [] : [historyMetric(lostWrites)]),
+    ...(recorded === undefined ? [] : recordingMetrics(recorded)),
     eventLoopMetric(),
     readableMetric(
       {
@@ -207,6 +219,25 @@ function historyMetric(lostWrites: () => number): ReadableMetric {
     },
     () => one(lostWrites()),
   );
+}
+
+function recordingMetrics(recorded: Recorded): ReadableMetric[] {
+  const counter = (name: string, help: string, read: () => number): ReadableMetric =>
+    readableMetric({ name, help, type: "counter" }, () => one(read()));
+  return [
+    counter("sluice_recording_lines_total", "Lines that --record has written.", () => recorded.lines),
+    counter(
+      "sluice_recording_dropped_lines_total",
+      "Lines that --record lost: the disk was too slow, full or gone.",
+      () => recorded.dropped,
+    ),
+    counter("sluice_recording_bytes_total", "Bytes that --record has written, compressed.", () => recorded.bytes),
+    counter(
+      "sluice_recording_failures_total",
+      "Segments of --record that could not be written.",
+      () => recorded.failures,
+    ),
+  ];
 }
 
 /** Since the last scrape: each scrape gets the share of the time between two scrapes. */

@@ -50,6 +50,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
     health,
     configuration: () => configuration.status(),
     lostWrites: history && (() => history.lost),
+    recorded: instance.recording?.counts,
   });
   const otlp = await openOtlp(instance, metrics);
   cleanup.add(() => otlp?.close());

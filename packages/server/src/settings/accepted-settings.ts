@@ -65,6 +65,29 @@ export const duration: Accepted<number> = {
   },
 };
 
+/** In ms. */
+export const longDuration: Accepted<number> = {
+  placeholder: "DURATION",
+  expected: 'a duration such as "12h" or "7d", from a minute to a year',
+  parse(given) {
+    const parts = /^(\d{1,6})(m|h|d)$/.exec(given);
+    if (parts === null) return undefined;
+    const ms = Number(parts[1]) * { m: 60_000, h: 3_600_000, d: 86_400_000 }[parts[2] as "m" | "h" | "d"];
+    return ms >= 60_000 && ms <= 366 * 86_400_000 ? ms : undefined;
+  },
+};
+
+const MOST_ATTRIBUTE_NAMES = 64;
+
+export const attributeNames: Accepted<readonly string[]> = {
+  placeholder: "NAME,…",
+  expected: `up to ${MOST_ATTRIBUTE_NAMES} names of attributes such as user,ip, with commas between`,
+  parse(given) {
+    const names = given.split(",").map((name) => name.trim());
+    return names.length <= MOST_ATTRIBUTE_NAMES && names.every((name) => name !== "") ? names : undefined;
+  },
+};
+
 const unitBytes: Readonly<Record<string, number>> = { MB: 10 ** 6, GB: 10 ** 9, MiB: 2 ** 20, GiB: 2 ** 30 };
 
 /** In bytes. */

@@ -191,6 +191,24 @@ export const settingSpecs = {
     "Whether traffic is counted: for the dashboard, alerts, `sluice top` and the metrics of requests and checks.",
     "on",
   ),
+  record: setting(
+    accept.text("DIR", "a folder"),
+    "Record decisions with their attributes in this folder, for `sluice simulate`. Attributes may be personal data: see --record-hash.",
+  ),
+  "record-limit": setting(
+    accept.memory,
+    "With --record: how much its folder may hold; the oldest segments go first.",
+    "1GiB",
+  ),
+  "record-age": setting(accept.longDuration, "With --record: how long segments are kept.", "7d"),
+  "record-hash": setting(
+    accept.attributeNames,
+    "With --record: attributes whose values are hashed, such as user,ip. Request ids then are too.",
+  ),
+  "record-key": secret(
+    accept.token,
+    "The key of --record-hash. Absent: another one at each start, so that recordings cannot be joined by value.",
+  ),
   otlp: setting(accept.httpUrl, "Where metrics and traces are pushed to (OTLP over HTTP)."),
   "trace-share": setting(
     accept.share,
@@ -331,6 +349,9 @@ function conflicts(settings: Settings): string[] {
     found.push(
       "envoy-config, envoy-xds: expected one of them, got both; limits come from files or from a control plane",
     );
+  }
+  if (settings.record === undefined && (settings["record-hash"] ?? settings["record-key"]) !== undefined) {
+    found.push("record-hash, record-key: expected --record beside them");
   }
   if (settings.rules !== undefined && settings.database !== undefined) {
     found.push("rules, database: expected one of them, got both; rules come from a file or from a database");

@@ -52,6 +52,8 @@ export interface CheckRequest extends StoreRequest {
   readonly mayPrefetch: boolean;
   /** What the load-shedding rules answered, if any applied. */
   readonly admission: Admission | undefined;
+  /** Where several attribute sets are one request. */
+  readonly parts: readonly CheckPart[] | undefined;
   /** Before the store was asked; 0 where no check can hold a lease. */
   readonly sinceMonotonicMs: number;
 }
@@ -65,12 +67,14 @@ export interface Asked {
   readonly admission?: Admission | undefined;
   /** Where several attribute sets are one request. */
   readonly parts?: readonly CheckPart[];
+  /** Whether the request gets an entry id in any case. */
+  readonly isNamed?: boolean;
 }
 
 export function checkRequest(checks: readonly Check[], rulesVersion: number, asked: Asked): CheckRequest {
-  const { attributes, options, charge, neverRefused = false, admission } = asked;
+  const { attributes, options, charge, neverRefused = false, admission, parts } = asked;
   let leases = false;
-  let named = false;
+  let named = asked.isNamed === true;
   let mayPrefetch = false;
   for (let i = 0; i < checks.length; i++) {
     const { plan } = checks[i]!;
@@ -93,6 +97,7 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
     neverRefused,
     mayPrefetch,
     admission,
+    parts,
     sinceMonotonicMs: leases ? performance.now() : 0,
   };
 }

@@ -2,6 +2,7 @@
  * The events of a limiter. A listener that throws is reported as a process warning and never disturbs a check.
  */
 import { EventEmitter } from "node:events";
+import type { Rule } from "../rules/rule.js";
 import type { DecidedRequest } from "./check-request.js";
 import type { Decision } from "./decision.js";
 
@@ -11,6 +12,8 @@ export interface LimiterEvents {
   degraded: [cause: unknown];
   /** The outage is over: checks were decided, and none failed for 5 s. */
   recovered: [];
+  /** Other rules have come into force, or the same as another version. */
+  rules: [rules: readonly Rule[], version: number];
   /** A lease was released, or renewed for another term, through this limiter. */
   released: [leaseId: string];
   renewed: [leaseId: string, expiresAfterMs: number];

@@ -62,6 +62,7 @@ export class Limiter {
   readonly #leases: Leases;
   readonly #refunds: Refunds;
   readonly #events = new LimiterEmitter();
+  readonly #namesRequests: boolean;
   #closed = false;
 
   constructor(options: LimiterOptions) {
@@ -72,10 +73,15 @@ export class Limiter {
     const share = new InstanceShare(store, instances);
     const events = this.#events;
     this.#store = store;
+    this.#namesRequests = store.namesRequests === true;
     this.#local = local;
     this.#prefetch = store.isRemote === true ? new Prefetch(store) : undefined;
     this.#share = share;
-    this.#rules = new RulesInForce({ rules, version, onChange: (inForce) => share.countFor(inForce) });
+    const onChange = (inForce: readonly Rule[], inForceVersion: number): void => {
+      share.countFor(inForce);
+      events.emit("rules", inForce, inForceVersion);
+    };
+    this.#rules = new RulesInForce({ rules, version, onChange });
     this.#failurePolicy = new FailurePolicy(local, () => share.instances);
     const nowMonotonicMs = (): number => performance.now();
     this.#shedder = new LoadShedder({ now: clock?.now ?? nowMonotonicMs, newId: newLeaseId });
@@ -179,7 +185,7 @@ export class Limiter {
   /** The same for several attribute sets, each at its own cost. */
   async giveBackAll(parts: readonly CheckPart[]): Promise<boolean> {
     this.#mustBeOpen();
-    return await this.#refunds.giveBack(this.#checksOf(parts).checks);
+    return await this.#refunds.giveBack(this.#checksOf(parts).checks, parts);
   }
 
   /** Forgets what a rule has counted for a key. */
@@ -187,7 +193,7 @@ export class Limiter {
     this.#mustBeOpen();
     const keys = this.#rules.book.keysOf(ruleId, attributes);
     this.#prefetch?.forget(keys);
-    await this.#store.reset(keys);
+    await this.#store.reset(keys, { rule: ruleId, attributes });
     this.#local.reset(keys);
   }
 
@@ -198,7 +204,7 @@ export class Limiter {
   async block(ruleId: string, attributes: Attributes, lengthMs: number): Promise<void> {
     this.#mustBeOpen();
     const key = this.#rules.book.blockKeyOf(ruleId, attributes);
-    await this.#store.block(key, checkedBlockLength(lengthMs));
+    await this.#store.block(key, checkedBlockLength(lengthMs), { rule: ruleId, attributes });
   }
 
   /** Swaps the whole rule book. A document with mistakes throws and changes nothing. Counters live on where they can. */
@@ -316,7 +322,7 @@ export class Limiter {
   }
 
   #askFor(checks: readonly Check[], rulesVersion: number, asked: Asked): MaybePromise<Decision> {
-    const request = checkRequest(checks, rulesVersion, asked);
+    const request = checkRequest(checks, rulesVersion, this.#namesRequests ? { ...asked, isNamed: true } : asked);
     if (checks.length === 0) return this.#decide(request, NOTHING_TO_DECIDE);
     const reply =
       request.mayPrefetch && this.#prefetch !== undefined

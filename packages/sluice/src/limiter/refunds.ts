@@ -8,6 +8,7 @@ import { isFromHand, type Prefetch } from "../prefetch/prefetch.js";
 import type { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/store.js";
 import { checkedId } from "./check-input.js";
+import type { CheckPart } from "./check-request.js";
 import { Decision, type Origin } from "./decision.js";
 
 export class Refunds {
@@ -46,9 +47,9 @@ export class Refunds {
   }
 
   /** Gives units back without naming a charge. */
-  async giveBack(checks: readonly Check[]): Promise<boolean> {
+  async giveBack(checks: readonly Check[], asked: readonly CheckPart[]): Promise<boolean> {
     try {
-      return await this.#store.giveBack(checks);
+      return await this.#store.giveBack(checks, asked);
     } catch (error) {
       // While the store is away, rules with the policy `local` count here.
       if (this.#local.giveBack(checks)) return true;

@@ -12,11 +12,11 @@ interface RulesInForceOptions {
   readonly rules: readonly Rule[];
   readonly version: number;
   /** Called with the rules that have come into force, the first ones included. */
-  readonly onChange: (rules: readonly Rule[]) => void;
+  readonly onChange: (rules: readonly Rule[], version: number) => void;
 }
 
 export class RulesInForce {
-  readonly #onChange: (rules: readonly Rule[]) => void;
+  readonly #onChange: (rules: readonly Rule[], version: number) => void;
   #book: RuleBook;
   /** How many calls asked for other rules, and which of them brought the book in force: of calls that overlap, the latest wins. */
   #calls = 0;
@@ -25,7 +25,7 @@ export class RulesInForce {
   constructor({ rules, version, onChange }: RulesInForceOptions) {
     this.#onChange = onChange;
     this.#book = new RuleBook(runAtOnce(compilingDocument(rules)), version);
-    onChange(this.#book.rules);
+    onChange(this.#book.rules, this.#book.version);
   }
 
   get book(): RuleBook {
@@ -53,7 +53,7 @@ export class RulesInForce {
     if (call < this.#bookCall) return;
     this.#bookCall = call;
     this.#book = new RuleBook(compiled, version ?? this.#book.version + 1);
-    this.#onChange(this.#book.rules);
+    this.#onChange(this.#book.rules, this.#book.version);
   }
 }
 

@@ -10,6 +10,7 @@ import type { Verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
 import type { Guarantee } from "../decision.js";
 import { SluiceError } from "../errors.js";
+import type { Attributes, Rule } from "../rules/rule.js";
 import type { InstanceCount } from "./instance-count.js";
 import type { MemoryUse } from "./memory/memory-limit.js";
 import type { StoreStats } from "./store-stats.js";
@@ -85,6 +86,20 @@ export interface BlockedKey {
   readonly leftMs: number;
 }
 
+/** The caller's words behind some of a request's checks: `asked` is for a store that records; others need only checks and keys. */
+export interface AskedPart {
+  readonly attributes: Attributes;
+  readonly cost?: number | undefined;
+  readonly charge?: boolean | undefined;
+  readonly book?: { readonly rules: readonly Rule[] } | undefined;
+}
+
+/** Whose counter is reset or blocked. */
+export interface AskedKey {
+  readonly rule: string;
+  readonly attributes: Attributes;
+}
+
 export interface Store {
   decide(request: StoreRequest): MaybePromise<StoreReply>;
   /** The reply that a request id was given, while it is remembered: not after its refund. */
@@ -92,17 +107,19 @@ export interface Store {
   /** True if given back; false if that happened before, or the request id is no longer known or stands for another charge. */
   refund(request: RefundRequest): MaybePromise<boolean>;
   /** Gives each check's cost back to its counter, no matter which request charged it; false if no counter had anything to give back. */
-  giveBack(checks: readonly Check[]): MaybePromise<boolean>;
+  giveBack(checks: readonly Check[], asked?: readonly AskedPart[]): MaybePromise<boolean>;
   /** True if a place was still held. */
   release(lease: LeaseRequest): MaybePromise<boolean>;
   /** Ms until the lease now ends; 0 if it was lost. */
   renew(lease: LeaseRequest): MaybePromise<number>;
   /** Blocks a key for so long from now, whatever its counter says; `key` is a block's, from `keys.ts`. */
-  block(key: string, lengthMs: number): MaybePromise<void>;
+  block(key: string, lengthMs: number, asked?: AskedKey): MaybePromise<void>;
   /** The stored numbers of each check's counter, for people to read. */
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
-  reset(keys: readonly string[]): MaybePromise<void>;
+  reset(keys: readonly string[], asked?: AskedKey): MaybePromise<void>;
+  /** Whether every request gets an entry id, also where no counter keeps it: a store that records names requests by it. */
+  readonly namesRequests?: boolean;
   /** Whether the store is so far away that units are worth fetching ahead. Every store answers fetches. */
   readonly isRemote?: boolean;
   /** Joins the heartbeat, where several instances can share the store. Counts the instances that have joined. */

@@ -2,6 +2,7 @@
 import { SluiceError } from "sluice";
 import { jsonFormat } from "./json-format.js";
 import type { LogFormat } from "./log-request.js";
+import { isRecording, sluiceFormat } from "./sluice-format.js";
 import { templateFormat } from "./template-format.js";
 import { w3cFormat } from "./w3c-format.js";
 
@@ -10,6 +11,7 @@ const combined = `${common} "$http_referer" "$http_user_agent"`;
 
 /** The more a format demands, the earlier it is tried: a line of Traefik is one of combined too. */
 export const formats: readonly LogFormat[] = [
+  sluiceFormat,
   jsonFormat,
   templateFormat({
     name: "alb",
@@ -58,6 +60,8 @@ export function formatNamed(given: string): LogFormat {
 
 /** The format that most of a file's first lines fit; undefined if none does. */
 export function detectFormat(lines: readonly string[]): LogFormat | undefined {
+  // A recording may begin with more rules than lines are looked at here.
+  if (isRecording(lines[0] ?? "")) return sluiceFormat;
   let best: { format: LogFormat; fitting: number } | undefined;
   for (const format of formats) {
     const read = format.reader([]);

@@ -1,5 +1,6 @@
 /** One request as a line of an access log describes it, in any format. */
 import type { Attributes } from "sluice";
+import type { TimedLine } from "../../recording/recording-lines.js";
 
 export interface LogRequest {
   /** When the request arrived, in ms since the epoch. */
@@ -17,6 +18,8 @@ export interface LogRequest {
   readonly fields: readonly (string | undefined)[];
   /** Only in a recording of Sluice, which needs no mapping. */
   readonly attributes?: Attributes;
+  /** The line of a recording: a decision, or what became of one. */
+  readonly recorded?: TimedLine;
 }
 
 /** `blank`: a line that is no request and no mistake: a comment, an empty line, a connection that sent nothing. */

@@ -4,14 +4,15 @@ import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { SluiceError } from "sluice";
 
-/** Longer lines are cut: no request line is that long, and a file without line ends must not fill the memory. */
-const MOST_LINE_LENGTH = 65_536;
+/** Longer lines are cut: no line of a log or a recording is that long, and a file without line ends must not fill the memory. */
+const MOST_LINE_LENGTH = 2 ** 20;
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
-export async function* readLines(file: string): AsyncGenerator<string[]> {
+/** `onTorn`: the file is compressed and ends early or is damaged; what could be read of it has been. */
+export async function* readLines(file: string, onTorn: (why: string) => void = () => {}): AsyncGenerator<string[]> {
   const source = file === "-" ? process.stdin : createReadStream(file);
   try {
-    yield* split(unpacked(source));
+    yield* split(unpacked(source, onTorn));
   } catch (error) {
     throw new SluiceError("invalid-setting", `${file}: ${whyUnreadable(error as NodeJS.ErrnoException, "logs/*.log")}`);
   } finally {
@@ -19,7 +20,7 @@ export async function* readLines(file: string): AsyncGenerator<string[]> {
   }
 }
 
-async function* unpacked(source: Readable): AsyncGenerator<Buffer> {
+async function* unpacked(source: Readable, onTorn: (why: string) => void): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   const first = await chunks.next();
   if (first.done === true) return;
@@ -28,8 +29,34 @@ async function* unpacked(source: Readable): AsyncGenerator<Buffer> {
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
   };
   if (!first.value.subarray(0, 2).equals(GZIP)) return yield* rest();
-  const { Readable } = await import("node:stream");
-  yield* Readable.from(rest()).compose(createGunzip()) as AsyncIterable<Buffer>;
+  yield* gunzipped(rest(), onTorn);
+}
+
+/** What comes before a tear is read; streams put together by Node lose it, and an error of theirs ends the process. */
+async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) => void): AsyncGenerator<Buffer> {
+  const gunzip = createGunzip();
+  let ready: Buffer[] = [];
+  let failure: Error | undefined;
+  let settle = (): void => {};
+  gunzip.on("data", (chunk: Buffer) => ready.push(chunk));
+  gunzip.on("error", (error) => {
+    failure = error;
+  });
+  gunzip.on("close", () => settle());
+  const until = (begin: (done: () => void) => void): Promise<void> =>
+    new Promise((resolve) => {
+      settle = resolve;
+      begin(resolve);
+    });
+  for await (const chunk of chunks) {
+    await until((done) => gunzip.write(chunk, () => done()));
+    yield* ready;
+    ready = [];
+    if (failure !== undefined) break;
+  }
+  if (failure === undefined) await until(() => gunzip.end());
+  yield* ready;
+  if (failure !== undefined) onTorn(failure.message);
 }
 
 async function* split(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {

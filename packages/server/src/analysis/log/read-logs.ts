@@ -28,6 +28,8 @@ export interface LogCounts {
   /** Requests that arrived before others that were replayed already: they take part when they are read. */
   late: number;
   readonly formats: Map<string, string>;
+  /** Compressed files that end early or are damaged. */
+  readonly torn: { file: string; why: string }[];
 }
 
 const MOST_SAMPLES = 5;
@@ -36,7 +38,16 @@ const SAMPLE_LENGTH = 200;
 const DETECT_LINES = 200;
 
 export class Logs {
-  readonly counts: LogCounts = { lines: 0, requests: 0, blank: 0, bad: 0, badSamples: [], late: 0, formats: new Map() };
+  readonly counts: LogCounts = {
+    lines: 0,
+    requests: 0,
+    blank: 0,
+    bad: 0,
+    badSamples: [],
+    late: 0,
+    formats: new Map(),
+    torn: [],
+  };
   readonly #options: LogOptions;
 
   constructor(options: LogOptions) {
@@ -91,7 +102,7 @@ export class Logs {
       this.counts.formats.set(file, format.name);
       read = format.reader(fields);
     };
-    for await (const lines of readLines(file)) {
+    for await (const lines of readLines(file, (why) => this.counts.torn.push({ file, why }))) {
       if (read !== undefined) {
         yield take(lines);
         continue;

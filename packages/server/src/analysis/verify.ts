@@ -1,0 +1,345 @@
+/**
+ * A recording held against itself: every decision is made again by the models, at the time, in the order and under the rules that the
+ * recording has, and compared with what the store answered then. In: lines, by their instance. Out: the differences.
+ *
+ * Where a recording cannot know what the counters held, a difference is *uncertain*: after a start with counters in Redis, after lines
+ * that were dropped, after an outage (a call without an answer may have counted), after a clock was set back, and under rules that look into
+ * hashed values. The replay then follows the recording, so that one unknown charge does not spread.
+ */
+import { type MemoryStore, memoryStore } from "sluice";
+import { asCharges, type Check, joinChecks, type StoreReply } from "sluice/internal";
+import {
+  type CheckLine,
+  checkLine,
+  type DecisionLine,
+  type HeaderLine,
+  type LeaseLine,
+  type PartLine,
+  type RecordingLine,
+  type RefundLine,
+  type TimedLine,
+} from "../recording/recording-lines.js";
+import { LastNamed } from "./last-named.js";
+import { RecordedBooks } from "./recorded-books.js";
+
+interface Difference {
+  readonly at: string;
+  readonly entry: string;
+  readonly recorded: readonly CheckLine[];
+  readonly replayed: readonly CheckLine[];
+}
+
+export interface Verification {
+  /** Decisions that were made again. */
+  readonly decisions: number;
+  /** Another rule refused or passed than was recorded. */
+  readonly differences: number;
+  /** The same rules refused and passed, but a remaining count or a wait is another. */
+  readonly otherNumbers: number;
+  /** Differences for which the recording lacks the reason. */
+  readonly uncertain: number;
+  /** Decisions that failure policies made while the store was away, or load shedding: taken as they are. */
+  readonly byPolicy: number;
+  /** Decisions under rules with prefetch, which units in the hands of instances made: taken as they are. */
+  readonly prefetched: number;
+  readonly dropped: number;
+  /** Rule sets that could not be read. */
+  readonly unreadable: readonly string[];
+  readonly samples: readonly Difference[];
+}
+
+/** What a refund, a release or a renewal names. */
+interface Named {
+  readonly checks: readonly Check[];
+  readonly reply: StoreReply;
+}
+
+/** Counters: one set for all instances of a Redis, one for each instance that counts in memory. */
+interface Counters {
+  readonly store: MemoryStore;
+  readonly named: LastNamed<Named>;
+  /** Until when, at the latest, the recording lacked something. */
+  uncertainSinceMs: number;
+  /** It lacks something before the next line. */
+  isLacking: boolean;
+  latestMs: number;
+}
+
+interface Source {
+  readonly books: RecordedBooks;
+  readonly counters: Counters;
+  readonly countsInMemory: boolean;
+  segment: number;
+}
+
+const MOST_SAMPLES = 10;
+const MOST_UNREADABLE = 10;
+/** Later refunds and renewals of older requests are uncertain. */
+const LEAST_NAMED = 50_000;
+const MOST_BYTES = 2 ** 30;
+const REMEMBERED_IDS_MS = 60_000;
+
+export class Verifier {
+  readonly #sources = new Map<string, Source>();
+  readonly #shared = new Map<string, Counters>();
+  readonly #counts = {
+    decisions: 0,
+    differences: 0,
+    otherNumbers: 0,
+    uncertain: 0,
+    byPolicy: 0,
+    prefetched: 0,
+    dropped: 0,
+  };
+  readonly #unreadable: string[] = [];
+  readonly #samples: Difference[] = [];
+  #nowMs = 0;
+
+  /** `instance`: as the header of the line's segment names it. */
+  add(instance: string, line: RecordingLine): void {
+    if ("sluice" in line) {
+      this.#begin(line);
+      return;
+    }
+    const source = this.#sources.get(instance);
+    if (source === undefined) return;
+    if ("at" in line) {
+      this.#nowMs = line.at;
+      this.#happened(source, line);
+      source.counters.isLacking = false;
+    } else if ("rule" in line) source.books.add(line);
+    else if ("count" in line) source.books.begin(line);
+    else if ("dropped" in line) {
+      this.#counts.dropped += line.dropped;
+      source.counters.isLacking = true;
+    }
+  }
+
+  #begin({ instance, segment, store, fresh, hashed }: HeaderLine): void {
+    const before = this.#sources.get(instance);
+    const counters = before?.counters ?? this.#countersOf(store === "memory" ? instance : "");
+    const isGap = before === undefined ? fresh !== true : segment !== before.segment + 1;
+    if (isGap) counters.isLacking = true;
+    const onUnreadable = (why: string): void => {
+      if (this.#unreadable.length < MOST_UNREADABLE) this.#unreadable.push(why);
+      counters.isLacking = true;
+    };
+    const books = new RecordedBooks({ hashed: Array.isArray(hashed) ? hashed : [], onUnreadable });
+    this.#sources.set(instance, { books, counters, countsInMemory: store === "memory", segment });
+  }
+
+  #countersOf(domain: string): Counters {
+    let counters = this.#shared.get(domain);
+    if (counters === undefined) {
+      const clock = { now: () => this.#nowMs };
+      const store = memoryStore({ clock, maxBytes: MOST_BYTES, onMemoryLimit: () => {} });
+      counters = {
+        store,
+        named: new LastNamed(LEAST_NAMED),
+        uncertainSinceMs: Number.NEGATIVE_INFINITY,
+        isLacking: false,
+        latestMs: 0,
+      };
+      this.#shared.set(domain, counters);
+    }
+    return counters;
+  }
+
+  #happened(source: Source, line: TimedLine): void {
+    const { counters } = source;
+    if (counters.isLacking) lacks(counters, line.at);
+    if ("checks" in line) this.#decide(source, line);
+    else if ("refund" in line) this.#refund(counters, line);
+    else if ("giveBack" in line) {
+      const checks = this.#checksOf(source, line.giveBack, line.rules)?.checks;
+      if (checks === undefined) lacks(counters, this.#nowMs);
+      else counters.store.giveBack(checks);
+    } else if ("reset" in line) {
+      const found = source.books.inForce(line.rules);
+      const keys = attempt(() => found?.book.keysOf(line.reset, line.attributes));
+      if (keys === undefined) lacks(counters, this.#nowMs);
+      else counters.store.reset(keys);
+    } else if ("block" in line) {
+      const key = attempt(() => source.books.inForce(line.rules)?.book.blockKeyOf(line.block, line.attributes));
+      if (key === undefined) lacks(counters, this.#nowMs);
+      else counters.store.block(key, line.lengthMs);
+    } else this.#lease(counters, line);
+  }
+
+  #decide(source: Source, line: DecisionLine): void {
+    const { counters } = source;
+    if (line.degraded !== undefined || line.prefetched === true) {
+      if (line.degraded === undefined) this.#counts.prefetched++;
+      else this.#counts.byPolicy++;
+      if (line.degraded !== "load") lacks(counters, line.at);
+      return;
+    }
+    // A clock that was set back: counters that had ended live again, unless they were swept meanwhile.
+    if (line.at < counters.latestMs && source.countsInMemory) lacks(counters, counters.latestMs);
+    counters.latestMs = Math.max(counters.latestMs, line.at);
+    const found = this.#checksOf(source, line.parts ?? [partOf(line)], line.rules);
+    if (line.peek !== true) this.#counts.decisions++;
+    if (found === undefined) {
+      lacks(counters, line.at);
+      this.#counts.uncertain++;
+      return;
+    }
+    const { checks, opaque } = found;
+    const request = {
+      checks,
+      charge: line.peek !== true,
+      entryId: line.entry,
+      id: line.id,
+      fingerprint: "",
+      rulesVersion: line.rules,
+    };
+    const reply = counters.store.decide(request);
+    const replayed = checkLines(reply.repeated?.checks ?? checks, reply);
+    if (reply.repeated === undefined) this.#name(counters, line, { checks, reply });
+    if (line.peek === true) return;
+    const difference = compare(line.checks, replayed);
+    if (difference === "none") return;
+    const isUncertain =
+      line.at <= counters.uncertainSinceMs + uncertainForMs(checks, line) ||
+      [...line.checks, ...replayed].some(([rule]) => opaque.has(rule));
+    if (isUncertain) this.#counts.uncertain++;
+    else {
+      this.#counts[difference]++;
+      if (this.#samples.length < MOST_SAMPLES) {
+        const { at, entry, checks: recorded } = line;
+        this.#samples.push({ at: new Date(at).toISOString(), entry, recorded, replayed });
+      }
+    }
+    if (difference === "differences") this.#follow(counters, line, { checks, reply });
+  }
+
+  /** The counters as the recording has them: charged if and only if the request passed. */
+  #follow({ store }: Counters, line: DecisionLine, { checks, reply }: Named): void {
+    const charges = chargesOf({ checks, reply }, line.entry);
+    if (line.allowed === 0 && charges.length > 0) store.refund({ charges, id: line.id });
+    else if (line.allowed === 1 && charges.length === 0 && line.repeated !== true) {
+      store.decide({
+        checks: asCharges(checks),
+        charge: true,
+        entryId: line.entry,
+        id: undefined,
+        fingerprint: "",
+        rulesVersion: line.rules,
+      });
+    }
+  }
+
+  #name({ named }: Counters, { entry, entries = [] }: DecisionLine, what: Named): void {
+    if (entry === "" || !what.reply.verdicts.some(({ charged }) => charged)) return;
+    for (const name of [entry, ...entries]) named.set(name, what);
+  }
+
+  #refund(counters: Counters, { refund, id }: RefundLine): void {
+    const found = counters.named.get(refund);
+    const charges = found === undefined ? [] : chargesOf(found, refund);
+    if (charges.length === 0) lacks(counters, this.#nowMs);
+    else counters.store.refund({ charges, id });
+  }
+
+  #lease(counters: Counters, { release, renew }: LeaseLine): void {
+    const names = release ?? renew ?? [];
+    const places = names.flatMap((name) => {
+      const found = counters.named.get(name);
+      return found === undefined ? [] : placesOf(found, name);
+    });
+    if (places.length === 0) lacks(counters, this.#nowMs);
+    else if (release === undefined) counters.store.renew({ places });
+    else counters.store.release({ places });
+  }
+
+  /** Undefined where the rules are not known, or refuse the attributes as malformed. */
+  #checksOf(
+    { books }: Source,
+    parts: readonly PartLine[],
+    version: number,
+  ): { checks: Check[]; opaque: ReadonlySet<string> } | undefined {
+    const opaque = new Set<string>();
+    const lists: Check[][] = [];
+    for (const { attributes, cost, charge, book } of parts) {
+      const found = book === undefined ? books.inForce(version) : books.ofPart(book);
+      const checks = attempt(() => found?.book.checks(attributes, cost));
+      if (found === undefined || checks === undefined) return undefined;
+      for (const rule of found.opaque) opaque.add(rule);
+      lists.push(charge === true ? asCharges(checks) : checks);
+    }
+    return { checks: joinChecks(lists).checks, opaque };
+  }
+
+  end(): Verification {
+    for (const { store } of this.#shared.values()) store.close();
+    return { ...this.#counts, unreadable: this.#unreadable, samples: this.#samples };
+  }
+}
+
+function lacks(counters: Counters, untilMs: number): void {
+  counters.uncertainSinceMs = Math.max(counters.uncertainSinceMs, untilMs);
+}
+
+function partOf({ attributes, cost, charge }: DecisionLine): PartLine {
+  return { attributes, ...(cost !== undefined && { cost }), ...(charge === true && { charge }) };
+}
+
+function attempt<T>(read: () => T | undefined): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+function chargesOf({ checks, reply }: Named, entryId: string) {
+  return checks.flatMap((check, i) =>
+    reply.verdicts[i]!.charged ? [{ check, atMs: reply.timesMs?.[i] ?? reply.nowMs, entryId }] : [],
+  );
+}
+
+function placesOf({ checks, reply }: Named, entryId: string) {
+  return checks.flatMap(({ key, cost, plan: { policy } }, i) =>
+    policy.stored === "concurrency" && reply.verdicts[i]!.charged
+      ? [{ key, entryId, places: cost, ttlMs: policy.ttlMs }]
+      : [],
+  );
+}
+
+function checkLines(checks: readonly Check[], { verdicts }: StoreReply): CheckLine[] {
+  return checks.map(({ plan }, i) => checkLine(plan, verdicts[i]!));
+}
+
+/** `differences`: another outcome of some check. `otherNumbers`: the same outcomes, with other counts or waits. */
+function compare(
+  recorded: readonly CheckLine[],
+  replayed: readonly CheckLine[],
+): "none" | "differences" | "otherNumbers" {
+  if (recorded.length !== replayed.length) return "differences";
+  let found: "none" | "otherNumbers" = "none";
+  for (let i = 0; i < recorded.length; i++) {
+    const [rule, mode, allowed, remaining, retryAfterMs, resetAfterMs, reason = null, variant] = recorded[i]!;
+    const other = replayed[i]!;
+    if (rule !== other[0] || mode !== other[1] || allowed !== other[2]) return "differences";
+    if (reason !== (other[6] ?? null) || variant !== other[7]) return "differences";
+    if (remaining !== other[3] || retryAfterMs !== other[4] || resetAfterMs !== other[5]) found = "otherNumbers";
+  }
+  return found;
+}
+
+/** How long the counters of these checks may hold something that the recording does not know of. */
+function uncertainForMs(checks: readonly Check[], { id }: DecisionLine): number {
+  let longestMs = id === undefined ? 0 : REMEMBERED_IDS_MS;
+  for (const { plan, block } of checks) {
+    const { policy } = plan;
+    const spanMs =
+      "windowMs" in policy
+        ? policy.windowMs
+        : "ttlMs" in policy
+          ? policy.ttlMs
+          : (policy.capacity / policy.amount) * policy.scaleMs;
+    longestMs = Math.max(longestMs, spanMs, ...(block?.lengthsMs ?? []));
+  }
+  // A sliding counter looks at the window before, and a lease may have been renewed.
+  return 2 * longestMs;
+}

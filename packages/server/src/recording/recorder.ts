@@ -1,0 +1,163 @@
+/**
+ * Spells what a store decided as lines, and hands them to the segments. Rules and books are written before the first line that
+ * needs them, in every segment: each can be read without the others.
+ */
+import type { Limiter, Rule } from "sluice";
+import type { AskedKey, AskedPart, CheckRequest, LeaseRequest, RefundRequest, StoreReply } from "sluice/internal";
+import { Decision } from "sluice/internal";
+import type { HashedValues } from "./hash-values.js";
+import { decisionLine, FORMAT_VERSION, type HeaderLine, partLines, type RecordingLine } from "./recording-lines.js";
+import type { Segments } from "./segments.js";
+
+interface RecorderOptions {
+  readonly segments: Segments;
+  readonly hashed: HashedValues;
+  readonly instance: string;
+  readonly store: string;
+  /** Whether all counters are empty. */
+  readonly isFresh: boolean;
+}
+
+export class Recorder {
+  readonly #options: RecorderOptions;
+  #rules: { readonly rules: readonly Rule[]; readonly version: number } = { rules: [], version: 0 };
+  /** Books of Envoy's requests, by the number that lines name them by. */
+  readonly #books = new WeakMap<object, number>();
+  #bookCount = 0;
+  #booksWritten = new Set<number>();
+  #segment = 0;
+  /** The store's clock, for requests that it is not asked about; the store that records sets it. */
+  storeNowMs: () => number = Date.now;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+  }
+
+  /** From here on the limiter's rules and its decisions by policy are recorded too. */
+  watch(limiter: Limiter): void {
+    const setRules = (rules: readonly Rule[], version: number): void => {
+      this.#rules = { rules, version };
+      // Otherwise they are written with the head of the next segment.
+      if (this.#segment > 0 && !this.#options.segments.needsHead) this.#writeRules(rules, version);
+    };
+    setRules(limiter.rules, limiter.rulesVersion);
+    limiter.on("rules", setRules);
+    limiter.on("decision", (decision, request) => {
+      const isOwn = decision.degraded !== undefined || decision.guarantee === "prefetched";
+      if (isOwn || request.checks.length === 0) this.#notByStore(decision, request as CheckRequest);
+    });
+  }
+
+  decided(request: CheckRequest, reply: StoreReply, at: number): void {
+    const { checks } = reply.repeated ?? request;
+    const allowed =
+      request.neverRefused || checks.every(({ plan }, i) => plan.mode !== "enforce" || reply.verdicts[i]!.allowed);
+    this.#decision(request, reply, { at, allowed, degraded: undefined });
+  }
+
+  /** By a failure policy, from units that were fetched ahead, or because no rule counts it: a draft may. */
+  #notByStore(decision: Decision, request: CheckRequest): void {
+    const { checks, verdicts, nowMs } = Decision.originOf(decision);
+    const { allowed, guarantee, reason } = decision;
+    const degraded = decision.degraded ?? (reason === "load" ? reason : undefined);
+    const at = checks.length === 0 ? this.storeNowMs() : nowMs;
+    this.#decision({ ...request, checks }, { verdicts, nowMs, guarantee }, { at, allowed, degraded });
+  }
+
+  #decision(
+    request: CheckRequest,
+    reply: StoreReply,
+    made: { at: number; allowed: boolean; degraded: string | undefined },
+  ): void {
+    if (!this.#begin()) return;
+    const { hashed, store } = this.#options;
+    const isRemote = store !== "memory";
+    this.#write(decisionLine({ request, reply, ...made, isRemote, bookOf: this.#bookOf }, hashed));
+  }
+
+  refunded({ charges, id }: RefundRequest, at: number): void {
+    if (!this.#begin()) return;
+    const { hashed } = this.#options;
+    for (const refund of new Set(charges.map(({ entryId }) => entryId)))
+      this.#write({ at, refund, ...(id !== undefined && { id: hashed.id(id) }) });
+  }
+
+  gaveBack(parts: readonly AskedPart[], at: number): void {
+    if (!this.#begin()) return;
+    const { version: rules } = this.#rules;
+    this.#write({ at, rules, giveBack: partLines(parts, this.#bookOf, this.#options.hashed) });
+  }
+
+  leaseEnded(lease: LeaseRequest, at: number): void {
+    if (!this.#begin()) return;
+    this.#write({ at, release: namesOf(lease) });
+  }
+
+  leaseRenewed(lease: LeaseRequest, at: number): void {
+    if (!this.#begin()) return;
+    this.#write({ at, renew: namesOf(lease) });
+  }
+
+  wasReset({ rule, attributes }: AskedKey, at: number): void {
+    if (!this.#begin()) return;
+    const { version: rules } = this.#rules;
+    this.#write({ at, rules, reset: rule, attributes: this.#options.hashed.attributes(attributes) });
+  }
+
+  wasBlocked({ rule, attributes }: AskedKey, lengthMs: number, at: number): void {
+    if (!this.#begin()) return;
+    const { version: rules } = this.#rules;
+    this.#write({ at, rules, block: rule, lengthMs, attributes: this.#options.hashed.attributes(attributes) });
+  }
+
+  /** The number of a part's own book, which is written first if this segment lacks it. */
+  readonly #bookOf = ({ book }: AskedPart): number | undefined => {
+    if (book === undefined) return undefined;
+    let number = this.#books.get(book);
+    if (number === undefined) {
+      number = ++this.#bookCount;
+      this.#books.set(book, number);
+    }
+    if (!this.#booksWritten.has(number)) {
+      this.#booksWritten.add(number);
+      this.#writeRules(book.rules, number, true);
+    }
+    return number;
+  };
+
+  /** The head of the next segment, where one begins. False while nothing can be recorded. */
+  #begin(): boolean {
+    const { segments, hashed, instance, store, isFresh } = this.#options;
+    if (!segments.isOpen) return false;
+    if (!segments.needsHead) return true;
+    this.#segment++;
+    this.#booksWritten = new Set();
+    const head: HeaderLine = {
+      sluice: "recording",
+      version: FORMAT_VERSION,
+      instance,
+      segment: this.#segment,
+      at: Date.now(),
+      store,
+      fresh: isFresh && this.#segment === 1,
+      hashed: [...hashed.names],
+    };
+    segments.begin(JSON.stringify(head));
+    this.#writeRules(this.#rules.rules, this.#rules.version);
+    return true;
+  }
+
+  #writeRules(rules: readonly Rule[], version: number, isBook = false): void {
+    const { segments, hashed } = this.#options;
+    this.#write({ rules: version, count: rules.length, ...(isBook && { book: true as const }) });
+    segments.addEach(rules, (rule) => JSON.stringify({ rule: hashed.rule(rule) }));
+  }
+
+  #write(line: RecordingLine): void {
+    this.#options.segments.add(JSON.stringify(line));
+  }
+}
+
+function namesOf({ places }: LeaseRequest): string[] {
+  return [...new Set(places.map(({ entryId }) => entryId))];
+}

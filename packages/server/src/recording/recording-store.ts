@@ -1,0 +1,153 @@
+/**
+ * A store that records what is asked of another one, and what that decides, in the order of its answers. Beside the path of a check: a line
+ * is spelled and queued, nothing waits for a disk. Without `--record` the store is not wrapped, and a check costs what it did.
+ *
+ * Times are the store's own. A store in memory is given `clock` and has read it just before its answer; Redis reports the time of a
+ * decision, while that of a refund, a release or a renewal is taken from the distance of the two clocks, to a millisecond or two.
+ */
+import type { Store } from "sluice";
+import type {
+  AskedKey,
+  AskedPart,
+  Check,
+  CheckRequest,
+  LeaseRequest,
+  MaybePromise,
+  RefundRequest,
+  StoreReply,
+  StoreRequest,
+} from "sluice/internal";
+import type { Recorder } from "./recorder.js";
+
+/** Reads the system's clock and remembers what it read. */
+export class RememberedClock {
+  lastMs = 0;
+
+  now(): number {
+    this.lastMs = Date.now();
+    return this.lastMs;
+  }
+}
+
+interface RecordingStoreOptions {
+  readonly store: Store;
+  readonly recorder: Recorder;
+  /** That of a store in memory; absent for one that tells its own time. */
+  readonly clock?: RememberedClock | undefined;
+}
+
+export class RecordingStore implements Store {
+  readonly namesRequests = true;
+  readonly isRemote: boolean;
+  readonly #store: Store;
+  readonly #recorder: Recorder;
+  readonly #clock: RememberedClock | undefined;
+  /** The store's clock minus ours, as the last decision had it. */
+  #aheadMs = 0;
+  declare countInstances?: NonNullable<Store["countInstances"]>;
+  declare stats?: NonNullable<Store["stats"]>;
+  declare memory?: NonNullable<Store["memory"]>;
+  declare blocks?: NonNullable<Store["blocks"]>;
+
+  constructor({ store, recorder, clock }: RecordingStoreOptions) {
+    this.#store = store;
+    this.#recorder = recorder;
+    this.#clock = clock;
+    recorder.storeNowMs = () => this.#clock?.now() ?? Date.now() + this.#aheadMs;
+    this.isRemote = store.isRemote === true;
+    // Absent here where they are absent there.
+    if (store.countInstances !== undefined) this.countInstances = () => store.countInstances!();
+    if (store.stats !== undefined) this.stats = () => store.stats!();
+    if (store.blocks !== undefined) this.blocks = () => store.blocks!();
+    if (store.memory !== undefined) this.memory = () => store.memory!();
+  }
+
+  /** The limiter's requests carry the caller's own words. */
+  decide(request: StoreRequest): MaybePromise<StoreReply> {
+    return this.#then(this.#store.decide(request), (reply) => this.#decided(request as CheckRequest, reply));
+  }
+
+  #decided(request: CheckRequest, reply: StoreReply): void {
+    const at = reply.repeated?.atMs ?? reply.nowMs;
+    if (this.#clock === undefined) this.#aheadMs = at - Date.now();
+    // Units that are fetched ahead: no request of a caller's.
+    if (request.attributes === undefined) return;
+    // A look charges nothing; one that is refused may keep a counter alive (a rule whose window grew).
+    if (!request.charge && reply.verdicts.every(({ allowed }) => allowed)) return;
+    this.#recorder.decided(request, reply, at);
+  }
+
+  recall(id: string): MaybePromise<StoreReply | undefined> {
+    return this.#store.recall(id);
+  }
+
+  refund(request: RefundRequest): MaybePromise<boolean> {
+    return this.#then(this.#store.refund(request), (refunded) => {
+      if (refunded) this.#recorder.refunded(request, this.#nowMs());
+    });
+  }
+
+  giveBack(checks: readonly Check[], asked: readonly AskedPart[] = []): MaybePromise<boolean> {
+    return this.#then(this.#store.giveBack(checks, asked), (given) => {
+      if (given) this.#recorder.gaveBack(asked, this.#nowMs());
+    });
+  }
+
+  release(lease: LeaseRequest): MaybePromise<boolean> {
+    return this.#then(this.#store.release(lease), (released) => {
+      if (released) this.#recorder.leaseEnded(lease, this.#nowMs());
+    });
+  }
+
+  renew(lease: LeaseRequest): MaybePromise<number> {
+    return this.#then(this.#store.renew(lease), (expiresAfterMs) => {
+      // A lease that was lost is given up whole.
+      if (expiresAfterMs === 0) this.#recorder.leaseEnded(lease, this.#nowMs());
+      else this.#recorder.leaseRenewed(lease, this.#nowMs());
+    });
+  }
+
+  inspect(checks: readonly Check[]): ReturnType<Store["inspect"]> {
+    return this.#store.inspect(checks);
+  }
+
+  reset(keys: readonly string[], asked?: AskedKey): MaybePromise<void> {
+    return this.#then(this.#store.reset(keys, asked), () => {
+      if (asked !== undefined) this.#recorder.wasReset(asked, this.#nowMs());
+    });
+  }
+
+  block(key: string, lengthMs: number, asked?: AskedKey): MaybePromise<void> {
+    return this.#then(this.#store.block(key, lengthMs, asked), () => {
+      if (asked !== undefined) this.#recorder.wasBlocked(asked, lengthMs, this.#nowMs());
+    });
+  }
+
+  ready(): MaybePromise<boolean> {
+    return this.#store.ready();
+  }
+
+  get whyNotReady(): unknown {
+    return this.#store.whyNotReady;
+  }
+
+  close(): MaybePromise<void> {
+    return this.#store.close();
+  }
+
+  #nowMs(): number {
+    return this.#clock?.lastMs ?? Date.now() + this.#aheadMs;
+  }
+
+  /** At once where the store answers at once: then no other request comes between its answer and its line. */
+  #then<T>(answer: MaybePromise<T>, record: (answered: T) => void): MaybePromise<T> {
+    if (!(answer instanceof Promise)) {
+      record(answer);
+      return answer;
+    }
+    return answer.then((answered) => {
+      record(answered);
+      return answered;
+    });
+  }
+}
