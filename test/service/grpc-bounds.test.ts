@@ -48,7 +48,8 @@ async function startGrpc({
 }
 
 function session(port: number): ClientHttp2Session {
-  const made = connectHttp2(`http://127.0.0.1:${port}`);
+  // What waits to be sent is no concern of the server.
+  const made = connectHttp2(`http://127.0.0.1:${port}`, { maxSessionMemory: 1_000 });
   made.on("error", () => undefined);
   open.push(() => made.destroy());
   return made;
@@ -153,4 +154,49 @@ test("watchers of health hear what they watch, unknown names too, and end with t
   await drained();
   await ended;
   expect([known.rstCode, unknown.rstCode]).toEqual([0, 0]);
+});
+
+/** A message of a mebibyte, without its end. */
+const most = 2 ** 20;
+const halfMessage = (): Buffer => {
+  const bytes = Buffer.alloc(5 + most - 1);
+  bytes.writeUInt32BE(most, 1);
+  return bytes;
+};
+
+/** What a session could send, once it sends no more. */
+async function sentAtRest({ socket }: ClientHttp2Session): Promise<number> {
+  let before = -1;
+  while (socket.bytesWritten !== before) {
+    before = socket.bytesWritten;
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+  return before;
+}
+
+test("half-sent calls of one connection hold a few megabytes, and its whole calls are answered meanwhile", async () => {
+  const port = await startGrpc({ sendWithinMs: 60_000 });
+  const peer = session(port);
+  const calls = Array.from({ length: 100 }, () => call(peer));
+  for (const { stream } of calls) stream.write(halfMessage());
+  const sent = await sentAtRest(peer);
+  // The budget of a connection, and the window of each call; all that was sent would be 100 MiB.
+  expect(sent).toBeLessThanOrEqual(8 * most + calls.length * 65_536 + most);
+  expect(sent).toBeGreaterThan(4 * most);
+  const small = call(peer);
+  small.stream.end(message);
+  expect(await small.status).toBe("0");
+  const elsewhere = call(session(port));
+  elsewhere.stream.end(Buffer.concat([halfMessage(), Buffer.alloc(1)]));
+  expect(await elsewhere.status).toBe("0");
+});
+
+test("calls that wait for room go on when others end: every large call of a connection is answered", async () => {
+  const port = await startGrpc({ sendWithinMs: 60_000 });
+  const peer = session(port);
+  const calls = Array.from({ length: 40 }, () => call(peer));
+  for (const { stream } of calls) stream.write(halfMessage());
+  await sentAtRest(peer);
+  for (const { stream } of calls) stream.end(Buffer.alloc(1));
+  expect(await Promise.all(calls.map(({ status }) => status))).toEqual(calls.map(() => "0"));
 });

@@ -2,7 +2,7 @@
  * The gRPC server: Envoy's rate limit service, health, reflection.
  * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
  */
-import type { ServerHttp2Session } from "node:http2";
+import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
@@ -14,6 +14,7 @@ import type { Observe } from "../../monitoring/observe-requests.js";
 import { SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
 import { credentialsOf, hasName } from "./grpc-credentials.js";
 import { announceEnd } from "./grpc-goodbye.js";
+import { HalfSentCalls } from "./half-sent-calls.js";
 import { HealthService } from "./health-service.js";
 import { MALFORMED, rateLimitService } from "./message-codec.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
@@ -69,6 +70,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   addReflection(server);
 
   const injector = server.createConnectionInjector(credentialsOf(options.tls));
+  const halfSent = new HalfSentCalls();
+  for (const http2 of http2Of(server).keys()) halfSent.watch(http2);
   const sockets = new Set<Socket>();
   let close = (): void => undefined;
 
@@ -173,10 +176,11 @@ async function announceEnds(sessions: readonly ServerHttp2Session[], sockets: It
   await Promise.all(ends);
 }
 
-/** grpc-js keeps them to itself. */
 function sessionsOf(server: Server): ServerHttp2Session[] {
-  const { http2Servers } = server as unknown as {
-    http2Servers: ReadonlyMap<unknown, { readonly sessions: ReadonlySet<ServerHttp2Session> }>;
-  };
-  return [...http2Servers.values()].flatMap(({ sessions }) => [...sessions]);
+  return [...http2Of(server).values()].flatMap(({ sessions }) => [...sessions]);
+}
+
+/** grpc-js keeps them to itself. */
+function http2Of(server: Server): ReadonlyMap<Http2Server, { readonly sessions: ReadonlySet<ServerHttp2Session> }> {
+  return (server as unknown as { http2Servers: ReturnType<typeof http2Of> }).http2Servers;
 }
