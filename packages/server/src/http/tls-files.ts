@@ -2,6 +2,7 @@
  * Certificates from files, read again when they change: a renewed certificate is served without a restart, and one that cannot be
  * used (half written, of another key) leaves the one in force.
  */
+import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { SluiceError } from "sluice";
@@ -89,7 +90,21 @@ function read({ cert, key, clientCa }: TlsFileNames): Tls {
     ...(clientCa !== undefined && { ca: readFileSync(clientCa) }),
   };
   createSecureContext(tls);
+  // OpenSSL takes what it can read of a list and leaves the rest: an authority that is half written would shut every client out.
+  checkCertificates(tls.cert, cert);
+  if (tls.ca !== undefined) checkCertificates(tls.ca, clientCa!);
   return tls;
+}
+
+function checkCertificates(pem: Buffer, file: string): void {
+  const text = pem.toString("latin1");
+  const begun = text.split("-----BEGIN ").length - 1;
+  const whole = text.match(/-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]+-----END [A-Z0-9 ]+-----/g) ?? [];
+  if (whole.length === 0) throw new Error(`${file}: expected certificates in PEM`);
+  for (const one of whole) new X509Certificate(one);
+  const others =
+    text.match(/-----BEGIN (?!(?:X509 |TRUSTED )?CERTIFICATE-----)[^-]+-----[^-]+-----END [^-]+-----/g) ?? [];
+  if (begun !== whole.length + others.length) throw new Error(`${file}: a certificate in it is not whole`);
 }
 
 function fingerprint({ cert, key, clientCa }: TlsFileNames): string {
