@@ -9,6 +9,7 @@ import type { Log } from "../../log.js";
 import { type GivenDomain, type TreeOptions, treeOf } from "./config-tree.js";
 import { parseDomains } from "./descriptor-config.js";
 import type { LimitTree } from "./limit-tree.js";
+import { Mistakes } from "./mistakes.js";
 
 /** Folders mounted from a Kubernetes ConfigMap change by a swapped link, which file watchers miss; looking is cheap. */
 const LOOK_EVERY_MS = 500;
@@ -35,18 +36,19 @@ export function readConfigFolder({ folder, ...options }: FolderOptions): {
   tree: LimitTree;
   leftOut: readonly string[];
 } {
-  const mistakes: string[] = [];
+  const mistakes = new Mistakes();
   const given: GivenDomain[] = [];
   const files = filesIn(folder);
   for (const file of files.read) {
     const outcome = parseFile(join(folder, file));
-    if ("mistakes" in outcome) mistakes.push(...outcome.mistakes.map((mistake) => `${file}: ${mistake}`));
-    else given.push(...outcome.domains.map((domain) => ({ domain, from: file })));
+    if ("mistakes" in outcome) for (const mistake of outcome.mistakes) mistakes.add(`${file}: ${mistake}`);
+    else for (const domain of outcome.domains) given.push({ domain, from: file });
   }
   const outcome = treeOf(given, options);
-  if ("mistakes" in outcome) mistakes.push(...outcome.mistakes);
-  else if (mistakes.length === 0) return { tree: outcome.tree, leftOut: files.leftOut };
-  throw new SluiceError("invalid-setting", mistakes.map((mistake) => `envoy-config: ${mistake}`).join("\n"));
+  if ("mistakes" in outcome) for (const mistake of outcome.mistakes) mistakes.add(mistake);
+  else if (!mistakes.some) return { tree: outcome.tree, leftOut: files.leftOut };
+  const told = mistakes.list().map((mistake) => `envoy-config: ${mistake}`);
+  throw new SluiceError("invalid-setting", told.join("\n"));
 }
 
 function parseFile(path: string): ReturnType<typeof parseDomains> {
@@ -74,27 +76,31 @@ export function watchConfigFolder(
   const first = readConfigFolder(options);
   warnOf(first.leftOut, { folder, log });
   onReload("loaded");
-  const reload = (): void => {
+  /** Returns whether the folder stood still while it was read: of one that is being replaced, half would come in force. */
+  const reload = (now: string): boolean => {
     try {
       const { tree, leftOut } = readConfigFolder(options);
+      if (fingerprint(folder) !== now) return false;
       warnOf(leftOut, { folder, log });
       onChange(tree);
       onReload("loaded");
       log.info("Envoy's limits were read again", { folder, limits: tree.limits.length });
       if (tree.limits.length === 0) log.warn("no file in the folder has a limit: nothing is limited", { folder });
     } catch (error) {
+      if (fingerprint(folder) !== now) return false;
       onReload("failed");
       log.error("Envoy's limits have mistakes; those in force stay", { folder, mistakes: (error as Error).message });
     }
+    return true;
   };
   let timer = setTimeout(look, LOOK_EVERY_MS, seen);
   timer.unref();
   function look(before: string): void {
     const now = fingerprint(folder);
-    const settled = now === before;
+    let settled = now === before;
     if (settled && now !== seen) {
-      seen = now;
-      reload();
+      settled = reload(now);
+      if (settled) seen = now;
     }
     timer = setTimeout(look, settled ? LOOK_EVERY_MS : SETTLED_AFTER_MS, now);
     timer.unref();
@@ -131,13 +137,13 @@ function tooMany(folder: string): SluiceError {
   return new SluiceError("invalid-setting", `envoy-config: expected at most ${MOST_FILES} files in ${folder}`);
 }
 
-/** Changes when a file appears, goes, or is written. */
+/** Changes when a file appears, goes, is written, or becomes readable. */
 function fingerprint(folder: string): string {
   try {
     return filesIn(folder)
       .read.map((name) => {
-        const { mtimeMs, size, ino } = statSync(join(folder, name));
-        return `${name} ${mtimeMs} ${size} ${ino}`;
+        const { mtimeMs, ctimeMs, size, ino } = statSync(join(folder, name));
+        return `${name} ${mtimeMs} ${ctimeMs} ${size} ${ino}`;
       })
       .join("\n");
   } catch (error) {

@@ -6,6 +6,7 @@ import type { Descriptor, Domain } from "./descriptor-config.js";
 import { duplicatesIn } from "./descriptor-config.js";
 import { ruleOf } from "./envoy-rules.js";
 import { LimitTree } from "./limit-tree.js";
+import { Mistakes } from "./mistakes.js";
 
 export interface TreeOptions {
   /** Whether several files or resources may tell of the same domain. */
@@ -24,51 +25,58 @@ export function treeOf(
   given: readonly GivenDomain[],
   options: TreeOptions,
 ): { tree: LimitTree } | { mistakes: string[] } {
-  const mistakes: string[] = [];
+  const mistakes = new Mistakes();
   const tree = new LimitTree(joinDomains(given, options, mistakes), options);
-  if (mistakes.length === 0) mistakes.push(...numberMistakes(tree));
-  return mistakes.length > 0 ? { mistakes } : { tree };
+  if (!mistakes.some) checkNumbers(tree, mistakes);
+  return mistakes.some ? { mistakes: mistakes.list() } : { tree };
 }
 
 /**
  * Several files may tell of the same domain only where that is allowed (`MERGE_DOMAIN_CONFIG` of the reference): then their descriptors
  * are joined in order. A descriptor that two of them have is a mistake either way.
  */
-function joinDomains(given: readonly GivenDomain[], { merge }: { merge: boolean }, mistakes: string[]): Domain[] {
-  const joined = new Map<string, { descriptors: Descriptor[]; from: string }>();
+function joinDomains(given: readonly GivenDomain[], { merge }: { merge: boolean }, mistakes: Mistakes): Domain[] {
+  const joined = new Map<string, { descriptors: Descriptor[]; seen: Set<string>; from: string }>();
   for (const { domain, from } of given) {
     const other = joined.get(domain.domain);
     if (other === undefined) {
-      joined.set(domain.domain, { descriptors: [...domain.descriptors], from });
+      const seen = new Set<string>();
+      if (merge) duplicatesIn(domain.descriptors, seen);
+      joined.set(domain.domain, { descriptors: [...domain.descriptors], seen, from });
       continue;
     }
     if (!merge) {
       const name = JSON.stringify(domain.domain);
-      mistakes.push(
+      mistakes.add(
         `${from}: domain: duplicate domain ${name}, also in ${other.from}; --envoy-merge-domains joins them`,
       );
       continue;
     }
-    const before = other.descriptors.length;
-    other.descriptors.push(...domain.descriptors);
-    for (const { at, message } of duplicatesIn(other.descriptors)) {
-      if (at >= before) mistakes.push(`${from}: descriptors[${at - before}]: ${message}, also in ${other.from}`);
+    for (const descriptor of domain.descriptors) other.descriptors.push(descriptor);
+    for (const { at, message } of duplicatesIn(domain.descriptors, other.seen)) {
+      mistakes.add(`${from}: descriptors[${at}]: ${message}, also in ${other.from}`);
     }
     other.from += `, ${from}`;
   }
   return Array.from(joined, ([domain, { descriptors }]) => ({ domain, descriptors }));
 }
 
-/** Checks by the rule table whether an algorithm's numbers fit it. */
-function numberMistakes({ limits }: LimitTree): string[] {
-  return limits.flatMap((placed) => {
+/**
+ * Checks by the rule table whether an algorithm's numbers fit it. A unit and a count always do, and most limits have nothing else: a
+ * control plane may send a hundred thousand, and requests wait meanwhile.
+ */
+function checkNumbers({ limits }: LimitTree, mistakes: Mistakes): void {
+  for (const placed of limits) {
+    if (Object.keys(placed.limit.extra).length === 0) continue;
     const rule = ruleOf(placed);
     const outcome = rule === undefined ? undefined : validateRules([rule]);
-    if (outcome === undefined || "rules" in outcome) return [];
+    if (outcome === undefined || "rules" in outcome) continue;
     const place = [
       placed.domain,
       ...placed.path.map(({ key, value }) => (value === "" ? key : `${key}=${value}`)),
     ].join(" > ");
-    return outcome.mistakes.map(({ path, message }) => `${place}: ${path.replace(/^rules\[0\]\.?/, "")}: ${message}`);
-  });
+    for (const { path, message } of outcome.mistakes) {
+      mistakes.add(`${place}: ${path.replace(/^rules\[0\]\.?/, "")}: ${message}`);
+    }
+  }
 }

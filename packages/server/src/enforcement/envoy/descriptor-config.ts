@@ -3,6 +3,7 @@
  * In: the text of a file, or a resource as a plain object. Out: domains, or every mistake with its path. The keys and what is refused are
  * those of the reference implementation; `rate_limit` additionally takes an `algorithm` with its numbers, as rules do.
  */
+import { Mistakes } from "./mistakes.js";
 import {
   booleanOf,
   isFloat,
@@ -124,12 +125,12 @@ export function readResources(resources: readonly { name: string; content: unkno
 }
 
 function readAll(contents: readonly { content: unknown; at: string }[]): Outcome {
-  const mistakes: string[] = [];
+  const mistakes = new Mistakes();
   const domains = contents.map(({ content, at }) => {
-    const report: Report = (path, message) => void mistakes.push(at + (path === "" ? message : `${path}: ${message}`));
+    const report: Report = (path, message) => mistakes.add(at + (path === "" ? message : `${path}: ${message}`));
     return readRoot(content, report);
   });
-  return mistakes.length > 0 ? { mistakes } : { domains };
+  return mistakes.some ? { mistakes: mistakes.list() } : { domains };
 }
 
 function readRoot(content: unknown, report: Report): Domain {
@@ -154,8 +155,11 @@ function readList(value: unknown, path: string, report: Report, depth: number): 
   return descriptors;
 }
 
-export function duplicatesIn(descriptors: readonly Descriptor[]): { at: number; message: string }[] {
-  const seen = new Set<string>();
+/** `seen`: descriptors of the same list that came before; these are added. */
+export function duplicatesIn(
+  descriptors: readonly Descriptor[],
+  seen = new Set<string>(),
+): { at: number; message: string }[] {
   return descriptors.flatMap(({ key, value }, at) => {
     const composite = JSON.stringify([key, value]);
     if (seen.has(composite)) {

@@ -4,6 +4,7 @@
  */
 import type { Descriptor, Domain, Limit } from "./descriptor-config.js";
 import { type MetLevel, type MetricKey, metricKey } from "./metric-key.js";
+import { type Wildcard, wildcardOf } from "./wildcard.js";
 
 export interface Entry {
   readonly key: string;
@@ -26,7 +27,7 @@ export interface PlacedLimit {
 
 interface Level {
   readonly exact: Map<string, Node>;
-  readonly wildcards: { readonly pattern: string; readonly node: Node }[];
+  readonly wildcards: { readonly fits: Wildcard; readonly node: Node }[];
   bare: Node | undefined;
 }
 
@@ -120,7 +121,7 @@ function levelsOf(
     if (value === "") level.bare = node;
     else {
       level.exact.set(value, node);
-      if (value.includes("*")) level.wildcards.push({ pattern: value, node });
+      if (value.includes("*")) level.wildcards.push({ fits: wildcardOf(value), node });
     }
   }
   return levels;
@@ -130,28 +131,6 @@ function matchAt(level: Level | undefined, value: string): Node | undefined {
   if (level === undefined) return undefined;
   const exact = level.exact.get(value);
   if (exact !== undefined) return exact;
-  for (const { pattern, node } of level.wildcards) if (fitsWildcard(pattern, value)) return node;
+  for (const { fits, node } of level.wildcards) if (fits(value)) return node;
   return level.bare;
-}
-
-/** `*` stands for any characters, none included. Backtracks to the last star only, so no pattern costs more than its length times the value's. */
-export function fitsWildcard(pattern: string, value: string): boolean {
-  let p = 0;
-  let v = 0;
-  let starAt = -1;
-  let resumeAt = 0;
-  while (v < value.length) {
-    if (pattern[p] === "*") {
-      starAt = p++;
-      resumeAt = v;
-    } else if (p < pattern.length && pattern[p] === value[v]) {
-      p++;
-      v++;
-    } else if (starAt !== -1) {
-      p = starAt + 1;
-      v = ++resumeAt;
-    } else return false;
-  }
-  while (pattern[p] === "*") p++;
-  return p === pattern.length;
 }

@@ -9,6 +9,7 @@
  * Responses that arrive while one is being worked on wait, but for the newest they are dropped: only that one is the state of the world.
  */
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type ClientDuplexStream, credentials, Metadata, status } from "@grpc/grpc-js";
 import type { Log } from "../../../log.js";
 import { structOf } from "../struct-message.js";
@@ -43,6 +44,8 @@ interface XdsClientOptions {
   readonly onConnection: (connected: boolean) => void;
 }
 
+/** Between two configurations. */
+const LEAST_PAUSE_MS = 20;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
 const MOST_MESSAGE_BYTES = 64 * 2 ** 20;
@@ -142,10 +145,14 @@ export class XdsClient {
 
   async #work(): Promise<void> {
     this.#working = true;
-    while (this.#waiting !== undefined) {
+    while (this.#waiting !== undefined && !this.#closed) {
       const { stream, response } = this.#waiting;
       this.#waiting = undefined;
+      const startMonotonicMs = performance.now();
       await this.#take(stream, response);
+      // A control plane that sends without pause must leave most of the time to requests; of what it sends meanwhile the last counts.
+      const tookMs = performance.now() - startMonotonicMs;
+      await sleep(LEAST_PAUSE_MS + 2 * tookMs, undefined, { ref: false });
     }
     this.#working = false;
   }
