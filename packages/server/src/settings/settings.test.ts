@@ -68,3 +68,24 @@ test("docs/settings.md lists the table, word for word", () => {
   });
   expect(rows).toEqual(expected);
 });
+
+test("no message about a mistake tells a secret: not a token, not a password in a URL, not a line of the file", () => {
+  const messageOf = (flags: Record<string, string>, text?: string): string => {
+    try {
+      resolveSettings({ flags, env: {}, ...(text !== undefined && { configFile: configFile(text) }) });
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return "";
+  };
+  const told = [
+    messageOf({ "envoy-xds": "http://user:hunter2@gateway:18001" }),
+    messageOf({ store: "redi://user:hunter2@store" }),
+    messageOf({ database: "mysql://user:hunt/er2@p@db/x" }),
+    messageOf({}, "envoy-xds-headers: { authorization: hunter2 }\n"),
+    messageOf({}, "store: [redis://user:hunter2@store]\n"),
+    messageOf({}, 'admin-token: "hunter2\n'),
+  ];
+  expect(told.filter((message) => message === "")).toEqual([]);
+  expect(told.join("\n")).not.toMatch(/hunt/);
+});

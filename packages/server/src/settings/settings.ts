@@ -257,13 +257,18 @@ export function resolveSettings({ flags, env = process.env, configFile }: Settin
     if (text === undefined) continue;
     const value = spec.parse(text);
     if (value === undefined) {
-      const came = spec.secret ? `${text.length} characters` : JSON.stringify(text);
-      mistakes.push(`${given?.where ?? name}: expected ${spec.expected}, got ${came}`);
+      mistakes.push(`${given?.where ?? name}: expected ${spec.expected}, got ${spellGiven(spec, text)}`);
     } else settings[name] = value;
   }
   if (mistakes.length === 0) mistakes.push(...conflicts(settings as Settings));
   if (mistakes.length > 0) throw new SluiceError("invalid-setting", mistakes.join("\n"));
   return settings as Settings;
+}
+
+/** For messages, which end in logs: without secrets, also where one stands in a URL. */
+function spellGiven({ secret: isSecret }: Pick<SettingSpec<unknown>, "secret">, given: unknown): string {
+  if (isSecret) return typeof given === "string" ? `${given.length} characters` : "a list or a mapping";
+  return JSON.stringify(given).replace(/:\/\/.*@/, "://…@");
 }
 
 /** The environment of envoyproxy/ratelimit comes behind our own names for the same. */
@@ -295,7 +300,8 @@ function readConfigFile(named: string | undefined, mistakes: string[]): Readonly
     document = parseYaml(readFileSync(file, "utf8"));
   } catch (error) {
     const absent = (error as NodeJS.ErrnoException).code === "ENOENT";
-    if (!absent || named !== undefined) mistakes.push(`${file}: ${(error as Error).message}`);
+    // The first line: below it the parser quotes the file, which may hold tokens.
+    if (!absent || named !== undefined) mistakes.push(`${file}: ${(error as Error).message.split("\n")[0]}`);
     return given;
   }
   if (document === null) return given;
@@ -308,7 +314,8 @@ function readConfigFile(named: string | undefined, mistakes: string[]): Readonly
     if (!Object.hasOwn(settingSpecs, name)) {
       mistakes.push(`${where}: expected the name of a setting (sluice serve --help lists them)`);
     } else if (typeof value === "object") {
-      mistakes.push(`${where}: expected ${settingSpecs[name as SettingName].expected}, got ${JSON.stringify(value)}`);
+      const spec: SettingSpec<unknown> = settingSpecs[name as SettingName];
+      mistakes.push(`${where}: expected ${spec.expected}, got ${spellGiven(spec, value)}`);
     } else given.set(name, { text: String(value), where });
   }
   return given;
