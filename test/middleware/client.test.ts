@@ -110,6 +110,53 @@ describe("a fetch that respects limits", () => {
     seen.splice(0);
     expect((await calls(server.url)).status).toBe(200);
   });
+
+  test("against a server that sheds everything of a class, most requests of that class are not sent", async () => {
+    let received = 0;
+    await using server = await serve((req, res) => {
+      received++;
+      const isShed = req.headers["x-criticality"] === "sheddable";
+      res.writeHead(isShed ? 503 : 200, isShed ? { "retry-after": "1" } : {}).end();
+    });
+    const calls = createFetch({ criticality: "sheddable", maxRetries: 0 });
+    let dropped = 0;
+    for (let i = 0; i < 200; i++) {
+      const response = await calls(server.url);
+      expect(response.status).toBe(503);
+      if (response.headers.get("x-sluice-throttled") === "client") dropped++;
+    }
+    expect(received).toBe(200 - dropped);
+    expect(dropped).toBeGreaterThan(120);
+    const critical = { headers: { "x-criticality": "critical" } };
+    for (let i = 0; i < 20; i++) expect((await calls(server.url, critical)).status).toBe(200);
+  });
+
+  test("retries after a 503 stay within the budget", async () => {
+    let received = 0;
+    await using server = await serve((_req, res) => {
+      received++;
+      res.writeHead(503, { "retry-after": "0" }).end();
+    });
+    const calls = createFetch({ throttle: false, jitter: 0 });
+    for (let i = 0; i < 20; i++) expect((await calls(server.url)).status).toBe(503);
+    // Ten that are saved up, and a tenth of the requests.
+    expect(received).toBeLessThanOrEqual(20 + 12);
+  });
+
+  test("class and deadline are passed on beside the caller's own headers", async () => {
+    const seen: Record<string, unknown>[] = [];
+    await using server = await serve((req, res) => {
+      seen.push(req.headers);
+      res.end();
+    });
+    const calls = createFetch({ criticality: "important", deadlineHeader: "x-deadline-ms", deadlineMs: 5_000 });
+    await calls(server.url, { headers: { "x-own": "1" } });
+    await calls(new Request(server.url, { headers: { "x-own": "2", "x-criticality": "critical" } }));
+    expect(seen[0]).toMatchObject({ "x-own": "1", "x-criticality": "important" });
+    expect(seen[1]).toMatchObject({ "x-own": "2", "x-criticality": "critical" });
+    expect(Number(seen[0]!["x-deadline-ms"])).toBeGreaterThan(0);
+    expect(Number(seen[0]!["x-deadline-ms"])).toBeLessThanOrEqual(5_000);
+  });
 });
 
 describe("the client of the service", () => {

@@ -4,10 +4,14 @@
  *
  *   const fetch = createFetch({ deadlineMs: 10_000 });
  *
+ * Against a server that sheds load (503) it drops requests itself and retries within a budget, and it passes its class and its deadline on.
+ *
  * In: what `fetch` takes. Out: what `fetch` gives; a refusal that is not worth waiting for is returned as it came, never thrown.
  */
 import { Pacer } from "./pacer.js";
 import { type QuotaSignal, readQuotas, readRetryAfterMs } from "./rate-limit-signals.js";
+import { RetryBudget } from "./retry-budget.js";
+import { Throttle } from "./throttle.js";
 
 export interface FetchOptions {
   /** The `fetch` underneath. Default: the global one. */
@@ -22,10 +26,32 @@ export interface FetchOptions {
   pace?: boolean;
   /** Requests with the same key share a quota. Default: the origin of the URL. */
   keyOf?: (url: URL) => string;
+  /**
+   * Whether to drop requests here while the server sheds most of them: such a call resolves at once to a 503 that was never sent, with
+   * `x-sluice-throttled: client`. By key and class. Default true.
+   */
+  throttle?: boolean;
+  /** Retries after a 503 are at most this share of the requests. Default 0.1. */
+  retryBudget?: number;
+  /** The class of these requests, sent in `criticalityHeader` unless a request names its own. Default: none is sent. */
+  criticality?: string;
+  /** Default `x-criticality`. */
+  criticalityHeader?: string;
+  /** Sends the ms that are left until the deadline in this header, such as `x-deadline-ms`. Default: not sent. */
+  deadlineHeader?: string;
+}
+
+/** What is known of a server, by key; of a class there, by key and class. */
+interface Server {
+  readonly pacer: Pacer;
+  readonly retries: RetryBudget;
+  readonly throttles: Map<string, Throttle>;
 }
 
 /** Quotas of this many origins are remembered; the one longest unused is forgotten first. */
 const MOST_KEYS = 1_000;
+/** Classes of one server that are throttled apart; later ones share one throttle. */
+const MOST_CLASSES = 16;
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 30_000;
 const LEAST_JITTER_MS = 50;
@@ -37,25 +63,43 @@ type FetchInit = Parameters<typeof fetch>[1];
 
 export function createFetch(options: FetchOptions = {}): typeof fetch {
   const { deadlineMs = 60_000, maxRetries = 5, jitter = 0.1, pace = true, keyOf = (url) => url.origin } = options;
-  const pacers = new Map<string, Pacer>();
+  const { throttle: throttles = true, retryBudget = 0.1 } = options;
+  const servers = new Map<string, Server>();
 
   return async (input: FetchInput, init?: FetchInit): Promise<Response> => {
-    const call = new Call({ send: options.fetch ?? fetch, input, init, deadlineAtMs: Date.now() + deadlineMs });
-    const pacer = pacerOf(pacers, keyOf(call.url));
+    const deadlineAtMs = Date.now() + deadlineMs;
+    const call = new Call({ send: options.fetch ?? fetch, input, init, deadlineAtMs, headers: options });
+    const server = serverOf(servers, keyOf(call.url), retryBudget);
+    const { pacer } = server;
+    const throttle = throttles ? throttleOf(server.throttles, call.criticality) : undefined;
+    if (throttle?.drops(Date.now(), Math.random())) return droppedHere();
+    server.retries.requested();
     for (let attempt = 0; ; attempt++) {
       for (let waitMs = pace ? pacer.waitMs(Date.now()) : 0; waitMs > 0; waitMs = pacer.waitMs(Date.now())) {
         await call.wait(jittered(waitMs, jitter));
       }
-      const { response, signals } = await call.attempt(pacer);
+      const { response, signals } = await call.attempt(pacer, throttle);
       const waitMs =
         attempt < maxRetries ? retryWaitMs({ response, signals, attempt, method: call.method }) : undefined;
       if (waitMs === undefined || !call.canRepeat) return response;
       const pauseMs = jittered(waitMs, jitter);
-      if (!call.hasTimeFor(pauseMs)) return response;
+      if (!call.hasTimeFor(pauseMs) || (response.status === 503 && !server.retries.take())) return response;
       await response.body?.cancel();
       await call.wait(pauseMs);
     }
   };
+}
+
+const CRITICALITY_HEADER = "x-criticality";
+
+type HeaderOptions = Pick<FetchOptions, "criticality" | "criticalityHeader" | "deadlineHeader">;
+
+interface CallOptions {
+  readonly send: typeof fetch;
+  readonly input: FetchInput;
+  readonly init: FetchInit;
+  readonly deadlineAtMs: number;
+  readonly headers: HeaderOptions;
 }
 
 /** One call of the caller's, over all its attempts. */
@@ -69,8 +113,11 @@ class Call {
   readonly #init: FetchInit;
   readonly #signal: AbortSignal | undefined;
   readonly #deadlineAtMs: number;
+  /** The class that the request or the options name; "" for none. */
+  readonly criticality: string;
+  readonly #options: HeaderOptions;
 
-  constructor(call: { send: typeof fetch; input: FetchInput; init: FetchInit; deadlineAtMs: number }) {
+  constructor(call: CallOptions) {
     const { input, init } = call;
     const request = input instanceof Request ? input : undefined;
     this.url = new URL(request?.url ?? String(input));
@@ -81,6 +128,26 @@ class Call {
     this.#init = init;
     this.#signal = init?.signal ?? request?.signal ?? undefined;
     this.#deadlineAtMs = call.deadlineAtMs;
+    this.#options = call.headers;
+    const { criticality = "", criticalityHeader = CRITICALITY_HEADER } = call.headers;
+    this.criticality = this.#ownHeaders().get(criticalityHeader) ?? criticality;
+  }
+
+  #ownHeaders(): Headers {
+    const request = this.#input instanceof Request ? this.#input : undefined;
+    return new Headers(this.#init?.headers ?? request?.headers);
+  }
+
+  /** Undefined where nothing is added: the caller's own go as they are. */
+  #headers(): Headers | undefined {
+    const { criticalityHeader = CRITICALITY_HEADER, deadlineHeader } = this.#options;
+    if (this.criticality === "" && deadlineHeader === undefined) return undefined;
+    const headers = this.#ownHeaders();
+    if (this.criticality !== "") headers.set(criticalityHeader, this.criticality);
+    if (deadlineHeader !== undefined) {
+      headers.set(deadlineHeader, String(Math.max(0, Math.round(this.#deadlineAtMs - Date.now()))));
+    }
+    return headers;
   }
 
   hasTimeFor(waitMs: number): boolean {
@@ -105,7 +172,10 @@ class Call {
     });
   }
 
-  async attempt(pacer: Pacer): Promise<{ response: Response; signals: readonly QuotaSignal[] }> {
+  async attempt(
+    pacer: Pacer,
+    throttle: Throttle | undefined,
+  ): Promise<{ response: Response; signals: readonly QuotaSignal[] }> {
     const deadline = new AbortController();
     const leftMs = Math.max(0, this.#deadlineAtMs - Date.now());
     const timer = setTimeout(() => deadline.abort(tooLate("no response by the deadline")), leftMs);
@@ -115,13 +185,18 @@ class Call {
     pacer.started();
     let signals: readonly QuotaSignal[] = [];
     let counted = true;
+    let wasAccepted = false;
     try {
-      const response = await this.#send(input, { ...this.#init, signal });
+      const headers = this.#headers();
+      const response = await this.#send(input, { ...this.#init, ...(headers && { headers }), signal });
       signals = readQuotas(response.headers, Date.now());
       counted = response.status !== 429;
+      wasAccepted = response.status !== 503;
       return { response, signals };
     } finally {
       pacer.ended({ nowMs: Date.now(), signals, counted });
+      // A caller that gave up says nothing about the server.
+      if (!this.#signal?.aborted) throttle?.ended(Date.now(), wasAccepted);
       // The deadline is for the answer; how long its body takes is the caller's business.
       clearTimeout(timer);
     }
@@ -155,12 +230,35 @@ function jittered(ms: number, jitter: number): number {
   return ms + Math.random() * Math.max(ms * jitter, LEAST_JITTER_MS);
 }
 
-function pacerOf(pacers: Map<string, Pacer>, key: string): Pacer {
-  const pacer = pacers.get(key) ?? new Pacer();
-  pacers.delete(key);
-  pacers.set(key, pacer);
-  if (pacers.size > MOST_KEYS) pacers.delete(pacers.keys().next().value!);
-  return pacer;
+function serverOf(servers: Map<string, Server>, key: string, retryBudget: number): Server {
+  const server = servers.get(key) ?? {
+    pacer: new Pacer(),
+    retries: new RetryBudget(retryBudget),
+    throttles: new Map(),
+  };
+  servers.delete(key);
+  servers.set(key, server);
+  if (servers.size > MOST_KEYS) servers.delete(servers.keys().next().value!);
+  return server;
+}
+
+function throttleOf(throttles: Map<string, Throttle>, criticality: string): Throttle {
+  const name = throttles.has(criticality) || throttles.size < MOST_CLASSES ? criticality : "(other)";
+  const throttle = throttles.get(name) ?? new Throttle();
+  throttles.set(name, throttle);
+  return throttle;
+}
+
+/** The answer that the server would most likely have given. */
+function droppedHere(): Response {
+  const problem = {
+    type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+    title: "Request cannot be satisfied due to temporary server capacity constraints",
+    status: 503,
+    detail: "The server sheds most requests of this class; the client did not send this one.",
+  };
+  const headers = { "content-type": "application/problem+json", "retry-after": "1", "x-sluice-throttled": "client" };
+  return new Response(JSON.stringify(problem), { status: 503, headers });
 }
 
 function isStream(body: unknown): boolean {

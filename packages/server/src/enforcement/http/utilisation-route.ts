@@ -14,7 +14,7 @@ export function registerUtilisationRoute(app: FastifyInstance, { limiter }: { li
     {
       schema: {
         summary: "Report how busy a backend is, for load-shedding rules",
-        tags: ["load"],
+        tags: ["checks"],
         body: utilisationBody,
         response: { 200: utilisationAnswer },
       },
