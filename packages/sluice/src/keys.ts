@@ -174,6 +174,9 @@ export function undoneKey(mark: string, tag: string): string {
 /** Where the instances that share a store are counted. Neither a counter nor a record goes on like this after its tag. */
 export const INSTANCES_KEY = "{~}instances";
 
+/** Where the instances that share a store share reports of utilisation. */
+export const UTILISATION_KEY = "{~}utilisation";
+
 function spellId(id: string): string {
   return id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`;
 }

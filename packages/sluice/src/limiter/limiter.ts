@@ -33,6 +33,7 @@ import { checkOptions, type LimiterOptions } from "./limiter-options.js";
 import { Outage } from "./outage.js";
 import { Refunds } from "./refunds.js";
 import { RulesInForce } from "./rules-in-force.js";
+import { SharedReports } from "./shared-reports.js";
 import { shedFirst } from "./shed-first.js";
 
 /** Of a report of utilisation. */
@@ -59,6 +60,7 @@ export class Limiter {
   readonly #failurePolicy: FailurePolicy;
   readonly #outage: Outage;
   readonly #shedder: LoadShedder;
+  readonly #reports: SharedReports;
   readonly #leases: Leases;
   readonly #refunds: Refunds;
   readonly #events = new LimiterEmitter();
@@ -77,14 +79,17 @@ export class Limiter {
     this.#local = local;
     this.#prefetch = store.isRemote === true ? new Prefetch(store) : undefined;
     this.#share = share;
+    const nowMonotonicMs = (): number => performance.now();
+    const virtualNow = clock && (() => clock.now());
+    this.#shedder = new LoadShedder({ now: virtualNow ?? nowMonotonicMs, newId: newLeaseId });
+    this.#reports = new SharedReports(store, this.#shedder);
     const onChange = (inForce: readonly Rule[], inForceVersion: number): void => {
       share.countFor(inForce);
+      this.#reports.hearFor(inForce);
       events.emit("rules", inForce, inForceVersion);
     };
     this.#rules = new RulesInForce({ rules, version, onChange });
     this.#failurePolicy = new FailurePolicy(local, () => share.instances);
-    const nowMonotonicMs = (): number => performance.now();
-    this.#shedder = new LoadShedder({ now: clock?.now ?? nowMonotonicMs, newId: newLeaseId });
     this.#leases = new Leases({ store, local, shedder: this.#shedder, events });
     this.#refunds = new Refunds(store, local, this.#prefetch);
     this.#outage = new Outage({
@@ -230,10 +235,14 @@ export class Limiter {
   /**
    * Reports how busy a backend or this program is, from 0 to 1, for load-shedding rules with the signal `reported`. The highest report of all
    * sources counts, each for `ttlMs` (default 10 s). `key`: only for the gauge of these key values, joined by commas.
+   * Holds here at once; resolves to whether the other instances of the store can see it, and never rejects. A value that is none throws.
    */
-  reportUtilisation(value: number, { source, key = "", ttlMs = DEFAULT_REPORT_TTL_MS }: UtilisationOptions): void {
+  reportUtilisation(
+    value: number,
+    { source, key = "", ttlMs = DEFAULT_REPORT_TTL_MS }: UtilisationOptions,
+  ): Promise<boolean> {
     this.#mustBeOpen();
-    this.#shedder.report({ value, source, key, ttlMs });
+    return this.#reports.report({ value, source, key, ttlMs });
   }
 
   /** What the load-shedding rules in force see and shed. */
@@ -295,6 +304,7 @@ export class Limiter {
     this.#closed = true;
     this.#outage.close();
     this.#local.close();
+    this.#reports.close();
     await this.#prefetch?.close();
     await this.#share.stop();
     await this.#store.close();

@@ -44,8 +44,3 @@ test("the fair key is the attribute's value, empty where the request has none", 
   expect(book.find({})[0]!.fairKey).toBe("");
   expect(bookOf({}).find({})[0]!.fairKey).toBeUndefined();
 });
-
-test("a book knows whether it hears reports", () => {
-  expect(bookOf({}).hearsReports).toBe(false);
-  expect(bookOf({}, { signal: ["event-loop", "reported"] }).hearsReports).toBe(true);
-});

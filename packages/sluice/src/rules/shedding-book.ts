@@ -59,11 +59,6 @@ export class SheddingBook {
     this.#byRule = new Map(compiled.map((one) => [one.plan.rule, one]));
   }
 
-  /** Whether some rule looks at reports. */
-  get hearsReports(): boolean {
-    return this.#compiled.some(({ plan }) => plan.signals.has("reported"));
-  }
-
   /** The rules that apply to a request, in the book's order. Malformed attributes throw `invalid-request`. */
   find(attributes: Attributes): SheddingMatch[] {
     this.#reader.read(attributes);

@@ -62,6 +62,14 @@ test("a high measured utilisation closes the valve over seconds, a low one opens
   expect(steps).toBeLessThan(200);
 });
 
+test("at its threshold a class is shed: a measurement that ends at 1 could not pass a threshold of 1", () => {
+  const valve = new ClassValve(1, false);
+  for (let i = 0; i < 200; i++) valve.move(100, 1);
+  expect(valve.share).toBeLessThan(0.01);
+  for (let i = 0; i < 400; i++) valve.move(100, 0.9);
+  expect(valve.share).toBe(1);
+});
+
 test("a single key under a measured utilisation is thinned, not switched", () => {
   const valve = new ClassValve(0.9, false);
   for (let i = 0; i < 9; i++) valve.move(100, 1);

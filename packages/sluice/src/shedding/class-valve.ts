@@ -23,6 +23,8 @@ const BAND_AIM = 0.35;
 const BAND_GAIN_PER_S = 2;
 /** For measured utilisation: a distance of this much from the threshold closes or opens the valve at the full pace. */
 const MEASURED_BAND = 0.1;
+/** Where in that band below the threshold the valve stands still: at the threshold it closes, for a measurement of 1 cannot rise. */
+const MEASURED_AIM = 0.5;
 const CLOSING_PER_S = 1;
 /** Opens more slowly than it closes. */
 const OPENING_PER_S = 0.5;
@@ -97,7 +99,9 @@ export class ClassValve {
     this.#bandSum = 0;
     this.#fair?.divide(this.#share, aging);
     const distance =
-      measured === undefined ? 1 : Math.max(-1, Math.min(1, (this.threshold - measured) / MEASURED_BAND));
+      measured === undefined
+        ? 1
+        : Math.max(-1, Math.min(1, (this.threshold - measured) / MEASURED_BAND - MEASURED_AIM));
     const pace = distance < 0 ? CLOSING_PER_S : OPENING_PER_S;
     this.#measuredShare = bounded(this.#measuredShare * Math.exp(pace * distance * seconds));
     this.#measuredFair?.divide(this.#measuredShare, aging);

@@ -100,6 +100,14 @@ export interface AskedKey {
   readonly attributes: Attributes;
 }
 
+/** A report of utilisation on its way through the store, with the time that it still holds. */
+export interface SharedReport {
+  readonly value: number;
+  readonly source: string;
+  readonly key: string;
+  readonly ttlMs: number;
+}
+
 export interface Store {
   decide(request: StoreRequest): MaybePromise<StoreReply>;
   /** The reply that a request id was given, while it is remembered: not after its refund. */
@@ -124,6 +132,8 @@ export interface Store {
   readonly isRemote?: boolean;
   /** Joins the heartbeat, where several instances can share the store. Counts the instances that have joined. */
   countInstances?(): InstanceCount;
+  /** Writes a report of utilisation, if one is given, and returns all that hold; absent where nobody shares the store. */
+  shareReports?(report?: SharedReport): Promise<SharedReport[]>;
   /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */
   ready(): MaybePromise<boolean>;
   /** The last failure of `ready`, if it answered no. */

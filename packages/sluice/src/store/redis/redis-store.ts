@@ -7,15 +7,24 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Check } from "../../check.js";
-import { hashTag, INSTANCES_KEY, KEY_PREFIX } from "../../keys.js";
+import { hashTag, INSTANCES_KEY, KEY_PREFIX, UTILISATION_KEY } from "../../keys.js";
 import { InstanceCount } from "../instance-count.js";
-import type { LeaseRequest, MaybePromise, RefundRequest, Store, StoreReply, StoreRequest } from "../store.js";
+import type {
+  LeaseRequest,
+  MaybePromise,
+  RefundRequest,
+  SharedReport,
+  Store,
+  StoreReply,
+  StoreRequest,
+} from "../store.js";
 import type { StoreStats } from "../store-stats.js";
 import { RedisCalls } from "./calls.js";
 import { ClusterStore } from "./cluster/cluster-store.js";
 import { type RedisClient, type RedisConnection, redisConnection } from "./connection.js";
 import type { Counters } from "./counters.js";
 import { RefusalMemory } from "./refusal-memory.js";
+import { MOST_REPORTS, readReports, spellReport } from "./shared-reports.js";
 import { SingleNodeStore } from "./single-node-store.js";
 import { checkedStoreOptions, type RedisStoreOptions } from "./store-options.js";
 
@@ -97,6 +106,12 @@ export class RedisStore implements Store {
       )) as unknown[];
       return Number(count);
     });
+  }
+
+  async shareReports(report?: SharedReport): Promise<SharedReport[]> {
+    const written = report === undefined ? [] : [spellReport(report), report.value, Math.ceil(report.ttlMs)];
+    const reply = await this.#calls.run("utilisation", [KEY_PREFIX + UTILISATION_KEY], [MOST_REPORTS, ...written]);
+    return readReports(reply as unknown[]);
   }
 
   async ready(): Promise<boolean> {

@@ -1,0 +1,32 @@
+/**
+ * Reports of utilisation as utilisation.lua keeps them. What cannot be read is left out: another version may have written it. Pure.
+ */
+import type { SharedReport } from "../store.js";
+
+/** Held at most, over all instances. */
+export const MOST_REPORTS = 1_000;
+
+/** The field of a report: which source reports for which key. */
+export function spellReport({ source, key }: SharedReport): string {
+  return JSON.stringify([source, key]);
+}
+
+/** `reply`: now, then field, utilisation and ms left of each. */
+export function readReports(reply: readonly unknown[]): SharedReport[] {
+  const reports: SharedReport[] = [];
+  for (let i = 1; i + 2 < reply.length; i += 3) {
+    const report = readReport(String(reply[i]), Number(reply[i + 1]), Number(reply[i + 2]));
+    if (report !== undefined) reports.push(report);
+  }
+  return reports;
+}
+
+function readReport(field: string, value: number, ttlMs: number): SharedReport | undefined {
+  if (!(value >= 0 && value <= 1) || !(ttlMs > 0)) return undefined;
+  try {
+    const [source, key] = JSON.parse(field) as unknown[];
+    return typeof source === "string" && typeof key === "string" ? { value, source, key, ttlMs } : undefined;
+  } catch {
+    return undefined;
+  }
+}
