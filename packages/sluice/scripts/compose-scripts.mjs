@@ -24,7 +24,17 @@ const letters = {
 };
 
 /** The scripts that are one file with what it includes. */
-const wholeScripts = ["lease", "instances", "utilisation", "place", "record", "refund", "give-back", "inspect", "block"];
+const wholeScripts = [
+  "lease",
+  "instances",
+  "utilisation",
+  "place",
+  "record",
+  "refund",
+  "give-back",
+  "inspect",
+  "block",
+];
 
 /** The letters of stored forms with a plain file, and whose it is. */
 const plainFiles = { b: "token-bucket", g: "token-bucket", p: "rolling-window-packed" };
