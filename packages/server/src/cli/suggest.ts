@@ -1,9 +1,11 @@
 /** `sluice suggest --key ip access.log`: limits from what clients really did, and how many keys each would touch. */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { SluiceError } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { stringify } from "yaml";
 import { Suggester, type Suggestion, type Suggestions } from "../analysis/suggest.js";
+import { clientSettings } from "../settings/settings.js";
+import { CommandFailure, exitStatus } from "./command-failure.js";
 import {
   type LogOptions,
   logCommand,
@@ -13,6 +15,7 @@ import {
   readAttributes,
 } from "./log-arguments.js";
 import { figure, printJson, printLine, printTable } from "./print.js";
+import { type HistoryOptions, suggestFromService } from "./suggest-from-service.js";
 
 interface SuggestOptions extends LogOptions {
   readonly key: readonly string[];
@@ -23,12 +26,24 @@ interface SuggestOptions extends LogOptions {
 const DEFAULT_WINDOWS = "1s,1m,1h";
 
 export function suggestCommand(): Command {
-  return logCommand("suggest")
+  const { server } = clientSettings();
+  return logCommand("suggest", { isOptional: true })
     .description("limits from access logs: what each key did at most, and how many keys a limit would touch")
     .option("--key <names>", "the attributes that a limit is kept for, such as ip or user,path", parseNames, ["ip"])
     .option("--window <durations>", "the windows to look at", parseWindows, parseWindows(DEFAULT_WINDOWS))
     .option("--headroom <factor>", "how much above what was seen", parseHeadroom, 1.2)
-    .action(async (files: string[], options: SuggestOptions) => {
+    .option("--rule <id>", "instead of logs: a rule in force, from the history of a running service")
+    .addOption(new Option("--history <span>", "with --rule: how far back").choices(["hour", "day"]).default("day"))
+    .addOption(new Option("--server <url>", "with --rule: the service to ask").env("SLUICE_SERVER").default(server))
+    .option("--token <token>", "with --rule: an admin token (SLUICE_ADMIN_TOKEN; default: the file under .sluice/)")
+    .action(async (files: string[], options: SuggestOptions & HistoryOptions) => {
+      if ((options.rule === undefined) === (files.length === 0)) {
+        throw new CommandFailure("suggest: expected access logs, or --rule ID", exitStatus.misuse);
+      }
+      if (options.rule !== undefined) {
+        await suggestFromService(options.rule, options);
+        return;
+      }
       const opened = openLogs(files, options);
       const suggester = new Suggester({ key: options.key, windows: options.window, headroom: options.headroom });
       let malformed = 0;
