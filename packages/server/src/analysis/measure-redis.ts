@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { type CountingRule, createLimiter, SluiceError } from "sluice";
 import { connectRedis, type Redis } from "sluice/internal";
 import { parseRedisUrl, redisStore } from "sluice/redis";
+import { type Info, parseInfo } from "../monitoring/store-view/node-report.js";
 
 interface MeasureOptions {
   readonly url: string;
@@ -140,14 +141,8 @@ async function inFlight(count: number, ask: (i: number) => Promise<unknown>): Pr
   await Promise.all(Array.from({ length: Math.min(IN_FLIGHT, count) }, worker));
 }
 
-async function info(client: Redis, section: string): Promise<Map<string, string>> {
-  const text = await client.info(section);
-  return new Map(text.split(/\r?\n/).flatMap((line) => (line.includes(":") ? [splitOnce(line)] : [])));
-}
-
-function splitOnce(line: string): [string, string] {
-  const at = line.indexOf(":");
-  return [line.slice(0, at), line.slice(at + 1)];
+async function info(client: Redis, section: string): Promise<Info> {
+  return parseInfo(await client.info(section));
 }
 
 async function usedMemory(client: Redis): Promise<number> {

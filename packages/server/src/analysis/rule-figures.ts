@@ -1,7 +1,7 @@
 /** One rule in a replay: how often it was asked, which keys it refused, and the most that it admitted in one window. */
 import { type Decision, type Rule, readCounterKey } from "sluice";
 import { parseDuration } from "sluice/internal";
-import { FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
+import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
 import { RollingMaxima } from "./rolling-maxima.js";
 
 export interface KeyFigures {
@@ -64,9 +64,7 @@ export class RuleCount {
     if (isCharged) this.#admitted?.add(key, cost, atMs);
     if (allowed) return;
     this.refused++;
-    const item = this.#keys.find(key);
-    if (item === undefined) this.#keys.insert(key, { count: 1 });
-    else item.count++;
+    countOne(this.#keys, key);
   }
 
   read(): RuleFigures {

@@ -4,7 +4,7 @@
  */
 import type { Attributes, Decision, Rule } from "sluice";
 import { SluiceError } from "sluice";
-import { FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
+import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
 import { ComeBack, type ComeBackFigures } from "./come-back.js";
 import type { LogRequest } from "./log/log-request.js";
 import { type Arrival, Replay, type Replayed } from "./replay.js";
@@ -162,10 +162,10 @@ export class Simulator {
     if (draft.decision.allowed === live.decision.allowed) return;
     if (live.decision.allowed) {
       figures.newlyRefused++;
-      addTo(this.#newlyRefused, refuserOf(draft));
+      countOne(this.#newlyRefused, refuserOf(draft));
     } else {
       figures.newlyAdmitted++;
-      addTo(this.#newlyAdmitted, refuserOf(live));
+      countOne(this.#newlyAdmitted, refuserOf(live));
     }
   }
 
@@ -218,12 +218,6 @@ function refuserOf({ decision, asked }: Replayed): string {
 
 function isRefuser({ rule, mode, allowed }: Decision["checks"][number], decision: Decision): boolean {
   return mode === "enforce" && !allowed && rule === decision.rule;
-}
-
-function addTo(items: FrequentItems<Item>, key: string): void {
-  const item = items.find(key);
-  if (item === undefined) items.insert(key, { count: 1 });
-  else item.count++;
 }
 
 function topOf(items: FrequentItems<Item>): KeyFigures[] {

@@ -64,3 +64,10 @@ export class FrequentItems<I extends Item> {
     };
   }
 }
+
+/** Counts an item that has nothing but its count. */
+export function countOne(items: FrequentItems<Item>, key: string): void {
+  const item = items.find(key);
+  if (item === undefined) items.insert(key, { count: 1 });
+  else item.count++;
+}
