@@ -51,7 +51,7 @@ describe("requests that were sent before SIGTERM", () => {
     const ended = service.end("SIGTERM");
     const outcomes = await Promise.all(sending.map(({ outcome }) => outcome));
     expect(outcomes.filter((outcome) => outcome !== "HTTP/1.1 200 OK")).toEqual([]);
-    expect(await ended).toBe(0);
+    expect(await ended, service.output()).toBe(0);
   });
 
   test.each([
@@ -86,7 +86,7 @@ describe("requests that were sent before SIGTERM", () => {
       expect(outcomes.filter((outcome) => outcome !== "HTTP/1.1 200 OK")).toEqual([]);
       expect((await Promise.all(calls)).filter((outcome) => outcome !== "answered")).toEqual([]);
       for (const envoy of envoys) envoy.close();
-      expect(await ended).toBe(0);
+      expect(await ended, service.output()).toBe(0);
     },
   );
 
@@ -105,7 +105,7 @@ describe("requests that were sent before SIGTERM", () => {
     expect(lost).toEqual([]);
     expect(outcomes).toHaveLength(2 * COUNT);
     for (const client of clients) client.close();
-    expect(await ended).toBe(0);
+    expect(await ended, service.output()).toBe(0);
   });
 });
 
@@ -120,7 +120,7 @@ test("a lame duck is not ready, still takes connections, and closes them after t
   });
   expect(answer.status).toBe(200);
   expect(answer.headers.get("connection")).toBe("close");
-  expect(await ended).toBe(0);
+  expect(await ended, service.output()).toBe(0);
   await expect(fetch(`${service.http}/healthz`)).rejects.toThrow();
 });
 

@@ -9,6 +9,7 @@ import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { acceptedHere, untilQueueIsEmpty } from "../http/accept-queue.js";
+import { sendToFirst, sendToWorker } from "./worker-channel.js";
 
 type Message =
   | { readonly sluice: "may close?" }
@@ -47,7 +48,7 @@ export class WorkerClose {
     this.#closing = true;
     if (all) await untilQueueIsEmpty(() => this.#acceptedByAll());
     this.#closing = false;
-    for (const worker of this.#asking) send(worker, { sluice: "close" });
+    for (const worker of this.#asking) sendToWorker(worker, { sluice: "close" });
     this.#asking.clear();
   }
 
@@ -59,7 +60,7 @@ export class WorkerClose {
   #ask(worker: Worker): Promise<number> {
     return new Promise((resolve) => {
       this.#counted.set(worker, resolve);
-      if (!send(worker, { sluice: "accepted?" })) this.#count(worker, 0);
+      if (!sendToWorker(worker, { sluice: "accepted?" })) this.#count(worker, 0);
     });
   }
 
@@ -74,21 +75,13 @@ export async function mayClose({ timeoutMs }: { timeoutMs: number }): Promise<vo
   if (!process.connected) return;
   const told = new Promise<void>((resolve) => {
     process.on("message", (message: Message) => {
-      if (message.sluice === "accepted?")
-        process.send?.({ sluice: "accepted", count: acceptedHere() } satisfies Message);
+      if (message.sluice === "accepted?") sendToFirst({ sluice: "accepted", count: acceptedHere() } satisfies Message);
       if (message.sluice === "close") resolve();
     });
   });
-  process.send?.({ sluice: "may close?" } satisfies Message);
+  sendToFirst({ sluice: "may close?" } satisfies Message);
   const stopped = new AbortController();
   const late = sleep(timeoutMs, undefined, { signal: stopped.signal }).catch(() => undefined);
   await Promise.race([told, once(process, "disconnect"), late]);
   stopped.abort();
-}
-
-/** Returns whether the worker can answer. */
-function send(worker: Worker, message: Message): boolean {
-  const isConnected = worker.isConnected();
-  if (isConnected) worker.send(message);
-  return isConnected;
 }

@@ -11,6 +11,7 @@ import type { Settings } from "../settings/settings.js";
 import type { ServiceSummary } from "./serve.js";
 import { startService } from "./service.js";
 import { drainDelayMs, stopSignal } from "./stop-signal.js";
+import { sendToFirst, sendToWorker } from "./worker-channel.js";
 import { mayClose, WorkerClose } from "./worker-close.js";
 
 /** Messages between workers and the first process. */
@@ -40,7 +41,7 @@ export async function superviseWorkers(options: {
   const answerMetrics = async (worker: Worker, id: number): Promise<void> => {
     // Without a text: a worker did not answer. The caller must not wait for ever.
     const text = await aggregator.clusterMetrics().catch(() => undefined);
-    if (worker.isConnected()) worker.send({ sluice: "metrics", id, text } satisfies Message);
+    sendToWorker(worker, { sluice: "metrics", id, text } satisfies Message);
   };
   cluster.on("message", (worker, message: Message) => {
     if (message.sluice === "metrics?") void answerMetrics(worker, message.id).catch(() => undefined);
@@ -75,8 +76,7 @@ async function endWorkers(delayMs: number): Promise<void> {
   await Promise.all(
     liveWorkers().map(async (worker) => {
       const ended = once(worker, "exit");
-      if (worker.isConnected()) worker.send({ sluice: "stop", delayMs } satisfies Message);
-      else worker.process.kill("SIGKILL");
+      if (!sendToWorker(worker, { sluice: "stop", delayMs } satisfies Message)) worker.process.kill("SIGKILL");
       await ended;
     }),
   );
@@ -139,5 +139,5 @@ function shareRegistry(registry: Registry): void {
 }
 
 function say(message: Message): void {
-  process.send?.(message);
+  sendToFirst(message);
 }

@@ -35,6 +35,8 @@ const failFast = {
   keepAlive: 5_000,
   // The first command's answer carries the reason why a server turns a client away (maxclients); ioredis drops the errors of this one.
   disableClientInfo: true,
+  // ioredis awaits nothing that it sends by itself: a connection that breaks again at once would end the process. Subscribers do it on `ready`.
+  autoResubscribe: false,
   // ioredis would wait in silence while Redis loads its data; without this check Redis itself answers LOADING.
   enableReadyCheck: false,
 };
