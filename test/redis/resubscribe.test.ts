@@ -20,7 +20,7 @@ test.skipIf(whyMissing("redis"))("a connection that breaks as it opens leaves no
   const unhandled: unknown[] = [];
   process.removeAllListeners("unhandledRejection");
   process.on("unhandledRejection", (reason) => unhandled.push(reason));
-  const client = connectRedis(parseRedisUrl(redis.url)) as Redis & { connector: Connector };
+  const client = connectRedis(parseRedisUrl(redis.url)) as Redis;
   client.on("error", () => undefined);
   let subscribed = 0;
   client.on("ready", () => {
@@ -32,8 +32,9 @@ test.skipIf(whyMissing("redis"))("a connection that breaks as it opens leaves no
   await vi.waitFor(() => expect(subscribed).toBe(1));
   let breaks = 3;
   // The server has answered the greeting, and the socket is being closed when the client reads that.
-  const connect = client.connector.connect.bind(client.connector);
-  client.connector.connect = async (...args: Parameters<typeof connect>) => {
+  const { connector } = client as unknown as { connector: Connector };
+  const connect = connector.connect.bind(connector);
+  connector.connect = async (...args: Parameters<typeof connect>) => {
     const stream = await connect(...args);
     if (breaks-- > 0) stream.once("data", () => stream.end());
     return stream;
