@@ -58,7 +58,8 @@ export class Fleet {
     const name = `i${index}.${this.all.filter((other) => other.index === index).length}`;
     const actor = new Actor(name, this.#clockOf(index));
     simulation.at(simulation.nowMs, actor, () => {
-      const store = new RemoteStore({ simulation, network, server, actor, deadlineMs: plan.deadlineMs });
+      const { deadlineMs, rememberRefusals = false } = plan;
+      const store = new RemoteStore({ simulation, network, server, actor, deadlineMs, rememberRefusals });
       const { countedInstances: instances } = plan;
       const limiter = createLimiter({ store, rules: this.#rules, ...(instances === undefined ? {} : { instances }) });
       const instance: Instance = { index, actor, limiter, startedAtMs: simulation.nowMs, open: true };

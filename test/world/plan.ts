@@ -46,6 +46,8 @@ export interface Plan {
   readonly rules: readonly Rule[];
   readonly faults: NetworkFaults;
   readonly deadlineMs: number;
+  /** Instances remember refusals, as with the Redis store. Default: they do not. */
+  readonly rememberRefusals?: boolean;
   /** Each instance's clock runs too fast or too slow by up to so much. */
   readonly driftPpm: number;
   /** The most that all instances together may admit by the policy `local` in one window, of a limit (docs/reliability.md). */

@@ -6,8 +6,10 @@ import type { Check } from "../../packages/sluice/src/check.js";
 import { SluiceError } from "../../packages/sluice/src/errors.js";
 import { InstanceCount } from "../../packages/sluice/src/store/instance-count.js";
 import { unavailable } from "../../packages/sluice/src/store/redis/failure.js";
+import { RefusalMemory } from "../../packages/sluice/src/store/redis/refusal-memory.js";
 import type {
   LeaseRequest,
+  MaybePromise,
   RefundRequest,
   Store,
   StoreReply,
@@ -23,6 +25,8 @@ interface RemoteStoreOptions {
   readonly server: StoreServer;
   readonly actor: Actor;
   readonly deadlineMs: number;
+  /** As the Redis store does by default, with its own code. */
+  readonly rememberRefusals: boolean;
 }
 
 interface Call {
@@ -35,12 +39,26 @@ interface Call {
 export class RemoteStore implements Store {
   readonly isRemote = true;
   readonly #options: RemoteStoreOptions;
+  readonly #refusals: RefusalMemory | undefined;
 
   constructor(options: RemoteStoreOptions) {
     this.#options = options;
+    this.#refusals = options.rememberRefusals ? new RefusalMemory() : undefined;
   }
 
-  decide(request: StoreRequest): Promise<StoreReply> {
+  decide(request: StoreRequest): MaybePromise<StoreReply> {
+    const refusals = this.#refusals;
+    if (refusals === undefined) return this.#decide(request);
+    const sinceMonotonicMs = performance.now();
+    const refused = refusals.recall(request, sinceMonotonicMs);
+    if (refused !== undefined) return refused;
+    return this.#decide(request).then((reply) => {
+      refusals.remember(request, reply, sinceMonotonicMs);
+      return reply;
+    });
+  }
+
+  #decide(request: StoreRequest): Promise<StoreReply> {
     // The limiter's own fields (attributes, options) do not travel.
     const { checks, charge, entryId, id, fingerprint, rulesVersion, fetches } = request;
     const sent: StoreRequest = { checks, charge, entryId, id, fingerprint, rulesVersion, fetches };
@@ -53,7 +71,12 @@ export class RemoteStore implements Store {
   }
 
   refund(request: RefundRequest): Promise<boolean> {
-    return this.#call({ name: "refund", args: [request], mayDouble: request.id !== undefined });
+    return this.#call<boolean>({ name: "refund", args: [request], mayDouble: request.id !== undefined }).then(
+      (done) => {
+        this.#refusals?.forget(request.charges.map(({ check }) => check.key));
+        return done;
+      },
+    );
   }
 
   giveBack(checks: readonly Check[]): Promise<boolean> {
@@ -76,8 +99,10 @@ export class RemoteStore implements Store {
     return this.#call({ name: "inspect", args: [checks], mayDouble: true });
   }
 
-  reset(keys: readonly string[]): Promise<void> {
-    return this.#call({ name: "reset", args: [keys], mayDouble: false });
+  async reset(keys: readonly string[]): Promise<void> {
+    this.#refusals?.forget(keys);
+    await this.#call({ name: "reset", args: [keys], mayDouble: false });
+    this.#refusals?.forget(keys);
   }
 
   countInstances(): InstanceCount {

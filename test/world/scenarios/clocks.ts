@@ -33,6 +33,7 @@ export const clocks: Scenario = {
       rules,
       faults: { ...rough(random), loss: 0 },
       deadlineMs: 2_000,
+      rememberRefusals: random.chance(0.5),
       driftPpm: 0,
       localBound: () => Number.POSITIVE_INFINITY,
       steps: inOrder([...requests, ...stepped]),

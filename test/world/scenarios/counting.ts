@@ -26,6 +26,7 @@ export const counting: Scenario = {
       rules,
       faults: rough(random),
       deadlineMs: 200,
+      rememberRefusals: random.chance(0.5),
       driftPpm: 200,
       localBound: () => Number.POSITIVE_INFINITY,
       steps: inOrder([

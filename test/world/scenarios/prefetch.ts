@@ -54,6 +54,7 @@ export const prefetch: Scenario = {
       rules,
       faults: rough(random),
       deadlineMs: random.of([5, 20, 50, 200]),
+      rememberRefusals: random.chance(0.5),
       driftPpm: random.of([0, 1_000]),
       localBound: () => Number.POSITIVE_INFINITY,
       steps: inOrder([

@@ -48,6 +48,7 @@ export const ruleChanges: Scenario = {
       rules,
       faults: rough(random),
       deadlineMs: 100,
+      rememberRefusals: random.chance(0.5),
       driftPpm: 200,
       localBound: () => Number.POSITIVE_INFINITY,
       steps: inOrder([

@@ -1,0 +1,81 @@
+/** The bars of prefetch, in the world: nothing beyond the limit in any window under faults; at least 98 % of it used under overload. */
+import { expect, test } from "vitest";
+import { type FleetLoad, runFleetLoad } from "./fleet-load.js";
+import type { NetworkFaults } from "./network.js";
+
+const calm: NetworkFaults = { delayMs: [0.5, 4], loss: 0, doubling: 0, stragglers: 0 };
+const faulty: NetworkFaults = { delayMs: [0.2, 50], loss: 0.05, doubling: 0.05, stragglers: 0.01 };
+
+const LEAST_UTILISATION = 0.98;
+
+// Columns: algorithm, instances, load, over the limit, utilisation, store calls a request, share decided from units in hand.
+
+/** Enough traffic on each instance that units are worth fetching. */
+function loadOf(algorithm: FleetLoad["algorithm"], instances: number, overload: number): FleetLoad {
+  return {
+    seed: 1,
+    algorithm,
+    instances,
+    overload,
+    limit: Math.max(1_000, 40 * instances),
+    windowMs: 1_000,
+    prefetchMs: 100,
+    windows: instances < 100 ? 5 : 2,
+    faults: calm,
+    deadlineMs: 50,
+    driftPpm: 500,
+    crashesPerSecond: 0,
+  };
+}
+
+async function run(load: FleetLoad): Promise<{ over: number; utilisation: number }> {
+  const found = await runFleetLoad(load);
+  const share = found.fromHand / found.requests;
+  console.log(
+    `| ${load.algorithm} | ${load.instances} | ${load.overload} | ${found.over} | ${found.utilisation.toFixed(4)} | ` +
+      `${found.storeCallsPerRequest.toFixed(3)} | ${share.toFixed(2)} |`,
+  );
+  expect(found.fromHand).toBeGreaterThan(0);
+  return found;
+}
+
+test.each<[FleetLoad["algorithm"], number, number]>([
+  ["rolling-window", 2, 1.2],
+  ["rolling-window", 2, 3],
+  ["rolling-window", 8, 1.2],
+  ["rolling-window", 8, 3],
+  ["rolling-window", 64, 1.2],
+  ["rolling-window", 64, 3],
+  ["rolling-window", 512, 1.2],
+  ["rolling-window", 512, 3],
+  ["token-bucket", 2, 3],
+  ["token-bucket", 64, 3],
+  ["gcra", 8, 1.2],
+  ["fixed-window", 2, 1.2],
+  ["fixed-window", 64, 3],
+  ["fixed-window", 512, 1.2],
+])(
+  "%s on %i instances at %d times the limit: used to 0.98 at least, and not passed",
+  async (algorithm, instances, overload) => {
+    const { over, utilisation } = await run(loadOf(algorithm, instances, overload));
+    expect(over).toBe(0);
+    expect(utilisation).toBeGreaterThanOrEqual(LEAST_UTILISATION);
+  },
+);
+
+test.each<[FleetLoad["algorithm"], number]>([
+  ["rolling-window", 1],
+  ["rolling-window", 8],
+  ["rolling-window", 64],
+  ["rolling-window", 512],
+  ["token-bucket", 64],
+  ["gcra", 8],
+  ["fixed-window", 64],
+])(
+  "%s on %i instances with loss, doubling, delay to 50 ms, crashes and drift: not passed",
+  async (algorithm, instances) => {
+    const load = { ...loadOf(algorithm, instances, 2), prefetchMs: 400, deadlineMs: 120 };
+    const { over } = await run({ ...load, faults: faulty, crashesPerSecond: instances / 10 });
+    expect(over).toBe(0);
+  },
+);
