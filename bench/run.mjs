@@ -16,6 +16,7 @@ import { bytesSection } from "./bytes.mjs";
 import { hostileSection, matchingSection, printHostile, printMatching } from "./matching.mjs";
 import { memorySection } from "./memory.mjs";
 import { monitoringCost, printMonitoring } from "./monitoring.mjs";
+import { overloadBars, overloadSection, printOverload } from "./overload.mjs";
 import { redisSection } from "./redis.mjs";
 import { startRedis } from "./redis-server.mjs";
 import { chart, printBars, printBytes, printSection } from "./report.mjs";
@@ -69,12 +70,18 @@ try {
   const monitoring = await monitoringCost({ quick: options.quick, memoryOnly: options.quick });
   printMonitoring(monitoring);
   const express = await expressOverhead(options);
-  const bars = [...barsOf({ memory, sections, bytes, monitoring, express }), ...serviceBars(service)];
+  const overload = await overloadSection(options);
+  printOverload(overload);
+  const bars = [
+    ...barsOf({ memory, sections, bytes, monitoring, express }),
+    ...serviceBars(service),
+    ...overloadBars(overload),
+  ];
   printBars(bars);
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, bytes, workers, service, monitoring, express, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, bytes, workers, service, monitoring, express, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));

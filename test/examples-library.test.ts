@@ -43,6 +43,11 @@ test("without a Redis, the Redis example says so and exits with 1", async () => 
   await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining("no Redis answers") });
 });
 
+test("the load-shedding example serves what is critical, and some of the rest", async () => {
+  const lines = await runExample("load-shedding.mjs");
+  expect(lines).toEqual(["critical: 30 of 30 served", "normal: some of 270 served"]);
+});
+
 test("the concurrency example renews one lease, loses another, and hands its place on", async () => {
   const lines = await runExample("concurrency.mjs");
   expect(lines).toEqual([

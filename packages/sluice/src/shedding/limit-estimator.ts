@@ -27,9 +27,10 @@ const GAIN = 0.15;
 const MEMORY = 0.8;
 /** Where the evidence is clear, steps are longer, up to this factor: an estimate that is far off gets there soon. */
 const MOST_PACE = 4;
-/** From the start until the first doubt, the estimate grows by this factor (slow start). */
-const START_FACTOR = 1.5;
-const START_LEAST = 0.3;
+/** At the start the arms are far apart, and the estimate grows or shrinks by a factor until it would turn back (slow start). */
+const START_ARM = 1.5;
+const START_TARGET = 0.35;
+const START_FACTOR = { up: 1.5, down: 1 / 1.4 } as const;
 /** An arm is measured over this many requests while the estimate travels, and over more, up to the second number, once it has settled. */
 const LEAST_ENDS = 50;
 const MOST_ENDS = 800;
@@ -54,7 +55,8 @@ interface Arm {
 export class LimitEstimator {
   #estimate = FIRST_LIMIT;
   #isUpper = false;
-  #isStarting = true;
+  /** Undefined once the start is over. */
+  #start: "either" | "up" | "down" | undefined = "either";
   /** When the arm began; until `#settledAtMs` requests of the other arm still end. */
   #beganAtMs = Number.NaN;
   #settledAtMs = 0;
@@ -71,9 +73,10 @@ export class LimitEstimator {
   /** The limit now: that of the arm. */
   get limit(): number {
     const estimate = this.#estimate;
+    const arm = this.#start === undefined ? ARM : START_ARM;
     return this.#isUpper
-      ? Math.max(estimate * ARM, estimate + LEAST_ARM)
-      : Math.max(1, Math.min(estimate / ARM, estimate - LEAST_ARM));
+      ? Math.max(estimate * arm, estimate + LEAST_ARM)
+      : Math.max(1, Math.min(estimate / arm, estimate - LEAST_ARM));
   }
 
   /** The middle of the two arms. */
@@ -121,6 +124,10 @@ export class LimitEstimator {
     // The number in flight must have followed the limit.
     if (Math.abs(distance) < LEAST_DISTANCE || distance > 0 !== this.#isUpper) return;
     const elasticity = Math.log(arm.throughput / before.throughput) / distance;
+    if (this.#start !== undefined) {
+      this.#begins(elasticity > START_TARGET ? "up" : "down");
+      return;
+    }
     const noise = Math.sqrt(1 / arm.ends + 1 / before.ends) / Math.abs(distance);
     this.#move(elasticity - TARGET - TARGET_OF_FEW / this.#estimate, noise);
   }
@@ -132,8 +139,18 @@ export class LimitEstimator {
     const pace = agrees ? Math.max(1, Math.min(MOST_PACE, Math.abs(evidence) - 1)) : 1;
     const factor = pace > 1 ? 1 / 1.5 : 1.5;
     this.#neededEnds = Math.max(LEAST_ENDS, Math.min(MOST_ENDS, this.#neededEnds * factor));
-    this.#isStarting &&= direction > START_LEAST;
-    const step = this.#isStarting ? Math.log(START_FACTOR) : GAIN * pace * Math.max(-0.5, Math.min(0.5, direction));
-    this.#estimate = Math.max(LEAST_LIMIT, Math.min(MOST_LIMIT, this.#estimate * Math.exp(step)));
+    const step = GAIN * pace * Math.max(-0.5, Math.min(0.5, direction));
+    this.#scale(Math.exp(step));
+  }
+
+  #begins(way: "up" | "down"): void {
+    const turnsBack = this.#start !== "either" && this.#start !== way;
+    this.#start = turnsBack ? undefined : way;
+    if (turnsBack) this.#before = undefined;
+    else this.#scale(START_FACTOR[way]);
+  }
+
+  #scale(factor: number): void {
+    this.#estimate = Math.max(LEAST_LIMIT, Math.min(MOST_LIMIT, this.#estimate * factor));
   }
 }

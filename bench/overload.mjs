@@ -1,0 +1,137 @@
+/**
+ * Overload: the scenario matrix in virtual time, Sluice's shipped shedder beside what others have published; what a shed request costs; and
+ * a real Node server under real load.
+ *   node bench/overload.mjs [--quick]
+ */
+import { fileURLToPath } from "node:url";
+import { createLimiter, ruleBook } from "sluice";
+import { LoadShedder } from "sluice/internal";
+import { runScenario, scenarios } from "./overload-model.mjs";
+import { envoyGradient, gradient2, noLimiter, staticLimit } from "./overload-peers.mjs";
+import { realOverload } from "./overload-real.mjs";
+import { sluiceContestant } from "./overload-sluice.mjs";
+
+const contestants = [
+  ["none", () => noLimiter],
+  [
+    "static",
+    ({ places }) =>
+      () =>
+        staticLimit(places),
+  ],
+  ["Gradient2", () => gradient2],
+  ["Envoy", () => envoyGradient],
+  ["sluice", (scenario) => sluiceContestant({ LoadShedder, ruleBook }, { limit: "auto", scenario })],
+];
+
+export async function overloadSection({ quick }) {
+  const seeds = quick ? [1] : [1, 2, 3];
+  const matrix = scenarios.map((scenario) => ({
+    scenario: scenario.name,
+    outcomes: Object.fromEntries(
+      contestants.map(([name, make]) => [
+        name,
+        worstOf(seeds.map((seed) => runScenario(scenario, make(scenario), seed))),
+      ]),
+    ),
+  }));
+  return { matrix, shedUs: shedCostUs(), real: await realOverload({ quick }) };
+}
+
+/** Of several runs the worst of each figure. */
+function worstOf(outcomes) {
+  const read = (name, pick) => pick(...outcomes.map((outcome) => outcome[name]));
+  return {
+    goodput: read("goodput", Math.min),
+    critical: read("critical", Math.min),
+    p99: read("p99", Math.max) / outcomes[0].unloadedP99,
+    oscillation: read("oscillation", Math.max),
+    noisyShare: read("noisyShare", Math.max),
+  };
+}
+
+/** Processor time of a whole decision that sheds: attributes in, decision out. */
+function shedCostUs() {
+  const limiter = createLimiter({
+    rules: [
+      {
+        id: "keep-serving",
+        key: [],
+        algorithm: "load-shedding",
+        signal: ["inflight", "event-loop"],
+        limit: 10,
+        class: { attribute: "criticality", default: "normal" },
+        fairBy: "tenant",
+      },
+      { id: "per-user", key: ["user"], algorithm: "token-bucket", limit: 100, window: "1m" },
+    ],
+  });
+  const attributes = (i) => ({ user: `u${i % 1000}`, tenant: `t${i % 50}`, path: "/v1/things", method: "GET" });
+  for (let i = 0; i < 100; i++) limiter.checkNow(attributes(i));
+  const rounds = Array.from({ length: 5 }, () => {
+    const before = process.cpuUsage();
+    let shed = 0;
+    for (let i = 0; i < 200_000; i++) if (!limiter.checkNow(attributes(i)).allowed) shed++;
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / shed;
+  });
+  return rounds.sort((a, b) => a - b)[2];
+}
+
+export function printOverload({ matrix, shedUs, real }) {
+  console.log(
+    "\nOverload in virtual time: goodput / critical requests served / p99 of admitted over that of an idle server",
+  );
+  console.log(`  ${"".padEnd(52)}${contestants.map(([name]) => name.padEnd(22)).join("")}`);
+  const percent = (share) => `${(100 * share).toFixed(1)}`;
+  for (const { scenario, outcomes } of matrix) {
+    const cells = contestants.map(([name]) => {
+      const { goodput, critical, p99 } = outcomes[name];
+      return `${percent(goodput)} / ${percent(critical)} / ${p99.toFixed(1)}`.padEnd(22);
+    });
+    console.log(`  ${scenario.padEnd(52)}${cells.join("")}`);
+  }
+  const noisy = matrix.find(({ scenario }) => scenario.includes("tenants"));
+  console.log(
+    `  the tenant with ten times the traffic of 19 others gets, of its class: ${contestants
+      .map(([name]) => `${name} ${percent(noisy.outcomes[name].noisyShare)} %`)
+      .join(", ")}`,
+  );
+  console.log(`  a request that is shed costs ${shedUs.toFixed(2)} us of processor time, decision included`);
+  console.log("\nOverload of a real Node server (16 workers of about 20 ms behind Express), open loop");
+  for (const { name, offered, served, critical, p99 } of real) {
+    console.log(
+      `  ${name.padEnd(52)}offered ${percent(offered)} %, served ${percent(served)} % of capacity, critical ${percent(critical)} %, p99 ${p99.toFixed(1)} x idle`,
+    );
+  }
+}
+
+export function overloadBars({ matrix, shedUs }) {
+  const own = matrix.map(({ scenario, outcomes }) => ({ scenario, ...outcomes.sluice }));
+  const at10 = own.find(({ scenario }) => scenario === "10x");
+  const mixed = own.filter(({ scenario }) => !scenario.includes("all of it critical"));
+  const row = (what, wanted, measured, met) => ({ what, wanted, measured, met });
+  const least = (name, list) => Math.min(...list.map((outcome) => outcome[name]));
+  const most = (name, list) => Math.max(...list.map((outcome) => outcome[name]));
+  return [
+    row("overload: goodput at 10x", "at least 0.95", at10.goodput, at10.goodput >= 0.95),
+    row("overload: goodput in every scenario", "at least 0.9", least("goodput", own), least("goodput", own) >= 0.9),
+    row("overload: critical served at 10x", "at least 0.999", at10.critical, at10.critical >= 0.999),
+    row(
+      "overload: critical in every scenario",
+      "at least 0.99",
+      least("critical", mixed),
+      least("critical", mixed) >= 0.99,
+    ),
+    row("overload: p99 of admitted over idle", "at most 2", most("p99", own), most("p99", own) <= 2),
+    row("overload: a shed request, us", "at most 5", shedUs, shedUs <= 5),
+  ];
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const section = await overloadSection({ quick: process.argv.includes("--quick") });
+  printOverload(section);
+  for (const { what, wanted, measured, met } of overloadBars(section)) {
+    console.log(`  ${met ? "met   " : "NOT MET"} ${what}: ${measured.toFixed(3)}, wanted ${wanted}`);
+  }
+}
