@@ -1,5 +1,5 @@
 /**
- * A real Node server under real load: Express behind `sluice/express`, 16 workers of about 20 ms (a pool of timers, as a database would
+ * A real Node server under real load: Express behind `sluice/express`, 8 workers of about 100 ms (a pool of timers, as a database would
  * be), callers that do not wait for each other. The server is a process of its own: this file, forked.
  */
 import { fork } from "node:child_process";
@@ -7,10 +7,10 @@ import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { fileURLToPath } from "node:url";
 
-const PLACES = 16;
-const MEAN_MS = 20;
+const PLACES = 8;
+const MEAN_MS = 100;
 const CAPACITY_PER_S = (1000 * PLACES) / MEAN_MS;
-const DEADLINE_MS = 250;
+const DEADLINE_MS = 1_000;
 const rule = {
   id: "keep-serving",
   key: [],
@@ -27,12 +27,12 @@ const MIX = [
 ];
 
 export async function realOverload({ quick }) {
-  const seconds = quick ? 5 : 12;
+  const seconds = quick ? 12 : 30;
   const results = [];
   for (const [name, rules, load] of [
     ["idle (a tenth of capacity)", [rule], 0.1],
-    ["3x, no limiter", [], 3],
-    ["3x, sluice", [rule], 3],
+    ["4x, no limiter", [], 4],
+    ["4x, sluice", [rule], 4],
   ]) {
     const server = fork(fileURLToPath(import.meta.url), ["serve", JSON.stringify(rules)]);
     const [{ port }] = await once(server, "message");
@@ -106,7 +106,7 @@ function ask({ port, agent, criticality, user }) {
   });
 }
 
-/** Sixteen workers and a queue, as a pool of connections is. */
+/** Eight workers and a queue, as a pool of connections is. */
 function createPool() {
   let busy = 0;
   const waiting = [];

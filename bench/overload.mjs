@@ -98,7 +98,7 @@ export function printOverload({ matrix, shedUs, real }) {
       .join(", ")}`,
   );
   console.log(`  a request that is shed costs ${shedUs.toFixed(2)} us of processor time, decision included`);
-  console.log("\nOverload of a real Node server (16 workers of about 20 ms behind Express), open loop");
+  console.log("\nOverload of a real Node server (8 workers of about 100 ms behind Express), open loop");
   for (const { name, offered, served, critical, p99 } of real) {
     console.log(
       `  ${name.padEnd(52)}offered ${percent(offered)} %, served ${percent(served)} % of capacity, critical ${percent(critical)} %, p99 ${p99.toFixed(1)} x idle`,

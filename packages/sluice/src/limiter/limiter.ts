@@ -322,12 +322,13 @@ export class Limiter {
   #ask(attributes: Attributes, options: CheckOptions, charge: boolean): MaybePromise<Decision> {
     this.#mustBeOpen();
     const { book } = this.#rules;
-    const asked: Asked = { attributes, options, charge };
-    if (book.shedding === undefined) return this.#askFor(book.checks(attributes, options.cost), book.version, asked);
+    if (book.shedding === undefined) {
+      return this.#askFor(book.checks(attributes, options.cost), book.version, { attributes, options, charge });
+    }
     const parts = [{ attributes, cost: options.cost }];
     return shedFirst(this.#shedder, { book, parts, looks: !charge, options }, (admission) => {
       const checks = admission?.refused ? [] : book.checks(attributes, options.cost);
-      return this.#askFor(checks, book.version, { ...asked, admission });
+      return this.#askFor(checks, book.version, { attributes, options, charge, admission });
     });
   }
 

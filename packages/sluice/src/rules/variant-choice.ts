@@ -59,7 +59,7 @@ function hashInto(state: number, text: string): number {
 }
 
 /** MurmurHash3's last step: FNV alone leaves the high bits of short keys too much alike to be cut into shares. */
-function scatter(hash: number): number {
+export function scatter(hash: number): number {
   let mixed = hash ^ (hash >>> 16);
   mixed = Math.imul(mixed, 0x85ebca6b);
   mixed ^= mixed >>> 13;

@@ -4,7 +4,7 @@
  */
 
 import type { Attributes } from "../rules/rule.js";
-import { hashText, stableHash } from "../rules/variant-choice.js";
+import { hashText, scatter, stableHash } from "../rules/variant-choice.js";
 import type { Arrival } from "./class-valve.js";
 import { BUCKETS } from "./fair-shares.js";
 
@@ -26,24 +26,38 @@ export class RequestArrival implements Arrival {
     this.chance = request.chance;
     this.looks = request.looks;
     this.bucket =
-      request.fairKey === undefined ? undefined : stableHash(seed(), request.fairKey.slice(0, 1024)) % BUCKETS;
+      request.fairKey === undefined
+        ? undefined
+        : stableHash(seed(), request.fairKey.slice(0, MOST_CHARACTERS)) % BUCKETS;
   }
 
   /** Of everything that is known of the request, whatever the order: a retry has the rank of the first try. */
   get rank(): number {
     if (this.#rank >= 0) return this.#rank;
+    const attributes = this.#attributes;
+    const start = seed();
     let sum = 0;
     let count = 0;
-    for (const name in this.#attributes) {
+    for (const name in attributes) {
       if (++count > MOST_ATTRIBUTES) break;
-      const value = this.#attributes[name];
-      if (value !== undefined) sum = (sum + stableHash(hashText(name), String(value).slice(0, MOST_CHARACTERS))) | 0;
+      const value = attributes[name];
+      if (value === undefined) continue;
+      const text = typeof value === "string" ? value : String(value);
+      sum = (sum + stableHash(start, text.length > MOST_CHARACTERS ? text.slice(0, MOST_CHARACTERS) : text)) | 0;
     }
-    this.#rank = stableHash(seed(), String(sum)) / TWO_TO_32;
+    this.#rank = scatter(sum) / TWO_TO_32;
     return this.#rank;
   }
 }
 
+/** Computed once for each ten minutes. */
+const current = { period: -1, seed: 0 };
+
 function seed(): number {
-  return hashText(String(Math.floor(Date.now() / RESEED_EVERY_MS)));
+  const period = Math.floor(Date.now() / RESEED_EVERY_MS);
+  if (period !== current.period) {
+    current.period = period;
+    current.seed = hashText(String(period));
+  }
+  return current.seed;
 }
