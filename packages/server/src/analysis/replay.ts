@@ -73,14 +73,24 @@ export class Replay {
     return idle + usedUp;
   }
 
-  /** A request that arrives before the last one is decided at the time of that one. */
-  async decide({ atMs, durationMs, attributes, cost, entry, isCharge }: Arrival): Promise<Replayed> {
-    await this.#advance(Math.max(this.#nowMs, atMs));
+  /** A request that arrives before the last one is decided at the time of that one. At once, unless leases end before it. */
+  decide(arrival: Arrival): Replayed | Promise<Replayed> {
+    const toMs = Math.max(this.#nowMs, arrival.atMs);
+    if (this.#ends.nextMs <= toMs) return this.#advance(toMs).then(() => this.#decideNow(arrival));
+    this.#nowMs = toMs;
+    return this.#decideNow(arrival);
+  }
+
+  #decideNow(arrival: Arrival): Replayed | Promise<Replayed> {
+    const { attributes, cost, isCharge } = arrival;
     this.#asked = [];
     const options = cost === undefined ? undefined : { cost };
     const made =
       isCharge === true ? this.#limiter.charge(attributes, options) : this.#limiter.checkNow(attributes, options);
-    const decision = made instanceof Promise ? await made : made;
+    return made instanceof Promise ? made.then((decision) => this.#made(decision, arrival)) : this.#made(made, arrival);
+  }
+
+  #made(decision: Decision, { entry, durationMs }: Arrival): Replayed {
     if (entry !== undefined) this.#named.set(entry, decision);
     else if (decision.lease !== undefined) this.#ends.add(this.#nowMs + (durationMs ?? 0), decision.lease.id);
     return { decision, asked: this.#asked };

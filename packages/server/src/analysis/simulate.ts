@@ -79,45 +79,57 @@ export class Simulator {
   }
 
   async add(request: LogRequest): Promise<void> {
-    const { atMs, durationMs } = request;
-    const attributes = request.attributes ?? (await this.#orMalformed(this.#options.attributesOf(request)));
-    if (attributes === undefined) return;
-    const { recorded } = request;
-    if (recorded !== undefined && !("checks" in recorded)) {
-      await this.#draft.happened(recorded);
-      await this.#live?.happened(recorded);
-      return;
+    try {
+      const waits = this.#add(request, request.attributes ?? (await this.#options.attributesOf(request)));
+      if (waits !== undefined) await waits;
+    } catch (error) {
+      // The service would refuse it as malformed: a target, a cost that is no number, a value too complex to match.
+      if (!(error instanceof SluiceError) || !["invalid-request", "too-complex"].includes(error.code)) throw error;
+      this.#figures.malformed++;
     }
-    const arrival: Arrival = {
-      atMs,
-      durationMs,
-      attributes,
-      ...(recorded !== undefined && {
-        cost: recorded.parts === undefined ? recorded.cost : recorded.parts[0]?.cost,
-        entry: recorded.entry,
-        isCharge: recorded.charge === true || recorded.parts?.[0]?.charge === true,
-      }),
-    };
-    const draft = await this.#orMalformed(this.#draft.decide(arrival));
-    if (draft === undefined) return;
-    this.#tally(draft);
-    if (this.#live !== undefined) {
-      const live = await this.#orMalformed(this.#live.decide(arrival));
-      if (live !== undefined) this.#compare(draft, live);
-    }
+  }
+
+  /** Waits only where it must: a million lines make a million promises for each await. */
+  #add({ atMs, durationMs, recorded }: LogRequest, attributes: Attributes): Promise<void> | undefined {
+    if (recorded !== undefined && !("checks" in recorded)) return this.#happened(recorded);
+    const arrival: Arrival =
+      recorded === undefined
+        ? { atMs, durationMs, attributes }
+        : {
+            atMs,
+            durationMs,
+            attributes,
+            cost: recorded.parts === undefined ? recorded.cost : recorded.parts[0]?.cost,
+            entry: recorded.entry,
+            isCharge: recorded.charge === true || recorded.parts?.[0]?.charge === true,
+          };
+    const draft = this.#draft.decide(arrival);
+    const live = this.#live?.decide(arrival);
+    if (draft instanceof Promise || live instanceof Promise || this.#comeBack !== undefined)
+      return this.#addLater(arrival, draft, live);
+    this.#judge(draft, live);
+    return undefined;
+  }
+
+  async #addLater(
+    arrival: Arrival,
+    draft: Replayed | Promise<Replayed>,
+    live: Replayed | Promise<Replayed> | undefined,
+  ): Promise<void> {
+    const [byDraft, byLive] = await Promise.all([draft, live]);
+    this.#judge(byDraft, byLive);
     // Which of several tries a recorded release belongs to is not known: places are given back at once.
     await this.#comeBack?.add({ ...arrival, entry: undefined });
   }
 
-  /** Undefined for what the service would refuse as malformed: a target, a cost that is no number, a value too complex to match. */
-  async #orMalformed<T>(made: Promise<T>): Promise<T | undefined> {
-    try {
-      return await made;
-    } catch (error) {
-      if (!(error instanceof SluiceError) || !["invalid-request", "too-complex"].includes(error.code)) throw error;
-      this.#figures.malformed++;
-      return undefined;
-    }
+  #judge(draft: Replayed, live: Replayed | undefined): void {
+    this.#tally(draft);
+    if (live !== undefined) this.#compare(draft, live);
+  }
+
+  async #happened(recorded: Parameters<Replay["happened"]>[0]): Promise<void> {
+    await this.#draft.happened(recorded);
+    await this.#live?.happened(recorded);
   }
 
   #tally({ decision, asked }: Replayed): void {
