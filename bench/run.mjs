@@ -17,6 +17,7 @@ import { hostileSection, matchingSection, printHostile, printMatching } from "./
 import { memorySection } from "./memory.mjs";
 import { monitoringCost, printMonitoring } from "./monitoring.mjs";
 import { overloadBars, overloadSection, printOverload } from "./overload.mjs";
+import { prefetchBars, prefetchSection, printPrefetch } from "./prefetch.mjs";
 import { redisSection } from "./redis.mjs";
 import { startRedis } from "./redis-server.mjs";
 import { chart, printBars, printBytes, printSection } from "./report.mjs";
@@ -61,6 +62,8 @@ try {
   printStalls(stalls);
   const sections = await redisSection(redis, options);
   for (const section of sections) printSection(section);
+  const prefetch = await prefetchSection(redis, options);
+  printPrefetch(prefetch);
   const bytes = await bytesSection(redis);
   printBytes(bytes);
   const workers = await workersSection(redis, options);
@@ -74,6 +77,7 @@ try {
   printOverload(overload);
   const bars = [
     ...barsOf({ memory, sections, bytes, monitoring, express }),
+    ...prefetchBars(prefetch),
     ...serviceBars(service),
     ...overloadBars(overload),
   ];
@@ -81,7 +85,7 @@ try {
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, bytes, workers, service, monitoring, express, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, prefetch, bytes, workers, service, monitoring, express, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));

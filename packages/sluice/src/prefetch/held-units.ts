@@ -28,6 +28,8 @@ const TRUNCATION_MS = 1;
 /** Measured over about so long. */
 const RATE_MEMORY_MS = 50;
 const MOST_WANTED = 1_000_000;
+/** For so many terms nothing is fetched after that. */
+const PAUSE_TERMS = 5;
 /** How long a key is remembered that nobody asks for. */
 const IDLE_MS = 10_000;
 
@@ -44,10 +46,16 @@ export class HeldUnits {
   /** As the store reported them last. */
   resetAfterMs = 0;
   nowMs = 0;
+  /** A fetch ahead is to be sent at the end of this turn. */
+  isDue = false;
   /** Resolves when the fetch that is under way has ended, one way or the other. */
   underWay: Promise<void> | undefined;
-  /** Whether that fetch asks for units. */
+  /** Whether that fetch asks for units: then requests without one wait for it. */
   isWanting = false;
+  /** Units that requests wait for which came in the same turn as the fetch: it asks for these too. */
+  claimed = 0;
+  /** Until then the store would refuse, as far as is known. */
+  refusedUntilMonotonicMs = 0;
   /** Uses since the last fetch was sent. */
   uses: Uses = newUses(this);
   /** For the map that keeps it. */
@@ -62,6 +70,7 @@ export class HeldUnits {
   #arrived = 0;
   #sinceMonotonicMs: number;
   #roundTripMs = 0;
+  #pausedUntilMonotonicMs = 0;
 
   constructor(key: string, plan: CheckPlan, holder: string, nowMonotonicMs: number) {
     this.key = key;
@@ -118,17 +127,28 @@ export class HeldUnits {
     return this.units <= this.low || nowMonotonicMs >= this.renewAtMonotonicMs;
   }
 
-  /** The next fetch, beside a request of this cost; undefined for a cold key: there is nothing to settle, and nothing to want. */
-  nextFetch(cost: number, nowMonotonicMs: number): Fetch | undefined {
+  /** Whether a request of this cost should bring a fetch. Not for a cold key: it has nothing to settle, and nothing to want. */
+  needsFetch(cost: number, nowMonotonicMs: number): boolean {
     this.#measure(nowMonotonicMs);
-    // Ended units are gone for good: the next grant must not bring them back to life, the store may have given them to others.
+    return this.isOutstanding || this.#wanted(nowMonotonicMs) > cost;
+  }
+
+  /** The next fetch, beside a request of this cost. */
+  nextFetch(cost: number, nowMonotonicMs: number): Fetch {
+    this.#measure(nowMonotonicMs);
+    // Dead units are given up here and now: the grant must not bring them back to life.
     if (nowMonotonicMs >= this.endsAtMonotonicMs) this.units = 0;
     const held = this.units;
-    const cycleMs = this.plan.prefetchMs / 2 + this.#roundTripMs;
-    const most = this.plan.policy.stored === "rolling-window" ? MOST_ENTRIES : MOST_WANTED;
-    const want = Math.min(most, Math.ceil(this.#rate * cycleMs)) - held - cost;
-    if (want <= 0 && !this.isOutstanding) return undefined;
-    return this.#fetch(held, Math.max(0, want));
+    return this.#fetch(held, Math.max(0, this.#wanted(nowMonotonicMs) - held - cost));
+  }
+
+  /** What is used in half a term and while the fetch after this one is under way, or what requests wait for. */
+  #wanted(nowMonotonicMs: number): number {
+    if (nowMonotonicMs < this.#pausedUntilMonotonicMs) return 0;
+    const { prefetchMs, policy } = this.plan;
+    const cycleMs = prefetchMs / 2 + Math.min(this.#roundTripMs, prefetchMs / 2);
+    const most = policy.stored === "rolling-window" ? MOST_ENTRIES : MOST_WANTED;
+    return Math.min(most, Math.max(this.claimed, Math.ceil(this.#rate * cycleMs)));
   }
 
   /** Settles, and gives back what is in hand. */
@@ -165,13 +185,15 @@ export class HeldUnits {
     const lifeMs = Math.max(0, grant.lifeMs * (1 - DRIFT) - TRUNCATION_MS);
     this.endsAtMonotonicMs = sent.sentMonotonicMs + lifeMs;
     this.#roundTripMs = sent.nowMonotonicMs - sent.sentMonotonicMs;
+    // Units that are dead on arrival only cost: the store is too far away, or this process too busy.
+    if (sent.nowMonotonicMs >= this.endsAtMonotonicMs)
+      this.#pausedUntilMonotonicMs = sent.nowMonotonicMs + PAUSE_TERMS * this.plan.prefetchMs;
     if (this.units === 0) return;
     this.renewAtMonotonicMs = this.endsAtMonotonicMs - lifeMs / 4;
     // Where nothing is left, the next fetch waits for a request that needs it.
     if (grant.units === 0 && fetch.want > 0) return;
-    // A quarter of the units, or those that are used while a fetch is under way.
-    const low = Math.ceil(Math.max(this.units / 4, 1.5 * this.#rate * this.#roundTripMs));
-    this.low = Math.min(low, Math.floor(this.units / 2));
+    // Half of them cover a burst while the next fetch is under way.
+    this.low = Math.floor(this.units / 2);
   }
 
   /** The store has ended by itself what it was never told of. */

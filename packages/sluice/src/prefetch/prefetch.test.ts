@@ -1,7 +1,276 @@
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { SluiceError } from "../errors.js";
+import { createLimiter, type Limiter } from "../limiter/limiter.js";
+import type { Rule } from "../rules/rule.js";
 import { compileRuleBook } from "../rules/rule-book.js";
+import { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store, StoreReply, StoreRequest } from "../store/store.js";
 import { isFromHand, Prefetch } from "./prefetch.js";
+
+const hot: Rule = {
+  id: "hot",
+  key: ["user"],
+  algorithm: "rolling-window",
+  limit: 1_000,
+  window: "1s",
+  prefetch: "20ms",
+};
+
+/** A store a millisecond away, on the model. It can go away, lose replies, and count calls. */
+class FarStore extends MemoryStore implements Store {
+  readonly isRemote = true;
+  readonly requests: StoreRequest[] = [];
+  isAway = false;
+  losesReplies = false;
+
+  // @ts-expect-error: the model answers at once, this one does not.
+  override async decide(request: StoreRequest): Promise<StoreReply> {
+    await passed(0.5);
+    if (this.isAway) throw new SluiceError("store-unavailable", "away");
+    this.requests.push(request);
+    const reply = super.decide(request);
+    await passed(0.5);
+    if (this.losesReplies) throw new SluiceError("store-unavailable", "lost");
+    return reply;
+  }
+}
+
+const passed = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+let store: FarStore;
+let limiter: Limiter;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["performance", "setTimeout", "clearTimeout", "setImmediate", "Date"] });
+  store = new FarStore();
+  limiter = createLimiter({ store, rules: [hot] });
+});
+
+afterEach(async () => {
+  await awaited(limiter.close());
+  vi.useRealTimers();
+});
+
+/** Lets time pass until something is done: a request may wait for one fetch and be decided by the next. */
+async function awaited<T>(made: Promise<T>): Promise<T> {
+  let isDone = false;
+  const done = (): void => {
+    isDone = true;
+  };
+  made.then(done, done);
+  for (let i = 0; i < 20 && !isDone; i++) await vi.advanceTimersByTimeAsync(1);
+  expect(isDone).toBe(true);
+  return await made;
+}
+
+function check(attributes = { user: "u" }, options = {}): ReturnType<Limiter["check"]> {
+  return awaited(limiter.check(attributes, options));
+}
+
+/** Asks once a millisecond, five times each; how many passed. */
+async function warm(ms = 60): Promise<number> {
+  const all: ReturnType<Limiter["check"]>[] = [];
+  for (let i = 0; i < ms; i++) {
+    for (let n = 0; n < 5; n++) all.push(limiter.check({ user: "u" }));
+    await vi.advanceTimersByTimeAsync(1);
+  }
+  const decisions = await awaited(Promise.all(all));
+  return decisions.filter(({ allowed }) => allowed).length;
+}
+
+const remaining = async (): Promise<number> => (await awaited(limiter.peek({ user: "u" }))).remaining!;
+
+test("a cold key is decided by the store, a busy one in process", async () => {
+  expect(await check()).toMatchObject({ guarantee: "atomic", remaining: 999 });
+  await warm();
+  expect(await check()).toMatchObject({ guarantee: "prefetched", allowed: true });
+  expect(limiter.prefetchStats()!.units).toBeGreaterThan(0);
+});
+
+test("a busy key costs few store calls", async () => {
+  limiter.setRules([{ ...hot, limit: 100_000 }]);
+  await warm(200);
+  store.requests.length = 0;
+  await warm(100);
+  expect(store.requests.length).toBeLessThan(50);
+});
+
+test("units of an idle key go back before their end, and what was used is charged", async () => {
+  const allowed = await warm();
+  await vi.advanceTimersByTimeAsync(25);
+  expect(limiter.prefetchStats()).toMatchObject({ units: 0, keys: 0 });
+  expect(await remaining()).toBe(1_000 - allowed);
+});
+
+test("closing gives back what is in hand", async () => {
+  const allowed = await warm();
+  await awaited(limiter.close());
+  limiter = createLimiter({ store, rules: [hot] });
+  expect(await remaining()).toBe(1_000 - allowed);
+});
+
+test("while the store is away units are used until their end, then the failure policy answers", async () => {
+  await warm();
+  store.isAway = true;
+  const units = limiter.prefetchStats()!.units;
+  expect(units).toBeGreaterThan(1);
+  expect(await check()).not.toHaveProperty("degraded");
+  await vi.advanceTimersByTimeAsync(20);
+  expect(await check()).toMatchObject({ degraded: "local" });
+});
+
+test("a process that was suspended for longer than the prefetch time uses none of its units", async () => {
+  await warm();
+  expect(limiter.prefetchStats()!.units).toBeGreaterThan(0);
+  // The clock goes on, no timer runs: as after SIGCONT.
+  const now = performance.now();
+  vi.spyOn(performance, "now").mockReturnValue(now + 30);
+  expect(await check()).toMatchObject({ guarantee: "atomic" });
+  vi.mocked(performance.now).mockRestore();
+});
+
+test("units of a grant whose reply was lost are neither used nor counted", async () => {
+  const allowed = await warm();
+  store.losesReplies = true;
+  await vi.advanceTimersByTimeAsync(15);
+  store.losesReplies = false;
+  await vi.advanceTimersByTimeAsync(30);
+  expect(await remaining()).toBeLessThanOrEqual(1_000 - allowed);
+});
+
+test("requests with an id and charges are decided by the store, and units in hand count as used", async () => {
+  await warm();
+  expect(await check({ user: "u" }, { id: "a" })).toMatchObject({ guarantee: "atomic", allowed: true });
+  const again = await check({ user: "u" }, { id: "a" });
+  expect(again).toMatchObject({ guarantee: "atomic", allowed: true });
+  const charged = await awaited(limiter.charge({ user: "u" }, { cost: 2_000 }));
+  expect(charged).toMatchObject({ allowed: true, guarantee: "atomic" });
+  expect(charged.debt).toBeGreaterThan(1_000);
+});
+
+test("a rule without prefetch beside one with it sends every request to the store, which charges both", async () => {
+  limiter.setRules([hot, { id: "plain", key: ["user"], algorithm: "fixed-window", limit: 10_000, window: "1h" }]);
+  await warm();
+  const decision = await check();
+  expect(decision.guarantee).toBe("atomic");
+  expect(decision.checks.map(({ rule }) => rule)).toEqual(["hot", "plain"]);
+});
+
+test("several rules with prefetch are decided in process once all have units", async () => {
+  limiter.setRules([hot, { ...hot, id: "all", key: [], algorithm: "token-bucket" }]);
+  await warm();
+  const decision = await check();
+  expect(decision).toMatchObject({ guarantee: "prefetched", allowed: true });
+  expect(decision.checks).toHaveLength(2);
+});
+
+test("a cost above the units in hand goes to the store", async () => {
+  await warm();
+  const { units } = limiter.prefetchStats()!;
+  expect(await check({ user: "u" }, { cost: units + 1 })).toMatchObject({ guarantee: "atomic", allowed: true });
+});
+
+test("units that were fetched under other numbers are not used any more", async () => {
+  await warm();
+  limiter.setRules([{ ...hot, limit: 1 }]);
+  expect(await check()).toMatchObject({ guarantee: "atomic", allowed: false });
+});
+
+test("a refund gives a unit back into the hand, or to the counter once it is settled; each once", async () => {
+  const allowed = await warm();
+  const first = await check();
+  expect(first.guarantee).toBe("prefetched");
+  const before = limiter.prefetchStats()!.units;
+  expect(await limiter.refund(first)).toBe(true);
+  expect(limiter.prefetchStats()!.units).toBe(before + 1);
+  expect(await limiter.refund(first)).toBe(false);
+  const second = await check();
+  await vi.advanceTimersByTimeAsync(25);
+  expect(await remaining()).toBe(1_000 - allowed - 1);
+  expect(await limiter.refund(second)).toBe(true);
+  expect(await remaining()).toBe(1_000 - allowed);
+});
+
+test("a reset starts the counter anew; uses that were not settled yet are forgotten with it", async () => {
+  await warm();
+  await limiter.reset("hot", { user: "u" });
+  await vi.advanceTimersByTimeAsync(25);
+  expect(await remaining()).toBe(1_000);
+});
+
+test("a limit of 1 admits one, however many ask", async () => {
+  limiter.setRules([{ ...hot, limit: 1, window: "1h" }]);
+  expect(await warm()).toBe(1);
+});
+
+test("no window holds more than the limit under overload, and little is left unused", async () => {
+  limiter.setRules([{ ...hot, limit: 100, window: "100ms" }]);
+  const uses: number[] = [];
+  const all: Promise<void>[] = [];
+  for (let i = 0; i < 1_000; i++) {
+    for (let n = 0; n < 2; n++) {
+      all.push(limiter.check({ user: "u" }).then(({ allowed }) => void (allowed && uses.push(performance.now()))));
+    }
+    await vi.advanceTimersByTimeAsync(1);
+  }
+  await awaited(Promise.all(all));
+  let first = 0;
+  let most = 0;
+  for (let last = 0; last < uses.length; last++) {
+    // Decisions of the store are seen half a millisecond after they were made.
+    while (uses[first]! <= uses[last]! - 99) first++;
+    most = Math.max(most, last - first + 1);
+  }
+  expect(most).toBeLessThanOrEqual(100);
+  expect(uses.length).toBeGreaterThan(950);
+});
+
+test("four holders behind a network slower than the prefetch time never use more than the limit in a window", async () => {
+  let state = 42;
+  const random = (): number => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return state / 2 ** 31;
+  };
+  const rule: Rule = { ...hot, limit: 50, window: "100ms", prefetch: "50ms" };
+  const shared = new MemoryStore();
+  const far = (): Store =>
+    Object.assign(Object.create(shared) as Store, {
+      isRemote: true,
+      async decide(request: StoreRequest): Promise<StoreReply> {
+        await passed(Math.ceil(random() * 30));
+        const reply = shared.decide(request);
+        await passed(Math.ceil(random() * 30));
+        return reply;
+      },
+      close() {},
+    });
+  const limiters = Array.from({ length: 4 }, () => createLimiter({ store: far(), rules: [rule] }));
+  const spans: [number, number][] = [];
+  const all: Promise<void>[] = [];
+  for (let i = 0; i < 120; i++) {
+    for (const one of limiters) {
+      for (let n = 0; n < 3; n++) {
+        const fromMs = performance.now();
+        const made = one.check({ user: "u" });
+        all.push(made.then(({ allowed }) => void (allowed && spans.push([fromMs, performance.now()]))));
+      }
+    }
+    await vi.advanceTimersByTimeAsync(2);
+  }
+  await vi.advanceTimersByTimeAsync(200);
+  await Promise.all(all);
+  spans.sort((a, b) => a[1] - b[1]);
+  // Only what lay in a window from the request to the answer is certain to have been used in it.
+  let most = 0;
+  for (let last = 0; last < spans.length; last++) {
+    const windowMs = spans[last]![1] - 100;
+    let within = 0;
+    for (let i = last; i >= 0 && spans[i]![1] > windowMs; i--) if (spans[i]![0] > windowMs) within++;
+    most = Math.max(most, within);
+  }
+  expect(most).toBeLessThanOrEqual(50);
+  expect(spans.length).toBeGreaterThan(50);
+});
 
 const book = compileRuleBook(
   [{ id: "r", key: [], algorithm: "rolling-window", limit: 1_000, window: "10s", prefetch: "10s" }],
@@ -15,8 +284,8 @@ const request: StoreRequest = {
   fingerprint: "",
   rulesVersion: 1,
 };
-const passed = { allowed: true, remaining: 900, retryAfterMs: 0, resetAfterMs: 0, reason: undefined, charged: true };
-const answer: StoreReply = { nowMs: 1_000, verdicts: [passed], guarantee: "atomic" };
+const pass = { allowed: true, remaining: 900, retryAfterMs: 0, resetAfterMs: 0, reason: undefined, charged: true };
+const answer: StoreReply = { nowMs: 1_000, verdicts: [pass], guarantee: "atomic" };
 
 test("a use whose settlement got no answer is not given back into the hand: the store may have charged it", async () => {
   let isLost = false;
@@ -27,7 +296,10 @@ test("a use whose settlement got no answer is not given back into the hand: the 
   const prefetch = new Prefetch({ decide } as unknown as Store);
   // Until the key is known to be busy, and has units in hand.
   let used = await prefetch.decide(request);
-  while (!isFromHand(used)) used = await prefetch.decide(request);
+  while (!isFromHand(used)) {
+    await vi.advanceTimersByTimeAsync(1);
+    used = await prefetch.decide(request);
+  }
   isLost = true;
   await prefetch.close();
   expect(await prefetch.refund(used, request.checks)).toBe(false);

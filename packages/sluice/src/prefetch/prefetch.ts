@@ -3,8 +3,8 @@
  *
  * The life of a request under rules with prefetch: every one of its rules has units in hand: decided here. Otherwise one script
  * decides and charges it as it would without prefetch, and brings along what the rules want to hold; what they have in hand stays
- * there. A request that finds such a fetch under way waits for it, once. Requests with an id, charges and looks always go to the
- * store: only the store knows ids, and units in hand are for requests that pass.
+ * there. Requests that come while such a fetch is under way wait for its units, so that a burst is one call. Requests with an id,
+ * charges and looks always go to the store: only the store knows ids, and units in hand are for requests that pass.
  *
  * Units that nobody uses go back shortly before their end (one timer, only while anything is held), and at `close`. With the store
  * away, units are used until their end, on this process's monotonic clock; then the failure policy answers.
@@ -20,6 +20,10 @@ import { HeldUnits, type Uses } from "./held-units.js";
 /** Keys that are remembered: the busiest of a process are few. */
 const MOST_KEYS = 16_384;
 const SHORTEST_TICK_MS = 2;
+/** What others refund or settle is seen within this time, as with remembered refusals. */
+const LONGEST_REFUSAL_MS = 1_000;
+/** Fetches that one request waits for: each brings half of what is left at least. */
+const MOST_WAITS = 3;
 
 /** Figures since the start. */
 export interface PrefetchStats {
@@ -51,8 +55,18 @@ export function isFromHand(reply: StoreReply): reply is ReplyFromHand {
   return reply.guarantee === "prefetched";
 }
 
-/** A fetch on its way: beside the check at place `at`. */
-interface Sending {
+/** A fetch that is to go along with a request, beside the check at place `at`. */
+interface Rider {
+  readonly held: HeldUnits;
+  readonly plan: CheckPlan;
+  readonly cost: number;
+  readonly at: number;
+  /** Settles, and gives back what is in hand. */
+  readonly isLast: boolean;
+}
+
+/** A fetch on its way, and the uses that it settles. */
+interface Sent {
   readonly held: HeldUnits;
   readonly plan: CheckPlan;
   readonly fetch: Fetch;
@@ -69,6 +83,7 @@ export class Prefetch {
   #holders = 0;
   #timer: NodeJS.Timeout | undefined;
   #tickMs = Number.POSITIVE_INFINITY;
+  #closed = false;
   #decided = 0;
   #fetches = 0;
 
@@ -96,6 +111,7 @@ export class Prefetch {
 
   /** Settles everything, and gives back what is in hand. */
   async close(): Promise<void> {
+    this.#closed = true;
     clearTimeout(this.#timer);
     await Promise.all([...this.#active].map(({ underWay }) => underWay));
     await Promise.all([...this.#active].map((held) => this.#giveBack(held)));
@@ -150,111 +166,126 @@ export class Prefetch {
       verdicts[i] = found;
       uses[i] = held.uses;
       nowMs = held.nowMs;
-      if (held.needsFetchAhead(nowMonotonicMs) && held.underWay === undefined) this.#fetchAhead(held, nowMonotonicMs);
+      if (held.needsFetchAhead(nowMonotonicMs) && !held.isDue) this.#fetchAheadSoon(held);
     }
     this.#decided++;
     const reply: ReplyFromHand = { nowMs, verdicts, guarantee: "prefetched", uses };
     return reply;
   }
 
-  #fromStore(request: StoreRequest, nowMonotonicMs: number): MaybePromise<StoreReply> {
-    const { checks } = request;
+  #fromStore(request: StoreRequest, nowMonotonicMs: number, waits = 0): MaybePromise<StoreReply> {
     let waitFor: Promise<void> | undefined;
-    for (const check of checks) {
-      if (check.plan.prefetchMs === 0 || check.charge === true) continue;
+    for (const check of request.checks) {
+      const { plan, cost, charge } = check;
+      if (plan.prefetchMs === 0 || charge === true) continue;
       const held = this.#heldFor(check, nowMonotonicMs);
-      held.ask(check.plan, nowMonotonicMs);
-      if (held.isWanting && !held.has(check.cost, nowMonotonicMs)) waitFor ??= held.underWay;
+      held.ask(plan, nowMonotonicMs);
+      if (held.has(cost, nowMonotonicMs)) continue;
+      if (nowMonotonicMs < held.refusedUntilMonotonicMs) {
+        held.arrive(cost);
+        return this.#store.decide(request);
+      }
+      if (!held.isWanting || waits === MOST_WAITS) continue;
+      held.claimed += cost;
+      waitFor ??= held.underWay;
     }
     if (waitFor === undefined) return this.#send(request, nowMonotonicMs);
     return waitFor.then(() => {
       const laterMonotonicMs = performance.now();
-      return this.#fromHand(request, laterMonotonicMs) ?? this.#send(request, laterMonotonicMs);
+      return this.#fromHand(request, laterMonotonicMs) ?? this.#fromStore(request, laterMonotonicMs, waits + 1);
     });
   }
 
   /** Asks the store, and lets each rule's fetch ride along. */
   #send(request: StoreRequest, nowMonotonicMs: number): MaybePromise<StoreReply> {
     const { checks } = request;
-    let fetches: (Fetch | undefined)[] | undefined;
-    let sending: Sending[] | undefined;
+    let riders: Rider[] | undefined;
     for (let i = 0; i < checks.length; i++) {
-      const { plan, key, cost, charge } = checks[i]!;
+      const { plan, cost, charge } = checks[i]!;
       if (plan.prefetchMs === 0 || charge === true) continue;
-      const held = this.#byKey.get(key);
-      if (held === undefined) continue;
+      const held = this.#heldFor(checks[i]!, nowMonotonicMs);
       held.arrive(cost);
-      const fetch = held.underWay === undefined ? held.nextFetch(cost, nowMonotonicMs) : undefined;
-      if (fetch === undefined) continue;
-      fetches ??= new Array<Fetch | undefined>(checks.length);
-      sending ??= [];
-      fetches[i] = fetch;
-      sending.push({ held, plan, fetch, uses: held.sent(fetch), at: i });
+      if (held.underWay !== undefined || !held.needsFetch(cost, nowMonotonicMs)) continue;
+      riders ??= [];
+      riders.push({ held, plan, cost, at: i, isLast: false });
     }
-    if (fetches === undefined || sending === undefined) return this.#store.decide(request);
-    return this.#await(sending, this.#store.decide({ ...request, fetches }), nowMonotonicMs);
+    return riders === undefined ? this.#store.decide(request) : this.#ride(request, riders);
   }
 
-  #fetchAhead(held: HeldUnits, nowMonotonicMs: number): void {
-    const fetch = held.nextFetch(0, nowMonotonicMs);
-    if (fetch !== undefined) this.#sendAlone(held, fetch, nowMonotonicMs);
+  /** After the request that finds few units left: it does not wait for the sending. */
+  #fetchAheadSoon(held: HeldUnits): void {
+    held.isDue = true;
+    setImmediate(() => {
+      held.isDue = false;
+      const nowMonotonicMs = performance.now();
+      if (this.#closed || held.underWay !== undefined || !held.needsFetchAhead(nowMonotonicMs)) return;
+      this.#rideAlone(held, false).catch(() => {});
+    });
   }
 
   async #giveBack(held: HeldUnits): Promise<void> {
-    if (!held.isOutstanding) return;
-    this.#sendAlone(held, held.lastFetch(), performance.now());
-    await held.underWay;
+    // The store ends by itself what it does not hear of.
+    if (held.isOutstanding) await this.#rideAlone(held, true).catch(() => {});
   }
 
   /** A check at cost 0 is always allowed, and charges nothing. */
-  #sendAlone(held: HeldUnits, fetch: Fetch, nowMonotonicMs: number): void {
-    const check: Check = { plan: held.plan, key: held.key, cost: 0, live: -1 };
-    const rest = { charge: true, entryId: "", id: undefined, fingerprint: "", rulesVersion: 0 };
-    const sending = [{ held, plan: held.plan, fetch, uses: held.sent(fetch), at: 0 }];
-    const reply = this.#store.decide({ ...rest, checks: [check], fetches: [fetch] });
-    const answered = this.#await(sending, reply, nowMonotonicMs);
-    // The next request that finds no units learns what is wrong.
-    if (answered instanceof Promise) answered.catch(() => {});
+  #rideAlone(held: HeldUnits, isLast: boolean): Promise<StoreReply> {
+    const { plan, key } = held;
+    const check: Check = { plan, key, cost: 0, live: -1 };
+    const request = { checks: [check], charge: true, entryId: "", id: undefined, fingerprint: "", rulesVersion: 0 };
+    return this.#ride(request, [{ held, plan, cost: 0, at: 0, isLast }]);
   }
 
-  #await(
-    sending: readonly Sending[],
-    reply: MaybePromise<StoreReply>,
-    sentMonotonicMs: number,
-  ): MaybePromise<StoreReply> {
-    if (!(reply instanceof Promise)) {
-      this.#answered(sending, reply, sentMonotonicMs);
-      return reply;
-    }
-    this.#fetches++;
-    const ended = reply.then(
-      (answer) => this.#answered(sending, answer, sentMonotonicMs),
-      () => this.#answered(sending, undefined, sentMonotonicMs),
+  /** Sends the request with its fetches, after this turn's other requests have added what they need to them. */
+  #ride(request: StoreRequest, riders: readonly Rider[]): Promise<StoreReply> {
+    let sent: readonly Sent[] = [];
+    let sentMonotonicMs = 0;
+    const replied = Promise.resolve().then(() => {
+      sentMonotonicMs = performance.now();
+      const fetches = new Array<Fetch | undefined>(request.checks.length);
+      sent = riders.map((rider) => this.#board(rider, fetches, sentMonotonicMs));
+      this.#fetches++;
+      return this.#store.decide({ ...request, fetches });
+    });
+    const ended = replied.then(
+      (reply) => this.#answered(sent, reply, sentMonotonicMs),
+      () => this.#answered(sent, undefined, sentMonotonicMs),
     );
-    for (const { held, fetch } of sending) {
+    for (const { held } of riders) {
       held.underWay = ended;
-      held.isWanting = fetch.want > 0;
-      this.#watch(held);
+      held.isWanting = true;
+      held.claimed = 0;
     }
     // In this order: who waits for the reply finds the units in hand.
-    return ended.then(() => reply);
+    return ended.then(() => replied);
   }
 
-  #answered(sending: readonly Sending[], reply: StoreReply | undefined, sentMonotonicMs: number): void {
+  #board({ held, plan, cost, at, isLast }: Rider, fetches: (Fetch | undefined)[], sentMonotonicMs: number): Sent {
+    const fetch = isLast ? held.lastFetch() : held.nextFetch(cost, sentMonotonicMs);
+    held.isWanting = fetch.want > 0;
+    held.claimed = 0;
+    fetches[at] = fetch;
+    return { held, plan, fetch, uses: held.sent(fetch), at };
+  }
+
+  #answered(sent: readonly Sent[], reply: StoreReply | undefined, sentMonotonicMs: number): void {
     const nowMonotonicMs = performance.now();
-    for (const { held, plan, fetch, uses, at } of sending) {
+    for (const { held, plan, fetch, uses, at } of sent) {
       held.underWay = undefined;
       held.isWanting = false;
+      const found = reply?.verdicts[at];
+      held.refusedUntilMonotonicMs =
+        found === undefined || found.allowed ? 0 : sentMonotonicMs + Math.min(found.retryAfterMs, LONGEST_REFUSAL_MS);
       const grant = reply?.grants?.[at];
-      if (reply === undefined || grant === undefined) {
+      if (reply === undefined || found === undefined || grant === undefined) {
         // Lost, or not looked at: the next fetch settles these uses with its own.
         uses.movedTo = held.uses;
-        continue;
+      } else {
+        held.resetAfterMs = found.resetAfterMs;
+        held.nowMs = reply.timesMs?.[at] ?? reply.nowMs;
+        uses.atMs = held.nowMs;
+        held.granted(fetch, grant, { plan, sentMonotonicMs, nowMonotonicMs });
       }
-      held.resetAfterMs = reply.verdicts[at]!.resetAfterMs;
-      held.nowMs = reply.timesMs?.[at] ?? reply.nowMs;
-      uses.atMs = held.nowMs;
-      held.granted(fetch, grant, { plan, sentMonotonicMs, nowMonotonicMs });
       this.#watch(held);
     }
   }
@@ -274,6 +305,7 @@ export class Prefetch {
   #watch(held: HeldUnits): void {
     if (!held.isOutstanding) return;
     this.#active.add(held);
+    if (this.#closed) return;
     const tickMs = Math.max(SHORTEST_TICK_MS, held.plan.prefetchMs / 4);
     if (this.#timer !== undefined && tickMs >= this.#tickMs) return;
     clearTimeout(this.#timer);

@@ -224,6 +224,31 @@ const badRules: [string, unknown, string][] = [
     "rules[0].blockFor: concurrency has no blockFor (only token-bucket, fixed-window, rolling-window, sliding-counter, gcra)",
   ],
   [
+    "a prefetch that is too short",
+    { ...good, prefetch: "4ms" },
+    'rules[0].prefetch: expected a duration from "5ms" to "1m", got "4ms"',
+  ],
+  [
+    "a prefetch beside a minInterval",
+    { ...good, prefetch: "20ms", minInterval: "1ms" },
+    "rules[0].prefetch: expected either prefetch or minInterval, got both: units in hand keep no distance",
+  ],
+  [
+    "a prefetch beyond the window",
+    { ...good, window: "10ms", prefetch: "20ms" },
+    'rules[0].prefetch: expected a prefetch of at most the window, got "20ms" in "10ms"',
+  ],
+  [
+    "a bucket that refills within its prefetch",
+    { ...good, algorithm: "gcra", limit: 1_000, window: "1s", burst: 20, prefetch: "20ms" },
+    'rules[0].prefetch: expected a burst above the 20 units that refill in "20ms", got 20',
+  ],
+  [
+    "a prefetch of places",
+    { ...good, algorithm: "concurrency", window: undefined, prefetch: "20ms" },
+    "rules[0].prefetch: concurrency has no prefetch (only token-bucket, fixed-window, rolling-window, gcra)",
+  ],
+  [
     "a blockFor beside a prefetch",
     { ...good, prefetch: "20ms", blockFor: "1h" },
     "rules[0].prefetch: expected either prefetch or blockFor, got both: units in hand do not see a block",
