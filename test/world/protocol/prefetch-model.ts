@@ -14,6 +14,7 @@
  *   past-the-window      units of a fixed window live on in the next, whose counter does not know of them
  */
 import type { Move, Protocol } from "./explore.js";
+import { serveShipped } from "./shipped-grants.js";
 
 export type Mistake =
   | "grant-plus-window"
@@ -36,6 +37,8 @@ export interface PrefetchConstants {
   readonly half: boolean;
   readonly doubles: number;
   readonly crashes: number;
+  /** The store is the library's own (`shipped-grants.ts`): a rolling window only. */
+  readonly shipped?: boolean;
   readonly mistake?: Mistake;
 }
 
@@ -123,7 +126,8 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
 
   function tick(state: PrefetchState): PrefetchState {
     const now = state.now + 1;
-    const ended = state.grants.filter(({ end }) => end <= now);
+    // The library looks at ended units when it is asked, and charges them at their end.
+    const ended = constants.shipped === true ? [] : state.grants.filter(({ end }) => end <= now);
     const charges = [...state.charges];
     // A fixed window gives its units back with its end.
     for (const { units, at, end } of ended) {
@@ -134,7 +138,7 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
       ...state,
       now,
       charges: relevant(charges, now),
-      grants: state.grants.filter(({ end }) => end > now),
+      grants: state.grants.filter((one) => !ended.includes(one)),
       uses: relevant(state.uses, now),
     };
   }
@@ -169,6 +173,7 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
   }
 
   function serve(state: PrefetchState, request: Request): PrefetchState {
+    if (constants.shipped === true) return serveByLibrary(state, request);
     const { now } = state;
     const { name, seq, used, held } = request;
     const known = state.grants.find((grant) => grant.name === name);
@@ -189,6 +194,20 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
     const end = isCut ? Math.min(now + termSteps, windowEnd) : now + termSteps;
     const grant: Granted = { name, seq, used, units: kept + granted, granted, kept, at: now, end };
     return replied({ ...state, charges, grants: [...others, grant] }, grant, now);
+  }
+
+  function serveByLibrary(state: PrefetchState, fetch: Request): PrefetchState {
+    const { now } = state;
+    const charged = (more: readonly { at: number; units: number }[]): number[] =>
+      relevant([...state.charges, ...more.flatMap(({ at, units }) => Array.from({ length: units }, () => at))], now);
+    const left = (more: { at: number; units: number }[], held: number): number =>
+      limit - counted(charged(more), now) - held;
+    const served = serveShipped(state.grants, { fetch, now, termSteps, windowSteps, limit, left });
+    const charges = charged([served.ended, { at: now, units: served.spent }]);
+    const after = { ...state, charges, grants: served.grants.map((one) => ({ ...one, at: 0 })) };
+    if (served.granted === undefined) return after;
+    const { units, kept, life } = served.granted;
+    return replied(after, { ...fetch, units: 0, granted: units, kept, at: 0, end: now + life }, now);
   }
 
   function replied(state: PrefetchState, { name, seq, granted, kept, end }: Granted, now: number): PrefetchState {
@@ -273,7 +292,8 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
     parts.push(
       sorted(
         grants,
-        (one) => `${one.name},${one.seq},${one.used},${one.units},${one.granted},${one.kept},${one.end - now}`,
+        (one) =>
+          `${one.name},${one.seq},${one.used},${one.units},${one.granted},${one.kept},${Math.max(one.end - now, -windowSteps)}`,
       ),
     );
     parts.push(sorted(requests, (one) => `${one.name},${one.seq},${one.used},${one.held},${stampOf(one, now)}`));
