@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { Attributes } from "../rules/rule.js";
+import { compileRuleBook } from "../rules/rule-book.js";
+import { parseRules } from "../rules/validate-rules.js";
+import { LoadShedder } from "./load-shedder.js";
+
+// Ranks change with the wall clock every ten minutes: here they are always the same.
+beforeAll(() => void vi.useFakeTimers({ toFake: ["Date"], now: 0 }));
+afterAll(() => void vi.useRealTimers());
+
+function shedderOf(more: object) {
+  const rule = { id: "s", key: [], algorithm: "load-shedding", signal: "inflight", limit: 10, ...more };
+  const book = compileRuleBook(parseRules([rule]), 1).shedding!;
+  const clock = { nowMs: 0 };
+  let count = 0;
+  const shedder = new LoadShedder({ now: () => clock.nowMs, random: () => 0.5, newId: () => `p${count++}` });
+  const admit = (attributes: Attributes) => shedder.admit([[book, attributes]], { looks: false, holds: true })!;
+  return { shedder, clock, admit };
+}
+
+/** So many requests arrive each millisecond, each admitted one runs for 20 ms; returns who was admitted, from a moment on. */
+function overload(
+  { shedder, clock, admit }: ReturnType<typeof shedderOf>,
+  options: { lastMs: number; callers: (ms: number) => readonly Attributes[]; fromMs?: number },
+): Map<Attributes["user"], number> {
+  const admitted = new Map<Attributes["user"], number>();
+  const running: { place: string; endsAtMs: number }[] = [];
+  for (let ms = 0; ms < options.lastMs; ms++) {
+    clock.nowMs++;
+    while (running[0] !== undefined && running[0].endsAtMs <= clock.nowMs) shedder.release(running.shift()!.place);
+    for (const caller of options.callers(ms)) {
+      const { place } = admit(caller);
+      if (place === undefined) continue;
+      running.push({ place, endsAtMs: clock.nowMs + 20 });
+      if (ms >= (options.fromMs ?? 0)) admitted.set(caller.user, (admitted.get(caller.user) ?? 0) + 1);
+    }
+  }
+  for (const { place } of running) shedder.release(place);
+  return admitted;
+}
+
+const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
+const users = Array.from({ length: 40 }, (_, i) => ({ user: `u${i}` }));
+/** Four a millisecond, in another order each time: who comes first must not decide. */
+const four = (ms: number) => [0, 1, 2, 3].map((i) => users[(i * 11 + ms * 7 + (ms >> 3)) % users.length]!);
+
+test("under steady overload the same users pass", () => {
+  const admitted = overload(shedderOf({ limit: 20 }), { lastMs: 20_000, callers: four, fromMs: 10_000 });
+  const counts = [...admitted.values()].sort((a, b) => b - a);
+  // One of four fits. By chance, ten of forty users would get a quarter of what was served.
+  expect(sum(counts.slice(0, 10)) / sum(counts)).toBeGreaterThan(0.6);
+  expect(sum(counts)).toBeGreaterThan(9_000);
+});
+
+test("one key that is all the traffic is served up to the limit, and never shut out", () => {
+  const everything = Array.from({ length: 10 }, () => ({ user: "one", tenant: "one" }));
+  const setup = shedderOf({ limit: 20, fairBy: "tenant" });
+  const admitted = overload(setup, { lastMs: 4_000, callers: () => everything, fromMs: 2_000 });
+  // Twenty places of 20 ms each serve one a millisecond.
+  expect(admitted.get("one")!).toBeGreaterThan(1_200);
+  expect(admitted.get("one")!).toBeLessThanOrEqual(2_020);
+});
+
+test("when the overload is over, everybody passes at once", () => {
+  const setup = shedderOf({ limit: 20 });
+  overload(setup, { lastMs: 10_000, callers: four });
+  const after = overload(setup, { lastMs: 400, callers: (ms) => (ms % 10 === 0 ? [users[ms / 10]!] : []) });
+  expect(sum([...after.values()])).toBe(40);
+});
+
+test("a process that was paused for an hour frees what has ended meanwhile", () => {
+  const { shedder, clock, admit } = shedderOf({ limit: 4 });
+  for (let i = 0; i < 4; i++) expect(admit({}).refused).toBe(false);
+  expect(admit({}).refused).toBe(true);
+  clock.nowMs += 3_600_000;
+  expect(admit({}).refused).toBe(false);
+  expect(shedder.stats()[0]!.inFlight).toBe(1);
+});
+
+test("a report from another process counts like one's own", () => {
+  const { shedder, clock, admit } = shedderOf({ signal: "reported", limit: undefined });
+  shedder.report({ value: 0.4, source: "db", key: "", ttlMs: 1_000 });
+  admit({});
+  expect(shedder.stats()[0]).toMatchObject({ utilisation: 0.4, limit: undefined });
+  clock.nowMs = 2_000;
+  admit({});
+  expect(shedder.stats()[0]).toMatchObject({ utilisation: 0 });
+});
