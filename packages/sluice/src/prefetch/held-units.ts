@@ -46,6 +46,8 @@ export class HeldUnits {
   /** As the store reported them last. */
   resetAfterMs = 0;
   nowMs = 0;
+  /** Until then, on the store's clock, a settlement finds the units that are in hand. */
+  settledUntilMs = 0;
   /** A fetch ahead is to be sent at the end of this turn. */
   isDue = false;
   /** Resolves when the fetch that is under way has ended, one way or the other. */

@@ -283,7 +283,9 @@ export class Prefetch {
       } else {
         held.resetAfterMs = found.resetAfterMs;
         held.nowMs = reply.timesMs?.[at] ?? reply.nowMs;
-        uses.atMs = held.nowMs;
+        // Later, the store had ended the units by itself: nothing was charged at this instant that a refund could name.
+        if (held.nowMs < held.settledUntilMs) uses.atMs = held.nowMs;
+        held.settledUntilMs = held.nowMs + grant.lifeMs;
         held.granted(fetch, grant, { plan, sentMonotonicMs, nowMonotonicMs });
       }
       this.#watch(held);
