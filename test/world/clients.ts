@@ -19,10 +19,16 @@ export class Clients {
   readonly #options: ClientsOptions;
   requests = 0;
   byPolicy = 0;
+  #endsMs = 0;
   allowed = 0;
 
   constructor(options: ClientsOptions) {
     this.#options = options;
+  }
+
+  /** When the last work under a lease is over. */
+  get endsMs(): number {
+    return this.#endsMs;
   }
 
   ask(step: CheckStep, attempt = 0): void {
@@ -107,6 +113,7 @@ export class Clients {
     if (lease.signal.aborted) return;
     const held = judge.places.take(instance.actor, decision);
     let over = false;
+    this.#endsMs = Math.max(this.#endsMs, simulation.nowMs + workMs);
     const stop = (why: string): void => {
       if (simulation.log) simulation.say(`work ends: ${why}`);
       over = true;
