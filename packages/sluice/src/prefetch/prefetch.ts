@@ -126,8 +126,8 @@ export class Prefetch {
     let isInHand = false;
     for (let i = 0; i < checks.length; i++) {
       const settled = await settlementOf(uses[i]!);
-      // Of a fetch without an answer: the store may have charged it, so the unit may not be used again. It is settled with the next one.
-      if (settled.seq === 0 && settled !== uses[i]) continue;
+      // Of a fetch without an answer: the store may have charged it then, or with the next one. Neither hand nor entry is certain.
+      if (settled !== uses[i]) continue;
       if (settled.seq === 0) {
         settled.held.unuse(checks[i]!.cost);
         isInHand = true;
