@@ -27,6 +27,14 @@ test("a cold key fetches nothing beside its request", () => {
   expect(held.needsFetch(1, 50)).toBe(false);
 });
 
+test("units of a fetch that a later one overtook are not used: the store has taken them back", () => {
+  const held = busy();
+  const first = held.nextFetch(0, 1_000);
+  held.lastFetch();
+  held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
+  expect(held.units).toBe(0);
+});
+
 test("units that are dead on arrival are not asked for again for some terms", () => {
   const held = busy();
   const fetch = held.nextFetch(0, 1_000);

@@ -180,6 +180,8 @@ export class HeldUnits {
     grant: Grant,
     sent: { plan: CheckPlan; sentMonotonicMs: number; nowMonotonicMs: number },
   ): void {
+    // A later fetch has told the store that these units were never heard of: they may be with others by now.
+    if (fetch.seq !== this.#seq) return;
     this.#settled = fetch.used;
     // Units that had ended on the way were taken for used.
     if (grant.kept < fetch.held) this.units = 0;

@@ -113,7 +113,6 @@ export class Prefetch {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    await Promise.all([...this.#active].map(({ underWay }) => underWay));
     await Promise.all([...this.#active].map((held) => this.#giveBack(held)));
   }
 
@@ -224,6 +223,8 @@ export class Prefetch {
   }
 
   async #giveBack(held: HeldUnits): Promise<void> {
+    // Requests that wait for units may fetch once more; of two fetches under way, the later would take back what the earlier brings.
+    while (held.underWay !== undefined) await held.underWay;
     // The store ends by itself what it does not hear of.
     if (held.isOutstanding) await this.#rideAlone(held, true).catch(() => {});
   }
