@@ -43,6 +43,18 @@ test("without a Redis, the Redis example says so and exits with 1", async () => 
   await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining("no Redis answers") });
 });
 
+test.skipIf(whyMissing("redis"))(
+  "the prefetch example decides in process, and admits no more than the limit",
+  async () => {
+    await using redis = await startRedis();
+    const [sums, share] = await runExample("prefetch.mjs", redis.url);
+    const admitted = Number(/^sent 30000, admitted (\d+) of 20000$/.exec(sums!)![1]);
+    expect(admitted).toBeLessThanOrEqual(20_000);
+    expect(admitted).toBeGreaterThan(10_000);
+    expect(share).toMatch(/^decided in process: [1-9]\d? % of those$/);
+  },
+);
+
 test("the load-shedding example serves what is critical, and some of the rest", async () => {
   const lines = await runExample("load-shedding.mjs");
   expect(lines).toEqual(["critical: 30 of 30 served", "normal: some of 270 served"]);

@@ -150,6 +150,29 @@ describe.skipIf(whyMissing("redis"))("on Redis", () => {
     }
   });
 
+  test("units that were fetched ahead, and what they decided, are told", async () => {
+    await using redis = await startRedis();
+    const rule = { id: "hot", key: ["user"], algorithm: "rolling-window", limit: 1_000_000, window: "1m" } as const;
+    await using service = await startTestService({
+      rules: [{ ...rule, prefetch: "30s" }],
+      settings: { store: redis.url, "store-deadline": "2s" },
+    });
+    const requests = Array.from({ length: 100 }, () => ({ attributes: { user: "ann" } }));
+    let metrics = await scrape(service.http);
+    for (let i = 0; i < 100 && !sampleOf(metrics, "sluice_prefetch_decisions_total"); i++) {
+      await postJson(`${service.http}/v1/check/batch`, { requests });
+      metrics = await scrape(service.http);
+    }
+    const decided = sampleOf(metrics, "sluice_prefetch_decisions_total")!;
+    expect(decided).toBeGreaterThan(0);
+    expect(sampleOf(metrics, "sluice_prefetch_fetches_total")).toBeGreaterThan(0);
+    expect(sampleOf(metrics, "sluice_prefetch_units")).toBeGreaterThan(0);
+    expect(sampleOf(metrics, "sluice_prefetch_keys")).toBe(1);
+    expect(sampleOf(metrics, "sluice_checks_total", { rule: "hot", outcome: "allowed" })).toBeGreaterThanOrEqual(
+      decided,
+    );
+  });
+
   test("of two workers, counts are added and versions are not", async () => {
     await using redis = await startRedis();
     const service = await startServiceProcess({

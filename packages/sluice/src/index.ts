@@ -32,6 +32,7 @@ export type {
   SheddingRule,
   Variant,
 } from "./rules/rule.js";
+export type { PrefetchStats } from "./prefetch/prefetch.js";
 export type { RuleBook } from "./rules/rule-book.js";
 export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
 export { fullRuleKeyBytes } from "./rules/rule-memory.js";

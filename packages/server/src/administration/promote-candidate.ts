@@ -46,8 +46,9 @@ function promoted({ candidate = {}, ...rule }: Rule): Rule {
 /** From the rule schema, which says for each algorithm what it refuses. */
 function fieldsUnknownTo(algorithm: AlgorithmName): string[] {
   const { allOf } = ruleJsonSchema() as {
-    allOf: { if: { properties: { algorithm: { const: string } } }; then: { properties: Record<string, false> } }[];
+    allOf: { if: { properties: { algorithm: { const: string } } }; then: { properties: Record<string, unknown> } }[];
   };
   const refusal = allOf.find((one) => one.if.properties.algorithm.const === algorithm);
-  return Object.keys(refusal?.then.properties ?? {});
+  // Others are narrowed, not refused.
+  return Object.entries(refusal?.then.properties ?? {}).flatMap(([name, schema]) => (schema === false ? [name] : []));
 }

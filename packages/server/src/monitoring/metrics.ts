@@ -6,6 +6,7 @@ import { performance } from "node:perf_hooks";
 import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Limiter } from "sluice";
 import type { StoreHealth } from "../instance/store-health.js";
+import { prefetchMetrics } from "./prefetch-metrics.js";
 import { type ReadableCounter, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 import { sheddingMetrics } from "./shedding-metrics.js";
 import { storeMetrics } from "./store-metrics.js";
@@ -78,6 +79,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...trafficMetrics(traffic),
     ...limiterMetrics(limiter, health),
     ...sheddingMetrics(limiter),
+    ...prefetchMetrics(limiter),
     ...storeMetrics(limiter),
     ...configurationMetrics(configuration),
     ...(lostWrites === undefined ? [] : [historyMetric(lostWrites)]),
