@@ -3,9 +3,9 @@ import type { Limiter, PrefetchStats } from "sluice";
 import { type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 
 export function prefetchMetrics(limiter: Pick<Limiter, "prefetchStats">): ReadableMetric[] {
-  const read = (valueOf: (stats: PrefetchStats) => number) => (): Sample[] => {
+  const read = (figureOf: (stats: PrefetchStats) => number) => (): Sample[] => {
     const stats = limiter.prefetchStats();
-    return stats === undefined ? [] : [{ value: valueOf(stats), labels: {} }];
+    return stats === undefined ? [] : [{ value: figureOf(stats), labels: {} }];
   };
   return [
     readableMetric(
