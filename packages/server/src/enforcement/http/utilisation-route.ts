@@ -21,7 +21,10 @@ export function registerUtilisationRoute(app: FastifyInstance, { limiter }: { li
     },
     async ({ body: { value, source, key, ttl = DEFAULT_TTL } }) => {
       const ttlMs = parseDuration(ttl);
-      if (ttlMs === undefined) throw new SluiceError("invalid-request", 'ttl: expected a duration such as "30s"');
+      if (ttlMs === undefined) {
+        const got = JSON.stringify(ttl);
+        throw new SluiceError("invalid-request", `ttl: expected a duration such as "30s", got ${got}`);
+      }
       await limiter.reportUtilisation(value, { source, ttlMs, ...(key !== undefined && { key }) });
       return { accepted: true, expiresAfterMs: ttlMs };
     },
