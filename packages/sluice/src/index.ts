@@ -13,6 +13,7 @@ export { createLimiter, type Limiter, type UtilisationOptions } from "./limiter/
 export type { LimiterEvents } from "./limiter/limiter-events.js";
 export type { LimiterOptions } from "./limiter/limiter-options.js";
 export { ruleBook } from "./limiter/rules-in-force.js";
+export type { PrefetchStats } from "./prefetch/prefetch.js";
 export type {
   AlgorithmName,
   Attributes,
@@ -32,7 +33,6 @@ export type {
   SheddingRule,
   Variant,
 } from "./rules/rule.js";
-export type { PrefetchStats } from "./prefetch/prefetch.js";
 export type { RuleBook } from "./rules/rule-book.js";
 export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
 export { fullRuleKeyBytes } from "./rules/rule-memory.js";
