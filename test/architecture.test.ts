@@ -60,7 +60,7 @@ const rooms: readonly Room[] = [
     name: "entry points",
     files: /^(index|redis|internal|testing|client)\.ts$/,
     sees: ["ground", "rules", "memory store", "redis store", "limiter", "client", "shedding"],
-    seesTypesOf: ["store"],
+    seesTypesOf: ["store", "prefetch"],
   },
 ];
 

@@ -28,12 +28,18 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
       readFileSync(fileURLToPath(new URL(`../../examples/envoy/${name}`, import.meta.url)), "utf8");
     await using service = await startTestService({
       files: {
-        "limits/shop.yaml": example("limits/shop.yaml").replace("requests_per_unit: 100", "requests_per_unit: 3"),
+        // A day, so that no minute ends between two requests.
+        "limits/shop.yaml": example("limits/shop.yaml").replace(
+          "unit: minute, requests_per_unit: 100",
+          "unit: day, requests_per_unit: 3",
+        ),
       },
       settings: { "envoy-config": "limits" },
     });
     const port = await freePort();
     const text = example("envoy.yaml")
+      // On a busy machine the first call takes longer, and would pass uncounted.
+      .replace("timeout: 0.1s", "timeout: 10s")
       .replace("port_value: 8090", `port_value: ${port}`)
       .replace("port_value: 3000", `port_value: ${app.at.split(":")[1]}`)
       .replace("port_value: 8081", `port_value: ${service.grpc.split(":")[1]}`);
