@@ -5,7 +5,7 @@
  * Time, timers and random bytes are what the library reads from Node's globals: while an actor runs, those answer for it
  * (`globals.ts`). Between events they are Node's own again, so that the test runner lives in real time.
  */
-import { EventQueue } from "./event-queue.js";
+import { EventQueue } from "../../packages/server/src/analysis/event-queue.js";
 import { installGlobals } from "./globals.js";
 import { mixSeed, Random } from "./random.js";
 
@@ -64,7 +64,6 @@ export class Actor {
 
 interface Event {
   readonly atMs: number;
-  readonly order: number;
   readonly actor: Actor | undefined;
   /** The step of the plan that led to it. */
   readonly cause: number;
@@ -89,7 +88,6 @@ export class Simulation {
   readonly bytes: Random;
   readonly #queue = new EventQueue<Event>();
   readonly #draws = new Map<number, number>();
-  #order = 0;
   #failure: unknown;
 
   constructor(seed: number) {
@@ -99,7 +97,8 @@ export class Simulation {
 
   /** Schedules an event in true time. */
   at(atMs: number, actor: Actor | undefined, run: () => void, timer?: Timer): void {
-    this.#queue.push({ atMs: Math.max(atMs, this.nowMs), order: this.#order++, actor, cause: this.cause, timer, run });
+    const event = { atMs: Math.max(atMs, this.nowMs), actor, cause: this.cause, timer, run };
+    this.#queue.add(event.atMs, event);
   }
 
   /** Randomness for what the present step causes, independent of all other steps. */
@@ -127,8 +126,7 @@ export class Simulation {
       const step = (): void => {
         if (over) return;
         this.#settled();
-        const next = this.#queue.first;
-        if (this.#failure !== undefined || next === undefined || next.atMs > untilMs) {
+        if (this.#failure !== undefined || this.#queue.nextMs > untilMs) {
           over = true;
           this.actor = undefined;
           restore();
@@ -139,8 +137,7 @@ export class Simulation {
           }
           return;
         }
-        this.#queue.pop();
-        this.#perform(next);
+        this.#perform(this.#queue.take()!.item);
       };
       const turn = (): void => {
         this.#settled();

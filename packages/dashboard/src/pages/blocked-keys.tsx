@@ -1,15 +1,13 @@
 /** The keys that are blocked now, and for how long. Editors may lift a block, which also resets the counter. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "wouter";
 import { blockedKeysQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { BlockedKeyView } from "../api/shapes.js";
-import { AttributeList } from "../components/figures.js";
 import { count, wait } from "../components/format.js";
 import { Panel, ProblemNotice } from "../components/panel.js";
 import { toast } from "../components/toast.js";
 import { useMay } from "../shell/session.js";
-import { keyAddress } from "./key-address.js";
+import { KeyCells } from "./key-cells.js";
 
 export function BlockedKeys() {
   const client = useQueryClient();
@@ -43,20 +41,7 @@ export function BlockedKeys() {
         <tbody>
           {keys.map((key) => (
             <tr key={`${key.rule} ${JSON.stringify(key.attributes)}`}>
-              <td>
-                {key.attributes === undefined ? (
-                  <span className="soft">too long to show</span>
-                ) : (
-                  <Link href={keyAddress(key.attributes)} className="key-link">
-                    <AttributeList attributes={key.attributes} />
-                  </Link>
-                )}
-              </td>
-              <td data-label="Rule">
-                <Link href={`/rules/${key.rule}`} className="mono">
-                  {key.rule}
-                </Link>
-              </td>
+              <KeyCells {...key} />
               <td data-label="Free in" className="number">
                 {wait(key.leftMs)}
               </td>

@@ -1,14 +1,13 @@
 /** The keys with the most requests or refusals, of all instances together. Counts come from a bounded sketch, whose error is stated. */
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
-import { Link } from "wouter";
 import { topKeysQuery } from "../api/queries.js";
 import type { StatsWindow, TopKey, TopKeysView } from "../api/shapes.js";
 import { Choice, Search, windows } from "../components/controls.js";
-import { AttributeList, GateBar } from "../components/figures.js";
+import { GateBar } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
-import { keyAddress } from "./key-address.js";
+import { KeyCells } from "./key-cells.js";
 
 const orders = [
   { value: "traffic", label: "By traffic" },
@@ -79,16 +78,7 @@ export function KeyTable({ keys }: { keys: readonly TopKey[] }) {
       <tbody>
         {keys.map((key) => (
           <tr key={`${key.rule} ${JSON.stringify(key.attributes)}`}>
-            <td>
-              <Link href={keyAddress(key.attributes)} className="key-link">
-                <AttributeList attributes={key.attributes} />
-              </Link>
-            </td>
-            <td data-label="Rule">
-              <Link href={`/rules/${key.rule}`} className="mono">
-                {key.rule}
-              </Link>
-            </td>
+            <KeyCells {...key} />
             <td data-label="Checks" className="number">
               {count(key.count)}
             </td>

@@ -1,0 +1,31 @@
+/** The first cells of every table of keys: the key, which leads to its explanation, and its rule. */
+import { Link } from "wouter";
+import { AttributeList } from "../components/figures.js";
+import { keyAddress } from "./key-address.js";
+
+interface KeyCellsProps {
+  /** Absent where they are so long that only their digest is kept. */
+  readonly attributes?: Readonly<Record<string, string>>;
+  readonly rule: string;
+}
+
+export function KeyCells({ attributes, rule }: KeyCellsProps) {
+  return (
+    <>
+      <td>
+        {attributes === undefined ? (
+          <span className="soft">too long to show</span>
+        ) : (
+          <Link href={keyAddress(attributes)} className="key-link">
+            <AttributeList attributes={attributes} />
+          </Link>
+        )}
+      </td>
+      <td data-label="Rule">
+        <Link href={`/rules/${rule}`} className="mono">
+          {rule}
+        </Link>
+      </td>
+    </>
+  );
+}
