@@ -84,15 +84,20 @@ function checked(report: UtilisationReport): UtilisationReport {
     throw invalid(`value: expected a utilisation from 0 to 1, got ${String(value)}`);
   }
   if (typeof source !== "string" || source === "" || source.length > LONGEST_NAME) {
-    throw invalid(`source: expected a name of 1 to ${LONGEST_NAME} characters`);
+    throw invalid(`source: expected a name of 1 to ${LONGEST_NAME} characters, got ${described(source)}`);
   }
   if (typeof key !== "string" || key.length > LONGEST_NAME) {
-    throw invalid(`key: expected a text of at most ${LONGEST_NAME} characters`);
+    throw invalid(`key: expected a text of at most ${LONGEST_NAME} characters, got ${described(key)}`);
   }
   if (typeof ttlMs !== "number" || !(ttlMs >= 1 && ttlMs <= LONGEST_REPORT_TTL_MS)) {
-    throw invalid(`ttl: expected 1 ms to ${LONGEST_REPORT_TTL_MS / 1000} s`);
+    throw invalid(`ttl: expected 1 ms to ${LONGEST_REPORT_TTL_MS / 1000} s, got ${described(ttlMs)}`);
   }
   return report;
+}
+
+function described(value: unknown): string {
+  if (typeof value === "string") return `one of ${value.length}`;
+  return typeof value === "number" ? `${value} ms` : String(value);
 }
 
 function invalid(message: string): SluiceError {
