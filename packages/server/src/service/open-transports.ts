@@ -1,5 +1,6 @@
 /**
  * The fourth step of the start: every transport in front of the limiter (HTTP, gRPC, proxy, the listener for metrics), each listening.
+ * Their graceful shutdown is here too: lame duck, then the accept queue empties, the listeners close, requests under way end.
  */
 import cluster from "node:cluster";
 import type { Server } from "node:http";

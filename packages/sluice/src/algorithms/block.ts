@@ -1,6 +1,6 @@
 /**
  * Blocks: a key that was refused stays refused for a while (`blockFor`). A block lies beside the counter, so that the counter's own
- * exactness is untouched. Twin: block.lua. Pure; time is an argument.
+ * exactness is untouched. Twin: block-state.lua. Pure; time is an argument.
  *
  * A rule may name several lengths: a key that is blocked again gets the next one. How often it was is remembered after a block's end
  * for as long as the block lasted.

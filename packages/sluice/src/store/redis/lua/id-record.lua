@@ -1,6 +1,6 @@
 --[[ id-record: the record of a request id; included where records are read or written, so that one place spells them
   text     "3 fingerprint entry_id claims\n", the time and the numbers of the reply, "\n", the receipt (JSON; see wire.ts)
-           3 is the layout, as in the record's key (keys.ts): change both, never one
+           3 is the layout, as in the record's key (keys.ts): change both, and its reader (decodeRecord in wire.ts), never one
            claims: the entry ids of the attempts that rely on this charge, with commas; "*" when there were too many to tell
   or       "3 tombstone dropped_at_ms entry_id": there is no record any more. An attempt that was sent before it was dropped, and
            arrives after, would charge with nobody left to give that back: it is late. One that was sent since is decided anew.
