@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { allocationsSection, printAllocations } from "./allocations.mjs";
 import { bytesSection } from "./bytes.mjs";
+import { logsBars, logsSection, printLogs } from "./logs.mjs";
 import { hostileSection, matchingSection, printHostile, printMatching } from "./matching.mjs";
 import { memorySection } from "./memory.mjs";
 import { monitoringCost, printMonitoring } from "./monitoring.mjs";
@@ -73,19 +74,22 @@ try {
   const monitoring = await monitoringCost({ quick: options.quick, memoryOnly: options.quick });
   printMonitoring(monitoring);
   const express = await expressOverhead(options);
+  const logs = await logsSection(options);
+  printLogs(logs);
   const overload = await overloadSection(options);
   printOverload(overload);
   const bars = [
     ...barsOf({ memory, sections, bytes, monitoring, express }),
     ...prefetchBars(prefetch),
     ...serviceBars(service),
+    ...logsBars(logs),
     ...overloadBars(overload),
   ];
   printBars(bars);
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, prefetch, bytes, workers, service, monitoring, express, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, prefetch, bytes, workers, service, monitoring, express, logs, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));

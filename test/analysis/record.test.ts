@@ -287,9 +287,7 @@ test("requests that no rule counts are recorded too, for a draft that does", asy
   expect(await verify(run.folder)).toEqual({ ...clean, decisions: 5 });
   const draft: Rule = { id: "new", key: ["user"], algorithm: "fixed-window", limit: 2, window: "1m" };
   const simulator = new Simulator({ rules: [draft], comeBack: false, attributesOf: () => Promise.reject(new Error()) });
-  for await (const batch of new Logs({ files: filesIn(run.folder) }).requests()) {
-    for (const request of batch) await simulator.add(request);
-  }
+  for await (const batch of new Logs({ files: filesIn(run.folder) }).requests()) await simulator.addAll(batch);
   expect(await simulator.end()).toMatchObject({ total: 5, refused: 3 });
 });
 
@@ -434,7 +432,7 @@ test("simulate under the recorded rules refuses what the recording has as refuse
   await run.end();
   const simulator = new Simulator({ rules, comeBack: false, attributesOf: () => Promise.reject(new Error("mapped")) });
   const logs = new Logs({ files: filesIn(run.folder) });
-  for await (const batch of logs.requests()) for (const request of batch) await simulator.add(request);
+  for await (const batch of logs.requests()) await simulator.addAll(batch);
   expect(await simulator.end()).toMatchObject({ total: 5_000, refused, malformed: 0 });
   expect(refused).toBeGreaterThan(100);
   expect([...logs.counts.formats.values()]).toEqual(["sluice"]);

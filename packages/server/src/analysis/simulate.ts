@@ -4,6 +4,7 @@
  */
 import type { Attributes, Decision, Rule } from "sluice";
 import { SluiceError } from "sluice";
+import type { MaybePromise } from "sluice/internal";
 import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
 import { ComeBack, type ComeBackFigures } from "./come-back.js";
 import type { LogRequest } from "./log/log-request.js";
@@ -17,8 +18,8 @@ interface SimulationOptions {
   readonly against?: readonly Rule[] | undefined;
   /** Whether refused clients are also tried as coming back. */
   readonly comeBack: boolean;
-  /** Rejects with `invalid-request` for a request that the service itself would refuse as malformed. */
-  readonly attributesOf: (request: LogRequest) => Promise<Attributes>;
+  /** Throws or rejects with `invalid-request` for a request that the service itself would refuse as malformed. */
+  readonly attributesOf: (request: LogRequest) => MaybePromise<Attributes>;
 }
 
 interface Comparison {
@@ -78,18 +79,21 @@ export class Simulator {
     }
   }
 
-  async add(request: LogRequest): Promise<void> {
-    try {
-      const waits = this.#add(request, request.attributes ?? (await this.#options.attributesOf(request)));
-      if (waits !== undefined) await waits;
-    } catch (error) {
-      // The service would refuse it as malformed: a target, a cost that is no number, a value too complex to match.
-      if (!(error instanceof SluiceError) || !["invalid-request", "too-complex"].includes(error.code)) throw error;
-      this.#figures.malformed++;
+  /** Requests in the order of their time. Waits only where it must: a million lines make a million promises for each await. */
+  async addAll(batch: Iterable<LogRequest>): Promise<void> {
+    for (const request of batch) {
+      try {
+        const made = request.attributes ?? this.#options.attributesOf(request);
+        const waits = this.#add(request, made instanceof Promise ? await made : made);
+        if (waits !== undefined) await waits;
+      } catch (error) {
+        // The service would refuse it as malformed: a target, a cost that is no number, a value too complex to match.
+        if (!(error instanceof SluiceError) || !["invalid-request", "too-complex"].includes(error.code)) throw error;
+        this.#figures.malformed++;
+      }
     }
   }
 
-  /** Waits only where it must: a million lines make a million promises for each await. */
   #add({ atMs, durationMs, recorded }: LogRequest, attributes: Attributes): Promise<void> | undefined {
     if (recorded !== undefined && !("checks" in recorded)) return this.#happened(recorded);
     const arrival: Arrival =

@@ -94,7 +94,8 @@ export function compareCommand(): Command {
 
 /** A fresh reading of the logs: each algorithm has its own. */
 async function* fromLogs(opened: OpenedLogs, onMalformed: () => void): AsyncGenerator<Arrival> {
-  for await (const { request, attributes } of readAttributes(opened, onMalformed)) {
-    yield { atMs: request.atMs, durationMs: request.durationMs, attributes };
+  for await (const batch of readAttributes(opened, onMalformed)) {
+    for (const { request, attributes } of batch)
+      yield { atMs: request.atMs, durationMs: request.durationMs, attributes };
   }
 }

@@ -3,6 +3,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
 import { type Attributes, SluiceError } from "sluice";
+import type { MaybePromise } from "sluice/internal";
 import { formatNamed } from "../analysis/log/formats.js";
 import type { LogRequest } from "../analysis/log/log-request.js";
 import { type LogCounts, Logs } from "../analysis/log/read-logs.js";
@@ -62,24 +63,30 @@ export function withFolders(given: readonly string[]): string[] {
   });
 }
 
-/** The attributes of each request that the service would not refuse as malformed. */
+interface ReadRequest {
+  readonly request: LogRequest;
+  readonly attributes: Attributes;
+}
+
+/** The attributes of each request that the service would not refuse as malformed, in batches: a promise for each costs more than its reading. */
 export async function* readAttributes(
   { logs, attributesOf }: OpenedLogs,
   onMalformed: () => void,
-): AsyncGenerator<{ request: LogRequest; attributes: Attributes }> {
+): AsyncGenerator<ReadRequest[]> {
   for await (const batch of logs.requests()) {
+    const read: ReadRequest[] = [];
     for (const request of batch) {
       // What became of a recorded decision is no request.
       if (request.recorded !== undefined && !("checks" in request.recorded)) continue;
-      const attributes =
-        request.attributes ??
-        (await attributesOf(request).catch((error: unknown) => {
-          if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
-          onMalformed();
-          return undefined;
-        }));
-      if (attributes !== undefined) yield { request, attributes };
+      try {
+        const made = request.attributes ?? attributesOf(request);
+        read.push({ request, attributes: made instanceof Promise ? await made : made });
+      } catch (error) {
+        if (!(error instanceof SluiceError) || error.code !== "invalid-request") throw error;
+        onMalformed();
+      }
     }
+    yield read;
   }
 }
 
@@ -89,29 +96,36 @@ export function printMalformed(count: number): void {
 
 export interface OpenedLogs {
   readonly logs: Logs;
-  readonly attributesOf: (request: LogRequest) => Promise<Attributes>;
+  /** Throws or rejects with `invalid-request` for what the service itself would refuse as malformed. */
+  readonly attributesOf: (request: LogRequest) => MaybePromise<Attributes>;
 }
 
 export function openLogs(given: readonly string[], { format, attributes, attribute }: LogOptions): OpenedLogs {
-  const { attributesOf } = requestAttributes({ file: attributes });
+  const { attributesOf, readHeaders } = requestAttributes({ file: attributes });
   const logs = new Logs({
     files: withFolders(given),
     format: format === undefined ? undefined : formatNamed(format),
     fields: attribute.map(({ field }) => field),
+    headers: readHeaders,
   });
+  const withFields = (read: Attributes, fields: LogRequest["fields"]): Attributes => {
+    const more: Record<string, string> = {};
+    for (let i = 0; i < fields.length; i++) if (fields[i] !== undefined) more[attribute[i]!.attribute] = fields[i]!;
+    return { ...read, ...more };
+  };
   return {
     logs,
-    async attributesOf(request) {
-      const { method, target, host, peer, headers, fields } = request;
+    attributesOf({ method, target, host, peer, headers, fields }) {
       // A log without addresses has one client as far as anyone can tell.
-      const read = await attributesOf({ method, target, host, peer: peer ?? "0.0.0.0", headers, rawHeaders: [] });
+      const facts = { method, target, host, peer: peer ?? "0.0.0.0", headers, rawHeaders: NO_HEADERS };
+      const read = attributesOf(facts);
       if (fields.length === 0) return read;
-      const more: Record<string, string> = {};
-      for (let i = 0; i < fields.length; i++) if (fields[i] !== undefined) more[attribute[i]!.attribute] = fields[i]!;
-      return { ...read, ...more };
+      return read instanceof Promise ? read.then((made) => withFields(made, fields)) : withFields(read, fields);
     },
   };
 }
+
+const NO_HEADERS: readonly string[] = [];
 
 /** The numbers of lines read and left out, in a line or two. */
 export function printLogCounts({ lines, requests, blank, bad, badSamples, late, formats, torn }: LogCounts): void {

@@ -66,7 +66,7 @@ async function simulate(
     comeBack: options.comeBack,
     attributesOf,
   });
-  for await (const batch of logs.requests()) for (const request of batch) await simulator.add(request);
+  for await (const batch of logs.requests()) await simulator.addAll(batch);
   return { simulation: await simulator.end(), counts: logs.counts };
 }
 

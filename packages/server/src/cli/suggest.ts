@@ -47,8 +47,8 @@ export function suggestCommand(): Command {
       const opened = openLogs(files, options);
       const suggester = new Suggester({ key: options.key, windows: options.window, headroom: options.headroom });
       let malformed = 0;
-      for await (const { request, attributes } of readAttributes(opened, () => malformed++)) {
-        suggester.add(attributes, request.atMs);
+      for await (const batch of readAttributes(opened, () => malformed++)) {
+        for (const { request, attributes } of batch) suggester.add(attributes, request.atMs);
       }
       const found = suggester.read();
       if (options.json) printJson({ ...found, malformed });

@@ -37,6 +37,8 @@ export const formats: readonly LogFormat[] = [
   w3cFormat,
 ];
 
+const NO_HEADERS: ReadonlySet<string> = new Set();
+
 /** Also known as. */
 const aliases: Readonly<Record<string, string>> = {
   caddy: "json",
@@ -64,7 +66,7 @@ export function detectFormat(lines: readonly string[]): LogFormat | undefined {
   if (isRecording(lines[0] ?? "")) return sluiceFormat;
   let best: { format: LogFormat; fitting: number } | undefined;
   for (const format of formats) {
-    const read = format.reader([]);
+    const read = format.reader({ headers: NO_HEADERS });
     const fitting = lines.filter((line) => typeof read(line) === "object").length;
     if (fitting > (best?.fitting ?? 0)) best = { format, fitting };
   }

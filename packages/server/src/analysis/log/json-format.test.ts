@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { jsonFormat } from "./json-format.js";
 
-const read = jsonFormat.reader(["user.id", "tenant", "toString"]);
+const read = jsonFormat.reader({ fields: ["user.id", "tenant", "toString"] });
 const line = (fields: object): string => JSON.stringify({ time: "2026-11-16T07:00:00Z", ...fields });
 
 test("dots lead into objects, and a name with dots is found as it stands", () => {

@@ -1,8 +1,16 @@
 /**
  * One JSON object a line: Caddy, Traefik, Envoy, nginx with `escape=json`, and services that log by themselves. The fields are found by the
  * names that these programs give them; dots lead into objects.
+ * An entry is walked once, by the names that it has: to ask it for each name that some program uses would cost more than its parsing.
  */
-import { type LogFormat, type LogRequest, parseRequestLine, type ReadLine, withoutPort } from "./log-request.js";
+import {
+  type LogFormat,
+  type LogRequest,
+  parseRequestLine,
+  type ReadLine,
+  type Wanted,
+  withoutPort,
+} from "./log-request.js";
 import { parseAnyTime } from "./log-time.js";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -55,30 +63,76 @@ const names = {
     "httpRequest.remoteIp",
   ],
   headers: ["request.headers", "req.headers", "headers"],
+  nanoseconds: ["Duration"],
+  milliseconds: ["duration_ms", "responseTime"],
+  seconds: ["request_time"],
+  /** Envoy's are ms, Caddy's seconds. */
+  duration: ["duration"],
 } as const;
 
-/** With the unit of each in ms. */
-const durations: readonly (readonly [name: string, unitMs: number])[] = [
-  ["Duration", 1e-6],
-  ["duration_ms", 1],
-  ["responseTime", 1],
-  ["request_time", 1_000],
-];
+type Role = keyof typeof names;
+
+/** Where a name leads: what it stands for, and the names inside it. */
+interface Name {
+  /** `at`: the role's place in `roles`. The lower the rank, the more it counts. */
+  role?: { readonly at: number; readonly rank: number };
+  inner?: Map<string, Name>;
+}
+
+const roles = Object.keys(names) as Role[];
+const places = Object.fromEntries(roles.map((role, at) => [role, at])) as { readonly [R in Role]: number };
+const UNRANKED = Number.MAX_SAFE_INTEGER;
+const known = knownNames();
+
+function knownNames(): Map<string, Name> {
+  const all = new Map<string, Name>();
+  const at = (inside: Map<string, Name>, step: string): Name => {
+    const found = inside.get(step) ?? {};
+    inside.set(step, found);
+    return found;
+  };
+  for (const [role, candidates] of Object.entries(names) as [Role, readonly string[]][]) {
+    candidates.forEach((candidate, rank) => {
+      const found = { at: places[role], rank };
+      // `http.request.method` may be one name, or a way into objects.
+      at(all, candidate).role = found;
+      const steps = candidate.split(".");
+      let inside = all;
+      for (const step of steps.slice(0, -1)) {
+        const name = at(inside, step);
+        name.inner ??= new Map();
+        inside = name.inner;
+      }
+      at(inside, steps.at(-1)!).role = found;
+    });
+  }
+  return all;
+}
 
 const MOST_DEPTH = 6;
 
 export const jsonFormat: LogFormat = { name: "json", reader: jsonReader };
 
-function jsonReader(wanted: readonly string[]): ReadLine {
+function jsonReader({ fields = [], headers }: Wanted): ReadLine {
+  const found = new Found();
+  const paths = fields.map((name) => ({ name, steps: name.split(".", MOST_DEPTH) }));
   return (line): LogRequest | "blank" | undefined => {
     if (line === "") return "blank";
     const entry = parseObject(line);
     if (entry === undefined) return undefined;
-    return requestOf(entry, wanted);
+    found.read(entry);
+    return found.request(entry, {
+      headers: headers?.size === 0 ? NONE : headersOf(entry, found.get("headers"), headers),
+      fields: paths.length === 0 ? NO_FIELDS : paths.map((path) => textOf(read(entry, path))),
+    });
   };
 }
 
+const NONE: Readonly<Record<string, string>> = Object.freeze({});
+const NO_FIELDS: readonly undefined[] = [];
+
 function parseObject(line: string): Fields | undefined {
+  if (!line.startsWith("{") && !line.trimStart().startsWith("{")) return undefined;
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
@@ -87,70 +141,99 @@ function parseObject(line: string): Fields | undefined {
   }
 }
 
-function requestOf(entry: Fields, wanted: readonly string[]): LogRequest | "blank" | undefined {
-  const startMs = parseAnyTime(first(entry, names.start));
-  const timeMs = startMs ?? parseAnyTime(first(entry, names.end));
-  if (timeMs === undefined) return undefined;
-  const line = first(entry, names.request);
-  const requested = typeof line === "string" ? parseRequestLine(line) : undefined;
-  const spelled = requested?.target ?? textOf(first(entry, names.target));
-  // Programs log other things than requests: a start, a warning.
-  if (spelled === undefined) return "blank";
-  const absolute = spelled.startsWith("/") ? undefined : parseRequestLine(`GET ${spelled} HTTP/1.1`);
-  const durationMs = durationOf(entry);
-  return {
-    atMs: startMs ?? timeMs - (durationMs ?? 0),
-    durationMs,
-    method: requested?.method ?? textOf(first(entry, names.method)) ?? "GET",
-    target: absolute?.target ?? spelled,
-    host: textOf(first(entry, names.host)) ?? absolute?.host ?? requested?.host,
-    peer: withoutPort(textOf(first(entry, names.peer))),
-    headers: headersOf(entry),
-    fields: wanted.map((name) => textOf(read(entry, name))),
-  };
-}
+/** The values of an entry by what they stand for; of several, that of the first name in the list. One for all lines. */
+class Found {
+  readonly #values: unknown[] = roles.map(() => undefined);
+  readonly #ranks: number[] = roles.map(() => UNRANKED);
 
-function durationOf(entry: Fields): number | undefined {
-  // Caddy says seconds, Envoy ms; Envoy's is a whole number, Caddy's never is one for long.
-  const plain = entry.duration;
-  if (typeof plain === "number" && plain >= 0) return "request" in entry ? plain * 1_000 : plain;
-  for (const [name, unitMs] of durations) {
-    const value = read(entry, name);
-    const number = value === undefined || value === "" ? Number.NaN : Number(value);
-    if (number >= 0 && number < 1e15) return number * unitMs;
+  read(entry: Fields): void {
+    this.#values.fill(undefined);
+    this.#ranks.fill(UNRANKED);
+    this.#walk(entry, known);
   }
-  return undefined;
+
+  get(role: Role): unknown {
+    return this.#values[places[role]];
+  }
+
+  #walk(entry: Fields, inside: ReadonlyMap<string, Name>): void {
+    for (const key in entry) {
+      const name = inside.get(key);
+      if (name === undefined) continue;
+      const value = entry[key];
+      if (name.role !== undefined && isSaid(value) && name.role.rank < this.#ranks[name.role.at]!) {
+        this.#ranks[name.role.at] = name.role.rank;
+        this.#values[name.role.at] = value;
+      }
+      if (name.inner !== undefined && typeof value === "object" && value !== null)
+        this.#walk(value as Fields, name.inner);
+    }
+  }
+
+  request(entry: Fields, read: Pick<LogRequest, "headers" | "fields">): LogRequest | "blank" | undefined {
+    const startMs = parseAnyTime(this.get("start"));
+    const timeMs = startMs ?? parseAnyTime(this.get("end"));
+    if (timeMs === undefined) return undefined;
+    const request = this.get("request");
+    const requested = typeof request === "string" ? parseRequestLine(request) : undefined;
+    const spelled = requested?.target ?? textOf(this.get("target"));
+    // Programs log other things than requests: a start, a warning.
+    if (spelled === undefined) return "blank";
+    const absolute = spelled.startsWith("/") ? undefined : parseRequestLine(`GET ${spelled} HTTP/1.1`);
+    const durationMs = this.#durationMs("request" in entry);
+    return {
+      atMs: startMs ?? timeMs - (durationMs ?? 0),
+      durationMs,
+      method: requested?.method ?? textOf(this.get("method")) ?? "GET",
+      target: absolute?.target ?? spelled,
+      host: textOf(this.get("host")) ?? absolute?.host ?? requested?.host,
+      peer: withoutPort(textOf(this.get("peer"))),
+      headers: read.headers,
+      fields: read.fields,
+    };
+  }
+
+  #durationMs(isCaddy: boolean): number | undefined {
+    const duration = this.get("duration");
+    if (typeof duration === "number" && duration >= 0) return isCaddy ? duration * 1_000 : duration;
+    return (
+      scaled(this.get("nanoseconds"), 1e-6) ?? scaled(this.get("milliseconds"), 1) ?? scaled(this.get("seconds"), 1_000)
+    );
+  }
 }
 
-function headersOf(entry: Fields): Record<string, string> {
+/** Programs write an empty text or a dash where they have nothing to say. */
+function isSaid(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== "" && value !== "-";
+}
+
+function scaled(value: unknown, unitMs: number): number | undefined {
+  const number = typeof value === "number" || typeof value === "string" ? Number(value) : Number.NaN;
+  return number >= 0 && number < 1e15 ? number * unitMs : undefined;
+}
+
+function headersOf(entry: Fields, given: unknown, wanted: ReadonlySet<string> | undefined): Record<string, string> {
   const headers: Record<string, string> = {};
-  const add = (name: string, value: unknown): void => {
+  const add = (spelled: string, value: unknown): void => {
+    const name = spelled.toLowerCase();
+    if (wanted?.has(name) === false) return;
     const text = Array.isArray(value) ? value.join(", ") : textOf(value);
-    if (text !== undefined) headers[name.toLowerCase()] = text;
+    if (text !== undefined) headers[name] = text;
   };
-  const given = first(entry, names.headers);
   if (typeof given === "object" && given !== null) for (const [name, value] of Object.entries(given)) add(name, value);
-  for (const [name, value] of Object.entries(entry)) {
-    if (name.startsWith("http_")) add(name.slice("http_".length).replaceAll("_", "-"), value);
+  for (const name in entry) {
+    if (name.startsWith("http_")) add(name.slice("http_".length).replaceAll("_", "-"), entry[name]);
     // Traefik, where headers are kept: `request_User-Agent`.
-    else if (/^request_[A-Z]/.test(name)) add(name.slice("request_".length), value);
-    else if (name === "user_agent" || name === "x_forwarded_for") add(name.replaceAll("_", "-"), value);
+    else if (/^request_[A-Z]/.test(name)) add(name.slice("request_".length), entry[name]);
+    else if (name === "user_agent" || name === "x_forwarded_for") add(name.replaceAll("_", "-"), entry[name]);
   }
   return headers;
 }
 
-function first(entry: Fields, candidates: readonly string[]): unknown {
-  for (const name of candidates) {
-    const value = read(entry, name);
-    if (value !== undefined && value !== null && value !== "" && value !== "-") return value;
-  }
-  return undefined;
-}
-
-function read(entry: Fields, name: string): unknown {
+function read(entry: Fields, { name, steps }: { name: string; steps: readonly string[] }): unknown {
   if (Object.hasOwn(entry, name)) return entry[name];
   let value: unknown = entry;
-  for (const step of name.split(".", MOST_DEPTH)) {
+  for (const step of steps) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
     value = (value as Fields)[step];
   }

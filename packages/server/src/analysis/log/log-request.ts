@@ -25,21 +25,35 @@ export interface LogRequest {
 /** `blank`: a line that is no request and no mistake: a comment, an empty line, a connection that sent nothing. */
 export type ReadLine = (line: string) => LogRequest | "blank" | undefined;
 
+/** Only what is wanted of a line is taken from it: a copy of every header would cost more than the rest of the reading. */
+export interface Wanted {
+  /** More fields of a line, by the format's own names. */
+  readonly fields?: readonly string[] | undefined;
+  /** In lower case. Absent: all that the log has. */
+  readonly headers?: ReadonlySet<string> | undefined;
+}
+
 export interface LogFormat {
   readonly name: string;
-  /** `fields`: what else of a line is wanted, by the format's own names. Readers may keep state: one for each file. */
-  readonly reader: (fields: readonly string[]) => ReadLine;
+  /** Readers may keep state: one for each file. */
+  readonly reader: (wanted: Wanted) => ReadLine;
+}
+
+interface RequestLine {
+  readonly method: string;
+  readonly target: string;
+  readonly host: string | undefined;
 }
 
 /** The method and the target of `GET /path HTTP/1.1`; undefined for what is no request line (a TLS handshake on a plain port). */
-export function parseRequestLine(line: string): { method: string; target: string; host?: string } | undefined {
+export function parseRequestLine(line: string): RequestLine | undefined {
   const first = line.indexOf(" ");
   if (first <= 0) return undefined;
   const last = line.lastIndexOf(" ");
   const target = line.slice(first + 1, last > first && line.startsWith("HTTP/", last + 1) ? last : undefined);
+  if (!isMethod(line, first) || target === "") return undefined;
   const method = line.slice(0, first);
-  if (!/^[A-Z][A-Z-]{1,19}$/.test(method) || target === "") return undefined;
-  if (target.startsWith("/") || target === "*") return { method, target };
+  if (target.startsWith("/") || target === "*") return { method, target, host: undefined };
   // The absolute form: proxies get it, load balancers write it.
   const url = /^[a-z]+:\/\/([^/?#]*)(.*)$/i.exec(target);
   if (url === null) return undefined;
@@ -47,8 +61,19 @@ export function parseRequestLine(line: string): { method: string; target: string
   return { method, host: url[1]!, target: rest.startsWith("/") ? rest : `/${rest}` };
 }
 
+/** Two to twenty capitals, with dashes after the first. */
+function isMethod(line: string, length: number): boolean {
+  if (length < 2 || length > 20) return false;
+  for (let at = 0; at < length; at++) {
+    const code = line.charCodeAt(at);
+    if ((code < 0x41 || code > 0x5a) && (code !== 0x2d || at === 0)) return false;
+  }
+  return true;
+}
+
 /** `10.0.0.1:443` and `[::1]:443` without the port. */
 export function withoutPort(text: string | undefined): string | undefined {
-  const found = text === undefined ? null : /^\[([0-9a-fA-F:]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text);
+  if (text === undefined || (!text.includes(":") && !text.startsWith("["))) return text;
+  const found = /^\[([0-9a-fA-F:]+)\](?::\d+)?$|^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text);
   return found === null ? text : (found[1] ?? found[2]);
 }

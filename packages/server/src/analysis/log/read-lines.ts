@@ -1,16 +1,22 @@
 /** The lines of a file or of standard input, plain or gzip (told by its first bytes), in batches: a promise for each line would cost more than its reading. */
+import { isAscii } from "node:buffer";
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { SluiceError } from "sluice";
 
 /** Longer lines are cut: no line of a log or a recording is that long, and a file without line ends must not fill the memory. */
-const MOST_LINE_LENGTH = 2 ** 20;
+const MOST_LINE_BYTES = 2 ** 20;
+const NEW_LINE = 0x0a;
+const RETURN = 0x0d;
+const EMPTY = Buffer.alloc(0);
+/** Large enough that what a chunk costs (a promise, a read) does not show in the cost of a line. */
+const CHUNK_BYTES = 2 ** 18;
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
 /** `onTorn`: the file is compressed and ends early or is damaged; what could be read of it has been. */
 export async function* readLines(file: string, onTorn: (why: string) => void = () => {}): AsyncGenerator<string[]> {
-  const source = file === "-" ? process.stdin : createReadStream(file);
+  const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: CHUNK_BYTES });
   try {
     yield* split(unpacked(source, onTorn));
   } catch (error) {
@@ -34,7 +40,7 @@ async function* unpacked(source: Readable, onTorn: (why: string) => void): Async
 
 /** What comes before a tear is read; streams put together by Node lose it, and an error of theirs ends the process. */
 async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) => void): AsyncGenerator<Buffer> {
-  const gunzip = createGunzip();
+  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
   let ready: Buffer[] = [];
   let failure: Error | undefined;
   let settle = (): void => {};
@@ -59,29 +65,52 @@ async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) =
   if (failure !== undefined) onTorn(failure.message);
 }
 
+/**
+ * Lines are cut from bytes, and each becomes a text of its own: a part of a text that was decoded as a whole would keep all of it alive
+ * for as long as some table remembers the part.
+ */
 async function* split(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
-  const decoder = new TextDecoder();
-  let rest = "";
+  let rest: Buffer = EMPTY;
   let isCut = false;
+  let isFirst = true;
   for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop()!;
-    if (isCut && lines.length > 0) {
-      lines.shift();
-      isCut = false;
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const lines: string[] = [];
+    let from = 0;
+    // Most logs are ASCII throughout, which is read twice as fast.
+    const encoding = isAscii(bytes) ? "latin1" : "utf8";
+    for (let end = bytes.indexOf(NEW_LINE); end >= 0; end = bytes.indexOf(NEW_LINE, from)) {
+      // The end of a line that was cut.
+      if (isCut) isCut = false;
+      else lines.push(textOf(bytes, from, end, encoding));
+      from = end + 1;
     }
-    if (rest.length > MOST_LINE_LENGTH) {
-      if (!isCut) lines.push(rest.slice(0, MOST_LINE_LENGTH));
+    rest = isCut ? EMPTY : bytes.subarray(from);
+    if (rest.length > MOST_LINE_BYTES) {
+      lines.push(textOf(rest, 0, MOST_LINE_BYTES, "utf8"));
       isCut = true;
-      rest = "";
+      rest = EMPTY;
     }
-    if (lines.length > 0) yield lines.map(withoutReturn);
+    if (isFirst && lines.length > 0) {
+      lines[0] = withoutByteOrderMark(lines[0]!);
+      isFirst = false;
+    }
+    if (lines.length > 0) yield lines;
   }
-  if (rest !== "" && !isCut) yield [withoutReturn(rest)];
+  if (rest.length > 0) {
+    const last = textOf(rest, 0, rest.length, "utf8");
+    yield [isFirst ? withoutByteOrderMark(last) : last];
+  }
 }
 
-function withoutReturn(line: string): string {
-  return line.endsWith("\r") ? line.slice(0, -1) : line;
+function textOf(bytes: Buffer, from: number, to: number, encoding: "latin1" | "utf8"): string {
+  // The end of a line of Windows.
+  const end = to > from && bytes[to - 1] === RETURN ? to - 1 : to;
+  return bytes.toString(encoding, from, Math.min(end, from + MOST_LINE_BYTES));
+}
+
+function withoutByteOrderMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
 /** `example`: how files of a folder would be named. */

@@ -6,15 +6,13 @@
 import { SluiceError } from "sluice";
 import { detectFormat } from "./formats.js";
 import { InOrder } from "./in-order.js";
-import type { LogFormat, LogRequest } from "./log-request.js";
+import type { LogFormat, LogRequest, Wanted } from "./log-request.js";
 import { readLines } from "./read-lines.js";
 
-interface LogOptions {
+interface LogOptions extends Wanted {
   readonly files: readonly string[];
   /** Absent: found for each file from its first lines. */
   readonly format?: LogFormat | undefined;
-  /** More fields of a line, by the format's own names. */
-  readonly fields?: readonly string[];
 }
 
 export interface LogCounts {
@@ -74,7 +72,6 @@ export class Logs {
   }
 
   async *#batches(file: string): AsyncGenerator<LogRequest[]> {
-    const { fields = [] } = this.#options;
     let held: string[] = [];
     let read: ReturnType<LogFormat["reader"]> | undefined;
     let lineNumber = 0;
@@ -100,7 +97,7 @@ export class Logs {
         );
       }
       this.counts.formats.set(file, format.name);
-      read = format.reader(fields);
+      read = format.reader(this.#options);
     };
     for await (const lines of readLines(file, (why) => this.counts.torn.push({ file, why }))) {
       if (read !== undefined) {

@@ -4,7 +4,14 @@
  * A line is read from left to right, once: its cost is linear, whatever it holds.
  */
 import { SluiceError } from "sluice";
-import { type LogFormat, type LogRequest, parseRequestLine, type ReadLine, withoutPort } from "./log-request.js";
+import {
+  type LogFormat,
+  type LogRequest,
+  parseRequestLine,
+  type ReadLine,
+  type Wanted,
+  withoutPort,
+} from "./log-request.js";
 import { parseEpoch, parseIsoTime, parseLocalTime, rememberLast } from "./log-time.js";
 
 interface TemplateOptions {
@@ -35,7 +42,7 @@ export function templateFormat({ name, template, timeIsEnd, isOpen = false }: Te
   const compiled = compileTemplate(template);
   const names = compiled.parts.map(({ variable }) => variable);
   mustHave(names, template);
-  return { name, reader: (fields) => templateReader(compiled, { names, fields, timeIsEnd, isOpen }) };
+  return { name, reader: (wanted) => templateReader(compiled, { names, wanted, timeIsEnd, isOpen }) };
 }
 
 function compileTemplate(text: string): Template {
@@ -78,24 +85,30 @@ function mustHave(names: readonly string[], template: string): void {
   );
 }
 
-/** The values of a line in the template's order; undefined if the line does not fit. */
-function split(line: string, { start, parts }: Template, isOpen: boolean, values: string[]): boolean {
+/** Takes the wanted values of a line, in the template's order. False if the line does not fit. */
+function split(line: string, { start, parts }: Template, isOpen: boolean, values: Values): boolean {
   if (!line.startsWith(start)) return false;
+  const hasEscapes = line.includes("\\");
   let at = start.length;
   for (let i = 0; i < parts.length; i++) {
     const { until, isQuoted } = parts[i]!;
     const isLast = i === parts.length - 1;
     let end: number;
-    if (isQuoted) end = endOfQuoted(line, at);
+    if (isQuoted) end = hasEscapes ? endOfQuoted(line, at) : line.indexOf('"', at);
     else if (until === "") end = isOpen ? endOfWord(line, at) : line.length;
     else end = line.indexOf(until, at);
     // The last text of an open template may be the line's end.
     if (end < 0 && isLast && isOpen && !isQuoted) end = line.length;
     if (end < 0 || (!line.startsWith(until, end) && !(isLast && isOpen))) return false;
-    values[i] = line.slice(at, end);
+    if (values.isWanted[i]) values.texts[i] = line.slice(at, end);
     at = end + until.length;
   }
   return isOpen || at >= line.length;
+}
+
+interface Values {
+  readonly texts: string[];
+  readonly isWanted: readonly boolean[];
 }
 
 function endOfWord(line: string, from: number): number {
@@ -117,12 +130,12 @@ function templateReader(
   template: Template,
   {
     names,
-    fields,
+    wanted: { fields = [], headers: wantedHeaders },
     timeIsEnd,
     isOpen,
-  }: { names: readonly string[]; fields: readonly string[]; timeIsEnd: boolean; isOpen: boolean },
+  }: { names: readonly string[]; wanted: Wanted; timeIsEnd: boolean; isOpen: boolean },
 ): ReadLine {
-  const values = new Array<string>(names.length).fill("");
+  const texts = new Array<string>(names.length).fill("");
   const place = (...wanted: string[]): number => names.findIndex((name) => wanted.includes(name));
   const timeAt = names.findIndex((name) => name in timeVariables);
   const timeOf = rememberLast(timeVariables[names[timeAt]!]!);
@@ -135,29 +148,39 @@ function templateReader(
   const msAt = place("duration_ms");
   // A load balancer of AWS splits the time into three; -1 where a part never ended.
   const partAts = names.flatMap((name, at) => (name.endsWith("_processing_time") ? [at] : []));
-  const headerAts = names.flatMap((name, at) => (name.startsWith("http_") ? [{ name: headerName(name), at }] : []));
+  const headerAts = names.flatMap((variable, at) => {
+    const name = variable.startsWith("http_") ? headerName(variable) : undefined;
+    return name !== undefined && (wantedHeaders?.has(name) ?? true) ? [{ name, at }] : [];
+  });
   const fieldAts = fields.map((field) => names.indexOf(field.toLowerCase().replace(/^\$/, "")));
+  const places = [timeAt, requestAt, methodAt, targetAt, hostAt, peerAt, secondsAt, msAt, ...partAts, ...fieldAts];
+  const taken = new Set([...places, ...headerAts.map(({ at }) => at)]);
+  const values: Values = { texts, isWanted: names.map((_, at) => taken.has(at)) };
   const value = (at: number): string | undefined =>
-    at < 0 || values[at] === "-" || values[at] === "" ? undefined : unescaped(values[at]!);
+    at < 0 || texts[at] === "-" || texts[at] === "" ? undefined : unescaped(texts[at]!);
+  const headersOf = (): Record<string, string> => {
+    const headers: Record<string, string> = {};
+    for (const { name, at } of headerAts) {
+      const text = value(at);
+      if (text !== undefined) headers[name] = text;
+    }
+    return headers;
+  };
 
   return (line): LogRequest | "blank" | undefined => {
     if (line === "") return "blank";
     if (!split(line, template, isOpen, values)) return undefined;
-    const timeMs = timeOf(values[timeAt]!);
+    const timeMs = timeOf(texts[timeAt]!);
     if (timeMs === undefined) return undefined;
-    const requested = requestAt >= 0 ? parseRequestLine(unescaped(values[requestAt]!)) : undefined;
+    const requested = requestAt >= 0 ? parseRequestLine(unescaped(texts[requestAt]!)) : undefined;
     const target = requested?.target ?? value(targetAt);
     // A connection that sent nothing, or no HTTP, is in the log too.
     if (target === undefined) return "blank";
     const durationMs =
       durationOf(value(secondsAt), 1_000) ??
       durationOf(value(msAt), 1) ??
-      sumOf(partAts.map((at) => durationOf(value(at), 1_000)));
-    const headers: Record<string, string> = {};
-    for (const { name, at } of headerAts) {
-      const text = value(at);
-      if (text !== undefined) headers[name] = text;
-    }
+      (partAts.length === 0 ? undefined : sumOf(partAts.map((at) => durationOf(value(at), 1_000))));
+    const headers = headerAts.length === 0 ? NONE : headersOf();
     return {
       atMs: timeIsEnd ? timeMs - (durationMs ?? 0) : timeMs,
       durationMs,
@@ -166,10 +189,13 @@ function templateReader(
       host: value(hostAt) ?? requested?.host,
       peer: withoutPort(value(peerAt)),
       headers,
-      fields: fieldAts.map(value),
+      fields: fieldAts.length === 0 ? NO_FIELDS : fieldAts.map(value),
     };
   };
 }
+
+const NONE: Readonly<Record<string, string>> = Object.freeze({});
+const NO_FIELDS: readonly undefined[] = [];
 
 function headerName(variable: string): string {
   return variable.slice("http_".length).replaceAll("_", "-");
@@ -177,7 +203,7 @@ function headerName(variable: string): string {
 
 function durationOf(text: string | undefined, scale: number): number | undefined {
   if (text === undefined) return undefined;
-  const number = Number(text.replace(/ms$/, ""));
+  const number = Number(text.endsWith("ms") ? text.slice(0, -2) : text);
   return number >= 0 && number < 1e9 ? number * scale : undefined;
 }
 

@@ -1,25 +1,22 @@
 /**
  * W3C extended logs: a `#Fields:` line names the columns of those that follow. CloudFront writes them with tabs, IIS with spaces.
  */
-import type { LogFormat, LogRequest, ReadLine } from "./log-request.js";
+import type { LogFormat, LogRequest, ReadLine, Wanted } from "./log-request.js";
 import { parseIsoTime, rememberLast } from "./log-time.js";
 
 export const w3cFormat: LogFormat = { name: "cloudfront", reader: w3cReader };
 
-function w3cReader(wanted: readonly string[]): ReadLine {
+function w3cReader({ fields = [], headers: wantedHeaders }: Wanted): ReadLine {
+  let headerColumns: [header: string, column: string][] = [];
   let columns = new Map<string, number>();
   const timeOf = rememberLast(parseIsoTime);
   return (line): LogRequest | "blank" | undefined => {
     if (line === "") return "blank";
     if (line.startsWith("#")) {
-      if (line.startsWith("#Fields:"))
-        columns = new Map(
-          line
-            .slice(8)
-            .trim()
-            .split(/[\t ]+/)
-            .map((name, at) => [name.toLowerCase(), at]),
-        );
+      if (line.startsWith("#Fields:")) {
+        columns = columnsOf(line.slice(8));
+        headerColumns = headersAmong(columns.keys()).filter(([header]) => wantedHeaders?.has(header) ?? true);
+      }
       return "blank";
     }
     const values = line.split(line.includes("\t") ? "\t" : " ");
@@ -36,10 +33,9 @@ function w3cReader(wanted: readonly string[]): ReadLine {
     const query = value("cs-uri-query");
     const durationMs = durationOf(value("time-taken"), columns.has("x-edge-location"));
     const headers: Record<string, string> = {};
-    for (const name of columns.keys()) {
-      const header = /^cs\(([^)]+)\)$/.exec(name)?.[1];
-      const text = header === undefined ? undefined : value(name);
-      if (text !== undefined) headers[header!] = decoded(text);
+    for (const [header, column] of headerColumns) {
+      const text = value(column);
+      if (text !== undefined) headers[header] = decoded(text);
     }
     return {
       atMs: endMs - (durationMs ?? 0),
@@ -49,9 +45,22 @@ function w3cReader(wanted: readonly string[]): ReadLine {
       host: value("x-host-header", "cs(host)", "cs-host"),
       peer: value("c-ip"),
       headers,
-      fields: wanted.map((name) => value(name.toLowerCase())),
+      fields: fields.map((name) => value(name.toLowerCase())),
     };
   };
+}
+
+function columnsOf(names: string): Map<string, number> {
+  const each = names.trim().split(/[\t ]+/);
+  return new Map(each.map((name, at) => [name.toLowerCase(), at]));
+}
+
+/** `cs(User-Agent)` is a header of the request. */
+function headersAmong(columns: Iterable<string>): [header: string, column: string][] {
+  return [...columns].flatMap((column) => {
+    const header = /^cs\(([^)]+)\)$/.exec(column)?.[1];
+    return header === undefined ? [] : [[header, column]];
+  });
 }
 
 /** CloudFront counts seconds, IIS ms. */

@@ -17,8 +17,9 @@ interface JudgedTargets {
 export function judgedTargets({ encodedSlashes = "refuse", ...folded }: NonNullable<Mapping["paths"]>): JudgedTargets {
   const options: PathOptions = { ...folded, encodedSlashes: encodedSlashes === "decode" ? "decode" : "keep" };
   const accept = (target: string): string => {
-    // Servers written in C may end the path here.
-    if (/%00|\0/.test(target.split("?", 1)[0]!)) throw refused("expected no %00");
+    // Servers written in C may end the path here. Few targets have either; only those are split.
+    if ((target.includes("%00") || target.includes("\0")) && /%00|\0/.test(target.split("?", 1)[0]!))
+      throw refused("expected no %00");
     if (encodedSlashes === "refuse" && hasEncodedSlash(target)) {
       throw refused(
         "expected no %2F, %5C or backslash, which some servers take for a slash; paths.encodedSlashes decides",
@@ -39,7 +40,8 @@ function refused(expected: string): SluiceError {
 
 /** Hosts are names: case, a dot at the end and the port do not tell them apart (RFC 3986, section 3.2.2; RFC 9110, section 4.2.3). */
 export function normalHost(host: string | undefined): string {
-  const name = host?.trim().replace(/:\d*$/, "").replace(/\.$/, "").toLowerCase() ?? "";
+  if (host === undefined) return UNKNOWN_HOST;
+  const name = host.trim().replace(/:\d*$/, "").replace(/\.$/, "").toLowerCase();
   // Counted together: absent, a client of HTTP/1.0 would escape every rule by host.
   return name === "" ? UNKNOWN_HOST : name;
 }

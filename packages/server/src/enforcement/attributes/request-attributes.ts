@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { type Attributes, SluiceError } from "sluice";
 import { clientAddresses } from "sluice/http";
+import type { MaybePromise } from "sluice/internal";
 import { cookieValue } from "../../http/cookies.js";
 import { judgedTargets, normalHost } from "./judged-target.js";
 import { type Mapping, readMapping, type Source } from "./mapping-file.js";
@@ -25,10 +26,11 @@ export interface HttpRequestFacts {
   readonly peer: string | undefined;
 }
 
-type AttributesOf = (facts: HttpRequestFacts) => Promise<Attributes>;
+/** At once, unless a token must be verified. */
+type AttributesOf = (facts: HttpRequestFacts) => MaybePromise<Attributes>;
 
 export interface RequestAttributes {
-  /** Rejects with `invalid-request` for a request of which two servers could make different things. */
+  /** Throws or rejects with `invalid-request` for a request of which two servers could make different things. */
   readonly attributesOf: AttributesOf;
   /** The address that a failed authentication is counted against; of IPv6 the network of one site (/64). */
   readonly networkOf: (facts: Pick<HttpRequestFacts, "peer" | "headers">) => string;
@@ -38,6 +40,8 @@ export interface RequestAttributes {
   readonly normalTarget: (target: string) => string;
   /** The headers that attributes are read from, in lower case. */
   readonly headerNames: ReadonlySet<string>;
+  /** All headers that attributes depend on, in lower case: also that of forwarded addresses, and cookies. */
+  readonly readHeaders: ReadonlySet<string>;
   /** Those of them that only trusted peers may send, in lower case. */
   readonly trustedHeaderNames: ReadonlySet<string>;
   /** Whether a peer may name the client in X-Forwarded-For. */
@@ -88,10 +92,14 @@ export function requestAttributes(options: {
   const trustedHeaderNames = trustedHeadersOf(mapping);
   const trusts = trustOf(mapping.trustedProxies);
 
-  const attributesOf: AttributesOf = async (facts) => {
+  const attributesOf: AttributesOf = (facts) => {
     refuseRepeated(facts.rawHeaders, headerNames);
     const path = targets.pathOf(facts.target);
     const ip = addressOf({ peer: facts.peer, forwarded: facts.headers["x-forwarded-for"] });
+    if (claimsOf === undefined) return attributesFrom({ facts, path, ip, claims: undefined });
+    return claimsOf(facts.headers).then((claims) => attributesFrom({ facts, path, ip, claims }));
+  };
+  const attributesFrom = ({ facts, path, ip, claims }: Omit<Known, "isTrusted" | "apiKey">): Attributes => {
     const attributes: Record<string, Value | undefined> = {
       method: facts.method,
       path,
@@ -99,7 +107,7 @@ export function requestAttributes(options: {
       ip,
     };
     if (options.region !== undefined) attributes.region = options.region;
-    const claims = claimsOf === undefined ? undefined : await claimsOf(facts.headers);
+    if (reads.length === 0) return attributes;
     const isTrusted = trustedHeaderNames.size > 0 && trusts(facts.peer ?? "");
     const known: Known = { facts, path, ip, isTrusted, claims, apiKey: apiKeyOf?.(facts.headers) };
     for (const { name, read } of reads) {
@@ -114,6 +122,7 @@ export function requestAttributes(options: {
     unresolvedPathOf: targets.unresolvedPathOf,
     normalTarget: targets.normalise,
     headerNames,
+    readHeaders: readHeadersOf(mapping, headerNames),
     trustedHeaderNames,
     trusts,
   };
@@ -125,6 +134,16 @@ function headerNamesOf({ attributes = {}, jwt, apiKeys }: Mapping): Set<string> 
   if (jwt !== undefined && jwt.cookie === undefined) names.push(jwt.header ?? DEFAULT_JWT_HEADER);
   if (apiKeys !== undefined) names.push(apiKeys.header ?? DEFAULT_KEY_HEADER);
   return new Set(names.map((name) => name.toLowerCase()));
+}
+
+function readHeadersOf({ attributes = {}, jwt, trustedProxies }: Mapping, names: Iterable<string>): Set<string> {
+  const all = new Set(names);
+  if (trustedProxies !== undefined) all.add("x-forwarded-for");
+  const hasCookie = Object.values(attributes)
+    .flat()
+    .some((source) => "cookie" in source);
+  if (hasCookie || jwt?.cookie !== undefined) all.add("cookie");
+  return all;
 }
 
 /** A header that some attribute takes from anyone stays open: it decides nothing that must be trusted. */
