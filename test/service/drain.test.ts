@@ -4,7 +4,8 @@ import { Worker } from "node:worker_threads";
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { drain, trackConnections } from "../../packages/server/src/http/drain.js";
-import { listen } from "../../packages/server/src/http/listen.js";
+import { servePort } from "../../packages/server/src/http/port.js";
+import { WaitingListener } from "../../packages/server/src/http/waiting-listener.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { connectEnvoy, descriptor } from "./envoy-client.js";
@@ -84,13 +85,15 @@ const clientThread = `
 
 test("connections that come while the process is held up, right before its listener closes, are answered", async () => {
   const server = trackConnections(createServer((_, response) => response.end("here")));
-  const port = await listen(server, { host: "127.0.0.1", port: 0, portSetting: "port" });
+  const port = await new WaitingListener().listen({ host: "127.0.0.1", port: 0, portSetting: "port" });
+  servePort(server, port);
   const sent = new Int32Array(new SharedArrayBuffer(4));
   const count = 20;
-  const client = new Worker(clientThread, { eval: true, workerData: { port, count, sent } });
+  const client = new Worker(clientThread, { eval: true, workerData: { port: port.number, count, sent } });
   const outcomes = new Promise<string[]>((resolve) => client.once("message", resolve));
   // This thread, which accepts, stands still until all of them wait in the kernel's queue.
   for (let n = Atomics.load(sent, 0); n < count; n = Atomics.load(sent, 0)) Atomics.wait(sent, 0, n);
+  await port.close();
   await drain(server, { timeoutMs: 30_000 });
   expect(await outcomes).toEqual(Array.from({ length: count }, () => "HTTP/1.1 200 OK"));
   await client.terminate();

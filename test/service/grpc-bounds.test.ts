@@ -20,13 +20,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-async function startGrpc({
-  mostConnections = 100,
-  ...bounds
-}: {
-  sendWithinMs?: number;
-  mostConnections?: number;
-}): Promise<number> {
+async function startGrpc({ ...bounds }: { sendWithinMs?: number; mostConnections?: number }): Promise<number> {
   const server: GrpcServer = createGrpcServer({
     shouldRateLimit: async () => ({
       overallCode: codes.ok,
@@ -41,10 +35,9 @@ async function startGrpc({
   });
   drained = () => server.drain({ timeoutMs: 100 });
   open.push(drained);
-  const listener = new WaitingListener({ mostConnections });
-  const port = await listener.listen({ host: "127.0.0.1", port: 0, portSetting: "grpc-port" });
-  server.serve(listener);
-  return port;
+  const port = await new WaitingListener().listen({ host: "127.0.0.1", port: 0, portSetting: "grpc-port" });
+  server.serve(port);
+  return port.number;
 }
 
 function session(port: number): ClientHttp2Session {

@@ -5,9 +5,9 @@ import { createConnection, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { createGrpcServer, type GrpcServer } from "../../packages/server/src/enforcement/envoy/grpc-server.js";
 import { codes } from "../../packages/server/src/enforcement/envoy/rate-limit-messages.js";
+import { WaitingListener } from "../../packages/server/src/http/waiting-listener.js";
 import { createLog } from "../../packages/server/src/log.js";
 import { observeRequests } from "../../packages/server/src/monitoring/observe-requests.js";
-import { openGrpcPort } from "../../packages/server/src/service/open-grpc-port.js";
 
 const DATA = 0;
 const HEADERS = 1;
@@ -104,9 +104,9 @@ async function start(): Promise<number> {
     tls: undefined,
     carriesToken: undefined,
   });
-  const { listener, port } = await openGrpcPort({ host: "127.0.0.1", "grpc-port": 0 });
-  server.serve(listener);
-  return port;
+  const port = await new WaitingListener().listen({ host: "127.0.0.1", port: 0, portSetting: "grpc-port" });
+  server.serve(port);
+  return port.number;
 }
 
 function connect(port: number): RawClient {

@@ -22,6 +22,8 @@ export interface EnvoyOptions {
   readonly route?: Json;
   /** One listener each; the first is `url`. */
   readonly failureModeDeny?: readonly boolean[];
+  /** Of a call to the rate limit service. */
+  readonly timeout?: string;
 }
 
 export interface RealEnvoy {
@@ -68,7 +70,7 @@ export function startConfigured(text: string): Promise<ServerProcess> {
   });
 }
 
-function listener(port: number, deny: boolean, { domain, rateLimits, route = {} }: EnvoyOptions): Json {
+function listener(port: number, deny: boolean, { domain, rateLimits, route = {}, timeout = "2s" }: EnvoyOptions): Json {
   return {
     name: `web-${port}`,
     address: address(`127.0.0.1:${port}`),
@@ -106,7 +108,7 @@ function listener(port: number, deny: boolean, { domain, rateLimits, route = {} 
                   typed_config: {
                     "@type": type("filters.http.ratelimit.v3.RateLimit"),
                     domain,
-                    timeout: "2s",
+                    timeout,
                     failure_mode_deny: deny,
                     enable_x_ratelimit_headers: "DRAFT_VERSION_03",
                     rate_limit_service: {

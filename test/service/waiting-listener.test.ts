@@ -17,11 +17,11 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-async function open(options: { mostConnections?: number; waitAtMostMs?: number } = {}) {
+async function open(options: { mostWaiting?: number; waitAtMostMs?: number } = {}) {
   const listener = new WaitingListener(options);
   closers.push(() => listener.close());
-  const port = await listener.listen({ host: "127.0.0.1", port: 0, portSetting: "grpc-port" }, options);
-  return { listener, port };
+  const { number } = await listener.listen({ host: "127.0.0.1", port: 0, portSetting: "grpc-port" });
+  return { listener, port: number };
 }
 
 function grpcServer(tls?: TlsFiles): GrpcServer {
@@ -91,9 +91,11 @@ test("a start that hangs holds nobody: those that wait are reset, those that com
 });
 
 test("connections beyond the bound do not wait", async () => {
-  const { port } = await open({ mostConnections: 2 });
+  const { port } = await open({ mostWaiting: 2 });
   const sockets = Array.from({ length: 3 }, () => connect({ host: "127.0.0.1", port }).on("error", () => undefined));
   closers.push(() => sockets.map((socket) => socket.destroy()));
-  const closed = await Promise.race(sockets.map((socket) => once(socket.resume(), "close").then(() => "closed")));
-  expect(closed).toBe("closed");
+  const closed = sockets.map(
+    (socket) => new Promise((resolve) => socket.resume().once("close", () => resolve("closed"))),
+  );
+  expect(await Promise.race(closed)).toBe("closed");
 });

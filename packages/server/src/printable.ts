@@ -32,3 +32,8 @@ function escaped(character: string): string {
   const units = Array.from({ length: character.length }, (_, i) => character.charCodeAt(i));
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }
+
+/** The scheme of a store's or database's URL: the rest may hold a password. */
+export function schemeOf(url: string): string {
+  return url.split(":")[0]!;
+}

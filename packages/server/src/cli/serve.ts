@@ -1,7 +1,8 @@
 /** `sluice serve`: the options are the settings' table, one flag each. */
+import cluster from "node:cluster";
 import { Command, Option } from "commander";
-import { openGrpcPort } from "../service/open-grpc-port.js";
-import { resolveSettings, settingNames, settingSpecs, variableOf } from "../settings/settings.js";
+import { closePorts, openPorts } from "../service/open-ports.js";
+import { resolveSettings, type Settings, settingNames, settingSpecs, variableOf } from "../settings/settings.js";
 import { CommandFailure } from "./command-failure.js";
 
 export function serveCommand(): Command {
@@ -23,18 +24,28 @@ export function serveCommand(): Command {
     )
     .action(async (_options: unknown, given: Command) => {
       const { config, ...flags } = given.opts<Record<string, string>>();
-      const settings = resolveSettings({ flags: byName(flags), configFile: config });
-      // Before the service is even read: Envoys wait at an open port, and fail at a closed one. Workers share theirs.
-      const grpcPort = settings.workers > 1 ? undefined : await openGrpcPort(settings);
-      try {
-        // Loaded only now: the other commands need none of it, and start in a tenth of the time.
-        const { serve } = await import("../service/serve.js");
-        const status = await serve(settings, grpcPort);
-        if (status !== 0) throw new CommandFailure("", 1);
-      } finally {
-        grpcPort?.listener.close();
-      }
+      const read = (): Settings => resolveSettings({ flags: byName(flags), configFile: config });
+      const status = cluster.isWorker ? await work(read) : await openAndServe(read());
+      if (status !== 0) throw new CommandFailure("", 1);
     });
+}
+
+/** The ports open before the service is even read: clients wait at an open port, and fail at a closed one. */
+async function openAndServe(settings: Settings): Promise<number> {
+  const ports = await openPorts(settings);
+  try {
+    // Loaded only now: the other commands need none of it, and start in a tenth of the time.
+    const { serve } = await import("../service/serve.js");
+    return await serve(settings, ports);
+  } finally {
+    await closePorts(ports);
+  }
+}
+
+/** Settings may have changed since the first process read them: a mistake in them is the worker's to report. */
+async function work(read: () => Settings): Promise<number> {
+  const { runWorker } = await import("../service/worker.js");
+  return await runWorker(read);
 }
 
 /** Commander names `--grpc-port` grpcPort. */

@@ -4,7 +4,6 @@
  *
  * A moment is counted in looks, not by the clock: a process that was held up has accepted nothing meanwhile.
  */
-import cluster from "node:cluster";
 import type { Server } from "node:net";
 import { setImmediate as endOfTurn, setTimeout as sleep } from "node:timers/promises";
 
@@ -23,29 +22,22 @@ export function countAccepted(server: Server): void {
   });
 }
 
-/** How many connections this process has accepted since its start. */
-export function acceptedHere(): number {
-  return accepted;
-}
-
-/** Resolves when `acceptedSoFar` did not change for a few looks. */
-export async function untilQueueIsEmpty(acceptedSoFar: () => number | Promise<number> = acceptedHere): Promise<void> {
-  let before = await acceptedSoFar();
+/** Resolves when no connection came for a few looks. */
+export async function untilQueueIsEmpty(): Promise<void> {
+  let before = accepted;
   let quiet = 0;
   for (let looks = 0; quiet < QUIET_LOOKS && looks < MOST_LOOKS; looks++) {
     await nextLook();
-    const now = await acceptedSoFar();
-    quiet = now === before ? quiet + 1 : 0;
-    before = now;
+    quiet = accepted === before ? quiet + 1 : 0;
+    before = accepted;
   }
 }
 
 /**
  * Resolves at the end of a short turn of the event loop in which no connection came. Each turn accepts all connections that wait, so a
- * listener that is closed before the next `await` resets only those that came within this turn. Workers have no queue of their own.
+ * listener that is closed before the next `await` resets only those that came within this turn.
  */
 export async function untilNobodyWaits(): Promise<void> {
-  if (cluster.isWorker) return;
   for (let turns = 0; turns < MOST_TURNS; turns++) {
     const before = accepted;
     const startMonotonicMs = performance.now();

@@ -6,8 +6,8 @@
  * Node's own `close()` would close idle ones at once, and a request that was already sent on one of them would be lost.
  */
 import type { Server } from "node:http";
-import { Server as NetServer, type Socket } from "node:net";
-import { nextLook, untilNobodyWaits } from "./accept-queue.js";
+import type { Socket } from "node:net";
+import { nextLook } from "./accept-queue.js";
 
 /** Longer than a client on the same continent takes to send its next request on a busy connection. */
 const IDLE_LOOKS = 15;
@@ -31,21 +31,18 @@ export function trackConnections(server: Server): Server {
   return server;
 }
 
-/** Resolves when every connection has ended. */
+export function openConnections(server: Server): number {
+  return openSockets.get(server)?.size ?? 0;
+}
+
+/** Once its port is closed. Resolves when every connection has ended. */
 export async function drain(server: Server, { timeoutMs }: { timeoutMs: number }): Promise<void> {
-  if (!server.listening) return;
-  await untilNobodyWaits();
   closing.add(server);
-  const ended = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   const sockets = openSockets.get(server) ?? new Set();
-  const startedMs = performance.now();
-  let over = false;
-  void ended.then(() => {
-    over = true;
-  });
-  for (let looks = 1; !over; looks++) {
-    await Promise.race([ended, nextLook()]);
-    if (performance.now() - startedMs > timeoutMs) for (const socket of sockets) socket.destroy();
+  const startMonotonicMs = performance.now();
+  for (let looks = 1; sockets.size > 0; looks++) {
+    await nextLook();
+    if (performance.now() - startMonotonicMs > timeoutMs) for (const socket of sockets) socket.destroy();
     else if (looks > IDLE_LOOKS) {
       server.closeIdleConnections();
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();

@@ -4,53 +4,83 @@
  * Small on purpose: it is loaded and opened before the rest of the service is even read.
  */
 import { createServer, type Server, type Socket } from "node:net";
+import { untilNobodyWaits, untilQueueIsEmpty } from "./accept-queue.js";
 import { type ListenAddress, listen } from "./listen.js";
+import type { Port } from "./port.js";
 
-/** An Envoy opens one connection for each of its threads. */
-const MOST_CONNECTIONS = 4_096;
 /** A start that hangs must not hold clients: an open port that never answers costs each request its whole timeout. */
 const WAIT_AT_MOST_MS = 5_000;
+const MOST_WAITING = 4_096;
 
-export class WaitingListener {
+export class WaitingListener implements Port {
   readonly #server: Server;
+  readonly #mostWaiting: number;
+  readonly #waitAtMostMs: number;
   readonly #waiting = new Set<Socket>();
+  #number = 0;
+  #address: ListenAddress | undefined;
   #hasWaitedLong = false;
-  #serve: ((socket: Socket) => void) | undefined;
+  #take: ((socket: Socket) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ mostConnections = MOST_CONNECTIONS } = {}) {
-    this.#server = createServer({ noDelay: true, pauseOnConnect: true }, (socket) => this.#take(socket));
-    this.#server.maxConnections = mostConnections;
+  constructor({ mostWaiting = MOST_WAITING, waitAtMostMs = WAIT_AT_MOST_MS } = {}) {
+    this.#mostWaiting = mostWaiting;
+    this.#waitAtMostMs = waitAtMostMs;
+    this.#server = createServer({ noDelay: true, pauseOnConnect: true }, (socket) => this.#accept(socket));
   }
 
-  /** Resolves with the port. */
-  async listen(address: ListenAddress, { waitAtMostMs = WAIT_AT_MOST_MS } = {}): Promise<number> {
-    this.#timer = setTimeout(() => this.#giveUp(), waitAtMostMs);
-    this.#timer.unref();
-    return await listen(this.#server, address);
+  get number(): number {
+    return this.#number;
   }
 
-  /** Hands over the connections that wait, and every one that comes. */
-  serve(onConnection: (socket: Socket) => void): void {
+  /** As it was asked for. */
+  get address(): ListenAddress | undefined {
+    return this.#address;
+  }
+
+  async listen(address: ListenAddress): Promise<this> {
+    this.pause();
+    this.#address = address;
+    this.#number = await listen(this.#server, address);
+    return this;
+  }
+
+  serve(take: (socket: Socket) => void): void {
+    this.handOver((socket) => take(started(socket)));
+  }
+
+  /** To another process: nothing of a connection is read here. */
+  handOver(take: (socket: Socket) => void): void {
     clearTimeout(this.#timer);
-    this.#serve = onConnection;
+    this.#take = take;
     for (const socket of this.#waiting) {
       socket.off("error", ignore);
-      if (!socket.destroyed) handOver(socket, onConnection);
+      if (!socket.destroyed) take(socket);
     }
     this.#waiting.clear();
   }
 
-  /** Takes no more connections. Those that were never served are reset. */
-  close(): void {
+  /** Connections wait again, for a bounded time. */
+  pause(): void {
+    this.#take = undefined;
+    this.#hasWaitedLong = false;
     clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#giveUp(), this.#waitAtMostMs);
+    this.#timer.unref();
+  }
+
+  /** Takes what waits in the kernel's queue, then no more. Connections that were never served are reset. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer);
+    if (this.#take !== undefined) await untilQueueIsEmpty();
+    await untilNobodyWaits();
     if (this.#server.listening) this.#server.close();
     this.#resetWaiting();
   }
 
-  #take(socket: Socket): void {
-    if (this.#serve !== undefined) handOver(socket, this.#serve);
-    else if (this.#hasWaitedLong) socket.resetAndDestroy();
+  #accept(socket: Socket): void {
+    if (this.#take !== undefined) this.#take(socket);
+    else if (this.#hasWaitedLong || this.#waiting.size >= this.#mostWaiting) socket.resetAndDestroy();
     else {
       socket.on("error", ignore);
       socket.once("close", () => this.#waiting.delete(socket));
@@ -69,10 +99,14 @@ export class WaitingListener {
   }
 }
 
-/** Until here nothing was read: what clients sent is in the kernel. Reading begins with the next turn, when its reader is there. */
-function handOver(socket: Socket, onConnection: (socket: Socket) => void): void {
+/**
+ * Until here nothing was read: what clients sent is in the kernel. Reading begins with the next turn, when its reader is there; a socket
+ * that stayed paused would keep silent after an upgrade.
+ */
+function started(socket: Socket): Socket {
+  (socket as { readableFlowing: boolean | null }).readableFlowing = null;
   socket.read(0);
-  onConnection(socket);
+  return socket;
 }
 
 function ignore(): void {}

@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { createLimiter, type Limiter, memoryStore, type Store } from "sluice";
 import { redisStore } from "sluice/redis";
 import type { Log } from "../log.js";
+import { schemeOf } from "../printable.js";
 import { openRecording, type Recording } from "../recording/recording.js";
 import { RememberedClock } from "../recording/recording-store.js";
 import type { Settings } from "../settings/settings.js";
@@ -70,12 +71,7 @@ export async function openInstance(
     await fleet?.shared.close();
     fleet?.redis?.disconnect();
   });
-  return { id, settings, log, store, storeKind: storeKind(settings.store), limiter, recording, health, fleet };
-}
-
-/** The scheme of a store's or database's URL: the rest may hold a password. */
-export function storeKind(url: string): string {
-  return url.split(":")[0]!;
+  return { id, settings, log, store, storeKind: schemeOf(settings.store), limiter, recording, health, fleet };
 }
 
 async function joinFleet(settings: Settings, log: Log): Promise<Fleet> {

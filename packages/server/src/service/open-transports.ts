@@ -2,10 +2,8 @@
  * The fourth step of the start: every transport in front of the limiter (HTTP, gRPC, proxy, the listener for metrics), each listening.
  * Their graceful shutdown is here too: lame duck, then the accept queue empties, the listeners close, requests under way end.
  */
-import cluster from "node:cluster";
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { FastifyInstance } from "fastify";
 import { openTokens, type Tokens } from "../administration/administration.js";
 import type { Configuration } from "../configuration/configuration.js";
 import { type RequestAttributes, requestAttributes } from "../enforcement/attributes/request-attributes.js";
@@ -14,20 +12,19 @@ import { createGrpcServer, type GrpcServer } from "../enforcement/envoy/grpc-ser
 import { tokenGuard } from "../enforcement/http/api-token.js";
 import { createProxy } from "../enforcement/proxy/proxy.js";
 import type { RulesInForce } from "../enforcement/rules-in-force.js";
-import { untilQueueIsEmpty } from "../http/accept-queue.js";
 import { drain } from "../http/drain.js";
-import { listen } from "../http/listen.js";
 import { createMetricsListener } from "../http/metrics-listener.js";
 import { isLoopback, ownHosts } from "../http/own-hosts.js";
+import { type Port, servePort } from "../http/port.js";
 import { TlsFiles } from "../http/tls-files.js";
 import type { Cleanup } from "../instance/cleanup.js";
 import type { Instance } from "../instance/instance.js";
 import type { Monitoring } from "../monitoring/monitoring.js";
-import type { Settings } from "../settings/settings.js";
 import { envoyAnswers, envoyCounts, envoyFolder, xdsOf } from "./envoy-settings.js";
 import { createHttpApp } from "./http-app.js";
 import { type NotedFailures, noteFailures } from "./note-failures.js";
-import { type GrpcPort, openGrpcPort } from "./open-grpc-port.js";
+import { closePorts, type Ports } from "./open-ports.js";
+import type { CloseOptions } from "./service.js";
 
 interface TransportsOptions {
   readonly instance: Instance;
@@ -36,8 +33,8 @@ interface TransportsOptions {
   readonly monitoring: Monitoring;
   /** Prometheus text, of all workers where there are several. */
   readonly metricsText: () => Promise<string>;
-  /** Absent: not open yet. */
-  readonly grpcPort: GrpcPort | undefined;
+  /** Open already; connections wait. */
+  readonly ports: Ports;
 }
 
 interface Transports {
@@ -45,8 +42,8 @@ interface Transports {
   readonly grpc: string;
   readonly proxy: string | undefined;
   readonly adminTokenFile: string | undefined;
-  /** Lame duck for `delayMs`, then waits until the listeners may close; to close them is the cleanup's. */
-  turnAway(options: { delayMs: number; mayClose?: (() => Promise<void>) | undefined }): Promise<void>;
+  /** Lame duck for `delayMs`; to close the ports is the cleanup's. */
+  turnAway(options: CloseOptions): Promise<void>;
 }
 
 /** The parts that the transports share. */
@@ -66,49 +63,62 @@ export interface TransportParts extends TransportsOptions {
 }
 
 export async function openTransports(options: TransportsOptions, cleanup: Cleanup): Promise<Transports> {
+  const { ports } = options;
   const { settings, health } = options.instance;
-  const grpcPort = options.grpcPort ?? (await openGrpcPort(settings));
-  cleanup.add(() => grpcPort.listener.close());
+  cleanup.add(() => closePorts({ ...ports }));
   const parts = await openParts(options, cleanup);
   const app = await createHttpApp(parts);
   const grpc = grpcOf(parts);
-  const proxy = proxyOf(parts);
-  const metricsListener = createMetricsListener({ text: options.metricsText, isOwnHost: parts.isOwnHost });
   const timeoutMs = settings["drain-timeout"];
+  const servers = httpServersOf(parts, app.server);
   cleanup.add(async () => {
-    const others = [app.server, metricsListener, proxy].filter((server) => server !== undefined);
-    const ended = Promise.all(others.map((server) => drain(server, { timeoutMs })));
-    if (!cluster.isWorker) await untilGrpcMayClose(ended, timeoutMs / 2);
+    const ended = Promise.all(
+      servers.map(async ({ server, port }) => {
+        await port.close();
+        await drain(server, { timeoutMs });
+      }),
+    );
+    // gRPC closes last, so that it is away for the shortest time: an Envoy that fails closed answers 500 meanwhile.
+    await untilEnded(ended, timeoutMs / 2);
     await grpc.drain({ timeoutMs: timeoutMs / 2 });
     await ended;
     await app.close();
   });
-  const isTls = parts.tls !== undefined;
-  const addresses = await listenOnAll(settings, { app, grpc, grpcPort, proxy, metricsListener, isTls });
+  for (const { server, port } of servers) servePort(server, port);
+  grpc.serve(ports.grpc);
   warnOfOpenDoors(options.instance);
   // An outage at the start would otherwise be found by the first check.
   await health.probe();
   return {
-    ...addresses,
+    ...addressesOf(parts),
     adminTokenFile: parts.tokens.file,
-    async turnAway({ delayMs, mayClose = untilQueueIsEmpty }) {
-      parts.ending.draining = true;
-      grpc.turnAway();
+    async turnAway({ delayMs, isReplaced = false }) {
+      if (!isReplaced) {
+        parts.ending.draining = true;
+        grpc.turnAway();
+      }
       parts.ending.lameDuck = delayMs > 0;
       if (delayMs > 0) await sleep(delayMs);
       parts.ending.lameDuck = false;
       options.monitoring.figures?.live.close();
-      await mayClose();
     },
   };
 }
 
-/** gRPC closes last, so that it is away for the shortest time: an Envoy that fails closed answers 500 meanwhile. Workers close together. */
-async function untilGrpcMayClose(othersEnded: Promise<unknown>, timeoutMs: number): Promise<void> {
+function httpServersOf(parts: TransportParts, server: Server): { server: Server; port: Port }[] {
+  const { ports, isOwnHost, metricsText } = parts;
+  const servers = [{ server, port: ports.http }];
+  if (ports.proxy !== undefined) servers.push({ server: proxyOf(parts), port: ports.proxy });
+  if (ports.metrics !== undefined) {
+    servers.push({ server: createMetricsListener({ text: metricsText, isOwnHost }), port: ports.metrics });
+  }
+  return servers;
+}
+
+async function untilEnded(ended: Promise<unknown>, timeoutMs: number): Promise<void> {
   const late = new AbortController();
-  await Promise.race([othersEnded, sleep(timeoutMs, undefined, { signal: late.signal }).catch(() => undefined)]);
+  await Promise.race([ended, sleep(timeoutMs, undefined, { signal: late.signal }).catch(() => undefined)]);
   late.abort();
-  await untilQueueIsEmpty();
 }
 
 async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<TransportParts> {
@@ -174,45 +184,21 @@ function grpcOf({ instance, monitoring, envoy, failures, carriesToken, grpcTls }
   });
 }
 
-function proxyOf({ instance, monitoring, attributes, headers, tls, ending }: TransportParts): Server | undefined {
+function proxyOf({ instance, monitoring, attributes, headers, tls, ending }: TransportParts): Server {
   const { settings, log, limiter } = instance;
-  const { upstream } = settings;
+  const upstream = settings.upstream!;
   const isLameDuck = (): boolean => ending.lameDuck;
-  if (upstream === undefined) return undefined;
   return createProxy({ upstream, limiter, observe: monitoring.observe, attributes, headers, tls, isLameDuck, log });
 }
 
-interface Listeners {
-  readonly app: FastifyInstance;
-  readonly grpc: GrpcServer;
-  readonly grpcPort: GrpcPort;
-  readonly proxy: Server | undefined;
-  readonly metricsListener: Server;
-  readonly isTls: boolean;
-}
-
-async function listenOnAll(
-  settings: Settings,
-  { app, grpc, grpcPort, proxy, metricsListener, isTls }: Listeners,
-): Promise<Pick<Transports, "http" | "grpc" | "proxy">> {
-  const { host } = settings;
-  const scheme = isTls ? "https" : "http";
-  const httpPort = await listen(app.server, { host, port: settings.port, portSetting: "port" });
-  grpc.serve(grpcPort.listener);
-  const proxyPort = proxy && (await listen(proxy, { host, port: settings["proxy-port"], portSetting: "proxy-port" }));
-  const metricsAt = settings["metrics-address"] && addressOf(settings["metrics-address"]);
-  if (metricsAt) await listen(metricsListener, { ...metricsAt, portSetting: "metrics-address" });
+function addressesOf({ instance, ports, tls }: TransportParts): Pick<Transports, "http" | "grpc" | "proxy"> {
+  const host = spell(instance.settings.host);
+  const scheme = tls === undefined ? "http" : "https";
   return {
-    http: `${scheme}://${spell(host)}:${httpPort}`,
-    grpc: `${spell(host)}:${grpcPort.port}`,
-    proxy: proxyPort === undefined ? undefined : `${scheme}://${spell(host)}:${proxyPort}`,
+    http: `${scheme}://${host}:${ports.http.number}`,
+    grpc: `${host}:${ports.grpc.number}`,
+    proxy: ports.proxy && `${scheme}://${host}:${ports.proxy.number}`,
   };
-}
-
-/** `[::1]:9090` and `host:9090`. */
-function addressOf(text: string): { host: string; port: number } {
-  const at = text.lastIndexOf(":");
-  return { host: text.slice(0, at).replace(/^\[(.*)\]$/, "$1"), port: Number(text.slice(at + 1)) };
 }
 
 function spell(host: string): string {

@@ -11,7 +11,7 @@ import { startMonitoring } from "../monitoring/monitoring.js";
 import type { Settings } from "../settings/settings.js";
 import { checkEnvoyFolder } from "./envoy-settings.js";
 import { openConfiguration } from "./open-configuration.js";
-import type { GrpcPort } from "./open-grpc-port.js";
+import { openPorts, type Ports } from "./open-ports.js";
 import { openTransports } from "./open-transports.js";
 
 export interface Service {
@@ -21,12 +21,19 @@ export interface Service {
   readonly adminTokenFile: string | undefined;
   readonly rules: readonly Rule[];
   readonly rulesVersion: number;
-  /**
-   * Graceful shutdown. Lame duck: for `delayMs` the instance is not ready and still serves, so that load balancers turn away from it first.
-   * Then, when `mayClose` resolves, it takes no more connections, answers what is under way, and ends everything.
-   */
-  close(options?: { delayMs: number; mayClose?: () => Promise<void> }): Promise<void>;
+  /** Graceful shutdown: lame duck, then it takes no more connections, answers what is under way, and ends everything. */
+  close(options?: CloseOptions): Promise<void>;
 }
+
+export interface CloseOptions {
+  /** Lame duck: for so long the instance is not ready and still serves, so that load balancers turn away from it first. */
+  readonly delayMs: number;
+  /** Another process serves the same ports: this one never says that it is not ready. */
+  readonly isReplaced?: boolean;
+}
+
+/** What a worker reports of its start. */
+export type ServiceSummary = Omit<Service, "close">;
 
 interface ServiceOptions {
   readonly settings: Settings;
@@ -34,8 +41,8 @@ interface ServiceOptions {
   /** Prometheus text of all workers; absent where there is one. */
   readonly allMetrics?: () => Promise<string>;
   readonly onRegistry?: (registry: Metrics["registry"]) => void;
-  /** Where it is open already. */
-  readonly grpcPort?: GrpcPort | undefined;
+  /** Absent: not open yet. */
+  readonly ports?: Ports;
 }
 
 /** Where a step fails, the cleanup closes what the steps before it opened: an open connection to Redis would keep the process alive. */
@@ -57,10 +64,8 @@ async function start(options: ServiceOptions, cleanup: Cleanup): Promise<Service
   const { registry } = monitoring.metrics;
   options.onRegistry?.(registry);
   const metricsText = options.allMetrics ?? (() => registry.metrics());
-  const transports = await openTransports(
-    { instance, configuration, rules, monitoring, metricsText, grpcPort: options.grpcPort },
-    cleanup,
-  );
+  const ports = options.ports ?? (await openPorts(options.settings));
+  const transports = await openTransports({ instance, configuration, rules, monitoring, metricsText, ports }, cleanup);
   const { http, grpc, proxy, adminTokenFile } = transports;
   const { limiter } = instance;
   return {

@@ -6,9 +6,8 @@ import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
-import { untilNobodyWaits } from "../../http/accept-queue.js";
+import type { Port } from "../../http/port.js";
 import type { TlsFiles } from "../../http/tls-files.js";
-import type { WaitingListener } from "../../http/waiting-listener.js";
 import type { Log } from "../../log.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
 import { SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
@@ -33,11 +32,12 @@ interface GrpcServerOptions {
   noteFailure?(facts: { peer: string; headers: { "x-forwarded-for"?: string } }): Promise<unknown>;
   /** How long a client may take to send a call. */
   readonly sendWithinMs?: number;
+  readonly mostConnections?: number;
 }
 
 export interface GrpcServer {
-  /** Serves the connections of a listener of ours, for grpc-js gives its own no bound. */
-  serve(listener: WaitingListener): void;
+  /** Serves the connections of a port of ours, for grpc-js gives its own no bound. */
+  serve(port: Port): void;
   /** Tells health checkers to look elsewhere. Calls are still answered. */
   turnAway(): void;
   /** Takes no more connections, tells clients to go elsewhere (GOAWAY), answers calls under way, then closes. */
@@ -50,6 +50,8 @@ const HEALTH_NAMES = ["", "ratelimit"];
  * Envoy takes 60 KiB of headers; this holds them in 17 descriptors.
  */
 const MOST_MESSAGE_BYTES = 2 ** 20;
+/** An Envoy opens one connection for each of its threads. */
+const MOST_CONNECTIONS = 4_096;
 /** Each that is under way holds memory; more wait at the client until one ends. */
 const MOST_CALLS_PER_CONNECTION = 1_000;
 
@@ -73,12 +75,16 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const halfSent = new HalfSentCalls();
   for (const http2 of http2Of(server).keys()) halfSent.watch(http2);
   const sockets = new Set<Socket>();
-  let close = (): void => undefined;
+  let close = async (): Promise<void> => undefined;
 
   return {
-    serve(listener) {
-      close = () => listener.close();
-      listener.serve((socket) => {
+    serve(port) {
+      close = () => port.close();
+      port.serve((socket) => {
+        if (sockets.size >= (options.mostConnections ?? MOST_CONNECTIONS)) {
+          socket.destroy();
+          return;
+        }
         sockets.add(socket);
         socket.once("close", () => sockets.delete(socket));
         injector.injectConnection(socket);
@@ -86,8 +92,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     },
     turnAway: () => health.turnAway(),
     async drain({ timeoutMs }) {
-      await untilNobodyWaits();
-      close();
+      await close();
       health.endWatches();
       if (options.tls === undefined) await announceEnds(sessionsOf(server), sockets);
       // Without channelz grpc-js forgets its sessions, and a forced end of its own would wait for clients that never read.

@@ -1,0 +1,64 @@
+/**
+ * The ports of the service. They open before the rest of it is read, which takes most of a start: connections wait meanwhile.
+ * The first process opens them, and serves them itself or hands their connections to its workers (`shared-ports.ts`).
+ */
+import type { ListenAddress } from "../http/listen.js";
+import type { Port } from "../http/port.js";
+import { WaitingListener } from "../http/waiting-listener.js";
+import type { Settings } from "../settings/settings.js";
+
+export type PortName = "grpc" | "http" | "proxy" | "metrics";
+
+export interface Ports<P extends Port = Port> {
+  readonly grpc: P;
+  readonly http: P;
+  /** With `--upstream`. */
+  readonly proxy?: P;
+  /** With `--metrics-address`. */
+  readonly metrics?: P;
+}
+
+type PortSettings = Pick<Settings, "host" | "port" | "grpc-port" | "proxy-port" | "upstream" | "metrics-address">;
+
+/** Opens every port that the settings name, or none. */
+export async function openPorts(settings: PortSettings): Promise<Ports<WaitingListener>> {
+  return await collectPorts(settings, async (_name, address) => await new WaitingListener().listen(address));
+}
+
+/** `open` is called for one port after the other, gRPC first: an Envoy that fails closed answers 500 while it is away. */
+export async function collectPorts<P extends Port>(
+  settings: PortSettings,
+  open: (name: PortName, address: ListenAddress) => Promise<P>,
+): Promise<Ports<P>> {
+  const opened: Partial<Record<PortName, P>> = {};
+  try {
+    for (const [name, address] of addressesIn(settings)) opened[name] = await open(name, address);
+  } catch (error) {
+    await closePorts(opened);
+    throw error;
+  }
+  return opened as Ports<P>;
+}
+
+export async function closePorts(ports: Partial<Record<PortName, Port>>): Promise<void> {
+  await Promise.all(Object.values(ports).map((port) => port.close()));
+}
+
+function addressesIn(settings: PortSettings): [PortName, ListenAddress][] {
+  const { host, upstream, "metrics-address": metrics } = settings;
+  const addresses: [PortName, ListenAddress][] = [
+    ["grpc", { host, port: settings["grpc-port"], portSetting: "grpc-port" }],
+    ["http", { host, port: settings.port, portSetting: "port" }],
+  ];
+  if (upstream !== undefined) {
+    addresses.push(["proxy", { host, port: settings["proxy-port"], portSetting: "proxy-port" }]);
+  }
+  if (metrics !== undefined) addresses.push(["metrics", { ...addressOf(metrics), portSetting: "metrics-address" }]);
+  return addresses;
+}
+
+/** `[::1]:9090` and `host:9090`. */
+function addressOf(text: string): { host: string; port: number } {
+  const at = text.lastIndexOf(":");
+  return { host: text.slice(0, at).replace(/^\[(.*)\]$/, "$1"), port: Number(text.slice(at + 1)) };
+}
