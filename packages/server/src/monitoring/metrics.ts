@@ -20,6 +20,10 @@ export interface Metrics {
   authenticationFailed(labels: { plane: string; credential: string }): void;
   /** A lease or negative hits came back from Envoy. */
   envoyGaveBack(outcome: "released" | "unknown" | "given-back" | "ignored" | "abandoned"): void;
+  /** An Envoy reported a bucket of its quota, and this came of it. */
+  envoyQuota(outcome: string): void;
+  /** Where the open streams and buckets of quotas are counted. */
+  readQuotas(read: () => { streams: number; buckets: number }): void;
   /** The stream of a control plane stands, or does not. */
   envoyConnected(connected: boolean): void;
   addCounters(counters: readonly ReadableCounter[]): void;
@@ -74,6 +78,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelNames: ["outcome"],
     registers: [registry],
   });
+  const quotaReports = new Counter({
+    name: "sluice_envoy_quota_assignments_total",
+    help: "Buckets of Envoy's quota (RLQS) that were reported or renewed: units, extended, denied, unlimited, none (a rule cannot be assigned), failed (the store is away), abandoned (idle), refused (too many, or too long an id).",
+    labelNames: ["outcome"],
+    registers: [registry],
+  });
+  let quotas: (() => { streams: number; buckets: number }) | undefined;
   let connected: number | undefined;
   const ours: readonly ReadableMetric[] = [
     ...trafficMetrics(traffic),
@@ -85,6 +96,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...(lostWrites === undefined ? [] : [historyMetric(lostWrites)]),
     ...(recorded === undefined ? [] : recordingMetrics(recorded)),
     eventLoopMetric(),
+    ...(["streams", "buckets"] as const).map((what) =>
+      readableMetric(
+        {
+          name: `sluice_envoy_quota_${what}`,
+          help: `Open ${what} of Envoy's quota service (RLQS); absent with --envoy-rlqs false.`,
+          type: "gauge",
+        },
+        () => (quotas === undefined ? [] : one(quotas()[what])),
+      ),
+    ),
     readableMetric(
       {
         name: "sluice_envoy_xds_connected",
@@ -101,6 +122,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
     envoyReloaded: (outcome) => reloads.inc({ outcome }),
     authenticationFailed: (labels) => failedAuthentications.inc(labels),
     envoyGaveBack: (outcome) => givenBack.inc({ outcome }),
+    envoyQuota: (outcome) => quotaReports.inc({ outcome }),
+    readQuotas(read) {
+      quotas = read;
+    },
     addCounters(counters) {
       for (const { name, help, read } of counters)
         registry.registerMetric(readableMetric({ name, help, type: "counter" }, read) as unknown as Metric);

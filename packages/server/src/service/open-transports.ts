@@ -133,6 +133,7 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
     folder: envoyFolder(settings),
     xds: xdsOf(settings),
     answers: envoyAnswers(settings),
+    quotas: settings["envoy-rlqs"],
     counts: envoyCounts(settings),
     limiter,
     rules,
@@ -175,6 +176,7 @@ function grpcOf({ instance, monitoring, envoy, failures, carriesToken, grpcTls }
   const { settings, log } = instance;
   return createGrpcServer({
     shouldRateLimit: envoy.shouldRateLimit,
+    quotas: envoy.quotas,
     observe: monitoring.observe,
     log,
     tls: grpcTls,

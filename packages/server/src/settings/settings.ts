@@ -125,6 +125,11 @@ export const settingSpecs = {
     "Count hits of requests that Envoy's limits refuse, too, as envoyproxy/ratelimit does; count_refused of a limit in a file wins.",
     "false",
   ),
+  "envoy-rlqs": setting(
+    accept.yesNo,
+    "Serve Envoy's rate limit quota service (RLQS) on the gRPC port, for rules with a prefetch of 3s or more.",
+    "true",
+  ),
   "envoy-metrics": setting(
     accept.yesNo,
     "Count hits of Envoy's limits also under the names of envoyproxy/ratelimit, for its dashboards.",

@@ -31,6 +31,7 @@ import { Leases } from "./leases.js";
 import { LimiterEmitter, type LimiterEvents } from "./limiter-events.js";
 import { checkOptions, type LimiterOptions } from "./limiter-options.js";
 import { Outage } from "./outage.js";
+import { type OutsideUnits, outsideUnitsOf } from "./outside-units.js";
 import { Refunds } from "./refunds.js";
 import { RulesInForce } from "./rules-in-force.js";
 import { SharedReports } from "./shared-reports.js";
@@ -232,6 +233,13 @@ export class Limiter {
     await limiter.#rules.swapValidated(rules, version);
   }
 
+  static outsideUnits(limiter: Limiter): OutsideUnits {
+    return outsideUnitsOf(() => {
+      limiter.#mustBeOpen();
+      return { book: limiter.#rules.book, store: limiter.#store };
+    });
+  }
+
   /**
    * Reports how busy a backend or this program is, from 0 to 1, for load-shedding rules with the signal `reported`. The highest report of all
    * sources counts, each for `ttlMs` (default 10 s). `key`: only for the gauge of these key values, joined by commas.
@@ -381,6 +389,9 @@ export class Limiter {
 
 /** For `sluice/internal`: `swapRules` for rules that `parseRules` returned, which need no second validation. */
 export const swapValidatedRules = Limiter.swapValidatedRules;
+
+/** For `sluice/internal`: units that somebody outside this process holds. */
+export const outsideUnits = Limiter.outsideUnits;
 
 /** `createLimiter({ rules, store })`; without a store, counters live in this process. */
 export function createLimiter(options: LimiterOptions): Limiter {

@@ -9,6 +9,8 @@ import type { RulesInForce } from "../rules-in-force.js";
 import { type FolderOptions, watchConfigFolder } from "./config-folder.js";
 import { ruleOf } from "./envoy-rules.js";
 import type { LimitTree } from "./limit-tree.js";
+import { ownAttributes } from "./own-attributes.js";
+import { QuotaService } from "./quota/quota-service.js";
 import type { ReferenceMetrics } from "./reference-metrics.js";
 import { RequestOverrides } from "./request-overrides.js";
 import type { AnswerOptions } from "./respond.js";
@@ -17,6 +19,8 @@ import type { StartXds, XdsOptions } from "./xds/xds.js";
 
 export interface Envoy {
   readonly shouldRateLimit: ShouldRateLimit;
+  /** Absent with --envoy-rlqs false. */
+  readonly quotas: QuotaService | undefined;
   close(): void;
 }
 
@@ -26,6 +30,8 @@ export async function startEnvoy(options: {
   /** Absent without --envoy-xds. */
   xds: XdsOptions | undefined;
   answers: AnswerOptions;
+  /** Whether the quota service is served. */
+  quotas: boolean;
   /** Present with --envoy-metrics. */
   counts: ReferenceMetrics | undefined;
   limiter: Limiter;
@@ -59,6 +65,7 @@ export async function startEnvoy(options: {
   const received = xds && (await openXds({ ...xds, log, apply, onReload, onConnection: metrics.envoyConnected }));
   const isExpected = xds !== undefined;
   return {
+    quotas: options.quotas ? quotaService(options) : undefined,
     shouldRateLimit: createShouldRateLimit({
       limiter,
       tree: () => tree,
@@ -73,6 +80,18 @@ export async function startEnvoy(options: {
       received?.close();
     },
   };
+}
+
+function quotaService({ limiter, metrics, log }: { limiter: Limiter; metrics: Metrics; log: Log }): QuotaService {
+  const quotas = new QuotaService({
+    limiter,
+    log,
+    onOutcome: (outcome) => metrics.envoyQuota(outcome),
+    attributesOf: (domain, { bucket }) =>
+      ownAttributes(domain, [{ entries: Object.entries(bucket).map(([key, value]) => ({ key, value })) }]),
+  });
+  metrics.readQuotas(() => quotas.counts);
+  return quotas;
 }
 
 /** Loaded only where limits come from a control plane. */

@@ -6,9 +6,10 @@ import { ResponderBuilder, ServerInterceptingCall, type ServerInterceptor, statu
 /** As on HTTP: a check is small, and its sender needs milliseconds. */
 export const SEND_WITHIN_MS = 10_000;
 
-/** Ends calls whose client has not sent them whole in time. */
-export function sendDeadline(withinMs: number): ServerInterceptor {
-  return (_method, call) => {
+/** Ends calls whose client has not sent them whole in time. `endless`: the paths of streams that are never whole. */
+export function sendDeadline(withinMs: number, endless: readonly string[] = []): ServerInterceptor {
+  return (method, call) => {
+    if (endless.includes(method.path)) return call as unknown as ServerInterceptingCall;
     let timer: NodeJS.Timeout | undefined;
     const responder = new ResponderBuilder()
       .withStart((next) => {

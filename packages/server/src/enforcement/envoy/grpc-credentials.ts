@@ -22,7 +22,7 @@ class RenewedCredentials extends ServerCredentials {
 }
 
 /** Whether the certificate that the client showed, verified before, has the name. */
-export function hasName(call: ServerUnaryCall<unknown, unknown>, name: string): boolean {
+export function hasName(call: Pick<ServerUnaryCall<unknown, unknown>, "getAuthContext">, name: string): boolean {
   const names = call.getAuthContext().sslPeerCertificate?.subjectaltname ?? "";
   return names.split(", ").some((one) => one.slice(one.indexOf(":") + 1) === name);
 }

@@ -1,5 +1,5 @@
 /**
- * The gRPC server: Envoy's rate limit service, health, reflection.
+ * The gRPC server: Envoy's rate limit and quota services, health, reflection.
  * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
  */
 import type { Http2Server, ServerHttp2Session } from "node:http2";
@@ -10,26 +10,26 @@ import type { Port } from "../../http/port.js";
 import type { TlsFiles } from "../../http/tls-files.js";
 import type { Log } from "../../log.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
+import { type AccessOptions, refusalOf, textOf } from "./grpc-access.js";
 import { SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
-import { credentialsOf, hasName } from "./grpc-credentials.js";
+import { credentialsOf } from "./grpc-credentials.js";
 import { announceEnd } from "./grpc-goodbye.js";
 import { HalfSentCalls } from "./half-sent-calls.js";
 import { HealthService } from "./health-service.js";
 import { MALFORMED, rateLimitService } from "./message-codec.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
+import { QUOTA_PATH, quotaMethod } from "./quota/quota-messages.js";
+import type { QuotaCall, QuotaService } from "./quota/quota-service.js";
 import { addReflection } from "./reflection.js";
 import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 
-interface GrpcServerOptions {
+interface GrpcServerOptions extends AccessOptions {
   readonly shouldRateLimit: ShouldRateLimit;
+  /** Absent with --envoy-rlqs false. */
+  readonly quotas?: QuotaService | undefined;
   readonly observe: Observe;
   readonly log: Log;
   readonly tls: TlsFiles | undefined;
-  /** The subject alternative name that a client's certificate must have. */
-  readonly clientName?: string | undefined;
-  readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
-  /** Notes a wrong API token; resolves when the answer may go out. */
-  noteFailure?(facts: { peer: string; headers: { "x-forwarded-for"?: string } }): Promise<unknown>;
   /** How long a client may take to send a call. */
   readonly sendWithinMs?: number;
   readonly mostConnections?: number;
@@ -61,12 +61,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.keepalive_time_ms": 60_000,
     "grpc.keepalive_timeout_ms": 20_000,
     "grpc.max_concurrent_streams": MOST_CALLS_PER_CONNECTION,
-    interceptors: [sendDeadline(options.sendWithinMs ?? SEND_WITHIN_MS)],
+    interceptors: [sendDeadline(options.sendWithinMs ?? SEND_WITHIN_MS, [QUOTA_PATH])],
     // Statistics per call that have no reader here; metrics count the requests.
     "grpc.enable_channelz": 0,
   });
 
   server.addService(rateLimitService(), { ShouldRateLimit: answerCalls(options) });
+  if (options.quotas !== undefined) serveQuotas(server, options.quotas, options);
   const health = new HealthService(HEALTH_NAMES);
   health.addTo(server);
   addReflection(server);
@@ -94,6 +95,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     async drain({ timeoutMs }) {
       await close();
       health.endWatches();
+      options.quotas?.endAll();
       if (options.tls === undefined) await announceEnds(sessionsOf(server), sockets);
       // Without channelz grpc-js forgets its sessions, and a forced end of its own would wait for clients that never read.
       const insist = setTimeout(() => {
@@ -106,11 +108,24 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 }
 
+function serveQuotas(server: Server, quotas: QuotaService, access: AccessOptions): void {
+  server.addService(
+    { StreamRateLimitQuotas: quotaMethod() },
+    {
+      StreamRateLimitQuotas: (call: QuotaCall) => {
+        const refusal = refusalOf(call, access);
+        if (refusal === undefined) quotas.serve(call);
+        else void Promise.resolve(refusal).then((found) => call.emit("error", found));
+      },
+    },
+  );
+}
+
 type Call = ServerUnaryCall<RateLimitRequest | typeof MALFORMED, RateLimitResponse>;
 type Done = sendUnaryData<RateLimitResponse>;
 
 function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => void {
-  const { log, carriesToken, clientName, noteFailure, shouldRateLimit } = options;
+  const { log, shouldRateLimit } = options;
   const observer = options.observe("grpc");
 
   const fail = (error: unknown, done: Done): void => {
@@ -127,22 +142,16 @@ function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => vo
   };
 
   return (call, done) => {
-    if (carriesToken !== undefined && !carriesToken(text(call, "authorization"))) {
-      const refuse = (): void =>
-        done({ code: status.UNAUTHENTICATED, details: "authorization: expected Bearer and the API token" });
-      if (text(call, "authorization") === undefined || noteFailure === undefined) refuse();
-      else void noteFailure(factsOf(call)).then(refuse);
-      return;
-    }
-    if (clientName !== undefined && !hasName(call, clientName)) {
-      done({ code: status.PERMISSION_DENIED, details: "the client's certificate has not the name that is asked for" });
+    const refusal = refusalOf(call, options);
+    if (refusal !== undefined) {
+      void Promise.resolve(refusal).then(done);
       return;
     }
     if (call.request === MALFORMED) {
       done({ code: status.INVALID_ARGUMENT, details: "the message is no RateLimitRequest" });
       return;
     }
-    const arrival = { sinceMs: performance.now(), traceparent: text(call, "traceparent") };
+    const arrival = { sinceMs: performance.now(), traceparent: textOf(call, "traceparent") };
     shouldRateLimit(call.request).then(
       (response) => {
         // Envoy gave up waiting, or its client did: no later call will give the places back.
@@ -154,20 +163,6 @@ function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => vo
       (error: unknown) => fail(error, done),
     );
   };
-}
-
-function text({ metadata }: Pick<ServerUnaryCall<unknown, unknown>, "metadata">, name: string): string | undefined {
-  return metadata.get(name)[0]?.toString();
-}
-
-/** grpc-js spells a peer with its port: `127.0.0.1:4711`, `[::1]:4711`. */
-function factsOf(call: ServerUnaryCall<unknown, unknown>): { peer: string; headers: { "x-forwarded-for"?: string } } {
-  const peer = call
-    .getPeer()
-    .replace(/:\d+$/, "")
-    .replace(/^\[(.*)\]$/, "$1");
-  const forwarded = text(call, "x-forwarded-for");
-  return { peer, headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded } };
 }
 
 /** A session does not let its socket be written to: it is found by its port. */

@@ -10,7 +10,6 @@
  *   6. each descriptor's status tells its tightest limit, with the true remaining and wait
  */
 import {
-  type Attributes,
   type CheckPart,
   type CheckResult,
   type Decision,
@@ -29,8 +28,9 @@ import {
   overrideRuleId,
   ruleIdOf,
 } from "./envoy-rules.js";
-import { abandon, type GivenBackOutcome, giveBackParts, LEASE_ENTRY, leaseOf, releaseLeases } from "./give-back.js";
+import { abandon, type GivenBackOutcome, giveBackParts, leaseOf, releaseLeases } from "./give-back.js";
 import { counterOf, type Found, type LimitTree } from "./limit-tree.js";
+import { ownAttributes } from "./own-attributes.js";
 import {
   codes,
   type RateLimitDescriptor,
@@ -189,7 +189,7 @@ function ownPart(request: RateLimitRequest, asked: readonly Asked[]): CheckPart 
   const looksOnly = asked.every(({ hits }) => hits === 0);
   const late = request.descriptors.every(({ hitsAddend }) => hitsAddend != null);
   return {
-    attributes: ownAttributes(request),
+    attributes: ownAttributes(request.domain, request.descriptors),
     cost: looksOnly ? 0 : Math.max(1, request.hitsAddend),
     ...(late && { charge: true }),
   };
@@ -257,25 +257,6 @@ function isCountedInFull({ descriptor, limit }: Asked, { countsRefused }: Answer
 
 function costOf(hits: number, most: number): number {
   return hits > 0 && most === 0 ? Math.max(BLOCKING_COST, hits) : hits;
-}
-
-/**
- * The attributes for Sluice's own rules: the domain and every entry, the first where a key comes twice. The request is one request: a rule
- * by user must not charge it once for each descriptor that mentions the user.
- */
-function ownAttributes({ domain, descriptors }: RateLimitRequest): Attributes {
-  // A plain object: those without a prototype are slow to read.
-  const attributes: Record<string, string> = { domain };
-  for (const { entries } of descriptors) {
-    for (const { key, value } of entries) {
-      if (key === LIMIT_ATTRIBUTE || key === COUNTER_ATTRIBUTE || key === LEASE_ENTRY || Object.hasOwn(attributes, key))
-        continue;
-      // Assigned, this one name would change the prototype.
-      if (key === "__proto__") Object.defineProperty(attributes, key, { value, enumerable: true });
-      else attributes[key] = value;
-    }
-  }
-  return attributes;
 }
 
 /** Under `allQuotas` a descriptor without a limit is a quota that is never used up. */

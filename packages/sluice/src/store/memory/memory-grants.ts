@@ -1,6 +1,6 @@
 /**
- * Held units in the memory store: what fetch.lua adds to decide.lua. Only a store that instances share over a network has holders; in
- * production this one has none, and no request comes here. In tests it is the model of such a store.
+ * Held units in the memory store: what fetch.lua adds to decide.lua. Instances fetch nothing from their own memory; here the holders
+ * are Envoys (the service's quota service). In tests it is also the model of a store that instances share over a network.
  */
 import {
   chargeTime,
@@ -96,6 +96,16 @@ export class MemoryGrants {
       const state = this.#counters.state(check, nowMs);
       return grant(grants, { ...fetch, want }, { policy, state, termMs, left, nowMs });
     });
+  }
+
+  /** How many counters have holders, ended ones that were not swept yet included. */
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  /** Forgets keys whose grants no longer matter: nobody may ask for them again. */
+  sweep(nowMs: number): void {
+    for (const [key, { goneAtMs }] of this.#byKey) if (goneAtMs < nowMs) this.#byKey.delete(key);
   }
 
   #of({ key }: Check): Grants {

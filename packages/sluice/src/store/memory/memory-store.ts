@@ -65,6 +65,11 @@ export class MemoryStore implements Store {
     return this.#states.count;
   }
 
+  /** How many counters have holders of units. */
+  get heldKeys(): number {
+    return this.#grants?.size ?? 0;
+  }
+
   memory(): MemoryUse {
     const { evictedIdle, evictedUsedUp, bytes, count } = this.#states;
     return {
@@ -112,6 +117,7 @@ export class MemoryStore implements Store {
     const verdicts = this.#decide(request, nowMs);
     const passes = (check: Check): boolean => this.#refusals === 0 || this.#passesAsCandidate(check);
     const grants = request.fetches && this.#grants.grant(request, verdicts, passes, nowMs);
+    if (grants !== undefined) this.#sweepLater();
     return { nowMs, verdicts, guarantee: "atomic", ...(grants && { grants }) };
   }
 
@@ -322,8 +328,9 @@ export class MemoryStore implements Store {
       const nowMs = this.#clock.now();
       this.#states.sweep(LOOKS_PER_SWEEP, nowMs);
       this.#records.sweep(LOOKS_PER_SWEEP, nowMs);
+      this.#grants?.sweep(nowMs);
       this.#limit.watch(this.memory());
-      if (this.#states.count === 0 && this.#records.count === 0) this.close();
+      if (this.#states.count + this.#records.count + this.heldKeys === 0) this.close();
     }, SWEEP_EVERY_MS);
     this.#sweeper.unref();
   }

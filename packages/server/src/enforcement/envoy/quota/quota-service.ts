@@ -1,0 +1,219 @@
+/**
+ * `StreamRateLimitQuotas`: the streams of all Envoys, within bounds.
+ *
+ * The life of a stream, and the exit of each step:
+ *   1. a client opens it, with the API token or the certificate     UNAUTHENTICATED, PERMISSION_DENIED; too many: RESOURCE_EXHAUSTED
+ *   2. it reports its buckets; each is answered by an assignment    no report: INVALID_ARGUMENT; the store is away: no assignment
+ *   3. between reports, assignments that end are renewed            a client that does not read gets none: its assignments expire
+ *   4. other rules come in force: every bucket is assigned anew
+ *   5. silence, or the end of this service, ends it                 Envoy opens another at its next report
+ */
+import { randomBytes } from "node:crypto";
+import { type ServerDuplexStream, status } from "@grpc/grpc-js";
+import { type Limiter, SluiceError } from "sluice";
+import { outsideUnits } from "sluice/internal";
+import type { Log } from "../../../log.js";
+import { isStarterRule } from "../../../settings/starter-rules.js";
+import { MALFORMED, type QuotaResponse, type UsageReports } from "./quota-messages.js";
+import { bounds, QuotaStream, type StreamOutcome } from "./quota-stream.js";
+
+export type QuotaCall = ServerDuplexStream<UsageReports | typeof MALFORMED, QuotaResponse>;
+
+export const streamBounds = { streams: 1_024, perConnection: 16 };
+const RENEW_EVERY_MS = 250;
+/** Without a report for so long an assignment is not renewed; for so long, the stream ends. */
+const RENEW_WITHIN_MS = 20_000;
+const SILENCE_MS = 180_000;
+/** How often the same complaint is logged. */
+const COMPLAIN_EVERY_MS = 60_000;
+
+export interface QuotaServiceOptions {
+  readonly limiter: Limiter;
+  readonly log: Log;
+  readonly onOutcome: (outcome: StreamOutcome) => void;
+  /** The attributes of a bucket's requests. */
+  readonly attributesOf: QuotaStreamAttributes;
+  readonly now?: () => number;
+}
+
+type QuotaStreamAttributes = ConstructorParameters<typeof QuotaStream>[0]["attributesOf"];
+
+interface Open {
+  readonly stream: QuotaStream;
+  readonly call: QuotaCall;
+  reportedMonotonicMs: number;
+  isOver: boolean;
+}
+
+export class QuotaService {
+  readonly #options: QuotaServiceOptions;
+  readonly #now: () => number;
+  readonly #open = new Set<Open>();
+  readonly #perConnection = new Map<string, number>();
+  readonly #name = randomBytes(6).toString("base64url");
+  readonly #complained = new Map<string, number>();
+  readonly #onRules = (): void => {
+    this.#haveRulesChanged = true;
+  };
+  #holders = 0;
+  #buckets = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isRenewing = false;
+  #isClosed = false;
+  /** Changes that follow each other closely are one. */
+  #haveRulesChanged = false;
+
+  constructor(options: QuotaServiceOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    options.limiter.on("rules", this.#onRules);
+  }
+
+  get counts(): { streams: number; buckets: number } {
+    return { streams: this.#open.size, buckets: this.#buckets };
+  }
+
+  /** Serves a stream of a client that is known. */
+  serve(call: QuotaCall): void {
+    if (this.#isClosed) {
+      end(call, status.UNAVAILABLE, "this instance is closing");
+      return;
+    }
+    const peer = call.getPeer();
+    const ofPeer = this.#perConnection.get(peer) ?? 0;
+    if (this.#open.size >= streamBounds.streams || ofPeer >= streamBounds.perConnection) {
+      end(call, status.RESOURCE_EXHAUSTED, "too many streams; expected one for each domain of an Envoy");
+      return;
+    }
+    const open: Open = { stream: this.#newStream(), call, reportedMonotonicMs: this.#now(), isOver: false };
+    this.#open.add(open);
+    this.#perConnection.set(peer, ofPeer + 1);
+    this.#timer ??= setInterval(() => this.#tick(), RENEW_EVERY_MS).unref();
+    call.once("cancelled", () => this.#over(open, peer));
+    // Ours included: grpc-js takes the status of a stream from an error.
+    call.once("error", () => this.#over(open, peer));
+    call.once("end", () => {
+      this.#over(open, peer);
+      call.end();
+    });
+    this.#read(open);
+  }
+
+  #over(open: Open, peer: string): void {
+    if (open.isOver) return;
+    open.isOver = true;
+    this.#open.delete(open);
+    open.stream.close();
+    const left = this.#perConnection.get(peer)! - 1;
+    if (left === 0) this.#perConnection.delete(peer);
+    else this.#perConnection.set(peer, left);
+    if (this.#open.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Envoys open their streams elsewhere; what they were assigned stays usable until its end. */
+  endAll(): void {
+    this.#isClosed = true;
+    this.#options.limiter.off("rules", this.#onRules);
+    for (const { call } of [...this.#open]) end(call, status.UNAVAILABLE, "this instance is closing");
+  }
+
+  #newStream(): QuotaStream {
+    const { limiter, onOutcome, attributesOf } = this.#options;
+    return new QuotaStream({
+      units: outsideUnits(limiter),
+      isLeftOut: (id) => {
+        const rule = limiter.findRule(id);
+        return rule !== undefined && isStarterRule(rule);
+      },
+      newHolder: () => `${this.#name}q${(this.#holders++).toString(36)}`,
+      now: this.#now,
+      attributesOf,
+      take: () => this.#buckets < bounds.buckets && ++this.#buckets > 0,
+      giveBack: () => void this.#buckets--,
+      onOutcome,
+      onUnfit: (rule) =>
+        this.#complain(`unfit ${rule}`, "a rule cannot be assigned to Envoys (RLQS): give it a prefetch of 3s or more", {
+          rule,
+        }),
+      onFailure: (error) =>
+        this.#complain("failed", "quota buckets get no assignment; Envoy's own behaviour decides", {
+          error: String(error),
+        }),
+    });
+  }
+
+  #read(open: Open): void {
+    const { call } = open;
+    // One message at a time: grpc-js would read sixteen ahead, of a megabyte each.
+    (call as unknown as { _readableState: { highWaterMark: number } })._readableState.highWaterMark = 1;
+    call.on("data", (message: UsageReports | typeof MALFORMED) => {
+      call.pause();
+      void this.#answer(open, message).then(() => call.resume());
+    });
+  }
+
+  async #answer(open: Open, message: UsageReports | typeof MALFORMED): Promise<void> {
+    if (open.isOver) return;
+    open.reportedMonotonicMs = this.#now();
+    try {
+      if (message === MALFORMED) throw new SluiceError("invalid-request", "the message is no report of usage");
+      this.#send(open, await open.stream.report(message));
+    } catch (error) {
+      if (open.isOver) return;
+      if (error instanceof SluiceError && error.code === "invalid-request") {
+        end(open.call, status.INVALID_ARGUMENT, error.message);
+        return;
+      }
+      this.#options.log.error("StreamRateLimitQuotas failed", { error: String(error) });
+      end(open.call, status.INTERNAL, "Sluice failed; its log says why.");
+    }
+  }
+
+  /**
+   * Units must arrive soon after they were granted, and a time to live counts from then: nothing is sent behind a message that has not
+   * left. Envoy reads at once; the units that are not sent go back with the next fetch, or end.
+   */
+  #send({ call, stream, isOver }: Open, bucketAction: QuotaResponse["bucketAction"]): void {
+    if (bucketAction.length === 0) return;
+    if (!isOver && call.writableLength === 0) call.write({ bucketAction });
+    else stream.unsent();
+  }
+
+  #tick(): void {
+    const nowMonotonicMs = this.#now();
+    for (const { call, reportedMonotonicMs } of [...this.#open]) {
+      if (reportedMonotonicMs < nowMonotonicMs - SILENCE_MS)
+        end(call, status.DEADLINE_EXCEEDED, `no report within ${SILENCE_MS / 1_000} s`);
+    }
+    if (this.#isRenewing) return;
+    this.#isRenewing = true;
+    void this.#renew().finally(() => {
+      this.#isRenewing = false;
+    });
+  }
+
+  async #renew(): Promise<void> {
+    const anew = this.#haveRulesChanged;
+    this.#haveRulesChanged = false;
+    const reportedMonotonicMs = this.#now() - RENEW_WITHIN_MS;
+    for (const open of [...this.#open]) {
+      const { stream, call } = open;
+      if (open.reportedMonotonicMs < reportedMonotonicMs || call.writableLength > 0) continue;
+      this.#send(open, await (anew ? stream.renewAll() : stream.renewDue()));
+    }
+  }
+
+  #complain(name: string, message: string, about: Record<string, unknown>): void {
+    const nowMonotonicMs = this.#now();
+    if ((this.#complained.get(name) ?? Number.NEGATIVE_INFINITY) > nowMonotonicMs - COMPLAIN_EVERY_MS) return;
+    if (this.#complained.size >= 1_000) this.#complained.clear();
+    this.#complained.set(name, nowMonotonicMs);
+    this.#options.log.warn(message, about);
+  }
+}
+
+function end(call: QuotaCall, code: status, details: string): void {
+  call.emit("error", Object.assign(new Error(details), { code, details }));
+}

@@ -1,0 +1,46 @@
+/**
+ * Units that are held and used outside this process, by somebody who reports later what was used: Envoy, under its quota service.
+ * In: attributes, and fetches as prefetch makes them. Out: the rules' checks, and grants. A store that is away rejects: no failure
+ * policy answers here, because the holder has one of its own.
+ */
+import type { Fetch, Grant } from "../algorithms/grants.js";
+import type { Verdict } from "../algorithms/model.js";
+import type { Check } from "../check.js";
+import type { Attributes } from "../rules/rule.js";
+import type { RuleBook } from "../rules/rule-book.js";
+import type { Store } from "../store/store.js";
+import { asCharges } from "./charges.js";
+import { nextEntryId } from "./entry-id.js";
+
+export interface OutsideUnits {
+  /** The checks of one request, under the rules in force. */
+  checks(attributes: Attributes): readonly Check[];
+  /** Settles what the holder used of one check's counter, and grants what it asks for. The check's rule has `prefetch`. */
+  fetch(check: Check, fetch: Fetch): Promise<{ readonly grant: Grant; readonly verdict: Verdict }>;
+  /** Counts in full what was used beyond all grants. */
+  charge(checks: readonly Check[]): Promise<void>;
+}
+
+export function outsideUnitsOf(insides: () => { book: RuleBook; store: Store }): OutsideUnits {
+  const decide = async (checks: readonly Check[], fetches?: readonly Fetch[]) =>
+    await insides().store.decide({
+      checks,
+      charge: true,
+      entryId: nextEntryId(),
+      id: undefined,
+      fingerprint: "",
+      rulesVersion: 0,
+      ...(fetches && { fetches }),
+    });
+  return {
+    checks: (attributes) => insides().book.checks(attributes, undefined),
+    async fetch(check, fetch) {
+      // At cost 0 a check is always allowed, and charges nothing.
+      const { grants, verdicts } = await decide([{ ...check, cost: 0 }], [fetch]);
+      return { grant: grants![0]!, verdict: verdicts[0]! };
+    },
+    async charge(checks) {
+      await decide(asCharges(checks));
+    },
+  };
+}
