@@ -50,7 +50,7 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RealEnvoy> {
   return { urls, url: urls[0]!, stop: () => process.stop() };
 }
 
-function accepts(port: number): Promise<boolean> {
+export function accepts(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1", () => resolve(true)).once("error", () => resolve(false));
     socket.once("connect", () => socket.destroy());

@@ -80,7 +80,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   });
   const quotaReports = new Counter({
     name: "sluice_envoy_quota_assignments_total",
-    help: "Buckets of Envoy's quota (RLQS) that were reported or renewed: units, extended, denied, unlimited, none (a rule cannot be assigned), failed (the store is away), abandoned (idle), refused (too many, or too long an id).",
+    help: "Buckets of Envoy's quota (RLQS), reported or renewed: units, extended, denied, unlimited, none (no rule fits), failed (no store), abandoned (idle), refused (out of bounds).",
     labelNames: ["outcome"],
     registers: [registry],
   });

@@ -12,7 +12,7 @@ export interface AccessOptions {
   noteFailure?(facts: { peer: string; headers: { "x-forwarded-for"?: string } }): Promise<unknown>;
 }
 
-export type AnyCall = Pick<ServerUnaryCall<unknown, unknown>, "metadata" | "getPeer" | "getAuthContext">;
+type AnyCall = Pick<ServerUnaryCall<unknown, unknown>, "metadata" | "getPeer" | "getAuthContext">;
 type Refusal = Pick<StatusObject, "code" | "details">;
 
 const NO_TOKEN: Refusal = {

@@ -17,9 +17,9 @@ import { announceEnd } from "./grpc-goodbye.js";
 import { HalfSentCalls } from "./half-sent-calls.js";
 import { HealthService } from "./health-service.js";
 import { MALFORMED, rateLimitService } from "./message-codec.js";
-import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
 import { QUOTA_PATH, quotaMethod } from "./quota/quota-messages.js";
 import type { QuotaCall, QuotaService } from "./quota/quota-service.js";
+import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
 import { addReflection } from "./reflection.js";
 import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 

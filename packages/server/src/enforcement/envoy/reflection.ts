@@ -54,7 +54,8 @@ async function load(): Promise<Map<string, Loaded>> {
 /** Camel case, as JSON has it, and 64 bits as text. */
 async function loadProtos({ keepCase = false } = {}): Promise<PackageDefinition> {
   const { loadSync } = await import("@grpc/proto-loader");
-  return loadSync(["envoy/service/ratelimit/v3/rls.proto", "grpc/health/v1/health.proto"], {
+  const files = ["envoy/service/ratelimit/v3/rls.proto", "envoy/service/rate_limit_quota/v3/rlqs.proto"];
+  return loadSync([...files, "grpc/health/v1/health.proto"], {
     keepCase,
     includeDirs: [protoFolder],
     longs: String,

@@ -2,7 +2,7 @@
  * Buckets of several Envoys, played after Envoy 1.40's client, in virtual time: late messages, reports that cross them, expired and lost
  * assignments, beside checks of the same counter.
  */
-import { createLimiter, type Limiter, type Rule } from "sluice";
+import { createLimiter, type Rule } from "sluice";
 import { outsideUnits } from "sluice/internal";
 import { virtualClock } from "sluice/testing";
 import { expect, test } from "vitest";
@@ -129,7 +129,13 @@ test("no rule: everything passes; a rule without prefetch: no assignment, and wh
 
 test("a limit of 0 denies, a rule in shadow mode only counts", async () => {
   const { prefetch: _, ...plain } = rolling as Rule & { prefetch: string };
-  expect((await world({ ...plain, limit: 0 } as Rule).bucket().report({ allowed: 0, denied: 1 })).outcome).toBe("denied");
+  expect(
+    (
+      await world({ ...plain, limit: 0 } as Rule)
+        .bucket()
+        .report({ allowed: 0, denied: 1 })
+    ).outcome,
+  ).toBe("denied");
   const { bucket, limiter } = world({ ...rolling, mode: "shadow" });
   expect((await bucket().report({ allowed: 7, denied: 0 })).outcome).toBe("unlimited");
   expect((await limiter.peek({ user: "u" })).checks[0]!.remaining).toBe(93);
@@ -173,7 +179,10 @@ interface Played {
 }
 
 /** `late`: how long messages to an Envoy take at most. */
-async function play(rule: Rule, { seed, late = 900, perSecond = 20 }: { seed: number; late?: number; perSecond?: number }): Promise<Played> {
+async function play(
+  rule: Rule,
+  { seed, late = 900, perSecond = 20 }: { seed: number; late?: number; perSecond?: number },
+): Promise<Played> {
   const { clock, limiter, bucket } = world(rule);
   let state = seed;
   const random = (): number => {
@@ -246,17 +255,23 @@ test.each(Array.from({ length: 12 }, (_, i) => i + 1))("no window holds more tha
   expect(uses.length).toBeGreaterThan(300);
 });
 
-test.each(Array.from({ length: 6 }, (_, i) => i + 1))("no fixed window holds more than the limit, seed %i", async (seed) => {
-  const { uses } = await play({ ...rolling, algorithm: "fixed-window" } as Rule, { seed });
-  const counts = new Map<number, number>();
-  for (const atMs of uses) counts.set(Math.floor(atMs / 20_000), (counts.get(Math.floor(atMs / 20_000)) ?? 0) + 1);
-  expect(Math.max(...counts.values())).toBeLessThanOrEqual(100);
-  expect(uses.length).toBeGreaterThan(300);
-});
+test.each(Array.from({ length: 6 }, (_, i) => i + 1))(
+  "no fixed window holds more than the limit, seed %i",
+  async (seed) => {
+    const { uses } = await play({ ...rolling, algorithm: "fixed-window" } as Rule, { seed });
+    const counts = new Map<number, number>();
+    for (const atMs of uses) counts.set(Math.floor(atMs / 20_000), (counts.get(Math.floor(atMs / 20_000)) ?? 0) + 1);
+    expect(Math.max(...counts.values())).toBeLessThanOrEqual(100);
+    expect(uses.length).toBeGreaterThan(300);
+  },
+);
 
-test.each(Array.from({ length: 6 }, (_, i) => i + 1))("a bucket is never used beyond what it holds and refills, seed %i", async (seed) => {
-  const { uses } = await play({ ...rolling, algorithm: "token-bucket" } as Rule, { seed });
-  for (const spanMs of [1_000, 5_000, 20_000, 60_000])
-    expect(mostIn(uses, spanMs)).toBeLessThanOrEqual(100 + spanMs / 200);
-  expect(uses.length).toBeGreaterThan(300);
-});
+test.each(Array.from({ length: 6 }, (_, i) => i + 1))(
+  "a bucket is never used beyond what it holds and refills, seed %i",
+  async (seed) => {
+    const { uses } = await play({ ...rolling, algorithm: "token-bucket" } as Rule, { seed });
+    for (const spanMs of [1_000, 5_000, 20_000, 60_000])
+      expect(mostIn(uses, spanMs)).toBeLessThanOrEqual(100 + spanMs / 200);
+    expect(uses.length).toBeGreaterThan(300);
+  },
+);

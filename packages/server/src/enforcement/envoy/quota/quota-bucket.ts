@@ -10,7 +10,7 @@
  * Every unit that may be in an Envoy's hand is held in the store, under the same counter that checks are decided by (docs/prefetch.md).
  */
 import { type Attributes, SluiceError } from "sluice";
-import { capacityOf, type Check, type OutsideUnits } from "sluice/internal";
+import { type Check, capacityOf, type OutsideUnits } from "sluice/internal";
 import { QuotaDemand } from "./quota-demand.js";
 import { type BucketAction, type BucketId, spellAction } from "./quota-messages.js";
 import { UnitLedger } from "./unit-ledger.js";
@@ -19,7 +19,7 @@ import { UnitLedger } from "./unit-ledger.js";
 export type QuotaOutcome = "units" | "extended" | "denied" | "unlimited" | "none";
 
 /** Requests since the last report. */
-export interface Usage {
+interface Usage {
   readonly allowed: number;
   readonly denied: number;
 }
@@ -35,7 +35,7 @@ export interface Assigned {
 const DELIVERY_MS = 1_000;
 const DRIFT = 0.02;
 /** Less would not last a second. */
-export const SHORTEST_TERM_MS = 2_100;
+const SHORTEST_TERM_MS = 2_100;
 /** Of assignments that hold no units: how long they outlive us. */
 const DENIED_SECONDS = 10;
 const UNLIMITED_SECONDS = 60;
@@ -186,10 +186,7 @@ export class QuotaBucket {
     return { outcome: "extended", actions: spellAction.extend(this.id, seconds, live.units) };
   }
 
-  async #replace(
-    holds: readonly Hold[],
-    { wanted, anew }: { wanted: number; anew: boolean },
-  ): Promise<Assigned> {
+  async #replace(holds: readonly Hold[], { wanted, anew }: { wanted: number; anew: boolean }): Promise<Assigned> {
     const sentMonotonicMs = this.#options.now();
     const fetched = await Promise.all(holds.map((hold) => this.#fetchAll(hold, wanted)));
     const units = Math.min(...fetched.map(({ requests }) => requests));

@@ -9,7 +9,7 @@ import type { MethodDefinition } from "@grpc/grpc-js";
 import { loadProto } from "../load-proto.js";
 import { MALFORMED, methodOf } from "../message-codec.js";
 
-export const QUOTA_SERVICE = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
+const QUOTA_SERVICE = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
 export const QUOTA_PATH = `/${QUOTA_SERVICE}/StreamRateLimitQuotas`;
 
 export interface BucketId {
@@ -27,7 +27,7 @@ export interface UsageReports {
   }[];
 }
 
-export type Strategy = { blanketRule: 0 | 1 } | { tokenBucket: object };
+type Strategy = { blanketRule: 0 | 1 } | { tokenBucket: object };
 
 export interface BucketAction {
   readonly bucketId: BucketId;

@@ -19,7 +19,7 @@ import { bounds, QuotaStream, type StreamOutcome } from "./quota-stream.js";
 
 export type QuotaCall = ServerDuplexStream<UsageReports | typeof MALFORMED, QuotaResponse>;
 
-export const streamBounds = { streams: 1_024, perConnection: 16 };
+const streamBounds = { streams: 1_024, perConnection: 16 };
 const RENEW_EVERY_MS = 250;
 /** Without a report for so long an assignment is not renewed; for so long, the stream ends. */
 const RENEW_WITHIN_MS = 20_000;
@@ -27,7 +27,7 @@ const SILENCE_MS = 180_000;
 /** How often the same complaint is logged. */
 const COMPLAIN_EVERY_MS = 60_000;
 
-export interface QuotaServiceOptions {
+interface QuotaServiceOptions {
   readonly limiter: Limiter;
   readonly log: Log;
   readonly onOutcome: (outcome: StreamOutcome) => void;
@@ -134,9 +134,13 @@ export class QuotaService {
       giveBack: () => void this.#buckets--,
       onOutcome,
       onUnfit: (rule) =>
-        this.#complain(`unfit ${rule}`, "a rule cannot be assigned to Envoys (RLQS): give it a prefetch of 3s or more", {
-          rule,
-        }),
+        this.#complain(
+          `unfit ${rule}`,
+          "a rule cannot be assigned to Envoys (RLQS): give it a prefetch of 3s or more",
+          {
+            rule,
+          },
+        ),
       onFailure: (error) =>
         this.#complain("failed", "quota buckets get no assignment; Envoy's own behaviour decides", {
           error: String(error),

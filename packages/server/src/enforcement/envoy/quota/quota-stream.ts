@@ -32,7 +32,7 @@ const BATCH = 256;
 
 export type StreamOutcome = QuotaOutcome | "failed" | "abandoned" | "refused";
 
-export interface QuotaStreamOptions extends Omit<QuotaBucketOptions, "id" | "attributes"> {
+interface QuotaStreamOptions extends Omit<QuotaBucketOptions, "id" | "attributes"> {
   readonly attributesOf: (domain: string, id: BucketId) => Attributes;
   /** Counts a bucket of this service; false if there are too many. */
   readonly take: () => boolean;

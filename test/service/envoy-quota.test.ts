@@ -1,0 +1,333 @@
+/** The rate limit quota service: its streams as clients see them, hostile ones among them, and behind a real Envoy. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { status } from "@grpc/grpc-js";
+import type { Rule } from "sluice";
+import { afterEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { freePort } from "../harness/free-port.js";
+import { until } from "../harness/redis-cluster.js";
+import { startRedis } from "../harness/redis-server.js";
+import { QuotaClient } from "./quota-client.js";
+import { accepts, startApp, startConfigured } from "./real-envoy.js";
+import { type RunningService, startServiceProcess, startTestService } from "./running-service.js";
+
+const rule: Rule = {
+  id: "per-tenant",
+  match: { domain: "shop" },
+  key: ["tenant"],
+  algorithm: "rolling-window",
+  limit: 60,
+  window: "1m",
+  prefetch: "1m",
+};
+
+const clients: QuotaClient[] = [];
+function connect(address: string): QuotaClient {
+  const client = new QuotaClient(address);
+  clients.push(client);
+  return client;
+}
+afterEach(() => {
+  for (const client of clients.splice(0)) client.close();
+});
+
+async function post(service: Pick<RunningService, "http">, call: string, body: object) {
+  const answer = await fetch(`${service.http}/v1/${call}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return (await answer.json()) as { allowed: boolean; remaining: number; checks: { remaining: number }[] };
+}
+
+async function metric(service: Pick<RunningService, "http">, name: string): Promise<number> {
+  const text = await (await fetch(`${service.http}/metrics`)).text();
+  return Number(
+    text
+      .split("\n")
+      .find((line) => line.startsWith(`${name} `))
+      ?.slice(name.length + 1) ?? 0,
+  );
+}
+
+const acme = { attributes: { domain: "shop", tenant: "acme" } };
+
+test("a report is answered by units, which checks of the same counter do not find any more", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "acme" }], { numRequestsDenied: 1 });
+  const units = await stream.units();
+  expect(units).toBe(53);
+  expect((await post(service, "peek", acme)).remaining).toBe(7);
+  // Two streams share: the second gets most of what is left, and both together no more than the limit.
+  const other = connect(service.grpc).open();
+  other.report([{ tenant: "acme" }], { numRequestsDenied: 1 });
+  expect(units + (await other.units())).toBeLessThanOrEqual(60);
+  expect(await metric(service, "sluice_envoy_quota_streams")).toBe(2);
+  expect(await metric(service, "sluice_envoy_quota_buckets")).toBe(2);
+});
+
+test("usage is charged, also what passed without an assignment; an id's order of keys does not matter", async () => {
+  await using service = await startTestService({ rules: [{ ...rule, mode: "shadow" }] });
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "acme", name: "a" }], { numRequestsAllowed: 20 });
+  await stream.actions(1);
+  stream.report([{ name: "a", tenant: "acme" }], { numRequestsAllowed: 5 });
+  await stream.actions(1);
+  expect(await metric(service, "sluice_envoy_quota_buckets")).toBe(1);
+  expect((await post(service, "peek", acme)).checks[0]!.remaining).toBe(35);
+});
+
+test("other rules are pushed to open streams, without a report", async () => {
+  await using service = await startTestService({ settings: { "admin-token": "t".repeat(32) } });
+  const put = (rules: Rule[]) =>
+    fetch(`${service.http}/admin/v1/rules`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${"t".repeat(32)}`, "content-type": "application/json" },
+      body: JSON.stringify({ rules }),
+    });
+  expect((await put([])).status).toBe(200);
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "acme" }], { numRequestsDenied: 1 });
+  expect(await stream.actions(1)).toMatchObject([
+    { quotaAssignmentAction: { rateLimitStrategy: { blanketRule: expect.anything() } } },
+  ]);
+  await put([rule]);
+  expect(await stream.units()).toBe(53);
+  await put([{ ...rule, limit: 5 }]);
+  expect(await stream.actions(1)).toMatchObject([{ quotaAssignmentAction: { rateLimitStrategy: { blanketRule: 1 } } }]);
+});
+
+test("the API token is asked for, as of every call", async () => {
+  await using service = await startTestService({ rules: [rule], settings: { "api-token": "secret-secret-secret" } });
+  const client = connect(service.grpc);
+  const stranger = client.open();
+  stranger.report([{ tenant: "acme" }]);
+  expect((await stranger.ended).code).toBe(status.UNAUTHENTICATED);
+  const liar = client.open({ authorization: "Bearer wrong" });
+  liar.report([{ tenant: "acme" }]);
+  expect((await liar.ended).code).toBe(status.UNAUTHENTICATED);
+  const friend = client.open({ authorization: "Bearer secret-secret-secret" });
+  friend.report([{ tenant: "acme" }]);
+  expect(await friend.units()).toBe(53);
+});
+
+test("--envoy-rlqs false: the service is not there", async () => {
+  await using service = await startTestService({ rules: [rule], settings: { "envoy-rlqs": "false" } });
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "acme" }]);
+  expect((await stream.ended).code).toBe(status.UNIMPLEMENTED);
+});
+
+test("a first report without a domain ends the stream with its mistake", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "acme" }], {}, "");
+  expect(await stream.ended).toMatchObject({
+    code: status.INVALID_ARGUMENT,
+    details: expect.stringContaining("domain"),
+  });
+});
+
+test("bytes that are no report, another domain and a bucket without an id end the stream, and only that", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const client = connect(service.grpc);
+  const good = client.open();
+  good.report([{ tenant: "acme" }]);
+  await good.units();
+  const bytes = client.open();
+  bytes.call.write(Buffer.from([0x0a, 0xff]));
+  expect((await bytes.ended).code).toBe(status.INVALID_ARGUMENT);
+  const mover = client.open();
+  mover.report([{ tenant: "acme" }]);
+  mover.report([{ tenant: "acme" }], {}, "other");
+  expect((await mover.ended).code).toBe(status.INVALID_ARGUMENT);
+  const nameless = client.open();
+  nameless.report([{}]);
+  expect((await nameless.ended).code).toBe(status.INVALID_ARGUMENT);
+  good.report([{ tenant: "acme" }]);
+  await good.actions(1);
+  await until("the others are forgotten", async () => (await metric(service, "sluice_envoy_quota_buckets")) === 1);
+});
+
+test("a flood of bucket ids is cut at the bound: those beyond it are abandoned at once, the others keep their units", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "acme" }]);
+  await stream.units();
+  const abandoned = { count: 0 };
+  for (let i = 0; i < 10; i++) {
+    stream.report(Array.from({ length: 1_000 }, (_, j) => ({ tenant: `t${i}-${j}` })));
+    // Units are two actions, an abandoned bucket one.
+    for (let left = 1_000; left > 0; left--) {
+      const [action] = await stream.actions(1);
+      if (action!.abandonAction !== undefined) abandoned.count++;
+      else await stream.actions(1);
+    }
+  }
+  expect(abandoned.count).toBe(10_001 - 4_096);
+  expect(await metric(service, "sluice_envoy_quota_buckets")).toBe(4_096);
+  stream.call.end();
+  await until("all are forgotten", async () => (await metric(service, "sluice_envoy_quota_buckets")) === 0);
+});
+
+test("huge ids, and ids of very many keys, are abandoned; all ids of a stream together are bounded too", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "x".repeat(60_000) }]);
+  expect(await stream.actions(1)).toMatchObject([{ abandonAction: {} }]);
+  stream.report([Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`k${i}`, "v"]))]);
+  expect(await stream.actions(1)).toMatchObject([{ abandonAction: {} }]);
+  stream.report(Array.from({ length: 100 }, (_, i) => ({ tenant: `${i}${"x".repeat(8_000)}` })));
+  await until("the bytes are counted", async () => (await metric(service, "sluice_envoy_quota_buckets")) === 65);
+});
+
+test("one connection has a bounded number of streams, and its others stay", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const client = connect(service.grpc);
+  const streams = Array.from({ length: 17 }, () => client.open());
+  for (const [i, stream] of streams.entries()) stream.report([{ tenant: `t${i}` }]);
+  expect((await streams[16]!.ended).code).toBe(status.RESOURCE_EXHAUSTED);
+  for (const stream of streams.slice(0, 16)) expect(await stream.units()).toBe(53);
+});
+
+test("a client that never reads gets nothing more, and holds nothing of the service", async () => {
+  const service = await startServiceProcess({ rules: [rule] });
+  const stream = connect(service.grpc).open();
+  stream.call.pause();
+  const before = await service.liveMb();
+  const ids = Array.from({ length: 500 }, (_, i) => ({ tenant: `${i}${"x".repeat(900)}` }));
+  // Each answer has a megabyte: far more than flow control lets out.
+  for (let i = 0; i < 20; i++) stream.report(ids, { numRequestsDenied: 1_000 });
+  const outcomes = ["units", "extended"].map((name) => `sluice_envoy_quota_assignments_total{outcome="${name}"}`);
+  await until("its reports were read", async () => {
+    const counts = await Promise.all(outcomes.map((name) => metric(service, name)));
+    return counts[0]! + counts[1]! >= 20 * ids.length;
+  });
+  const other = connect(service.grpc).open();
+  other.report([{ tenant: "acme" }]);
+  expect(await other.units()).toBe(53);
+  expect((await service.liveMb()) - before).toBeLessThan(10);
+  expect(await service.end()).toBe(0);
+});
+
+test("the end of the service ends the streams, and they do not hold it up", async () => {
+  const service = await startTestService({ rules: [rule], settings: { "drain-timeout": "60s" } });
+  const stream = connect(service.grpc).open();
+  stream.report([{ tenant: "acme" }]);
+  await stream.units();
+  const closed = service.close();
+  expect((await stream.ended).code).toBe(status.UNAVAILABLE);
+  await closed;
+});
+
+test.skipIf(whyMissing("redis"))(
+  "two instances on one Redis share what they assign; with Redis away there is no assignment",
+  async () => {
+    const redis = await startRedis();
+    await using one = await startTestService({ rules: [rule], settings: { store: redis.url, "store-deadline": "5s" } });
+    await using two = await startTestService({ rules: [rule], settings: { store: redis.url, "store-deadline": "5s" } });
+    const streams = [connect(one.grpc).open(), connect(two.grpc).open()];
+    let sum = 0;
+    for (const stream of streams) {
+      stream.report([{ tenant: "acme" }], { numRequestsDenied: 100 });
+      sum += await stream.units();
+    }
+    expect(sum).toBeGreaterThan(53);
+    expect(sum).toBeLessThanOrEqual(60);
+    expect((await post(one, "peek", acme)).remaining).toBe(60 - sum);
+    await redis.stop();
+    streams[0]!.report([{ tenant: "other" }], { numRequestsDenied: 1 });
+    await until(
+      "the failure is counted",
+      async () => (await metric(one, 'sluice_envoy_quota_assignments_total{outcome="failed"}')) > 0,
+    );
+  },
+);
+
+describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
+  const example = (name: string) =>
+    readFileSync(fileURLToPath(new URL(`../../examples/envoy/${name}`, import.meta.url)), "utf8");
+
+  async function startEnvoy(app: string, grpc: string, edit = (text: string) => text) {
+    const port = await freePort();
+    const text = edit(example("quota.yaml"))
+      .replace("port_value: 8090", `port_value: ${port}`)
+      .replace("port_value: 3000", `port_value: ${app.split(":")[1]}`)
+      .replace("port_value: 8081", `port_value: ${grpc.split(":")[1]}`);
+    const envoy = await startConfigured(text);
+    await until("the listener accepts", () => accepts(port));
+    const get = async (tenant: string) => {
+      const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { "x-tenant": tenant } });
+      await answer.arrayBuffer();
+      return answer.status;
+    };
+    return { get, stop: () => envoy.stop() };
+  }
+
+  test("two of them run the example: the application sees no more than the limit, checks included", async () => {
+    const app = await startApp((_request, response) => response.end("ok"));
+    await using service = await startTestService({
+      rules: (parse(example("quota-rules.yaml")) as { rules: Rule[] }).rules,
+    });
+    const envoys = [await startEnvoy(app.at, service.grpc), await startEnvoy(app.at, service.grpc)];
+    // Denied until the first assignment is there: the even share of ten seconds, for each.
+    let checked = 0;
+    const attributes = { domain: "shop", name: "by-tenant", tenant: "acme" };
+    for (const { get } of envoys) {
+      await until("it has units", async () => (await get("acme")) === 200);
+      for (let i = 0; i < 30; i++) expect(await get("acme")).toBe(200);
+      if ((await post(service, "check", { attributes })).allowed) checked++;
+    }
+    expect(checked).toBe(2);
+    expect(app.seen().total).toBe(62);
+    // What the two hold and what was used: both hold a hundred.
+    expect((await post(service, "peek", { attributes })).remaining).toBe(600 - 2 * 100 - checked);
+    await Promise.all(envoys.map((envoy) => envoy.stop()));
+    app.close();
+  });
+
+  test("every request that passes has a unit: at most the limit reaches the application, from both together", async () => {
+    const app = await startApp((_request, response) => response.end("ok"));
+    await using service = await startTestService({
+      rules: [rule],
+    });
+    const envoys = [await startEnvoy(app.at, service.grpc), await startEnvoy(app.at, service.grpc)];
+    const passed = [0, 0];
+    for (const [i, { get }] of envoys.entries()) {
+      await until("it has units", async () => (await get("acme")) === 200);
+      passed[i]!++;
+      for (let n = 0; n < 80; n++) if ((await get("acme")) === 200) passed[i]!++;
+    }
+    // 30 + 15 + 8 for the first, of the rest most for the second.
+    expect(passed[0]).toBe(53);
+    expect(passed[1]).toBeGreaterThan(3);
+    expect(app.seen().total).toBe(passed[0]! + passed[1]!);
+    expect(app.seen().total).toBeLessThanOrEqual(60);
+    await Promise.all(envoys.map((envoy) => envoy.stop()));
+    app.close();
+  });
+
+  test("Sluice goes away: the assignment ends, Envoy's expired behaviour follows; Sluice back: it assigns again", async () => {
+    const app = await startApp((_request, response) => response.end("ok"));
+    const port = String(await freePort());
+    const start = () =>
+      startTestService({ rules: [{ ...rule, limit: 3, prefetch: "4s" } as Rule], settings: { "grpc-port": port } });
+    const first = await start();
+    const edit = (text: string) => text.replace(/token_bucket: \{.*\}/, "blanket_rule: ALLOW_ALL");
+    const { get, stop } = await startEnvoy(app.at, `127.0.0.1:${port}`, edit);
+    await until("it has units", async () => (await get("acme")) === 200);
+    await until("they are used up", async () => (await get("acme")) === 429);
+    await first.close();
+    await until("everything passes", async () => {
+      for (let i = 0; i < 5; i++) if ((await get("acme")) !== 200) return false;
+      return true;
+    });
+    await using _second = await start();
+    await until("it is limited again", async () => (await get("acme")) === 429);
+    await stop();
+    app.close();
+  });
+});
