@@ -2,7 +2,6 @@
  * `sluice/internal`: what the service of this repository shares with the library. Not for others: names here may change in any version.
  */
 export type { Cluster, Redis } from "ioredis";
-export { capacityOf, type Policy } from "./algorithms/policy.js";
 export type { Check } from "./check.js";
 export { errorKinds } from "./errors.js";
 export { BLOCK_KEYS, KEY_PREFIX } from "./keys.js";
@@ -11,7 +10,7 @@ export type { CheckRequest } from "./limiter/check-request.js";
 export { Decision } from "./limiter/decision.js";
 export { joinChecks } from "./limiter/join-checks.js";
 export { outsideUnits, swapValidatedRules } from "./limiter/limiter.js";
-export type { OutsideUnits } from "./limiter/outside-units.js";
+export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-units.js";
 export { parseDuration } from "./rules/duration.js";
 export { isCounting } from "./rules/rule.js";
 export { LoadShedder } from "./shedding/load-shedder.js";

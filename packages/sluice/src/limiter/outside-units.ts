@@ -5,6 +5,7 @@
  */
 import type { Fetch, Grant } from "../algorithms/grants.js";
 import type { Verdict } from "../algorithms/model.js";
+import { capacityOf } from "../algorithms/policy.js";
 import type { Check } from "../check.js";
 import type { Attributes } from "../rules/rule.js";
 import type { RuleBook } from "../rules/rule-book.js";
@@ -43,4 +44,15 @@ export function outsideUnitsOf(insides: () => { book: RuleBook; store: Store }):
       await decide(asCharges(checks));
     },
   };
+}
+
+/** How many units a check's counter can ever grant at once. */
+export function mostUnits({ plan }: Check): number {
+  return capacityOf(plan.policy);
+}
+
+/** The units a millisecond that a check's counter grants in the long run. */
+export function unitsPerMs({ plan: { policy } }: Check): number {
+  if ("amount" in policy) return policy.amount / policy.scaleMs;
+  return "windowMs" in policy ? policy.limit / policy.windowMs : policy.limit;
 }

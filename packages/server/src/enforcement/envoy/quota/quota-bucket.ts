@@ -140,9 +140,9 @@ export class QuotaBucket {
 
   /** At most one whole limit a report: more would only lengthen a debt, for as long as an Envoy likes. */
   #owe(check: Check, requests: number): void {
-    const { key, plan } = check;
+    const { key } = check;
     const cost = requests * check.cost + (this.#owed.get(key)?.cost ?? 0);
-    if (cost > 0) this.#owed.set(key, { ...check, cost: Math.min(cost, Math.max(1, capacityOf(plan.policy))) });
+    if (cost > 0) this.#owed.set(key, { ...check, cost: Math.min(cost, Math.max(1, mostUnits(check))) });
   }
 
   async #renew({ anew = false } = {}): Promise<Assigned> {

@@ -33,16 +33,11 @@ export class QuotaDemand {
   wanted(checks: readonly Check[]): number {
     let even = Number.POSITIVE_INFINITY;
     let most = Number.POSITIVE_INFINITY;
-    for (const { plan, cost } of checks) {
-      even = Math.min(even, (perMs(plan.policy) * plan.prefetchMs) / cost);
-      most = Math.min(most, Math.floor(capacityOf(plan.policy) / cost));
+    for (const check of checks) {
+      even = Math.min(even, (unitsPerMs(check) * check.plan.prefetchMs) / check.cost);
+      most = Math.min(most, Math.floor(mostUnits(check) / check.cost));
     }
     const wanted = this.#perMs === undefined ? even : this.#perMs * this.#intervalMs * HEADROOM + 1;
     return Math.max(1, Math.min(most, Math.ceil(Math.max(wanted, even * LEAST_SHARE))));
   }
-}
-
-function perMs(policy: Policy): number {
-  if ("amount" in policy) return policy.amount / policy.scaleMs;
-  return "windowMs" in policy ? policy.limit / policy.windowMs : policy.limit;
 }
