@@ -10,7 +10,7 @@
  * Every unit that may be in an Envoy's hand is held in the store, under the same counter that checks are decided by (docs/prefetch.md).
  */
 import { type Attributes, SluiceError } from "sluice";
-import { type Check, capacityOf, type OutsideUnits } from "sluice/internal";
+import { type Check, mostUnits, type OutsideUnits } from "sluice/internal";
 import { QuotaDemand } from "./quota-demand.js";
 import { type BucketAction, type BucketId, spellAction } from "./quota-messages.js";
 import { UnitLedger } from "./unit-ledger.js";

@@ -2,7 +2,7 @@
  * How many requests an Envoy should be able to pass until its next report. Pure: time is an argument.
  * In: the rules' numbers, and what was reported. Out: requests.
  */
-import { type Check, capacityOf, type Policy } from "sluice/internal";
+import { type Check, mostUnits, unitsPerMs } from "sluice/internal";
 
 /** Envoy 1.40 reports every five seconds, whatever its configuration says. */
 const REPORT_EVERY_MS = 5_000;
