@@ -1,0 +1,125 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type CallFacts, CallReader } from "./call-reader.js";
+
+function read(
+  text: string,
+  places: readonly number[] = [],
+): { facts: CallFacts | undefined; mistake: string | undefined } {
+  const reader = new CallReader();
+  const whole = Buffer.from(text);
+  const ends = [...places.map((place) => place % (whole.length + 1)), whole.length].sort((a, b) => a - b);
+  for (const [i, end] of ends.entries()) reader.push(whole.subarray(ends[i - 1] ?? 0, end));
+  return { facts: reader.end(), mistake: reader.mistake };
+}
+
+const factsOf = (body: unknown) => read(JSON.stringify(body)).facts!;
+
+/** The body with its splice done, parsed. */
+function spliced(text: string): unknown {
+  const { askForUsage } = read(text).facts!;
+  if (askForUsage === undefined) return undefined;
+  const whole = Buffer.from(text);
+  const { start, end, text: put } = askForUsage;
+  return JSON.parse(Buffer.concat([whole.subarray(0, start), Buffer.from(put), whole.subarray(end)]).toString());
+}
+
+test("a call's model, stream, bound and prompt", () => {
+  expect(
+    factsOf({ model: "gpt-5", stream: true, max_tokens: 50, messages: [{ role: "user", content: "12345678" }] }),
+  ).toMatchObject({
+    model: "gpt-5",
+    isStream: true,
+    maxTokens: 50,
+    // "gpt-5", "user" and the content.
+    promptTokens: 5,
+  });
+  expect(factsOf({})).toMatchObject({ model: undefined, isStream: false, maxTokens: undefined, promptTokens: 0 });
+});
+
+test.each([
+  [{ max_completion_tokens: 7 }, 7],
+  [{ max_output_tokens: 8 }, 8],
+  [{ max_tokens: 5, max_completion_tokens: 9 }, 9],
+  [{ max_tokens: 10, n: 4 }, 40],
+  [{ max_tokens: 10, n: 2, best_of: 3 }, 30],
+  [{ generationConfig: { maxOutputTokens: 6 } }, 6],
+  [{ options: { num_predict: 6 } }, 6],
+  [{ max_tokens: 1_000_000_000, n: 128 }, 1_000_000_000],
+])("the bound of %j is %i", (body, bound) => {
+  expect(factsOf(body).maxTokens).toBe(bound);
+});
+
+test.each([-1, 0, 1e300, 0.5, "5", null, true, [5], { a: 5 }])("a bound of %j is none", (max_tokens) => {
+  expect(factsOf({ max_tokens }).maxTokens).toBeUndefined();
+});
+
+test("a nested bound, or one in a text, is none", () => {
+  expect(
+    factsOf({ metadata: { max_tokens: 5 }, messages: ['"max_tokens": 6'], "a/max_tokens": 1 }).maxTokens,
+  ).toBeUndefined();
+});
+
+test.each([
+  [true, true],
+  ["yes", true],
+  [1, true],
+  [{}, true],
+  [false, false],
+  [null, false],
+])("stream: %j counts as %s", (stream, isStream) => {
+  expect(factsOf({ stream }).isStream).toBe(isStream);
+});
+
+test.each([
+  ['{"model":"a","model":"b"}', "model: expected once, got twice"],
+  ['{"model":"a","\\u006dodel":"b"}', "model: expected once, got twice"],
+  ['{"max_tokens":1,"max_tokens":1}', "max_tokens: expected once, got twice"],
+  [
+    '{"stream_options":{"include_usage":true,"include_usage":false}}',
+    "stream_options.include_usage: expected once, got twice",
+  ],
+  ['{"model":5}', "model: expected a string"],
+  ['{"model":["a"]}', "model: expected a string"],
+  [`{"model":"${"m".repeat(257)}"}`, "model: expected text of at most 256 bytes"],
+  ["[]", "body: expected a JSON object"],
+  ["", "body: expected JSON; it ends too early"],
+  ["{]", 'body: expected JSON; "]" at byte 1 is not expected there'],
+  [`{"a":${"[".repeat(300)}`, "body: expected JSON; it is nested deeper than 256 levels"],
+])("%s is refused", (text, mistake) => {
+  expect(read(text)).toEqual({ facts: undefined, mistake });
+});
+
+test("an image in base64 counts as a thousand tokens, a text of the same length by its bytes", () => {
+  const image = `data:image/png;base64,${"iVBORw0KGgo".repeat(10_000)}`;
+  expect(factsOf({ input: image }).promptTokens).toBe(1_000);
+  expect(factsOf({ input: "some words and more ".repeat(10_000) }).promptTokens).toBe(50_000);
+});
+
+test.each([
+  ['{"stream":true}', { stream: true, stream_options: { include_usage: true } }],
+  ['{"stream":true,"stream_options":null}', { stream: true, stream_options: { include_usage: true } }],
+  ['{"stream":true,"stream_options":{}}', { stream: true, stream_options: { include_usage: true } }],
+  ['{"stream_options": { "a":1 }}', { stream_options: { a: 1, include_usage: true } }],
+  ['{"stream_options":{"include_usage" : false}}', { stream_options: { include_usage: true } }],
+  ['{"stream_options":{"include_usage":true}}', undefined],
+  ['{"stream_options":{"include_usage":{}}}', undefined],
+  ['{"stream_options":7}', undefined],
+])("%s asks for usage as %j", (text, asked) => {
+  expect(spliced(text)).toEqual(asked);
+});
+
+test("a call is the same however its body is cut", () => {
+  const body = JSON.stringify({
+    model: "claude-ü",
+    stream: true,
+    stream_options: { include_usage: false },
+    messages: [{ content: 'a \\ " b' }],
+    max_tokens: 12,
+  });
+  fc.assert(
+    fc.property(fc.array(fc.nat(), { maxLength: 40 }), (places) => {
+      expect(read(body, places)).toEqual(read(body));
+    }),
+  );
+});

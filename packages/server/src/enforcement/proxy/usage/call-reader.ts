@@ -1,0 +1,174 @@
+/**
+ * Reads what a call asks for from the bytes of its JSON body, as they arrive: model, bounds on the answer, size of the prompt.
+ * In: the body's bytes. Out: facts of the call, or the mistake for which it is refused. Keeps no part of the body.
+ * A name that comes twice is refused: parsers differ in which of the two they take, and the limits would be another model's.
+ */
+import { JsonScanner, textOf } from "./json-scanner.js";
+import { tokensIn } from "./usage-reader.js";
+
+export interface CallFacts {
+  readonly model: string | undefined;
+  /** Everything but absent, `false` and `null`: servers take "yes" and 1 for true. */
+  readonly isStream: boolean;
+  /** The most tokens that the answer may have, over all of its choices; undefined where the call does not say, or in no usable form. */
+  readonly maxTokens: number | undefined;
+  /** By the bytes of its texts. */
+  readonly promptTokens: number;
+  /** How to ask for usage in the stream; undefined if it is asked for, or cannot be. */
+  readonly askForUsage: Splice | undefined;
+}
+
+/** Bytes `start` to `end` of the body give way to `text`. */
+export interface Splice {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+/** The estimate must stay a whole number that every store counts exactly. */
+const MOST_TOKENS = 1_000_000_000;
+const MOST_MODEL_LENGTH = 256;
+/** A long string of these characters is an image or a file, which a model takes for about as many tokens as a short text. */
+const base64Text = /^(?:data:[\w/+.;=-]*,)?[\w+/=-]+$/;
+const MEDIA_BYTES = 1_024;
+const MEDIA_TOKENS = 1_000;
+
+/** Where servers look for the most tokens that an answer may have: OpenAI's three, Anthropic's, Gemini's, Bedrock's and Ollama's. */
+const bounds = [
+  "max_tokens",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "generationConfig/maxOutputTokens",
+  "inferenceConfig/maxTokens",
+  "options/num_predict",
+];
+const choiceCounts = ["n", "best_of"];
+
+const readPaths = new Set([
+  "model",
+  "stream",
+  "stream_options",
+  "stream_options/include_usage",
+  ...bounds,
+  ...choiceCounts,
+]);
+
+export class CallReader {
+  readonly #scanner: JsonScanner;
+  readonly #seen = new Set<string>();
+  readonly #literals = new Map<string, string>();
+  #mistake: string | undefined;
+  #model: string | undefined;
+  #isStream = false;
+  #textBytes = 0;
+  #media = 0;
+  /** Where the object's first member would stand. */
+  #insideTop: number | undefined;
+  #hasStreamOption = false;
+  #streamOptions: { kind: "null" | "object" | "other"; start: number; end: number } | undefined;
+  #includeUsage: { isTrue: boolean; start: number; end: number } | undefined;
+
+  constructor() {
+    this.#scanner = new JsonScanner({
+      key: () => this.#key(),
+      open: (kind) => this.#open(kind),
+      literal: (text) => this.#literal(text),
+      string: (bytes, start) => this.#string(bytes, start),
+    });
+  }
+
+  push(chunk: Uint8Array): void {
+    this.#scanner.push(chunk);
+  }
+
+  /** Undefined while the body may be accepted. */
+  get mistake(): string | undefined {
+    return this.#scanner.mistake === undefined ? this.#mistake : `body: expected JSON; ${this.#scanner.mistake}`;
+  }
+
+  /** After the last byte. */
+  end(): CallFacts | undefined {
+    this.#scanner.end();
+    if (this.#insideTop === undefined) this.#mistake ??= "body: expected a JSON object";
+    if (this.mistake !== undefined) return undefined;
+    return {
+      model: this.#model,
+      isStream: this.#isStream,
+      maxTokens: this.#maxTokens(),
+      promptTokens: Math.min(MOST_TOKENS, tokensIn(this.#textBytes) + this.#media * MEDIA_TOKENS),
+      askForUsage: this.#splice(),
+    };
+  }
+
+  #key(): void {
+    const { path } = this.#scanner;
+    if (path.startsWith("stream_options/")) this.#hasStreamOption = true;
+    if (!readPaths.has(path)) return;
+    if (this.#seen.has(path)) this.#mistake ??= `${path.replace("/", ".")}: expected once, got twice`;
+    this.#seen.add(path);
+  }
+
+  #open(kind: "object" | "array"): void {
+    const { path, depth, span } = this.#scanner;
+    if (depth === 0 && kind === "object") this.#insideTop = span.end;
+    if (path === "stream_options") this.#streamOptions = { kind: kind === "object" ? "object" : "other", ...span };
+    else if (path === "stream_options/include_usage") this.#streamOptions = { kind: "other", ...span };
+    else if (path === "stream") this.#isStream = true;
+    else if (path === "model") this.#mistake ??= "model: expected a string";
+  }
+
+  #literal(text: string): void {
+    const { path, span } = this.#scanner;
+    if (!readPaths.has(path)) return;
+    if (path === "stream_options/include_usage") this.#includeUsage = { isTrue: text === "true", ...span };
+    else if (path === "stream") this.#isStream = text !== "false" && text !== "null";
+    else if (path === "stream_options") this.#streamOptions = { kind: text === "null" ? "null" : "other", ...span };
+    else if (path === "model" && text !== "null") this.#mistake ??= "model: expected a string";
+    else this.#literals.set(path, text);
+  }
+
+  #string(bytes: number, start: string): void {
+    const { path, span } = this.#scanner;
+    if (bytes >= MEDIA_BYTES && base64Text.test(start)) this.#media++;
+    else this.#textBytes += bytes;
+    if (path === "stream_options/include_usage") this.#includeUsage = { isTrue: false, ...span };
+    else if (path === "stream") this.#isStream = true;
+    else if (path === "stream_options") this.#streamOptions = { kind: "other", ...span };
+    else if (path === "model") this.#readModel(bytes, start);
+  }
+
+  #readModel(bytes: number, start: string): void {
+    const model = bytes > MOST_MODEL_LENGTH ? undefined : textOf(start);
+    if (model === undefined) this.#mistake ??= `model: expected text of at most ${MOST_MODEL_LENGTH} bytes`;
+    else this.#model = model;
+  }
+
+  /** The largest that the call names, for each of its choices. */
+  #maxTokens(): number | undefined {
+    const most = this.#largest(bounds);
+    if (most === undefined) return undefined;
+    return Math.min(MOST_TOKENS, most * (this.#largest(choiceCounts) ?? 1));
+  }
+
+  /** Passes over what is no whole number above 0: the server may refuse it, or take it for "no bound". */
+  #largest(paths: readonly string[]): number | undefined {
+    const counts = paths
+      .map((path) => Number(this.#literals.get(path) ?? Number.NaN))
+      .filter((count) => Number.isSafeInteger(count) && count > 0);
+    return counts.length === 0 ? undefined : Math.max(...counts);
+  }
+
+  #splice(): Splice | undefined {
+    const options = this.#streamOptions;
+    if (options === undefined) {
+      const at = this.#insideTop!;
+      return { start: at, end: at, text: '"stream_options":{"include_usage":true},' };
+    }
+    const { kind, start, end } = options;
+    const asked = this.#includeUsage;
+    if (kind === "other" || asked?.isTrue) return undefined;
+    if (kind === "null") return { start, end, text: '{"include_usage":true}' };
+    if (asked !== undefined) return { start: asked.start, end: asked.end, text: "true" };
+    return { start: end, end, text: `"include_usage":true${this.#hasStreamOption ? "," : ""}` };
+  }
+}

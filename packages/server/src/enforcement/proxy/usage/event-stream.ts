@@ -1,0 +1,112 @@
+/**
+ * Reads server-sent events as their bytes arrive (WHATWG HTML, section 9.2.6): lines that end in LF, CR or CRLF, several data lines
+ * an event, chunk boundaries anywhere. Nothing is held: data is handed on in the pieces in which it came.
+ */
+
+export interface EventVisitor {
+  /** A piece of the event's data: bytes `from` to `to` of the chunk. Between two data lines comes a line feed. */
+  data(chunk: Uint8Array, from: number, to: number): void;
+  /** A blank line ended the event, just before byte `next` of the chunk. `byReturn`: by a CR, to which a following LF belongs. */
+  end(next: number, byReturn: boolean): void;
+}
+
+const CR = 0x0d;
+const LF = 0x0a;
+const COLON = 0x3a;
+const SPACE = 0x20;
+const FIELD = Buffer.from("data");
+const LINE_FEED = Buffer.from("\n");
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+type Place = "mark" | "start" | "name" | "space" | "data" | "skipped";
+
+export class EventStream {
+  readonly #visitor: EventVisitor;
+  #place: Place = "mark";
+  /** Bytes of the byte order mark, or of the field's name, that have matched so far. */
+  #matched = 0;
+  /** The previous byte was a CR: a LF now is the second half of the same line end. */
+  #afterReturn = false;
+  #hasData = false;
+
+  constructor(visitor: EventVisitor) {
+    this.#visitor = visitor;
+  }
+
+  push(chunk: Uint8Array): void {
+    let i = 0;
+    while (i < chunk.length) {
+      const byte = chunk[i]!;
+      if (this.#afterReturn) {
+        this.#afterReturn = false;
+        if (byte === LF) {
+          i++;
+          continue;
+        }
+      }
+      if (this.#place === "data" || this.#place === "skipped") i = this.#readRest(chunk, i);
+      else if (byte === LF || byte === CR) this.#endLine(byte, ++i);
+      else if (this.#readBegin(byte)) i++;
+    }
+  }
+
+  /** Up to the end of the line, or of the chunk. */
+  #readRest(chunk: Uint8Array, from: number): number {
+    const end = lineEnd(chunk, from);
+    if (this.#place === "data" && end > from) this.#visitor.data(chunk, from, end);
+    if (end === chunk.length) return end;
+    this.#endLine(chunk[end]!, end + 1);
+    return end + 1;
+  }
+
+  /** False: the byte belongs to what comes next, and is read again. */
+  #readBegin(byte: number): boolean {
+    switch (this.#place) {
+      case "mark":
+        if (byte === BYTE_ORDER_MARK[this.#matched] && this.#matched < BYTE_ORDER_MARK.length) {
+          this.#matched++;
+          return true;
+        }
+        this.#matched = 0;
+        this.#place = "start";
+        return false;
+      case "start":
+        this.#place = "name";
+        this.#matched = 0;
+        return false;
+      case "name":
+        if (this.#matched < FIELD.length && byte === FIELD[this.#matched]) this.#matched++;
+        else if (this.#matched === FIELD.length && byte === COLON) this.#beginData("space");
+        else this.#place = "skipped";
+        return true;
+      default:
+        // One space behind the colon is no part of the data.
+        this.#place = "data";
+        return byte === SPACE;
+    }
+  }
+
+  #beginData(place: Place): void {
+    if (this.#hasData) this.#visitor.data(LINE_FEED, 0, 1);
+    this.#hasData = true;
+    this.#place = place;
+  }
+
+  #endLine(byte: number, next: number): void {
+    const isBlank = this.#place === "start" || this.#place === "mark";
+    // A line that is the field's name alone stands for empty data.
+    if (this.#place === "name" && this.#matched === FIELD.length) this.#beginData("data");
+    this.#place = "start";
+    this.#matched = 0;
+    this.#afterReturn = byte === CR;
+    if (!isBlank) return;
+    this.#hasData = false;
+    this.#visitor.end(next, byte === CR);
+  }
+}
+
+function lineEnd(chunk: Uint8Array, from: number): number {
+  let i = from;
+  while (i < chunk.length && chunk[i] !== LF && chunk[i] !== CR) i++;
+  return i;
+}

@@ -1,0 +1,132 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type AnswerKind, tokensIn, UsageReader } from "./usage-reader.js";
+import { vendorOf } from "./vendors.js";
+
+function usageOf(usage: string, kind: AnswerKind, text: string, { isWhole = true, places = [] as number[] } = {}) {
+  const reader = new UsageReader({ vendor: vendorOf(usage), kind });
+  const whole = Buffer.from(text);
+  const ends = [...places.map((place) => place % (whole.length + 1)), whole.length].sort((a, b) => a - b);
+  for (const [i, end] of ends.entries()) reader.push(whole.subarray(ends[i - 1] ?? 0, end));
+  return reader.usage({ isWhole });
+}
+
+const sse = (...events: unknown[]) => events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+const delta = (content: string) => ({ choices: [{ index: 0, delta: { content } }], usage: null });
+
+test("OpenAI's JSON answers", () => {
+  const answer = {
+    choices: [{ message: { content: "hello" } }],
+    usage: {
+      prompt_tokens: 11,
+      completion_tokens: 7,
+      total_tokens: 18,
+      prompt_tokens_details: { cached_tokens: 4 },
+    },
+  };
+  expect(usageOf("openai", "json", JSON.stringify(answer))).toEqual({ prompt: 11, completion: 7, cachedPrompt: 4 });
+});
+
+test("embeddings have no completion", () => {
+  const answer = { data: [{ embedding: [0.1, -2e-5] }], usage: { prompt_tokens: 8, total_tokens: 8 } };
+  expect(usageOf("openai", "json", JSON.stringify(answer))).toMatchObject({ prompt: 8, completion: 0 });
+});
+
+test("OpenAI's streams: chat, responses, and a last event with usage", () => {
+  const last = { choices: [], usage: { prompt_tokens: 5, completion_tokens: 40 } };
+  const stream = `${sse(delta("x".repeat(400)), last)}data: [DONE]\n\n`;
+  expect(usageOf("openai", "events", stream)).toEqual({ prompt: 5, completion: 40, cachedPrompt: 0 });
+  const completed = { type: "response.completed", response: { usage: { input_tokens: 3, output_tokens: 9 } } };
+  expect(usageOf("openai", "events", sse({ delta: "abcd" }, completed))).toMatchObject({ prompt: 3, completion: 9 });
+});
+
+const anthropicStart = {
+  type: "message_start",
+  message: {
+    usage: { input_tokens: 10, cache_read_input_tokens: 90, cache_creation_input_tokens: 5, output_tokens: 1 },
+  },
+};
+const anthropicDelta = (text: string) => ({ type: "content_block_delta", delta: { type: "text_delta", text } });
+
+test("Anthropic's streams: input at the start, running totals of the output, cache beside the input", () => {
+  const stream = sse(anthropicStart, anthropicDelta("hi"), { type: "message_delta", usage: { output_tokens: 25 } });
+  expect(usageOf("anthropic", "events", stream)).toEqual({ prompt: 105, completion: 25, cachedPrompt: 90 });
+});
+
+test("the count at Anthropic's start is no final one: a stream that breaks off is counted by its text", () => {
+  const stream = sse(anthropicStart, anthropicDelta("x".repeat(401)));
+  for (const isWhole of [true, false]) {
+    expect(usageOf("anthropic", "events", stream, { isWhole })).toMatchObject({ prompt: 105, completion: 101 });
+  }
+});
+
+test("without usage the text is counted, a token for four bytes; the prompt stays unknown", () => {
+  expect(usageOf("openai", "events", sse(delta("12345678"), delta("9")))).toEqual({
+    prompt: undefined,
+    completion: 3,
+    cachedPrompt: 0,
+  });
+  expect(usageOf("openai", "unread", "x".repeat(41))).toMatchObject({ completion: 11 });
+});
+
+test("usage that comes twice, or in the middle, is a running total: the largest counts", () => {
+  const usage = (completion_tokens: number) => ({ ...delta("x"), usage: { prompt_tokens: 5, completion_tokens } });
+  expect(usageOf("openai", "events", sse(usage(3), usage(7), delta("y"), usage(6)))).toMatchObject({ completion: 7 });
+});
+
+test.each([-1, 1e300, 0.5, "7", null, true, [7], { n: 7 }])("a count of %j is none", (completion_tokens) => {
+  expect(usageOf("openai", "json", JSON.stringify({ usage: { completion_tokens } }))).toMatchObject({ completion: 0 });
+});
+
+test("an absurd count is held to a thousand million", () => {
+  expect(usageOf("openai", "json", '{"usage":{"completion_tokens":999999999999999}}').completion).toBe(1_000_000_000);
+});
+
+test.each([
+  ["/usageMetadata", { usageMetadata: { promptTokenCount: 2, candidatesTokenCount: 3, totalTokenCount: 5 } }, 2, 3],
+  ["/usage", { usage: { inputTokens: 2, outputTokens: 3 } }, 2, 3],
+  ["/", { response: "hi", done: true, prompt_eval_count: 2, eval_count: 3 }, 2, 3],
+  ["/meta/billed~1units", { meta: { "billed/units": 12 } }, undefined, 12],
+])("a JSON pointer such as %s reads other vendors", (pointer, answer, prompt, completion) => {
+  expect(usageOf(pointer, "json", JSON.stringify(answer))).toMatchObject({ prompt, completion });
+});
+
+test("usage is the same however the stream is cut", () => {
+  const event = fc.constantFrom<unknown>(
+    delta('täxt " \\ 😀'),
+    { choices: [], usage: { prompt_tokens: 5, completion_tokens: 40 } },
+    { choices: [{ delta: {} }], usage: null },
+    "[DONE]",
+  );
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 8 }), fc.array(fc.nat(), { maxLength: 30 }), (events, places) => {
+      const stream = sse(...events);
+      expect(usageOf("openai", "events", stream, { places })).toEqual(usageOf("openai", "events", stream));
+    }),
+  );
+});
+
+test("a line of 50 MB without an end is read without being held", () => {
+  const reader = new UsageReader({ vendor: vendorOf("openai"), kind: "events" });
+  reader.push(Buffer.from('data: {"choices":[{"delta":{"content":"'));
+  const piece = Buffer.alloc(64 * 1024, "x");
+  for (let i = 0; i < 800; i++) reader.push(piece);
+  expect(reader.usage({ isWhole: false }).completion).toBe(0);
+  reader.push(Buffer.from('"}}]}\n\n'));
+  reader.push(Buffer.from(sse({ choices: [], usage: { completion_tokens: 9 } })));
+  expect(reader.usage({ isWhole: true }).completion).toBe(9);
+  expect(reader.usage({ isWhole: false }).completion).toBe(tokensIn(800 * piece.length));
+});
+
+test("an event that reports usage and carries no choice is told apart", () => {
+  const found: boolean[] = [];
+  const reader = new UsageReader({
+    vendor: vendorOf("openai"),
+    kind: "events",
+    onEvent: ({ isUsageOnly }) => found.push(isUsageOnly),
+  });
+  const usage = { completion_tokens: 3 };
+  const filter = { choices: [], prompt_filter_results: [] };
+  reader.push(Buffer.from(sse(filter, { ...delta("x"), usage }, { choices: [], usage }, { choices: [], usage: null })));
+  expect(found).toEqual([false, false, true, false]);
+});

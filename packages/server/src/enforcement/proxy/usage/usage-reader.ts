@@ -1,0 +1,101 @@
+/**
+ * Reads what a call has used from the bytes of its answer, as they pass: JSON or server-sent events.
+ * In: the answer's bytes. Out: token counts. Holds no part of the answer, whatever its size.
+ */
+import { EventStream } from "./event-stream.js";
+import { JsonScanner } from "./json-scanner.js";
+import type { UsageField, Vendor } from "./vendors.js";
+
+/** How an answer is read. `unread`: its bytes are counted, no more. */
+export type AnswerKind = "json" | "events" | "unread";
+
+export interface Usage {
+  readonly prompt: number | undefined;
+  readonly completion: number;
+  /** The part of the prompt that came from a cache. */
+  readonly cachedPrompt: number;
+}
+
+/** An event ended before byte `next` of the chunk. `isUsageOnly`: it reports usage and carries no part of the answer. */
+type OnEvent = (end: { next: number; byReturn: boolean; isUsageOnly: boolean }) => void;
+
+/** Text counts as one token for so many bytes where the server reports nothing. */
+const BYTES_A_TOKEN = 4;
+/** A server that reports more for one call is wrong; a counter must not take it for a fact. */
+const MOST_TOKENS = 1_000_000_000;
+
+export function tokensIn(bytes: number): number {
+  return Math.ceil(bytes / BYTES_A_TOKEN);
+}
+
+export class UsageReader {
+  readonly #vendor: Vendor;
+  readonly #kind: AnswerKind;
+  readonly #scanner: JsonScanner;
+  readonly #events: EventStream;
+  readonly #counts = new Map<UsageField, number>();
+  #isFinal = false;
+  /** Bytes of text that the model produced; of an unread answer all bytes. */
+  #textBytes = 0;
+  #eventHasUsage = false;
+  #eventHasChoice = false;
+
+  constructor({ vendor, kind, onEvent }: { vendor: Vendor; kind: AnswerKind; onEvent?: OnEvent | undefined }) {
+    this.#vendor = vendor;
+    this.#kind = kind;
+    this.#scanner = new JsonScanner({
+      literal: (text) => this.#literal(text),
+      string: (bytes) => {
+        if (vendor.isText(this.#scanner.path)) this.#textBytes += bytes;
+      },
+      open: () => {
+        if (!this.#eventHasChoice && this.#scanner.path === "choices/*") this.#eventHasChoice = true;
+      },
+    });
+    this.#events = new EventStream({
+      data: (chunk, from, to) => this.#scanner.push(chunk, from, to),
+      end: (next, byReturn) => {
+        const isUsageOnly = this.#eventHasUsage && !this.#eventHasChoice;
+        this.#eventHasUsage = false;
+        this.#eventHasChoice = false;
+        this.#scanner.reset();
+        onEvent?.({ next, byReturn, isUsageOnly });
+      },
+    });
+  }
+
+  push(chunk: Uint8Array): void {
+    if (this.#kind === "events") this.#events.push(chunk);
+    else if (this.#kind === "json") this.#scanner.push(chunk);
+    else this.#textBytes += chunk.length;
+  }
+
+  /** `isWhole`: the answer ended as it should; what was reported on the way is then final. */
+  usage({ isWhole }: { isWhole: boolean }): Usage {
+    const counts = this.#counts;
+    const seen = tokensIn(this.#textBytes);
+    const beside = (counts.get("cacheRead") ?? 0) + (counts.get("cacheWrite") ?? 0);
+    const prompt = counts.has("prompt") ? counts.get("prompt")! + beside : undefined;
+    const reported = counts.get("completion") ?? restOf(counts.get("total"), prompt);
+    return {
+      prompt,
+      completion: reported !== undefined && this.#isFinal && isWhole ? reported : Math.max(reported ?? 0, seen),
+      cachedPrompt: Math.min((counts.get("cachedPrompt") ?? 0) + (counts.get("cacheRead") ?? 0), prompt ?? 0),
+    };
+  }
+
+  #literal(text: string): void {
+    const { path } = this.#scanner;
+    const field = this.#vendor.usage.get(path);
+    if (field === undefined) return;
+    if (!/^\d{1,15}$/.test(text)) return;
+    const count = Number(text);
+    this.#eventHasUsage = true;
+    if ((field === "completion" || field === "total") && !this.#vendor.preliminary.has(path)) this.#isFinal = true;
+    this.#counts.set(field, Math.min(MOST_TOKENS, Math.max(count, this.#counts.get(field) ?? 0)));
+  }
+}
+
+function restOf(total: number | undefined, prompt: number | undefined): number | undefined {
+  return total === undefined ? undefined : Math.max(0, total - (prompt ?? 0));
+}

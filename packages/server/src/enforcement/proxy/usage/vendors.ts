@@ -1,0 +1,95 @@
+/**
+ * Where each vendor's answers hold the tokens that a call has used, and the text that it produced. Data, by path (`json-scanner.ts`).
+ * `--usage openai`, `--usage anthropic`, or a JSON pointer for others.
+ */
+
+/** The vendor's shapes: of errors, rate limit fields and answers. */
+export interface Vendor {
+  readonly name: "openai" | "anthropic" | "other";
+  /** Paths of numbers. The largest that came counts: vendors report running totals. */
+  readonly usage: ReadonlyMap<string, UsageField>;
+  /** Numbers that are only a beginning: the answer goes on behind them. */
+  readonly preliminary: ReadonlySet<string>;
+  /** Whether a string at this path is text that the model produced. */
+  isText(path: string): boolean;
+}
+
+export type UsageField = "prompt" | "completion" | "total" | "cachedPrompt" | "cacheRead" | "cacheWrite";
+
+/** Names under which servers report the same figure. `cachedPrompt` is part of the prompt; Anthropic counts cache reads and writes beside it. */
+const fieldNames: Readonly<Record<UsageField, readonly string[]>> = {
+  prompt: ["prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "prompt_eval_count"],
+  completion: ["completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "eval_count"],
+  total: ["total_tokens", "totalTokenCount", "totalTokens"],
+  cachedPrompt: [
+    "prompt_tokens_details/cached_tokens",
+    "input_tokens_details/cached_tokens",
+    "cachedContentTokenCount",
+  ],
+  cacheRead: ["cache_read_input_tokens"],
+  cacheWrite: ["cache_creation_input_tokens"],
+};
+
+const openaiText = new Set([
+  "choices/*/delta/content",
+  "choices/*/delta/reasoning_content",
+  "choices/*/delta/refusal",
+  "choices/*/delta/tool_calls/*/function/arguments",
+  "choices/*/message/content",
+  "choices/*/message/reasoning_content",
+  "choices/*/message/refusal",
+  "choices/*/message/tool_calls/*/function/arguments",
+  "choices/*/text",
+  // The Responses API: its stream repeats whole texts at the end, which are not counted again.
+  "delta",
+  "output/*/content/*/text",
+]);
+
+const anthropicText = new Set([
+  "delta/text",
+  "delta/thinking",
+  "delta/partial_json",
+  "content/*/text",
+  "content/*/thinking",
+]);
+
+const otherText = /(?:^|\/)(?:content|text|delta|response|generated_text|output)$/;
+
+const openai: Vendor = {
+  name: "openai",
+  usage: usageUnder(["usage", "response/usage"]),
+  preliminary: new Set(),
+  isText: (path) => openaiText.has(path),
+};
+
+const anthropic: Vendor = {
+  name: "anthropic",
+  usage: usageUnder(["usage", "message/usage"]),
+  // message_start; the final count comes with message_delta.
+  preliminary: new Set(["message/usage/output_tokens"]),
+  isText: (path) => anthropicText.has(path),
+};
+
+/** `usage`: a vendor's name, or a JSON pointer to its object of counts, or to one number: what the call has cost. */
+export function vendorOf(usage: string): Vendor {
+  if (usage === "openai") return openai;
+  if (usage === "anthropic") return anthropic;
+  const pointer = usage === "/" ? "" : usage.slice(1);
+  const counts = usageUnder([pointer]);
+  return {
+    name: "other",
+    usage: pointer === "" ? counts : new Map([...counts, [pointer, "completion"]]),
+    preliminary: new Set(),
+    isText: (path) => otherText.test(path),
+  };
+}
+
+function usageUnder(objects: readonly string[]): Map<string, UsageField> {
+  const found = new Map<string, UsageField>();
+  for (const object of objects) {
+    for (const field of Object.keys(fieldNames) as UsageField[]) {
+      for (const name of fieldNames[field]) found.set(object === "" ? name : `${object}/${name}`, field);
+    }
+  }
+  return found;
+}
