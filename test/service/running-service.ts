@@ -66,7 +66,7 @@ function flagsIn(folder: string, { rules, settings = {}, files = {} }: StartOpti
     "drain-timeout": "2s",
     ...settings,
   };
-  for (const name of ["attributes", "envoy-config"]) {
+  for (const name of ["attributes", "envoy-config", "usage-prices", "usage-tokenizer"]) {
     if (flags[name] !== undefined) flags[name] = join(folder, flags[name]);
   }
   if (rules !== undefined) {

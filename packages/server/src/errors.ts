@@ -35,7 +35,7 @@ export const serviceErrors = {
     "body-too-large": {
       status: 413,
       meaning:
-        "The body is larger than the route accepts: 64 KiB; 1 MiB and 20 000 values for a batch; 8 MiB for a rule document. The message names the limit.",
+        "The body is larger than the route accepts: 64 KiB; 1 MiB and 20 000 values for a batch; 8 MiB for a rule document; --usage-body-limit through the proxy. The message names the limit.",
       remedy: "Send a smaller body, or several.",
     },
     "unsupported-media-type": {
@@ -140,6 +140,18 @@ export const serviceErrors = {
       status: 502,
       meaning: "The proxy cannot connect to the server of --upstream.",
       remedy: "Check that the server of --upstream is up.",
+    },
+    "invalid-call": {
+      status: 400,
+      meaning:
+        "With --usage: the body is not the JSON of a call, or can be read in two ways. The message names the place.",
+      remedy: "Send one JSON object in UTF-8, each name once; files as multipart/form-data.",
+    },
+    "too-many-bodies": {
+      status: 503,
+      meaning:
+        "With --usage the proxy holds bodies until their requests are decided, and others take up the memory for it.",
+      remedy: "Try again in a moment; --usage-body-limit bounds one body, and eight times as much all of them.",
     },
     "upstream-silent": {
       status: 504,

@@ -101,7 +101,7 @@ const numberFields = [
   ...["signal", "class", "classes", "fairBy"],
 ];
 /** Load shedding counts nothing: these are no fields of its rules. */
-const countingFields = ["cost", "onStoreFailure", "overrides", "candidate", "variants", "colocate"];
+const countingFields = ["cost", "unit", "onStoreFailure", "overrides", "candidate", "variants", "colocate"];
 
 /** Another algorithm: numbers that it does not know are left out, and a window that it needs is there. */
 export function withAlgorithm(draft: Draft, algorithm: string): Draft {

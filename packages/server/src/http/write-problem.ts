@@ -10,10 +10,18 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   return reply.code(problem.status).type(PROBLEM_TYPE).serializer(JSON.stringify).send(problemBody(problem));
 }
 
+/** How a problem is spelled. */
+export interface ProblemSpelling {
+  readonly type: string;
+  readonly bodyOf: (problem: Problem) => object;
+}
+
+const standard: ProblemSpelling = { type: PROBLEM_TYPE, bodyOf: problemBody };
+
 /** On a connection that goes on: the request was read whole. */
-export function writeProblem(response: ServerResponse, problem: Problem): void {
-  const bytes = Buffer.from(JSON.stringify(problemBody(problem)));
-  response.writeHead(problem.status, { "content-type": PROBLEM_TYPE, "content-length": bytes.length });
+export function writeProblem(response: ServerResponse, problem: Problem, { type, bodyOf } = standard): void {
+  const bytes = Buffer.from(JSON.stringify(bodyOf(problem)));
+  response.writeHead(problem.status, { "content-type": type, "content-length": bytes.length });
   response.end(bytes);
 }
 
@@ -21,14 +29,14 @@ export function writeProblem(response: ServerResponse, problem: Problem): void {
  * On a connection that ends with it, because the rest of the request is not read. A response that has begun cannot be taken back: the
  * connection is cut, so that the client does not take half a response for a whole one.
  */
-export function writeLastProblem(response: ServerResponse, problem: Problem): void {
+export function writeLastProblem(response: ServerResponse, problem: Problem, spelling = standard): void {
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
   }
   lingerAfter(response);
   response.setHeader("connection", "close");
-  writeProblem(response, problem);
+  writeProblem(response, problem, spelling);
 }
 
 /** The whole response, for a connection that has no response object; it ends with it. */

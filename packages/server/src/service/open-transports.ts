@@ -23,6 +23,7 @@ import type { Monitoring } from "../monitoring/monitoring.js";
 import { envoyAnswers, envoyCounts, envoyFolder, xdsOf } from "./envoy-settings.js";
 import { createHttpApp } from "./http-app.js";
 import { type NotedFailures, noteFailures } from "./note-failures.js";
+import { type OpenLlmGateway, openLlmGateway } from "./open-llm-gateway.js";
 import { closePorts, type Ports } from "./open-ports.js";
 import type { CloseOptions } from "./service.js";
 
@@ -58,6 +59,8 @@ export interface TransportParts extends TransportsOptions {
   readonly headers: "draft-11" | readonly ["draft-11", "legacy"];
   readonly tls: TlsFiles | undefined;
   readonly grpcTls: TlsFiles | undefined;
+  /** With `--usage`. */
+  readonly llm: OpenLlmGateway | undefined;
   /** `draining`: from the signal to the end. `lameDuck`: the first part of it, not ready and still serving. */
   readonly ending: { draining: boolean; lameDuck: boolean };
 }
@@ -154,6 +157,7 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
     tokens,
     failures,
     carriesToken: apiToken === undefined ? undefined : tokenGuard(apiToken),
+    llm: await openLlmGateway(settings, log),
     isOwnHost: ownHosts({ host: settings.host, allowed: settings["allowed-hosts"] }),
     headers: settings["legacy-headers"] ? ["draft-11", "legacy"] : "draft-11",
     ending: { draining: false, lameDuck: false },
@@ -186,11 +190,12 @@ function grpcOf({ instance, monitoring, envoy, failures, carriesToken, grpcTls }
   });
 }
 
-function proxyOf({ instance, monitoring, attributes, headers, tls, ending }: TransportParts): Server {
+function proxyOf({ instance, monitoring, attributes, headers, tls, llm, ending }: TransportParts): Server {
   const { settings, log, limiter } = instance;
   const upstream = settings.upstream!;
   const isLameDuck = (): boolean => ending.lameDuck;
-  return createProxy({ upstream, limiter, observe: monitoring.observe, attributes, headers, tls, isLameDuck, log });
+  const { observe } = monitoring;
+  return createProxy({ upstream, limiter, observe, attributes, headers, tls, llm, isLameDuck, log });
 }
 
 function addressesOf({ instance, ports, tls }: TransportParts): Pick<Transports, "http" | "grpc" | "proxy"> {

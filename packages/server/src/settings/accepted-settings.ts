@@ -140,6 +140,15 @@ export const hostAndPort: Accepted<string> = {
   parse: (given) => (/^(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}$/.test(given) ? given : undefined),
 };
 
+const usagePointer = /^\/(?:[^/~\s]|~[01]|\/(?!\/|$)){0,255}$/;
+
+/** Whose answers, or where in them the counts stand (RFC 6901; `/` for the document itself). */
+export const usage: Accepted<string> = {
+  placeholder: "openai|anthropic|POINTER",
+  expected: "openai, anthropic, or a JSON pointer such as /usageMetadata",
+  parse: (given) => (given === "openai" || given === "anthropic" || usagePointer.test(given) ? given : undefined),
+};
+
 const MOST_PAIRS = 64;
 
 /** `name=value`, several with commas between. */

@@ -143,6 +143,33 @@ export const settingSpecs = {
   attributes: setting(accept.file, "Which header, cookie, claim or address becomes which attribute; trusted proxies."),
   upstream: setting(accept.upstream, "Where the reverse proxy passes requests on to. Absent: no proxy."),
   "proxy-port": setting(accept.port, "Port of the reverse proxy, with --upstream; 0 picks a free one.", "8000"),
+  usage: setting(
+    accept.usage,
+    "Makes the proxy an LLM gateway: openai, anthropic, or the JSON pointer of the token counts in other answers. See llm-gateway.md.",
+  ),
+  "usage-body-limit": setting(
+    accept.memory,
+    "With --usage: the largest body of a call, which is held until it is decided; eight times as much for all together.",
+    "32MiB",
+  ),
+  "usage-headers": setting(
+    accept.oneOf(["off", "openai", "anthropic"]),
+    "With --usage: send x-ratelimit-limit-tokens and the like, or anthropic-ratelimit-tokens-limit, by each rule's unit.",
+    "off",
+  ),
+  "usage-prices": setting(
+    accept.file,
+    "With --usage: dollars per million tokens, by model, for rules that count money.",
+  ),
+  "usage-stream-options": setting(
+    accept.yesNo,
+    "With --usage openai: ask for stream_options.include_usage where a client does not, and take the extra event out again.",
+    "true",
+  ),
+  "usage-tokenizer": setting(
+    accept.file,
+    "With --usage: a module whose countTokens({model, body}) counts a prompt. Absent: a token for four bytes of text.",
+  ),
   "legacy-headers": setting(accept.yesNo, "Send X-RateLimit-* beside RateLimit and RateLimit-Policy.", "false"),
   "admin-token": secret(accept.token, "A token with the admin role. Absent: one is made once, in the data folder."),
   "api-token": secret(accept.token, "The token that the data plane requires. Absent: it is open."),
@@ -364,6 +391,12 @@ function conflicts(settings: Settings): string[] {
   }
   if (settings.record === undefined && (settings["record-hash"] ?? settings["record-key"]) !== undefined) {
     found.push("record-hash, record-key: expected --record beside them");
+  }
+  if (settings.usage !== undefined && settings.upstream === undefined) {
+    found.push("usage: expected --upstream beside it: usage is read from answers that pass through the proxy");
+  }
+  if (settings.usage === undefined && (settings["usage-prices"] ?? settings["usage-tokenizer"]) !== undefined) {
+    found.push("usage-prices, usage-tokenizer: expected --usage beside them");
   }
   if (settings.rules !== undefined && settings.database !== undefined) {
     found.push("rules, database: expected one of them, got both; rules come from a file or from a database");

@@ -87,6 +87,12 @@ export const variantName = text("a name of 1 to 64 letters, digits or - _ .", /^
 
 export const className = text("a class name of 1 to 64 letters, digits or - _ .", /^[A-Za-z0-9_.-]{1,64}$/);
 
+/** It stands in the names of header fields. */
+export const unitName = text(
+  "a word of 1 to 32 characters a-z 0-9 - that begins with a letter, such as tokens",
+  /^[a-z][a-z0-9-]{0,31}$/,
+);
+
 export const attributeName = text(
   `an attribute name (1 to ${bounds.attributeNameLength} letters, digits or _ $ @ . : / -)`,
   new RegExp(`^[A-Za-z0-9_$@.:/-]{1,${bounds.attributeNameLength}}$`),

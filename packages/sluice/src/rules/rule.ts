@@ -150,6 +150,8 @@ interface RuleBase {
   key: readonly string[];
   /** The cost of a request that names none; or the attribute that holds it. Default 1. */
   cost?: number | { attribute: string };
+  /** What the rule counts, as a word for people: `tokens`, `bytes`. Default `requests`; for `concurrency` places. */
+  unit?: string;
   mode?: RuleMode;
   /** The failure policy: it answers while the store does not. Default `local`. */
   onStoreFailure?: FailurePolicy;

@@ -33,19 +33,27 @@ const spokenByProxies = new Set([
   "x-host",
 ]);
 
+/** Fields that the proxy writes in place of the client's, such as those of a body that it has changed. */
+export interface Replaced {
+  /** In lower case. */
+  readonly names: ReadonlySet<string>;
+  readonly fields: readonly string[];
+}
+
 export function clientFields({
   trusts,
   headerNames,
   trustedHeaderNames,
-}: RequestAttributes): (client: IncomingMessage) => string[] {
-  return (client) => {
+}: RequestAttributes): (client: IncomingMessage, replaced?: Replaced) => string[] {
+  return (client, replaced) => {
     const trusted = trusts(client.socket.remoteAddress ?? "");
     const drop = (name: string): boolean => {
-      if (rewritten.has(name)) return true;
+      if (rewritten.has(name) || replaced?.names.has(name)) return true;
       if (!trusted && (isSpokenByProxies(name) || trustedHeaderNames.has(name))) return true;
       return name.includes("_") && !headerNames.has(name) && isAlias(name.replaceAll("_", "-"));
     };
-    return [...endToEnd(client.rawHeaders, { drop, keep: headerNames }), ...forwardedFields(client, trusted)];
+    const fields = endToEnd(client.rawHeaders, { drop, keep: headerNames });
+    return [...fields, ...forwardedFields(client, trusted), ...(replaced?.fields ?? framingFields(client))];
   };
 
   /** CGI and its heirs (WSGI, PHP, Rack) read `X_User` and `X-User` as one name. */
@@ -68,7 +76,10 @@ function forwardedFields(client: IncomingMessage, trusted: boolean): string[] {
   const via = client.headers.via === undefined ? "" : `${client.headers.via}, `;
   const fields = ["X-Forwarded-For", before + peer, "X-Forwarded-Proto", proto, "Via", `${via}1.1 sluice`];
   if (client.headers.host !== undefined) fields.push("X-Forwarded-Host", client.headers.host);
-  // Node frames the body by these; without either there is none.
-  if (client.headers["transfer-encoding"] !== undefined) fields.push("Transfer-Encoding", "chunked");
   return fields;
+}
+
+/** Node frames the body by this or by its length; without either there is none. */
+export function framingFields({ headers }: IncomingMessage): string[] {
+  return headers["transfer-encoding"] === undefined ? [] : ["Transfer-Encoding", "chunked"];
 }

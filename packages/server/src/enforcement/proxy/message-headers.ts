@@ -3,6 +3,8 @@
  * Fields stay as they came: spelling, order and repetition.
  */
 
+import type { IncomingMessage } from "node:http";
+
 /** Node's `rawHeaders`: name, value, name, value. */
 type RawHeaders = readonly string[];
 
@@ -51,4 +53,9 @@ function namedByConnection(raw: RawHeaders): Set<string> {
     }
   }
   return named;
+}
+
+export function hasNoBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  const length = headers["content-length"];
+  return headers["transfer-encoding"] === undefined && (length === undefined || length === "0");
 }

@@ -8,10 +8,11 @@
  */
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
-import { problem } from "../../http/problem.js";
-import { writeLastProblem } from "../../http/write-problem.js";
-import { endToEnd } from "./message-headers.js";
+import { type Problem, problem } from "../../http/problem.js";
+import { framingFields, type Replaced } from "./client-fields.js";
+import { endToEnd, hasNoBody } from "./message-headers.js";
 import type { Upstream } from "./upstream.js";
+import type { CallBody, LlmCall } from "./usage/llm-gateway.js";
 
 interface Passing {
   readonly client: IncomingMessage;
@@ -20,11 +21,15 @@ interface Passing {
   /** Added to the upstream's own. */
   readonly rateLimitFields: Readonly<Record<string, string>>;
   readonly turnsAway: () => boolean;
+  /** With `--usage`. */
+  readonly call: LlmCall | undefined;
+  /** Ends a response that has not begun. */
+  readonly refuse: (response: ServerResponse, problem: Problem) => void;
 }
 
 export function passRequest(passing: Passing, mayRetry = hasNoBody(passing.client)): void {
-  const { client, response, upstream } = passing;
-  const request = upstream.start(client);
+  const { client, response, upstream, call } = passing;
+  const request = upstream.start(client, { replaced: call && replacedBy(call, client) });
   const cut = (): void => void request.destroy();
   response.once("close", cut);
   request.on("response", (answer) => passResponse(passing, answer));
@@ -36,20 +41,32 @@ export function passRequest(passing: Passing, mayRetry = hasNoBody(passing.clien
       passRequest(passing, false);
       return;
     }
-    refuse(response, error);
+    passing.refuse(response, problemOf(error));
   });
   if (hasNoBody(client)) request.end();
-  else sendBody(client, request);
+  else if (call?.body === undefined) sendBody(client, request);
+  else sendHeldBody(call.body, request);
 }
 
-function passResponse({ response, rateLimitFields, turnsAway }: Passing, answer: IncomingMessage): void {
-  const fields = endToEnd(answer.rawHeaders);
+/** Answers are asked for without compression: they are read on their way. */
+function replacedBy({ body }: LlmCall, client: IncomingMessage): Replaced {
+  const plain = ["Accept-Encoding", "identity"];
+  if (body === undefined) return { names: new Set(["accept-encoding"]), fields: [...plain, ...framingFields(client)] };
+  return {
+    names: new Set(["accept-encoding", "content-length"]),
+    fields: [...plain, "Content-Length", String(body.bytes)],
+  };
+}
+
+function passResponse({ response, rateLimitFields, turnsAway, call }: Passing, answer: IncomingMessage): void {
+  const { through, drop } = call?.answered(answer) ?? { through: [], drop: undefined };
+  const fields = endToEnd(answer.rawHeaders, drop && { drop });
   for (const [name, value] of Object.entries(rateLimitFields)) fields.push(name, value);
   if (turnsAway()) fields.push("Connection", "close");
   response.writeHead(answer.statusCode!, answer.statusMessage, fields);
   // Headers at once: a stream of events may have its first event in an hour.
   response.flushHeaders();
-  pipeline(answer, response, (error) => {
+  pipeline([answer, ...through, response], (error) => {
     if (error != null) response.destroy();
   });
 }
@@ -61,17 +78,15 @@ function sendBody(client: IncomingMessage, request: ClientRequest): void {
   });
 }
 
-export function hasNoBody({ headers }: IncomingMessage): boolean {
-  const length = headers["content-length"];
-  return headers["transfer-encoding"] === undefined && (length === undefined || length === "0");
+function sendHeldBody(body: CallBody, request: ClientRequest): void {
+  for (const block of body.blocks()) request.write(block);
+  // They count as held until the connection has taken them.
+  request.once("finish", body.letGo).once("close", body.letGo);
+  request.end();
 }
 
-function refuse(response: ServerResponse, error: Error): void {
-  const silent = error.message === "the upstream fell silent";
-  writeLastProblem(
-    response,
-    silent
-      ? problem("upstream-silent", "the upstream did not answer in time")
-      : problem("upstream-unreachable", "the upstream could not be reached"),
-  );
+function problemOf(error: Error): Problem {
+  return error.message === "the upstream fell silent"
+    ? problem("upstream-silent", "the upstream did not answer in time")
+    : problem("upstream-unreachable", "the upstream could not be reached");
 }

@@ -29,7 +29,7 @@ export function isWebSocket({ headers, method }: IncomingMessage): boolean {
 }
 
 export function passUpgrade({ client, socket, head, upstream, rateLimitFields, onEnd }: Upgrading): void {
-  const request = upstream.start(client, ["Connection", "Upgrade", "Upgrade", "websocket"]);
+  const request = upstream.start(client, { extra: ["Connection", "Upgrade", "Upgrade", "websocket"] });
   const added = Object.entries(rateLimitFields).flat();
   socket.once("close", () => {
     request.destroy();

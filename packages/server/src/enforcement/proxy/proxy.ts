@@ -11,23 +11,27 @@
 import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Decision, Limiter } from "sluice";
-import { type Answer, answerOf, type HeadersOption } from "sluice/http";
+import type { Attributes, Decision, Limiter } from "sluice";
+import { answerOf, type HeadersOption } from "sluice/http";
 import { boundedServer } from "../../http/bounded-server.js";
 import { answerClientError } from "../../http/client-error.js";
 import { isClosing } from "../../http/drain.js";
 import { lingerAfter } from "../../http/lingering-close.js";
-import { internalProblem, problem, problemOf } from "../../http/problem.js";
+import { internalProblem, type Problem, problem, problemOf } from "../../http/problem.js";
 import type { TlsFiles } from "../../http/tls-files.js";
 import { writeLastProblem } from "../../http/write-problem.js";
 import type { Log } from "../../log.js";
 import type { Observe, RequestObserver } from "../../monitoring/observe-requests.js";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
 import { holdLease } from "./held-lease.js";
+import { holdReservation } from "./held-reservation.js";
+import { hasNoBody } from "./message-headers.js";
 import { normaliseRequest } from "./normalise-request.js";
-import { hasNoBody, passRequest } from "./pass-request.js";
+import { passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
 import { createUpstream } from "./upstream.js";
+import type { LlmCall, LlmGateway } from "./usage/llm-gateway.js";
+import { type FieldsForm, type JsonAnswer, vendorAnswer, vendorError } from "./usage/vendor-answers.js";
 
 interface ProxyOptions {
   readonly upstream: string;
@@ -36,6 +40,8 @@ interface ProxyOptions {
   readonly attributes: RequestAttributes;
   readonly headers: HeadersOption;
   readonly tls: TlsFiles | undefined;
+  /** With `--usage`; `fields`: the rate limit fields in a vendor's form. */
+  readonly llm: { readonly gateway: LlmGateway; readonly fields: FieldsForm } | undefined;
   /** Clients should turn to another instance. */
   readonly isLameDuck: () => boolean;
   readonly log: Log;
@@ -50,6 +56,11 @@ export function createProxy(options: ProxyOptions): Server {
   const ended = new WeakSet<Socket>();
   const problemOfClient = (client: IncomingMessage) => normaliseRequest(client, options.attributes.normalTarget);
 
+  const gateway = options.llm?.gateway;
+  const spelling = gateway && {
+    type: "application/json",
+    bodyOf: (refused: Problem) => vendorError(gateway.vendor, refused),
+  };
   const turnsAway = (): boolean => options.isLameDuck() || isClosing(server);
 
   async function serve(client: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -58,21 +69,25 @@ export function createProxy(options: ProxyOptions): Server {
     const ambiguity = problemOfClient(client);
     if (ambiguity !== undefined) {
       ended.add(client.socket);
-      writeLastProblem(response, ambiguity);
+      refuse(response, ambiguity);
       return;
     }
-    const { decision, answer } = await decide(options, observer, client);
-    const release = holdLease(decision);
-    response.once("close", release);
+    const call = await gateway?.read(client);
+    // The client went away before its body was whole.
+    if (gateway !== undefined && call === undefined) return;
+    const { decision, answer } = await decide(options, observer, client, call?.attributes);
+    const end = holdUntilEnd(options, { decision, response, call });
     // The client may have gone while we asked; "close" was then emitted before anyone listened.
-    if (response.destroyed) release();
+    if (response.destroyed) end({ wasPassed: false });
     else if (decision.allowed) {
-      passRequest({ client, response, upstream, rateLimitFields: answer.headers, turnsAway });
+      passRequest({ client, response, upstream, rateLimitFields: answer.headers, turnsAway, call, refuse });
     } else sendRefusal(client, response, answer);
   }
 
+  const refuse = (response: ServerResponse, refused: Problem): void => writeLastProblem(response, refused, spelling);
+
   const server = boundedServer(options.tls, (client, response) => {
-    serve(client, response).catch((error) => fail(options.log, response, error));
+    serve(client, response).catch((error) => fail(response, error));
   });
   // Ours to judge, in `normaliseRequest`: Node's own refusal would still hand us the next request of the connection.
   (server as Server & { requireHostHeader: boolean }).requireHostHeader = false;
@@ -114,18 +129,53 @@ export function createProxy(options: ProxyOptions): Server {
       writeLastProblem(response, problem("invalid-request", "upgrade: not accepted with a body"));
       return;
     }
-    serve(client, response).catch((error) => fail(options.log, response, error));
+    serve(client, response).catch((error) => fail(response, error));
+  }
+
+  function fail(response: ServerResponse, error: unknown): void {
+    const known = problemOf(error);
+    if (known === undefined)
+      options.log.error("a proxied request failed", { error: String(error), stack: (error as Error)?.stack });
+    refuse(response, known ?? internalProblem);
   }
 
   server.on("close", () => upstream.close());
   return server;
 }
 
+/** Frees what the decision holds when the response is over: the lease, and the reservation at what was used. */
+function holdUntilEnd(
+  { limiter }: ProxyOptions,
+  { decision, response, call }: { decision: Decision; response: ServerResponse; call: LlmCall | undefined },
+): (end: { wasPassed: boolean }) => void {
+  const release = holdLease(decision);
+  const reservation = holdReservation({
+    limiter,
+    decision,
+    usedSoFar: () => usedBy(call, false) ?? {},
+    onRefused: () => response.destroy(),
+  });
+  const end = ({ wasPassed }: { wasPassed: boolean }): void => {
+    release();
+    call?.body?.letGo();
+    reservation.end(wasPassed ? usedBy(call, response.writableFinished) : undefined);
+  };
+  response.once("close", () => end({ wasPassed: decision.allowed }));
+  return end;
+}
+
+/** Without `--usage` no cost is read: what was held then stands. */
+function usedBy(call: LlmCall | undefined, isWhole: boolean): Attributes | undefined {
+  return call === undefined ? {} : call.used({ isWhole });
+}
+
 async function decide(
-  { limiter, attributes, headers }: ProxyOptions,
+  options: ProxyOptions,
   observer: RequestObserver,
   client: IncomingMessage,
-): Promise<{ decision: Decision; answer: Answer }> {
+  ofCall: Attributes = {},
+): Promise<{ decision: Decision; answer: JsonAnswer }> {
+  const { limiter, attributes } = options;
   const arrival = { sinceMs: performance.now(), traceparent: client.headers.traceparent };
   const known = await attributes.attributesOf({
     method: client.method ?? "GET",
@@ -135,22 +185,30 @@ async function decide(
     rawHeaders: client.rawHeaders,
     peer: client.socket.remoteAddress,
   });
-  const decision = await limiter.check(known);
+  const decision = await limiter.check({ ...known, ...ofCall });
   observer.decided(decision, arrival);
-  return { decision, answer: answerOf(decision, { headers }) };
+  return { decision, answer: spelled(decision, options) };
 }
 
-function sendRefusal(client: IncomingMessage, response: ServerResponse, { status, headers, body }: Answer): void {
+function spelled(decision: Decision, { limiter, headers, llm }: ProxyOptions): JsonAnswer {
+  if (llm === undefined) return answerOf(decision, { headers });
+  const { gateway, fields } = llm;
+  const ruleOf = limiter.findRule.bind(limiter);
+  return vendorAnswer(decision, { vendor: gateway.vendor, headers, form: fields, ruleOf, nowMs: Date.now });
+}
+
+function sendRefusal(client: IncomingMessage, response: ServerResponse, { status, headers, body }: JsonAnswer): void {
   const text = JSON.stringify(body);
   // An unread body would keep the connection busy; it ends instead.
-  const closing = hasNoBody(client) ? {} : { Connection: "close" };
-  if (!hasNoBody(client)) lingerAfter(response);
+  const isRead = hasNoBody(client) || client.complete;
+  const closing = isRead ? {} : { Connection: "close" };
+  if (!isRead) lingerAfter(response);
 
   response.writeHead(status, { ...headers, ...closing, "Content-Length": Buffer.byteLength(text) });
   response.end(text);
 }
 
-function refuseUpgrade(socket: Duplex, { status, headers, body }: Answer): void {
+function refuseUpgrade(socket: Duplex, { status, headers, body }: JsonAnswer): void {
   const text = JSON.stringify(body);
   const fields = [
     ...Object.entries(headers).flat(),
@@ -160,11 +218,4 @@ function refuseUpgrade(socket: Duplex, { status, headers, body }: Answer): void 
     "close",
   ];
   socket.end(responseHead(status, status === 429 ? "Too Many Requests" : "Service Unavailable", fields) + text);
-}
-
-function fail(log: Log, response: ServerResponse, error: unknown): void {
-  const known = problemOf(error);
-  if (known === undefined)
-    log.error("a proxied request failed", { error: String(error), stack: (error as Error)?.stack });
-  writeLastProblem(response, known ?? internalProblem);
 }

@@ -10,12 +10,15 @@ import {
 } from "node:http";
 import { request as httpsRequest, Agent as TlsAgent } from "node:https";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
-import { clientFields } from "./client-fields.js";
+import { clientFields, type Replaced } from "./client-fields.js";
 
 export interface Upstream {
   readonly url: string;
   /** Starts the request that corresponds to a client's. `extra`: more fields, such as those of an upgrade. */
-  start(client: IncomingMessage, extra?: readonly string[]): ClientRequest;
+  start(
+    client: IncomingMessage,
+    options?: { extra?: readonly string[]; replaced?: Replaced | undefined },
+  ): ClientRequest;
   close(): void;
 }
 
@@ -33,7 +36,7 @@ export function createUpstream({ url, attributes }: { url: string; attributes: R
   const base = pathname.replace(/\/$/, "");
   return {
     url,
-    start(client, extra = []) {
+    start(client, { extra = [], replaced } = {}) {
       const request = start({
         // URL writes IPv6 hosts in brackets, which sockets do not take.
         hostname: hostname.replace(/^\[|\]$/g, ""),
@@ -41,7 +44,7 @@ export function createUpstream({ url, attributes }: { url: string; attributes: R
         method: client.method,
         // In the normal form that was judged.
         path: client.url === "*" ? "*" : base + client.url,
-        headers: [...fieldsOf(client), ...extra],
+        headers: [...fieldsOf(client, replaced), ...extra],
         agent,
         setDefaultHeaders: false,
         timeout: SILENCE_MS,

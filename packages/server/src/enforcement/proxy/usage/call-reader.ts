@@ -4,6 +4,7 @@
  * A name that comes twice is refused: parsers differ in which of the two they take, and the limits would be another model's.
  */
 import { JsonScanner, textOf } from "./json-scanner.js";
+import type { Splice } from "./splice-blocks.js";
 import { tokensIn } from "./usage-reader.js";
 
 export interface CallFacts {
@@ -16,13 +17,6 @@ export interface CallFacts {
   readonly promptTokens: number;
   /** How to ask for usage in the stream; undefined if it is asked for, or cannot be. */
   readonly askForUsage: Splice | undefined;
-}
-
-/** Bytes `start` to `end` of the body give way to `text`. */
-export interface Splice {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
 }
 
 /** The estimate must stay a whole number that every store counts exactly. */
@@ -77,7 +71,7 @@ export class CallReader {
     });
   }
 
-  push(chunk: Uint8Array): void {
+  push(chunk: Buffer): void {
     this.#scanner.push(chunk);
   }
 

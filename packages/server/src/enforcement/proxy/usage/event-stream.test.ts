@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { EventStream } from "./event-stream.js";
 
 /** The data of each event that a blank line ended. */
-function read(pieces: readonly Uint8Array[]): string[] {
+function read(pieces: readonly Buffer[]): string[] {
   const events: string[] = [];
   let data = "";
   const stream = new EventStream({

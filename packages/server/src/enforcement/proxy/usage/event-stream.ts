@@ -5,7 +5,7 @@
 
 export interface EventVisitor {
   /** A piece of the event's data: bytes `from` to `to` of the chunk. Between two data lines comes a line feed. */
-  data(chunk: Uint8Array, from: number, to: number): void;
+  data(chunk: Buffer, from: number, to: number): void;
   /** A blank line ended the event, just before byte `next` of the chunk. `byReturn`: by a CR, to which a following LF belongs. */
   end(next: number, byReturn: boolean): void;
 }
@@ -33,7 +33,7 @@ export class EventStream {
     this.#visitor = visitor;
   }
 
-  push(chunk: Uint8Array): void {
+  push(chunk: Buffer): void {
     let i = 0;
     while (i < chunk.length) {
       const byte = chunk[i]!;
@@ -51,7 +51,7 @@ export class EventStream {
   }
 
   /** Up to the end of the line, or of the chunk. */
-  #readRest(chunk: Uint8Array, from: number): number {
+  #readRest(chunk: Buffer, from: number): number {
     const end = lineEnd(chunk, from);
     if (this.#place === "data" && end > from) this.#visitor.data(chunk, from, end);
     if (end === chunk.length) return end;
@@ -105,7 +105,7 @@ export class EventStream {
   }
 }
 
-function lineEnd(chunk: Uint8Array, from: number): number {
+function lineEnd(chunk: Buffer, from: number): number {
   let i = from;
   while (i < chunk.length && chunk[i] !== LF && chunk[i] !== CR) i++;
   return i;

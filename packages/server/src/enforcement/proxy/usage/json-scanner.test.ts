@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { JsonScanner, textOf } from "./json-scanner.js";
 
 /** Everything that the scanner reports, as lines, and whether the document was whole. */
-function scan(pieces: readonly Uint8Array[]): { lines: string[]; whole: boolean; mistake: string | undefined } {
+function scan(pieces: readonly Buffer[]): { lines: string[]; whole: boolean; mistake: string | undefined } {
   const lines: string[] = [];
   const scanner: JsonScanner = new JsonScanner({
     key: () => lines.push(`key ${scanner.path}`),
@@ -17,7 +17,7 @@ function scan(pieces: readonly Uint8Array[]): { lines: string[]; whole: boolean;
 
 const bytes = (text: string) => Buffer.from(text);
 
-function cut(whole: Uint8Array, places: readonly number[]): Uint8Array[] {
+function cut(whole: Buffer, places: readonly number[]): Buffer[] {
   const ends = [...places.map((place) => place % (whole.length + 1)), whole.length].sort((a, b) => a - b);
   return ends.map((end, i) => whole.subarray(ends[i - 1] ?? 0, end));
 }

@@ -27,6 +27,11 @@ const literalPattern = /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|fal
 type Expecting = "value" | "value-or-end" | "key" | "key-or-end" | "colon" | "comma-or-end" | "nothing";
 type Within = "structure" | "string" | "escape" | "literal";
 
+/** Neither escapes, nor more than ASCII, nor what a pointer spells in its own way. */
+const plainKey = /^[\w .:-]*$/;
+/** Stands for keys that nobody looks for. */
+const UNNAMED = "…";
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
@@ -57,6 +62,11 @@ export class JsonScanner {
     return this.#steps.join("/");
   }
 
+  /** The last of them: cheaper to ask for than the path. */
+  get lastStep(): string {
+    return this.#steps.at(-1) ?? "";
+  }
+
   get depth(): number {
     return this.#steps.length;
   }
@@ -84,7 +94,7 @@ export class JsonScanner {
     this.#steps.length = 0;
   }
 
-  push(chunk: Uint8Array, from = 0, to = chunk.length): void {
+  push(chunk: Buffer, from = 0, to = chunk.length): void {
     // A chunk may hold many documents; offsets are those of this one.
     const base = this.#offset - from;
     let i = from;
@@ -104,7 +114,7 @@ export class JsonScanner {
     this.#offset += to - from;
   }
 
-  #readString(chunk: Uint8Array, from: number, to: number, base: number): number {
+  #readString(chunk: Buffer, from: number, to: number, base: number): number {
     let i = from;
     while (i < to && chunk[i] !== QUOTE && chunk[i] !== BACKSLASH) i++;
     this.#keep(chunk, from, i);
@@ -117,10 +127,10 @@ export class JsonScanner {
   }
 
   /** Counts the bytes, and keeps the first of them. */
-  #keep(chunk: Uint8Array, from: number, to: number): void {
+  #keep(chunk: Buffer, from: number, to: number): void {
     const room = MOST_START_BYTES - this.#text.length;
     this.#bytes += to - from;
-    if (room > 0 && to > from) this.#text += latin1(chunk, from, Math.min(to, from + room));
+    if (room > 0 && to > from) this.#text += chunk.toString("latin1", from, Math.min(to, from + room));
   }
 
   #endString(end: number): void {
@@ -132,14 +142,12 @@ export class JsonScanner {
       return;
     }
     // A longer key is none that anyone looks for; its beginning must not be taken for one.
-    const name = this.#bytes > MOST_KEY_BYTES ? "…" : (textOf(this.#text) ?? "…");
-    // As in a JSON pointer (RFC 6901): a name with a slash must not look like two steps.
-    this.#steps[this.#steps.length - 1] = name.replaceAll("~", "~0").replaceAll("/", "~1");
+    this.#steps[this.#steps.length - 1] = this.#bytes > MOST_KEY_BYTES ? UNNAMED : stepOf(this.#text);
     this.#expecting = "colon";
     this.#visitor.key?.();
   }
 
-  #readLiteral(chunk: Uint8Array, from: number, to: number, base: number): number {
+  #readLiteral(chunk: Buffer, from: number, to: number, base: number): number {
     let i = from;
     while (i < to && isLiteralByte(chunk[i]!)) i++;
     this.#keep(chunk, from, i);
@@ -164,31 +172,40 @@ export class JsonScanner {
       case 0x0a:
       case 0x0d:
       case 0x09:
-        return;
+        break;
       case QUOTE:
-        return this.#beginString(at);
+        this.#beginString(at);
+        break;
       case 0x7b:
-        return this.#open("object", at);
+        this.#open("object", at);
+        break;
       case 0x5b:
-        return this.#open("array", at);
+        this.#open("array", at);
+        break;
       case 0x7d:
-        return this.#close("object", at);
+        this.#close("object", at);
+        break;
       case 0x5d:
-        return this.#close("array", at);
+        this.#close("array", at);
+        break;
       case 0x3a:
-        if (this.#expecting !== "colon") return this.#refuse(byte, at);
-        this.#expecting = "value";
-        return;
+        if (this.#expecting === "colon") this.#expecting = "value";
+        else this.#refuse(byte, at);
+        break;
       case 0x2c:
-        if (this.#expecting !== "comma-or-end") return this.#refuse(byte, at);
-        this.#expecting = this.#kinds.at(-1) === "object" ? "key" : "value";
-        return;
+        if (this.#expecting !== "comma-or-end") this.#refuse(byte, at);
+        else this.#expecting = this.#kinds.at(-1) === "object" ? "key" : "value";
+        break;
       default:
-        if (!this.#expectsValue() || !isLiteralByte(byte)) return this.#refuse(byte, at);
-        this.#begin("literal", at);
-        this.#text = String.fromCharCode(byte);
-        this.#bytes = 1;
+        if (this.#expectsValue() && isLiteralByte(byte)) this.#beginLiteral(byte, at);
+        else this.#refuse(byte, at);
     }
+  }
+
+  #beginLiteral(byte: number, at: number): void {
+    this.#begin("literal", at);
+    this.#text = String.fromCharCode(byte);
+    this.#bytes = 1;
   }
 
   #begin(within: Within, at: number): void {
@@ -200,12 +217,15 @@ export class JsonScanner {
 
   #beginString(at: number): void {
     this.#isKey = this.#expecting === "key" || this.#expecting === "key-or-end";
-    if (!this.#isKey && !this.#expectsValue()) return this.#refuse(QUOTE, at);
-    this.#begin("string", at);
+    if (this.#isKey || this.#expectsValue()) this.#begin("string", at);
+    else this.#refuse(QUOTE, at);
   }
 
   #open(kind: "object" | "array", at: number): void {
-    if (!this.#expectsValue()) return this.#refuse(kind === "object" ? 0x7b : 0x5b, at);
+    if (!this.#expectsValue()) {
+      this.#refuse(kind === "object" ? 0x7b : 0x5b, at);
+      return;
+    }
     if (this.#kinds.length === MOST_LEVELS) {
       this.mistake = `it is nested deeper than ${MOST_LEVELS} levels`;
       return;
@@ -221,7 +241,10 @@ export class JsonScanner {
   #close(kind: "object" | "array", at: number): void {
     const mayEnd =
       this.#expecting === "comma-or-end" || this.#expecting === `${kind === "object" ? "key" : "value"}-or-end`;
-    if (!mayEnd || this.#kinds.at(-1) !== kind) return this.#refuse(kind === "object" ? 0x7d : 0x5d, at);
+    if (!mayEnd || this.#kinds.at(-1) !== kind) {
+      this.#refuse(kind === "object" ? 0x7d : 0x5d, at);
+      return;
+    }
     this.#kinds.pop();
     this.#steps.pop();
     this.#endValue();
@@ -240,6 +263,13 @@ export class JsonScanner {
   }
 }
 
+function stepOf(written: string): string {
+  // Nearly every key; decoding would take longer than all the rest.
+  if (plainKey.test(written)) return written;
+  // As in a JSON pointer (RFC 6901): a name with a slash must not look like two steps.
+  return (textOf(written) ?? UNNAMED).replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
 /** The text of a string as it was written between its quotes; undefined if that is not JSON's spelling of one. */
 export function textOf(written: string): string | undefined {
   try {
@@ -251,10 +281,6 @@ export function textOf(written: string): string | undefined {
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-function latin1(chunk: Uint8Array, from: number, to: number): string {
-  return Buffer.from(chunk.buffer, chunk.byteOffset + from, to - from).toString("latin1");
-}
 
 /** Letters, digits, `+`, `-` and `.`: whether they spell a value is asked at the end. */
 function isLiteralByte(byte: number): boolean {

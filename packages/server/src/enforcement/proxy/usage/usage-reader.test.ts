@@ -91,6 +91,13 @@ test.each([
   expect(usageOf(pointer, "json", JSON.stringify(answer))).toMatchObject({ prompt, completion });
 });
 
+test("a document a line, however the lines are cut", () => {
+  const lines = `${JSON.stringify({ response: "abcd" })}\n${JSON.stringify({ prompt_eval_count: 2, eval_count: 3 })}\n`;
+  for (let place = 0; place < lines.length; place++) {
+    expect(usageOf("/", "lines", lines, { places: [place] })).toMatchObject({ prompt: 2, completion: 3 });
+  }
+});
+
 test("usage is the same however the stream is cut", () => {
   const event = fc.constantFrom<unknown>(
     delta('täxt " \\ 😀'),

@@ -6,8 +6,8 @@ import { EventStream } from "./event-stream.js";
 import { JsonScanner } from "./json-scanner.js";
 import type { UsageField, Vendor } from "./vendors.js";
 
-/** How an answer is read. `unread`: its bytes are counted, no more. */
-export type AnswerKind = "json" | "events" | "unread";
+/** How an answer is read. `lines`: a JSON document a line (Ollama). `unread`: its bytes are counted, no more. */
+export type AnswerKind = "json" | "events" | "lines" | "unread";
 
 export interface Usage {
   readonly prompt: number | undefined;
@@ -23,6 +23,8 @@ type OnEvent = (end: { next: number; byReturn: boolean; isUsageOnly: boolean }) 
 const BYTES_A_TOKEN = 4;
 /** A server that reports more for one call is wrong; a counter must not take it for a fact. */
 const MOST_TOKENS = 1_000_000_000;
+
+const LF = 0x0a;
 
 export function tokensIn(bytes: number): number {
   return Math.ceil(bytes / BYTES_A_TOKEN);
@@ -46,10 +48,12 @@ export class UsageReader {
     this.#scanner = new JsonScanner({
       literal: (text) => this.#literal(text),
       string: (bytes) => {
-        if (vendor.isText(this.#scanner.path)) this.#textBytes += bytes;
+        const scanner = this.#scanner;
+        if (vendor.lastSteps.has(scanner.lastStep) && vendor.isText(scanner.path)) this.#textBytes += bytes;
       },
       open: () => {
-        if (!this.#eventHasChoice && this.#scanner.path === "choices/*") this.#eventHasChoice = true;
+        const scanner = this.#scanner;
+        if (scanner.depth === 2 && scanner.path === "choices/*") this.#eventHasChoice = true;
       },
     });
     this.#events = new EventStream({
@@ -64,9 +68,10 @@ export class UsageReader {
     });
   }
 
-  push(chunk: Uint8Array): void {
+  push(chunk: Buffer): void {
     if (this.#kind === "events") this.#events.push(chunk);
     else if (this.#kind === "json") this.#scanner.push(chunk);
+    else if (this.#kind === "lines") this.#pushLines(chunk);
     else this.#textBytes += chunk.length;
   }
 
@@ -84,7 +89,19 @@ export class UsageReader {
     };
   }
 
+  #pushLines(chunk: Buffer): void {
+    let from = 0;
+    for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, from)) {
+      this.#scanner.push(chunk, from, end);
+      this.#scanner.end();
+      this.#scanner.reset();
+      from = end + 1;
+    }
+    this.#scanner.push(chunk, from);
+  }
+
   #literal(text: string): void {
+    if (!this.#vendor.lastSteps.has(this.#scanner.lastStep)) return;
     const { path } = this.#scanner;
     const field = this.#vendor.usage.get(path);
     if (field === undefined) return;

@@ -12,6 +12,8 @@ export interface Vendor {
   readonly preliminary: ReadonlySet<string>;
   /** Whether a string at this path is text that the model produced. */
   isText(path: string): boolean;
+  /** The last steps of all these paths: most values of an answer end in another, and need no path. */
+  readonly lastSteps: ReadonlySet<string>;
 }
 
 export type UsageField = "prompt" | "completion" | "total" | "cachedPrompt" | "cacheRead" | "cacheWrite";
@@ -53,22 +55,23 @@ const anthropicText = new Set([
   "content/*/thinking",
 ]);
 
-const otherText = /(?:^|\/)(?:content|text|delta|response|generated_text|output)$/;
+/** Wherever they stand. */
+const otherText = new Set(["content", "text", "delta", "response", "generated_text", "output"]);
 
-const openai: Vendor = {
+const openai = vendor({
   name: "openai",
   usage: usageUnder(["usage", "response/usage"]),
   preliminary: new Set(),
-  isText: (path) => openaiText.has(path),
-};
+  textPaths: openaiText,
+});
 
-const anthropic: Vendor = {
+const anthropic = vendor({
   name: "anthropic",
   usage: usageUnder(["usage", "message/usage"]),
   // message_start; the final count comes with message_delta.
   preliminary: new Set(["message/usage/output_tokens"]),
-  isText: (path) => anthropicText.has(path),
-};
+  textPaths: anthropicText,
+});
 
 /** `usage`: a vendor's name, or a JSON pointer to its object of counts, or to one number: what the call has cost. */
 export function vendorOf(usage: string): Vendor {
@@ -77,11 +80,26 @@ export function vendorOf(usage: string): Vendor {
   const pointer = usage === "/" ? "" : usage.slice(1);
   const counts = usageUnder([pointer]);
   return {
-    name: "other",
-    usage: pointer === "" ? counts : new Map([...counts, [pointer, "completion"]]),
-    preliminary: new Set(),
-    isText: (path) => otherText.test(path),
+    ...vendor({
+      name: "other",
+      usage: pointer === "" ? counts : new Map([...counts, [pointer, "completion"]]),
+      preliminary: new Set(),
+      textPaths: otherText,
+    }),
+    isText: (path) => otherText.has(lastStepOf(path)),
   };
+}
+
+function vendor({ textPaths, ...rest }: Omit<Vendor, "isText" | "lastSteps"> & { textPaths: Set<string> }): Vendor {
+  return {
+    ...rest,
+    isText: (path) => textPaths.has(path),
+    lastSteps: new Set([...rest.usage.keys(), ...textPaths].map(lastStepOf)),
+  };
+}
+
+function lastStepOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 function usageUnder(objects: readonly string[]): Map<string, UsageField> {

@@ -1,0 +1,34 @@
+/**
+ * How an answer is read, by its headers. The proxy asks for answers without compression; a server that compresses all the same is decoded,
+ * and its client gets the answer decoded.
+ */
+import type { IncomingMessage } from "node:http";
+import type { Transform } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import type { AnswerKind } from "./usage-reader.js";
+
+export type Decoding = () => Transform;
+
+const decodings: ReadonlyMap<string, Decoding> = new Map<string, Decoding>([
+  ["gzip", () => createGunzip()],
+  ["x-gzip", () => createGunzip()],
+  ["deflate", () => createInflate()],
+  ["br", () => createBrotliDecompress()],
+]);
+
+export function readingOf({ headers }: Pick<IncomingMessage, "headers">): {
+  kind: AnswerKind;
+  decoding: Decoding | undefined;
+} {
+  const coding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
+  const decoding = decodings.get(coding);
+  const isReadable = coding === "identity" || coding === "" || decoding !== undefined;
+  return { kind: isReadable ? kindOf(headers["content-type"] ?? "") : "unread", decoding };
+}
+
+function kindOf(contentType: string): AnswerKind {
+  const type = contentType.split(";", 1)[0]!.trim().toLowerCase();
+  if (type === "text/event-stream") return "events";
+  if (type === "application/x-ndjson" || type === "application/jsonl") return "lines";
+  return type === "application/json" || type.endsWith("+json") ? "json" : "unread";
+}
