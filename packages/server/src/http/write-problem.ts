@@ -11,7 +11,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 }
 
 /** How a problem is spelled. */
-export interface ProblemSpelling {
+interface ProblemSpelling {
   readonly type: string;
   readonly bodyOf: (problem: Problem) => object;
 }

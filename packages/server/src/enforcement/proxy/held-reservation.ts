@@ -3,7 +3,7 @@
  */
 import type { Attributes, Decision, Limiter } from "sluice";
 
-export interface HeldReservation {
+interface HeldReservation {
   /** Call when the response is over, however it ended. Undefined: nothing was used. */
   end(used: Attributes | undefined): void;
 }

@@ -57,10 +57,7 @@ export function createProxy(options: ProxyOptions): Server {
   const problemOfClient = (client: IncomingMessage) => normaliseRequest(client, options.attributes.normalTarget);
 
   const gateway = options.llm?.gateway;
-  const spelling = gateway && {
-    type: "application/json",
-    bodyOf: (refused: Problem) => vendorError(gateway.vendor, refused),
-  };
+  const { refuse, fail } = problemWriters(options);
   const turnsAway = (): boolean => options.isLameDuck() || isClosing(server);
 
   async function serve(client: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -83,8 +80,6 @@ export function createProxy(options: ProxyOptions): Server {
       passRequest({ client, response, upstream, rateLimitFields: answer.headers, turnsAway, call, refuse });
     } else sendRefusal(client, response, answer);
   }
-
-  const refuse = (response: ServerResponse, refused: Problem): void => writeLastProblem(response, refused, spelling);
 
   const server = boundedServer(options.tls, (client, response) => {
     serve(client, response).catch((error) => fail(response, error));
@@ -132,15 +127,24 @@ export function createProxy(options: ProxyOptions): Server {
     serve(client, response).catch((error) => fail(response, error));
   }
 
-  function fail(response: ServerResponse, error: unknown): void {
-    const known = problemOf(error);
-    if (known === undefined)
-      options.log.error("a proxied request failed", { error: String(error), stack: (error as Error)?.stack });
-    refuse(response, known ?? internalProblem);
-  }
-
   server.on("close", () => upstream.close());
   return server;
+}
+
+/** Problems as problems, or in the vendor's shape. */
+function problemWriters({ llm, log }: ProxyOptions) {
+  const spelling = llm && {
+    type: "application/json",
+    bodyOf: (refused: Problem) => vendorError(llm.gateway.vendor, refused),
+  };
+  const refuse = (response: ServerResponse, refused: Problem): void => writeLastProblem(response, refused, spelling);
+  const fail = (response: ServerResponse, error: unknown): void => {
+    const known = problemOf(error);
+    if (known === undefined)
+      log.error("a proxied request failed", { error: String(error), stack: (error as Error)?.stack });
+    refuse(response, known ?? internalProblem);
+  };
+  return { refuse, fail };
 }
 
 /** Frees what the decision holds when the response is over: the lease, and the reservation at what was used. */

@@ -7,7 +7,7 @@ import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { AnswerKind } from "./usage-reader.js";
 
-export type Decoding = () => Transform;
+type Decoding = () => Transform;
 
 const decodings: ReadonlyMap<string, Decoding> = new Map<string, Decoding>([
   ["gzip", () => createGunzip()],

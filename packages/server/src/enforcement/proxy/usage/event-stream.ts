@@ -3,7 +3,7 @@
  * an event, chunk boundaries anywhere. Nothing is held: data is handed on in the pieces in which it came.
  */
 
-export interface EventVisitor {
+interface EventVisitor {
   /** A piece of the event's data: bytes `from` to `to` of the chunk. Between two data lines comes a line feed. */
   data(chunk: Buffer, from: number, to: number): void;
   /** A blank line ended the event, just before byte `next` of the chunk. `byReturn`: by a CR, to which a following LF belongs. */

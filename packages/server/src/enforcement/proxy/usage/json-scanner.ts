@@ -5,7 +5,7 @@
  * single quotes, no NaN, no byte order mark, no other encoding than UTF-8.
  */
 
-export interface JsonVisitor {
+interface JsonVisitor {
   /** A member's name. It is the last step of the path already. */
   key?(): void;
   /** An object or an array begins. */

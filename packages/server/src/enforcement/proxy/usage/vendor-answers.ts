@@ -15,7 +15,7 @@ export interface JsonAnswer {
   readonly body?: object;
 }
 
-export interface AnswerShape {
+interface AnswerShape {
   readonly vendor: Vendor;
   readonly headers: HeadersOption;
   readonly form: FieldsForm;
