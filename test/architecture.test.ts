@@ -36,10 +36,16 @@ const rooms: readonly Room[] = [
   { name: "redis store", files: /^store\/redis\//, sees: ["ground", "algorithms", "store"] },
   // Holds units of a store for this process.
   { name: "prefetch", files: /^prefetch\//, sees: ["algorithms", "store"], seesTypesOf: ["ground"] },
+  // Units that are held until the real cost is known.
+  {
+    name: "reservations",
+    files: /^reservations\//,
+    sees: ["ground", "algorithms", "rules", "store"],
+  },
   {
     name: "limiter",
     files: /^limiter\//,
-    sees: ["ground", "algorithms", "rules", "memory store", "prefetch", "shedding"],
+    sees: ["ground", "algorithms", "rules", "memory store", "prefetch", "shedding", "reservations"],
     seesTypesOf: ["store"],
   },
   {
@@ -60,7 +66,7 @@ const rooms: readonly Room[] = [
     name: "entry points",
     files: /^(index|redis|internal|testing|client)\.ts$/,
     sees: ["ground", "rules", "memory store", "redis store", "limiter", "client", "shedding"],
-    seesTypesOf: ["store", "prefetch"],
+    seesTypesOf: ["store", "prefetch", "reservations"],
   },
 ];
 

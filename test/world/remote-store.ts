@@ -2,11 +2,19 @@
  * A store as one instance sees it: every call is a message, and its answer another. A call without an answer by its deadline rejects
  * with `store-unavailable`, as the Redis store's does; an answer after that is dropped.
  */
+import type { CostWeights } from "../../packages/sluice/src/algorithms/cost-histogram.js";
 import type { Check } from "../../packages/sluice/src/check.js";
 import { SluiceError } from "../../packages/sluice/src/errors.js";
 import { InstanceCount } from "../../packages/sluice/src/store/instance-count.js";
 import { unavailable } from "../../packages/sluice/src/store/redis/failure.js";
 import { RefusalMemory } from "../../packages/sluice/src/store/redis/refusal-memory.js";
+import type {
+  Amounts,
+  ExtendReply,
+  ReservationState,
+  Reserved,
+  SettleReply,
+} from "../../packages/sluice/src/store/reserved.js";
 import type {
   LeaseRequest,
   MaybePromise,
@@ -60,8 +68,8 @@ export class RemoteStore implements Store {
 
   #decide(request: StoreRequest): Promise<StoreReply> {
     // The limiter's own fields (attributes, options) do not travel.
-    const { checks, charge, entryId, id, fingerprint, rulesVersion, fetches } = request;
-    const sent: StoreRequest = { checks, charge, entryId, id, fingerprint, rulesVersion, fetches };
+    const { checks, charge, entryId, id, fingerprint, rulesVersion, fetches, holdMs } = request;
+    const sent: StoreRequest = { checks, charge, entryId, id, fingerprint, rulesVersion, fetches, holdMs };
     // A request beside which a fetch rides may be charged twice, which costs quota; its units are granted once.
     return this.#call({ name: "decide", args: [sent], mayDouble: id !== undefined || fetches !== undefined });
   }
@@ -89,6 +97,25 @@ export class RemoteStore implements Store {
 
   renew(lease: LeaseRequest): Promise<number> {
     return this.#call({ name: "renew", args: [lease], mayDouble: true });
+  }
+
+  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
+    return this.#call<SettleReply>({ name: "settle", args: [reserved, amounts], mayDouble: true }).then((reply) => {
+      this.#refusals?.forget(reserved.counters.map(({ key }) => key));
+      return reply;
+    });
+  }
+
+  extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {
+    return this.#call({ name: "extend", args: [reserved, amounts], mayDouble: true });
+  }
+
+  holdState(reserved: Reserved): Promise<ReservationState> {
+    return this.#call({ name: "holdState", args: [reserved], mayDouble: true });
+  }
+
+  learn(name: string, costs: CostWeights): Promise<CostWeights> {
+    return this.#call({ name: "learn", args: [name, costs], mayDouble: true });
   }
 
   block(key: string, lengthMs: number): Promise<void> {

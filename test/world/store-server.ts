@@ -2,7 +2,9 @@
  * The store of a world: the memory store's models (the twins of the Lua scripts) behind a network, on a clock of its own.
  * In: calls by name, as they arrive. Out: replies. Observers see what was really done, whatever becomes of the reply.
  */
+import type { CostWeights } from "../../packages/sluice/src/algorithms/cost-histogram.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
+import type { Amounts, Reserved, SettleReply } from "../../packages/sluice/src/store/reserved.js";
 import type {
   LeaseRequest,
   RefundRequest,
@@ -17,6 +19,7 @@ export interface StoreObserver {
   refunded(request: RefundRequest, done: boolean): void;
   released(lease: LeaseRequest): void;
   renewed(lease: LeaseRequest, leftMs: number): void;
+  settled?(reserved: Reserved, reply: SettleReply): void;
   reset(keys: readonly string[]): void;
   wiped(): void;
 }
@@ -92,6 +95,20 @@ export class StoreServer {
         this.#observer.renewed(args[0] as LeaseRequest, leftMs);
         return leftMs;
       }
+      case "settle": {
+        const [reserved, amounts] = args as [Reserved, Amounts];
+        const reply = this.#store.settle(reserved, amounts);
+        this.#observer.settled?.(reserved, reply);
+        return reply;
+      }
+      case "extend": {
+        const reply = this.#store.extend(args[0] as Reserved, args[1] as Amounts);
+        return { ...reply, verdicts: reply.verdicts.map((verdict) => ({ ...verdict })) };
+      }
+      case "holdState":
+        return this.#store.holdState(args[0] as Reserved);
+      case "learn":
+        return this.#store.learn(args[0] as string, args[1] as CostWeights);
       case "reset":
         this.#store.reset(args[0] as string[]);
         this.#observer.reset(args[0] as string[]);

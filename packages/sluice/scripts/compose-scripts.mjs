@@ -34,6 +34,8 @@ const wholeScripts = [
   "give-back",
   "inspect",
   "block",
+  "settle",
+  "learn",
 ];
 
 /** The letters of stored forms with a plain file, and whose it is. */

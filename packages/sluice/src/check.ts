@@ -16,6 +16,20 @@ export interface CheckPlan {
   /** How long a holder may use units that it fetched ahead; 0: every check is decided by the store. */
   readonly prefetchMs: number;
   readonly block?: { readonly keyEnd: string; readonly lengthsMs: readonly number[] };
+  /** Where the cost is known only afterwards. */
+  readonly estimate?: PlannedEstimate;
+}
+
+/** How much a check holds, and until when (`estimate` of a rule). */
+export interface PlannedEstimate {
+  /** The attribute that tells the cost when the work is done. */
+  readonly cost: string;
+  readonly quantile: number;
+  readonly default: number;
+  readonly ttlMs: number;
+  readonly finishes: boolean;
+  /** The keys whose costs are learned together: those under the same override. "" for those under none. */
+  readonly keyClass: string;
 }
 
 /** A block that a refusal of the check begins (`algorithms/block.ts`). */
@@ -35,4 +49,6 @@ export interface Check {
   /** Counted in full, whatever the counter says; refused in name only, where the counter then is past its limit. */
   readonly charge?: true;
   readonly block?: CheckBlock;
+  /** Present where the cost is an estimate, and is held: `said` is the upper bound that the request names, if it names one. */
+  readonly held?: { readonly said: number | undefined };
 }

@@ -46,6 +46,27 @@ export interface CheckResult {
   readonly variant?: string;
 }
 
+/** Units that are held until the real cost is known: settle, extend or cancel it by its id, from any instance. */
+export interface Reservation {
+  readonly id: string;
+  /** Not settled by then, what is held stands as spent. */
+  readonly expiresAfterMs: number;
+  /** Units by rule. */
+  readonly held: Readonly<Record<string, number>>;
+}
+
+/** What a settlement did. The same again for a reservation that was settled before. */
+export interface Settlement {
+  /** False for a reservation that is unknown or has expired, and while the store does not answer. */
+  readonly settled: boolean;
+  /** What each rule counts for the request in the end. */
+  readonly charged: Readonly<Record<string, number>>;
+  /** What of it is beyond what was held. */
+  readonly overrun: Readonly<Record<string, number>>;
+  /** Why it is not settled. `pending`: the store does not answer; the settlement is kept, and sent when it does. */
+  readonly reason?: "unknown" | "expired" | "pending";
+}
+
 /** The answer to a request. `rule` and the numbers speak for the rule that matters most to the client. */
 export interface DecisionSummary {
   readonly allowed: boolean;
@@ -65,5 +86,7 @@ export interface DecisionSummary {
   readonly rulesVersion: number;
   readonly guarantee: Guarantee;
   readonly checks: readonly CheckResult[];
+  /** Only where a rule estimates its cost, and the request does not tell it. */
+  readonly reservation?: Reservation;
   readonly degraded?: Degraded;
 }

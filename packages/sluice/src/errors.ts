@@ -39,6 +39,11 @@ export const errorKinds = {
     meaning: "A reset or a change names a rule that is not in force.",
     remedy: "Use the id of a rule in force.",
   },
+  "unknown-reservation": {
+    status: 404,
+    meaning: "A reservation that is to be extended is not open: it was settled, has expired, or never was.",
+    remedy: "Check again, for a new reservation; what the old one held stands as spent unless it was settled.",
+  },
   "store-unavailable": {
     status: 503,
     meaning:

@@ -1,7 +1,16 @@
 /**
  * `sluice`: the library's public entry. Names on this page are relied upon; everything else is free to change.
  */
-export type { CheckMode, CheckResult, DecisionSummary, Degraded, Guarantee, Reason } from "./decision.js";
+export type {
+  CheckMode,
+  CheckResult,
+  DecisionSummary,
+  Degraded,
+  Guarantee,
+  Reason,
+  Reservation,
+  Settlement,
+} from "./decision.js";
 export { NEVER_MS } from "./decision.js";
 export { type ErrorCode, type Mistake, SluiceError } from "./errors.js";
 export { readCounterKey, ruleOfKey } from "./keys.js";
@@ -14,6 +23,7 @@ export type { LimiterEvents } from "./limiter/limiter-events.js";
 export type { LimiterOptions } from "./limiter/limiter-options.js";
 export { ruleBook } from "./limiter/rules-in-force.js";
 export type { PrefetchStats } from "./prefetch/prefetch.js";
+export type { ReservationStats, ReservedUnits } from "./reservations/reservation-counts.js";
 export type {
   AlgorithmName,
   Attributes,
@@ -21,6 +31,7 @@ export type {
   Candidate,
   CountingRule,
   Duration,
+  Estimate,
   FailurePolicy,
   LoadSignal,
   Match,

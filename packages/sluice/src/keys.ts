@@ -171,6 +171,19 @@ export function undoneKey(mark: string, tag: string): string {
   return `{${tag}}!u=${mark}`;
 }
 
+/** The layout of holds (hold.lua), part of their keys. */
+const HOLD_LAYOUT = 1;
+
+/** What a reservation holds, beside the counters that it holds units of. */
+export function holdKey(entryId: string, tag: string): string {
+  return `{${tag}}!h${HOLD_LAYOUT}=${entryId}`;
+}
+
+/** What requests of a class really cost (learn.lua). `name` is of a rule and a class: no client chooses it. */
+export function learnedKey(name: string): string {
+  return `{~${name}}costs`;
+}
+
 /** Where the instances that share a store are counted. Neither a counter nor a record goes on like this after its tag. */
 export const INSTANCES_KEY = "{~}instances";
 

@@ -107,6 +107,22 @@ export class RecordingStore implements Store {
     });
   }
 
+  settle(...args: Parameters<Store["settle"]>): ReturnType<Store["settle"]> {
+    return this.#store.settle(...args);
+  }
+
+  extend(...args: Parameters<Store["extend"]>): ReturnType<Store["extend"]> {
+    return this.#store.extend(...args);
+  }
+
+  holdState(...args: Parameters<Store["holdState"]>): ReturnType<Store["holdState"]> {
+    return this.#store.holdState(...args);
+  }
+
+  learn(...args: Parameters<Store["learn"]>): ReturnType<Store["learn"]> {
+    return this.#store.learn(...args);
+  }
+
   inspect(checks: readonly Check[]): ReturnType<Store["inspect"]> {
     return this.#store.inspect(checks);
   }

@@ -9,8 +9,13 @@ import type { StoreReply } from "../store/store.js";
 /** Places are held by requests that run, and a charge does not run: it takes none, and only looks. */
 export function asCharges(checks: readonly Check[]): Check[] {
   return checks.map((check) =>
-    check.plan.policy.stored === "concurrency" ? { ...check, cost: 0 } : { ...check, charge: true },
+    check.plan.policy.stored === "concurrency" ? { ...check, cost: 0 } : { ...withoutHold(check), charge: true },
   );
+}
+
+/** What has happened already is not estimated. */
+function withoutHold({ held: _, ...check }: Check): Check {
+  return check;
 }
 
 /** A charge is never refused; `remaining` and `debt` report how its counters stand. */

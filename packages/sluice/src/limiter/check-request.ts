@@ -4,6 +4,7 @@
  * malformed options throw `invalid-request`.
  */
 import type { Check } from "../check.js";
+import { termOf } from "../reservations/reservations.js";
 import type { Attributes } from "../rules/rule.js";
 import type { RuleBook } from "../rules/rule-book.js";
 import type { Admission } from "../shedding/load-shedder.js";
@@ -76,10 +77,12 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
   let leases = false;
   let named = asked.isNamed === true;
   let mayPrefetch = false;
+  let holds = false;
   for (let i = 0; i < checks.length; i++) {
     const { plan } = checks[i]!;
     const { stored } = plan.policy;
     if (plan.prefetchMs > 0) mayPrefetch = true;
+    if (checks[i]!.held !== undefined) holds = true;
     if (stored === "concurrency") leases = placesFit(checks[i]!);
     else if (stored === "rolling-window") named = entriesFit(checks[i]!);
   }
@@ -88,10 +91,12 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
     checks,
     charge,
     // Sorted sets keep a name per entry, and the record of an id the name of its charge.
-    entryId: leases ? newLeaseId() : named || id !== undefined ? nextEntryId() : "",
+    // Who knows the name of a lease or of a reservation may end it: it must not be guessed.
+    entryId: leases || holds ? newLeaseId() : named || id !== undefined ? nextEntryId() : "",
     id,
     fingerprint: id === undefined ? "" : fingerprintOfAll(asked),
     rulesVersion,
+    holdMs: holds && charge ? termOf(checks) : undefined,
     attributes,
     options,
     neverRefused,

@@ -4,7 +4,7 @@
 import { MOST_UNITS, type Verdict } from "../algorithms/model.js";
 import { capacityOf } from "../algorithms/policy.js";
 import type { Check, CheckPlan } from "../check.js";
-import type { CheckResult, DecisionSummary, Degraded, Guarantee, Reason } from "../decision.js";
+import type { CheckResult, DecisionSummary, Degraded, Guarantee, Reason, Reservation } from "../decision.js";
 import type { Admission } from "../shedding/load-shedder.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
 import type { Lease } from "./lease.js";
@@ -18,6 +18,7 @@ interface Source {
   readonly reply: StoreReply;
   readonly charger: Charger;
   readonly lease: Lease | undefined;
+  readonly reservation?: Reservation | undefined;
   readonly degraded: Degraded | undefined;
 }
 
@@ -56,13 +57,14 @@ export class Decision implements DecisionSummary {
   declare readonly checks: readonly CheckResult[];
   /** Only where a concurrency rule holds a place, or a load-shedding rule counts requests in flight. */
   declare readonly lease?: Lease;
+  declare readonly reservation?: Reservation;
   declare readonly degraded?: Degraded;
   // Request and reply are kept as they came, and read only by a refund or an explanation: most decisions need neither.
   readonly #request: StoreRequest;
   readonly #reply: StoreReply;
   readonly #charger: Charger;
 
-  constructor({ request, reply, charger, lease, degraded }: Source) {
+  constructor({ request, reply, charger, lease, reservation, degraded }: Source) {
     const { checks, rulesVersion } = reply.repeated ?? request;
     const { verdicts } = reply;
     // Of the right length at once: an array that grows by its first push takes room for seventeen.
@@ -111,6 +113,7 @@ export class Decision implements DecisionSummary {
     this.guarantee = reply.guarantee;
     this.checks = results;
     if (lease !== undefined) this.lease = lease;
+    if (reservation !== undefined) this.reservation = reservation;
     if (degraded !== undefined) this.degraded = degraded;
     this.#request = request;
     this.#reply = reply;

@@ -48,6 +48,7 @@ export class FailurePolicy {
       // Only the store remembers answers by id: the checks that are counted here are others.
       id: undefined,
       fetches: undefined,
+      holdMs: locals.some(({ held }) => held !== undefined) ? request.holdMs : undefined,
       // Charges count even where another rule denies.
       charge: request.charge && (hasCharges || !refused),
       checks: locals.map((check) => ({ ...check, live: this.#liveOf(check, checks, locals) })),
@@ -80,7 +81,9 @@ export class FailurePolicy {
       scaled = sharePolicy(policy, 1 / instances);
       this.#shared.set(policy, scaled);
     }
-    return { ...check, plan: { ...check.plan, policy: scaled } };
+    // An estimate is never above what the counter could bear.
+    const cost = check.held === undefined ? check.cost : Math.min(check.cost, capacityOf(scaled));
+    return { ...check, cost, plan: { ...check.plan, policy: scaled } };
   }
 }
 

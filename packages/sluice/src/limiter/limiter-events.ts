@@ -2,6 +2,7 @@
  * The events of a limiter. A listener that throws is reported as a process warning and never disturbs a check.
  */
 import { EventEmitter } from "node:events";
+import type { Settlement } from "../decision.js";
 import type { Rule } from "../rules/rule.js";
 import type { DecidedRequest } from "./check-request.js";
 import type { Decision } from "./decision.js";
@@ -17,6 +18,10 @@ export interface LimiterEvents {
   /** A lease was released, or renewed for another term, through this limiter. */
   released: [leaseId: string];
   renewed: [leaseId: string, expiresAfterMs: number];
+  /** A reservation was settled or cancelled through this limiter; once each. */
+  settled: [reservationId: string, settlement: Settlement];
+  /** A reservation that this limiter made was not settled by its end: what it held stands as spent. */
+  expired: [reservationId: string, held: Readonly<Record<string, number>>];
 }
 
 export class LimiterEmitter {

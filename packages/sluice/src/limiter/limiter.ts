@@ -8,10 +8,13 @@
  *   4. the decision is made, listeners receive it     a listener that throws becomes a process warning
  */
 import type { Check } from "../check.js";
-import type { CheckResult } from "../decision.js";
+import type { CheckResult, Settlement } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import { Prefetch, type PrefetchStats } from "../prefetch/prefetch.js";
+import type { ReservationStats } from "../reservations/reservation-counts.js";
+import { Reservations } from "../reservations/reservations.js";
 import type { Attributes, Rule } from "../rules/rule.js";
+import type { RuleBook } from "../rules/rule-book.js";
 import { LoadShedder, type SheddingStats } from "../shedding/load-shedder.js";
 import { DEFAULT_REPORT_TTL_MS } from "../shedding/utilisation-reports.js";
 import type { MemoryUse } from "../store/memory/memory-limit.js";
@@ -24,6 +27,7 @@ import { type Asked, type CheckOptions, type CheckPart, type CheckRequest, check
 import { Decision } from "./decision.js";
 import { newLeaseId } from "./entry-id.js";
 import { type Explanation, explainDecision } from "./explain.js";
+import { extensionDecision } from "./extension-decision.js";
 import { FailurePolicy } from "./failure-policy.js";
 import { InstanceShare } from "./instance-share.js";
 import { joinChecks } from "./join-checks.js";
@@ -63,6 +67,7 @@ export class Limiter {
   readonly #shedder: LoadShedder;
   readonly #reports: SharedReports;
   readonly #leases: Leases;
+  readonly #reservations: Reservations;
   readonly #refunds: Refunds;
   readonly #events = new LimiterEmitter();
   readonly #namesRequests: boolean;
@@ -92,7 +97,13 @@ export class Limiter {
     this.#rules = new RulesInForce({ rules, version, onChange });
     this.#failurePolicy = new FailurePolicy(local, () => share.instances);
     this.#leases = new Leases({ store, local, shedder: this.#shedder, events });
-    this.#refunds = new Refunds(store, local, this.#prefetch);
+    this.#reservations = new Reservations({
+      store,
+      local,
+      onSettled: (id, settlement) => events.emit("settled", id, settlement),
+      onExpired: (id, held) => events.emit("expired", id, held),
+    });
+    this.#refunds = new Refunds({ store, local, prefetch: this.#prefetch, reservations: this.#reservations });
     this.#outage = new Outage({
       store,
       degraded: (cause) => events.emit("degraded", cause),
@@ -149,7 +160,7 @@ export class Limiter {
     options: Pick<CheckOptions, "id"> = NO_OPTIONS,
   ): Promise<{ decision: Decision; parts: readonly (readonly CheckResult[])[] }> {
     this.#mustBeOpen();
-    const { checks, places } = this.#checksOf(parts);
+    const { checks, places } = this.#checksOf(parts, true);
     const attributes = parts[0]?.attributes ?? {};
     const { book } = this.#rules;
     const asked: Asked = { attributes, options, charge: true, parts };
@@ -268,6 +279,36 @@ export class Limiter {
     return this.#leases.renew(leaseId);
   }
 
+  /**
+   * Tells what a reserved request really cost, by the cost attributes of its rules: the difference to what was held is given back or
+   * charged, once. From any instance; safe to send again. Never throws for a store outage: the settlement is then kept, and sent later.
+   */
+  async settle(reservationId: string, attributes: Attributes): Promise<Settlement> {
+    this.#mustBeOpen();
+    return await this.#reservations.settle(reservationId, attributes);
+  }
+
+  /** Settles a reservation at 0: the work was not done. */
+  async cancel(reservationId: string): Promise<Settlement> {
+    this.#mustBeOpen();
+    return await this.#reservations.cancel(reservationId);
+  }
+
+  /**
+   * Holds more for a reservation, up to these costs in all, and begins its term anew. Refused where a rule with `overrun: stop` has no
+   * room; a rule with `finish` goes into debt instead. Rejects with `unknown-reservation` if it is not open.
+   */
+  async extend(reservationId: string, attributes: Attributes): Promise<Decision> {
+    this.#mustBeOpen();
+    const extension = await this.#reservations.extend(reservationId, attributes);
+    return extensionDecision(extension, this.rulesVersion);
+  }
+
+  /** Figures about reservations since the start. */
+  reservationStats(): ReservationStats {
+    return this.#reservations.stats();
+  }
+
   on<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): this {
     this.#events.on(event, listener);
     return this;
@@ -314,28 +355,36 @@ export class Limiter {
     this.#local.close();
     this.#reports.close();
     await this.#prefetch?.close();
+    await this.#reservations.close();
     await this.#share.stop();
     await this.#store.close();
   }
 
-  #checksOf(parts: readonly CheckPart[]): ReturnType<typeof joinChecks> {
+  /** `holds`: whether estimates are held where a cost is not known yet. */
+  #checksOf(parts: readonly CheckPart[], holds = false): ReturnType<typeof joinChecks> {
     return joinChecks(
       parts.map(({ attributes, cost, charge, book = this.#rules.book }) => {
-        const checks = book.checks(attributes, cost);
-        return charge === true ? asCharges(checks) : checks;
+        if (charge === true) return asCharges(book.checks(attributes, cost));
+        return holds ? this.#checks(book, attributes, cost) : book.checks(attributes, cost);
       }),
     );
+  }
+
+  /** The checks of a request; where the cost is known only afterwards, at what is to be held. */
+  #checks(book: RuleBook, attributes: Attributes, cost: number | undefined): readonly Check[] {
+    const checks = book.checks(attributes, cost);
+    return book.estimates ? this.#reservations.estimates.price(checks) : checks;
   }
 
   #ask(attributes: Attributes, options: CheckOptions, charge: boolean): MaybePromise<Decision> {
     this.#mustBeOpen();
     const { book } = this.#rules;
     if (book.shedding === undefined) {
-      return this.#askFor(book.checks(attributes, options.cost), book.version, { attributes, options, charge });
+      return this.#askFor(this.#checks(book, attributes, options.cost), book.version, { attributes, options, charge });
     }
     const parts = [{ attributes, cost: options.cost }];
     return shedFirst(this.#shedder, { book, parts, looks: !charge, options }, (admission) => {
-      const checks = admission?.refused ? [] : book.checks(attributes, options.cost);
+      const checks = admission?.refused ? [] : this.#checks(book, attributes, options.cost);
       return this.#askFor(checks, book.version, { attributes, options, charge, admission });
     });
   }
@@ -360,7 +409,9 @@ export class Limiter {
   #decide(request: CheckRequest, found: StoreReply): Decision {
     const reply = request.neverRefused ? refusingNothing(found) : found;
     const lease = this.#leases.leaseOf(request, reply, "store");
-    return this.#publish(request, new Decision({ request, reply, charger: "store", lease, degraded: undefined }));
+    const reservation = request.holdMs === undefined ? undefined : this.#reservations.of(request, reply, false);
+    const made = { request, reply, charger: "store" as const, lease, reservation, degraded: undefined };
+    return this.#publish(request, new Decision(made));
   }
 
   async #decideByPolicy(request: CheckRequest, cause: unknown): Promise<Decision> {
@@ -373,7 +424,8 @@ export class Limiter {
     const reply = request.neverRefused ? refusingNothing(found) : found;
     const charger = degraded === "local" ? "local" : "nobody";
     const lease = this.#leases.leaseOf(judged, reply, charger);
-    return this.#publish(request, new Decision({ request: judged, reply, charger, lease, degraded }));
+    const reservation = charger === "local" ? this.#reservations.of(judged, reply, true) : undefined;
+    return this.#publish(request, new Decision({ request: judged, reply, charger, lease, reservation, degraded }));
   }
 
   #publish(request: CheckRequest, decision: Decision): Decision {

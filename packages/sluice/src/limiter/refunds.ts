@@ -5,23 +5,33 @@
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import { isFromHand, type Prefetch } from "../prefetch/prefetch.js";
+import type { Reservations } from "../reservations/reservations.js";
 import type { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/store.js";
 import { checkedId } from "./check-input.js";
 import type { CheckPart } from "./check-request.js";
 import { Decision, type Origin } from "./decision.js";
 
+interface RefundsOptions {
+  readonly store: Store;
+  /** Where the policy `local` counts. */
+  readonly local: MemoryStore;
+  readonly prefetch: Prefetch | undefined;
+  readonly reservations: Reservations;
+}
+
 export class Refunds {
   readonly #store: Store;
-  /** Where the policy `local` counts. */
   readonly #local: MemoryStore;
   readonly #prefetch: Prefetch | undefined;
+  readonly #reservations: Reservations;
   readonly #refunded = new WeakSet<Decision>();
 
-  constructor(store: Store, local: MemoryStore, prefetch: Prefetch | undefined) {
+  constructor({ store, local, prefetch, reservations }: RefundsOptions) {
     this.#store = store;
     this.#local = local;
     this.#prefetch = prefetch;
+    this.#reservations = reservations;
   }
 
   async refund(decision: Decision): Promise<boolean> {
@@ -61,10 +71,14 @@ export class Refunds {
     const { checks, verdicts, nowMs, timesMs, entryId, entryIds, id, charger, reply } = origin;
     if (reply !== undefined && isFromHand(reply)) return await this.#prefetch!.refund(reply, checks);
     const charges = checks
+      // What is held goes back by its reservation: it may be settled already, and then nothing of it does.
+      .map((check) => (check.held === undefined ? check : { ...check, cost: 0 }))
       .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs, entryId: entryIds?.[i] ?? entryId }))
       .filter((_, i) => verdicts[i]!.charged);
     if (charger === "nobody" || charges.length === 0) return false;
     const store = charger === "store" ? this.#store : this.#local;
-    return await store.refund({ charges, id: charger === "store" ? id : undefined });
+    const given = await store.refund({ charges, id: charger === "store" ? id : undefined });
+    if (given) await this.#reservations.cancelHeldBy(origin, charger === "local");
+    return given;
   }
 }

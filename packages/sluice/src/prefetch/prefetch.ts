@@ -93,7 +93,7 @@ export class Prefetch {
 
   /** `request` has a rule with prefetch. */
   decide(request: StoreRequest): MaybePromise<StoreReply> {
-    if (!request.charge || request.id !== undefined) return this.#store.decide(request);
+    if (!request.charge || request.id !== undefined || request.holdMs !== undefined) return this.#store.decide(request);
     const nowMonotonicMs = performance.now();
     return this.#fromHand(request, nowMonotonicMs) ?? this.#fromStore(request, nowMonotonicMs);
   }

@@ -7,6 +7,7 @@ import type { CheckMode } from "../decision.js";
 import { blockKeyEnd, counterKeyEnd, escapeKeyPart, type Stored } from "../keys.js";
 import type { Sliced, Stride } from "../time-slices.js";
 import type { AttributeReader } from "./attribute-reader.js";
+import { estimateUnder } from "./compile-estimate.js";
 import { blockLengths, compilePolicy, prefetchMsOf } from "./compile-policy.js";
 import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
@@ -29,6 +30,10 @@ export interface CompiledRule {
   /** Where the cost comes from a request's attribute; else undefined. */
   readonly costAttribute: string | undefined;
   readonly costSlot: number;
+  /** Where the request's own upper bound of its cost stands, if the rule estimates and asks for one. */
+  readonly saidSlot: number;
+  readonly estimates: boolean;
+  readonly saidAttribute: string | undefined;
   readonly overrides: MatchIndex | undefined;
   readonly variants: VariantChoice | undefined;
   /** For rules that count by one attribute and need nothing but its value for the key; else undefined. */
@@ -63,6 +68,9 @@ export function* compilingRule(rule: CountingRule, compiler: Compiler): Sliced<C
     cost: typeof rule.cost === "number" ? rule.cost : 1,
     costAttribute,
     costSlot: costAttribute === undefined ? NO_SLOT : reader.slotOf(costAttribute),
+    estimates: rule.estimate !== undefined,
+    saidAttribute: rule.estimate?.attribute,
+    saidSlot: rule.estimate?.attribute === undefined ? NO_SLOT : reader.slotOf(rule.estimate.attribute),
     overrides: overrides.length === 0 ? undefined : yield* MatchIndex.filing(overrideMatches, stride),
     variants:
       variants === undefined
@@ -163,6 +171,7 @@ function plannerOf(rule: CountingRule, over: { layer: NumberLayer; mode: CheckMo
       onStoreFailure: rule.onStoreFailure ?? DEFAULT_FAILURE_POLICY,
       prefetchMs: prefetchMsOf(numbers),
     };
-    return lengthsMs === undefined ? plan : { ...plan, block: { keyEnd: blockEnd, lengthsMs } };
+    const blocking = lengthsMs === undefined ? plan : { ...plan, block: { keyEnd: blockEnd, lengthsMs } };
+    return rule.estimate === undefined ? blocking : { ...blocking, estimate: estimateUnder(rule, override) };
   };
 }

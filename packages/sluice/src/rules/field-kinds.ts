@@ -141,6 +141,24 @@ export const prefetchTerm = kind(
   duration.schema,
 );
 
+const longestReservationMs = 86_400_000;
+
+/** Longer work extends its reservation, which begins the term anew. */
+export const reservationTerm = kind(
+  'a duration from "1s" to "1d"',
+  (value) => {
+    const ms = parseDuration(value);
+    return ms !== undefined && ms >= 1_000 && ms <= longestReservationMs;
+  },
+  duration.schema,
+);
+
+export const quantile = kind(
+  "a number from 0.01 to 0.999, such as 0.9",
+  (value) => typeof value === "number" && value >= 0.01 && value <= 0.999,
+  { type: "number", minimum: 0.01, maximum: 0.999 },
+);
+
 /** Blocks that follow each other: the last length stays. */
 const MOST_BLOCK_LENGTHS = 8;
 

@@ -19,6 +19,8 @@ import {
   oneOf,
   orAuto,
   prefetchTerm,
+  quantile,
+  reservationTerm,
   ruleId,
   threshold,
   timezone,
@@ -156,6 +158,14 @@ const sheddingFields = {
   fairBy: { shape: attributeName, algorithms: loadShedding },
 } as const satisfies Record<string, Field>;
 
+const estimate = object("an object {default, attribute, quantile, ttl, overrun}", {
+  attribute: { shape: attributeName },
+  quantile: { shape: quantile },
+  default: { shape: wholeNumber(1), required: true },
+  ttl: { shape: reservationTerm },
+  overrun: { shape: oneOf(["finish", "stop"]) },
+});
+
 export const override: ObjectOf = {
   ...object("an override {match, and the numbers that differ}", {
     match: { shape: matchOf(1), required: true },
@@ -190,6 +200,7 @@ export const rule = object("a rule {id, key, algorithm, limit, ...}", {
   ...sheddingFields,
   cost: { shape: cost, algorithms: algorithmsInStore },
   unit: { shape: unitName, algorithms: algorithmsInStore },
+  estimate: { shape: estimate, algorithms: countingAlgorithms },
   mode: { shape: oneOf(["enforce", "shadow", "off"]) },
   onStoreFailure: { shape: oneOf(["local", "allow", "deny"]), algorithms: algorithmsInStore },
   overrides: { shape: list("a list of overrides", override, bounds.overrides), algorithms: algorithmsInStore },

@@ -76,6 +76,8 @@ export class RuleBook {
   readonly rules: readonly Rule[];
   /** The rules that shed load, which are asked before the others; undefined if there are none. */
   readonly shedding: SheddingBook | undefined;
+  /** Whether any rule in force estimates its cost. */
+  readonly estimates: boolean;
   readonly #byId: ReadonlyMap<string, Rule>;
   readonly #reader: AttributeReader;
   readonly #compiled: readonly CompiledRule[];
@@ -90,6 +92,7 @@ export class RuleBook {
     this.#byId = byId;
     this.#reader = reader;
     this.#compiled = compiled;
+    this.estimates = compiled.some(({ estimates }) => estimates);
     this.#index = index;
   }
 
@@ -230,7 +233,22 @@ export class RuleBook {
 
   /** Puts one matched rule's checks, for the request just read, at `at` and behind it; returns where the next go. */
   #place(rule: CompiledRule, cost: number | undefined, checks: Check[], at: number): number {
+    if (rule.estimates && cost !== 0 && this.#reader.values[rule.costSlot] === undefined)
+      return this.#placeHeld(rule, checks, at);
     const charged = cost === 0 ? 0 : this.#costUnder(rule, cost);
+    return this.#placeAt(rule, charged, checks, at);
+  }
+
+  /** The cost is known only afterwards: the checks hold an estimate, which the limiter brings up to date (`reservations/`). */
+  #placeHeld(rule: CompiledRule, checks: Check[], at: number): number {
+    const text = rule.saidAttribute === undefined ? undefined : this.#reader.values[rule.saidSlot];
+    const said = text === undefined ? undefined : costIn(rule.saidAttribute!, text);
+    const next = this.#placeAt(rule, 1, checks, at);
+    for (let i = at; i < next; i++) checks[i] = { ...checks[i]!, held: { said } };
+    return next;
+  }
+
+  #placeAt(rule: CompiledRule, charged: number, checks: Check[], at: number): number {
     const override = rule.overrides === undefined ? 0 : rule.overrides.first(this.#reader) + 1;
     const spelled = rule.keys === undefined ? this.#spell(rule) : "";
     const variant = rule.variants === undefined ? 0 : rule.variants.choose(spelled);

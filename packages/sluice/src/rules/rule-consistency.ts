@@ -5,6 +5,7 @@
  */
 
 import type { Sliced, Stride } from "../time-slices.js";
+import { checkEstimate } from "./check-estimate.js";
 import { checkShedding } from "./check-shedding.js";
 import { calendarUnits, DEFAULT_ROLLING_STORAGE } from "./compile-policy.js";
 import { describeValue } from "./describe-value.js";
@@ -104,6 +105,7 @@ function* checkingLayers(rule: Written, path: string, { report, stride }: Search
     return;
   }
   checkLimit(rule, path, report);
+  checkEstimate(rule, path, report);
   checkNumbers({ layers: [base], top: rule, path, beside: "" }, report);
 
   const others: { layer: NumberLayer; beside: string }[] = [];

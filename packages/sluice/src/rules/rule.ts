@@ -140,6 +140,20 @@ export interface Variant extends NumberFields {
   algorithm?: AlgorithmName;
 }
 
+/** Where a request lacks its cost attribute, so much is held: what it names, capped by what the rule's keys really cost before. */
+export interface Estimate {
+  /** The request's own upper bound, such as `max_tokens`. */
+  attribute?: string;
+  /** Of the costs that were settled before: this share of them was not higher. Default 0.9. */
+  quantile?: number;
+  /** Held while neither the request nor the past tells more. */
+  default: number;
+  /** A reservation that was not settled by then stands as spent. Default 5m. */
+  ttl?: Duration;
+  /** Where a request costs more than was held: `finish` counts it all the same (debt), `stop` refuses to extend. Default finish. */
+  overrun?: "finish" | "stop";
+}
+
 interface RuleBase {
   /** Unique; `[a-z0-9][a-z0-9-_.]{0,63}`. */
   id: string;
@@ -152,6 +166,8 @@ interface RuleBase {
   cost?: number | { attribute: string };
   /** What the rule counts, as a word for people: `tokens`, `bytes`. Default `requests`; for `concurrency` places. */
   unit?: string;
+  /** For a cost that is known only afterwards: what a check holds until the reservation is settled. */
+  estimate?: Estimate;
   mode?: RuleMode;
   /** The failure policy: it answers while the store does not. Default `local`. */
   onStoreFailure?: FailurePolicy;

@@ -5,6 +5,8 @@
  * A store that can answer at once does (no promise); one that cannot reach its data rejects with `store-unavailable`, and
  * the limiter then applies each rule's failure policy. A store never applies one itself.
  */
+
+import type { CostWeights } from "../algorithms/cost-histogram.js";
 import type { Fetch, Grant } from "../algorithms/grants.js";
 import type { Verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
@@ -13,6 +15,7 @@ import { SluiceError } from "../errors.js";
 import type { Attributes, Rule } from "../rules/rule.js";
 import type { InstanceCount } from "./instance-count.js";
 import type { MemoryUse } from "./memory/memory-limit.js";
+import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "./reserved.js";
 import type { StoreStats } from "./store-stats.js";
 
 export type MaybePromise<T> = T | Promise<T>;
@@ -28,6 +31,8 @@ export interface StoreRequest {
   /** A digest of the request, where it has an id: the same id with another one rejects with `invalid-request`. */
   readonly fingerprint: string;
   readonly rulesVersion: number;
+  /** How long units are held for checks with an estimate, if any has one: `check.held`. Then `entryId` is not to be guessed. */
+  readonly holdMs?: number | undefined;
   /** Beside checks of rules with prefetch, in the order of the checks: what a holder settles and wants. Never with an id. */
   readonly fetches?: readonly (Fetch | undefined)[] | undefined;
 }
@@ -120,6 +125,14 @@ export interface Store {
   release(lease: LeaseRequest): MaybePromise<boolean>;
   /** Ms until the lease now ends; 0 if it was lost. */
   renew(lease: LeaseRequest): MaybePromise<number>;
+  /** Charges or gives back the difference between what was held and the real costs, once. A cost that is not told stands as held. */
+  settle(reservation: Reserved, amounts: Amounts): MaybePromise<SettleReply>;
+  /** Holds more, up to these amounts in all: of every counter, or of none. Begins the reservation's term anew. */
+  extend(reservation: Reserved, amounts: Amounts): MaybePromise<ExtendReply>;
+  /** How a reservation stands now. */
+  holdState(reservation: Reserved): MaybePromise<ReservationState>;
+  /** Adds costs that were settled to what a class of keys has cost before, and returns that: bucket by bucket (`cost-histogram.ts`). */
+  learn(name: string, costs: CostWeights): MaybePromise<CostWeights>;
   /** Blocks a key for so long from now, whatever its counter says; `key` is a block's, from `keys.ts`. */
   block(key: string, lengthMs: number, asked?: AskedKey): MaybePromise<void>;
   /** The stored numbers of each check's counter, for people to read. */

@@ -17,6 +17,10 @@ const LEASE = 150;
 const RECORD = 450;
 const RECORDED_CHECK = 250;
 
+/** A hold with its digest, and what each number in it adds. */
+const HOLD = 400;
+const HELD_UNITS = 50;
+
 /** V8 keeps a text in one byte a character, or in two if any is beyond Latin-1. */
 function textBytes(text: string): number {
   return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length;
@@ -33,6 +37,10 @@ export function recordBytes(id: string, checks: readonly Check[]): number {
   let bytes = RECORD + textBytes(id);
   for (let i = 0; i < checks.length; i++) bytes += RECORDED_CHECK + textBytes(checks[i]!.key);
   return bytes;
+}
+
+export function holdBytes(name: string, numbers: number): number {
+  return HOLD + textBytes(name) + numbers * HELD_UNITS;
 }
 
 /** The part that changes with a counter's size; undefined for counters of a few numbers. */

@@ -3,10 +3,12 @@
  * In: requests with their checks. Out: verdicts; all of a request's checks are charged, or none.
  */
 import { type ConcurrencyState, concurrency } from "../../algorithms/concurrency.js";
+import { addCosts, type CostWeights } from "../../algorithms/cost-histogram.js";
 import { type Charge, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
-import type { Check } from "../../check.js";
+import type { Check, CheckPlan } from "../../check.js";
 import { storedIn } from "../../keys.js";
+import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import {
   type BlockedKey,
   type LeaseRequest,
@@ -20,6 +22,7 @@ import { CounterMap } from "./counter-map.js";
 import { MemoryBlocks } from "./memory-blocks.js";
 import { sizedPart } from "./memory-bytes.js";
 import { MemoryGrants } from "./memory-grants.js";
+import { MemoryHolds } from "./memory-holds.js";
 import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
 import { type Clock, checkedMaxBytes, type MemoryStoreOptions } from "./memory-store-options.js";
 import { RequestRecords, repeated } from "./request-records.js";
@@ -28,16 +31,30 @@ const SWEEP_EVERY_MS = 1_000;
 const LOOKS_PER_SWEEP = 20_000;
 /** Of the bytes; the rest is for counters. */
 const SHARE_OF_IDS = 1 / 4;
+/** Of the ids' share: for reservations. */
+const SHARE_OF_HOLDS = 1 / 4;
 const RESET_STEP_MS = 2 ** -10;
+
+const NO_COSTS: CostWeights = new Map();
+/** Classes of keys whose costs are remembered: rules are few, and each has few. */
+const MOST_LEARNED = 10_000;
+
+/** The part of a check that a charge needs. */
+interface Charged {
+  readonly key: string;
+  readonly plan: Pick<CheckPlan, "policy" | "mode">;
+}
 
 export class MemoryStore implements Store {
   readonly #states: CounterMap;
   readonly #blocks: MemoryBlocks;
   readonly #records: RequestRecords;
+  readonly #holds: MemoryHolds;
   readonly #limit: MemoryLimit;
   readonly #clock: Clock;
   /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
   readonly #looked: State[] = [];
+  readonly #learned = new Map<string, CostWeights>();
   /** Made by the first request with a fetch. */
   #grants: MemoryGrants | undefined;
   #sweeper: NodeJS.Timeout | undefined;
@@ -53,9 +70,14 @@ export class MemoryStore implements Store {
   constructor(options: MemoryStoreOptions = {}) {
     const maxBytes = checkedMaxBytes(options);
     const recordBytes = Math.floor(maxBytes * SHARE_OF_IDS);
+    const holdBytes = Math.floor(recordBytes * SHARE_OF_HOLDS);
     this.#states = new CounterMap(maxBytes - recordBytes);
     this.#blocks = new MemoryBlocks(this.#states);
-    this.#records = new RequestRecords(recordBytes);
+    this.#records = new RequestRecords(recordBytes - holdBytes);
+    const state = (key: string, nowMs: number): State | undefined => this.#state(key, nowMs);
+    const charge = (counter: HeldCounter, added: Charge, found: Verdict, charged: State): void =>
+      this.#charge({ key: counter.key, plan: counter }, added, found, charged);
+    this.#holds = new MemoryHolds({ state, charge }, holdBytes);
     this.#limit = new MemoryLimit(maxBytes, options.onMemoryLimit);
     this.#clock = options.clock ?? Date;
   }
@@ -73,11 +95,11 @@ export class MemoryStore implements Store {
   memory(): MemoryUse {
     const { evictedIdle, evictedUsedUp, bytes, count } = this.#states;
     return {
-      bytes: bytes + this.#records.bytes,
+      bytes: bytes + this.#records.bytes + this.#holds.bytes,
       maxBytes: this.#limit.maxBytes,
       counters: count,
       ids: this.#records.count,
-      evicted: { idle: evictedIdle, usedUp: evictedUsedUp, ids: this.#records.evicted },
+      evicted: { idle: evictedIdle, usedUp: evictedUsedUp, ids: this.#records.evicted + this.#holds.evicted },
     };
   }
 
@@ -103,6 +125,7 @@ export class MemoryStore implements Store {
   #reply(request: StoreRequest, nowMs: number): StoreReply {
     if (request.fetches !== undefined || this.#grants !== undefined) return this.#replyWithGrants(request, nowMs);
     const verdicts = this.#decide(request, nowMs);
+    if (request.holdMs !== undefined) this.#hold(request, verdicts, nowMs);
     // The millisecond of the reset, or none.
     if (nowMs <= this.#resetAtMs) return this.#replyAfterReset(verdicts, nowMs);
     return { nowMs, verdicts, guarantee: "atomic" };
@@ -118,7 +141,35 @@ export class MemoryStore implements Store {
     const passes = (check: Check): boolean => this.#refusals === 0 || this.#passesAsCandidate(check);
     const grants = request.fetches && this.#grants.grant(request, verdicts, passes, nowMs);
     if (grants !== undefined) this.#sweepLater();
+    if (request.holdMs !== undefined) this.#hold(request, verdicts, nowMs);
     return { nowMs, verdicts, guarantee: "atomic", ...(grants && { grants }) };
+  }
+
+  /** What was held is remembered until it is settled, if the request passed. */
+  #hold(request: StoreRequest, verdicts: readonly Verdict[], nowMs: number): void {
+    if (!request.charge || this.#refusals > 0) return;
+    const atMs = nowMs === Math.floor(this.#resetAtMs) ? this.#resetAtMs : nowMs;
+    this.#holds.open(request, verdicts, { atMs, nowMs });
+    this.#sweepLater();
+  }
+
+  settle(reservation: Reserved, amounts: Amounts): SettleReply {
+    return this.#holds.settle(reservation, amounts, this.#clock.now());
+  }
+
+  extend(reservation: Reserved, amounts: Amounts): ExtendReply {
+    return this.#holds.extend(reservation, amounts, this.#clock.now());
+  }
+
+  holdState(reservation: Reserved): ReservationState {
+    return this.#holds.stateOf(reservation, this.#clock.now());
+  }
+
+  learn(name: string, costs: CostWeights): CostWeights {
+    const learned = addCosts(this.#learned.get(name) ?? NO_COSTS, costs);
+    if (this.#learned.size >= MOST_LEARNED && !this.#learned.has(name)) this.#learned.clear();
+    this.#learned.set(name, learned);
+    return learned;
   }
 
   #replyAfterReset(verdicts: Verdict[], nowMs: number): StoreReply {
@@ -198,7 +249,7 @@ export class MemoryStore implements Store {
     return found;
   }
 
-  #charge({ plan, key }: Check, charge: Charge, verdict: Verdict, state: State): void {
+  #charge({ plan, key }: Charged, charge: Charge, verdict: Verdict, state: State): void {
     const { policy, mode } = plan;
     const { nowMs } = charge;
     // A state that ends before now was made by the look: it is not in the map, or its end there has passed.
@@ -329,8 +380,9 @@ export class MemoryStore implements Store {
       this.#states.sweep(LOOKS_PER_SWEEP, nowMs);
       this.#records.sweep(LOOKS_PER_SWEEP, nowMs);
       this.#grants?.sweep(nowMs);
+      this.#holds.sweep(LOOKS_PER_SWEEP, nowMs);
       this.#limit.watch(this.memory());
-      if (this.#states.count + this.#records.count + this.heldKeys === 0) this.close();
+      if (this.#states.count + this.#records.count + this.#holds.count + this.heldKeys === 0) this.close();
     }, SWEEP_EVERY_MS);
     this.#sweeper.unref();
   }

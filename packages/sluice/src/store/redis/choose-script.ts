@@ -2,7 +2,7 @@
  * Chooses the script for each request, and the requests that share a call. Pure.
  *
  *   fetch      a rule with prefetch among them: as decide, and units that are held elsewhere count
- *   decide     several checks, a look, a charge, a block or a request id: the script that can decide anything
+ *   decide     several checks, a look, a charge, a block, a request id or units to hold: the script that can decide anything
  *   single-X   one check to be charged: the lean script of its algorithm, where like requests (same counter, policy and cost) are one group
  *   plain-X    a batch for single-X in which every request costs 1 and has a counter of its own, under one policy: straight code
  */
@@ -63,10 +63,10 @@ function entriesOf({ checks }: StoreRequest): number {
 }
 
 /** `decide`, or `fetch`, or the lean script for a single check without an id that is to be charged. */
-export function scriptFor({ checks, charge, id }: StoreRequest): ScriptName {
+export function scriptFor({ checks, charge, id, holdMs }: StoreRequest): ScriptName {
   for (let i = 0; i < checks.length; i++) if (checks[i]!.plan.prefetchMs > 0) return "fetch";
   const [only] = checks;
-  const isSingle = checks.length === 1 && charge && id === undefined;
+  const isSingle = checks.length === 1 && charge && id === undefined && holdMs === undefined;
   if (!isSingle || only === undefined || only.cost === 0 || only.charge === true || only.block !== undefined)
     return "decide";
   return `single-${storedAs[only.plan.policy.stored]}`;

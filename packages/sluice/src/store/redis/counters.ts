@@ -3,6 +3,7 @@
  * as one script; `ClusterStore` splits calls by slot and sends the parts through a `SingleNodeStore`.
  */
 import type { Check } from "../../check.js";
+import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type { LeaseRequest, RefundRequest, StoreReply, StoreRequest } from "../store.js";
 import type { StoreStats } from "../store-stats.js";
 
@@ -13,6 +14,9 @@ export interface Counters {
   giveBack(checks: readonly Check[]): Promise<boolean>;
   release(lease: LeaseRequest): Promise<boolean>;
   renew(lease: LeaseRequest): Promise<number>;
+  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply>;
+  extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply>;
+  holdState(reserved: Reserved): Promise<ReservationState>;
   block(key: string, lengthMs: number): Promise<void>;
   inspect(checks: readonly Check[]): Promise<Record<string, number>[]>;
   reset(keys: readonly string[]): Promise<void>;

@@ -34,8 +34,8 @@ export class DecideQueue {
     return Date.now() + this.#clockAheadMs;
   }
 
-  add(request: StoreRequest, recordKey: string | undefined, isPart: boolean): Promise<StoreReply> {
-    return this.#wait({ request, recordKey, isPart });
+  add(addressed: Omit<Addressed, "endsAtMonotonicMs">): Promise<StoreReply> {
+    return this.#wait(addressed);
   }
 
   /** For a request of one key, where its tag's other keys are on another node: it shares a call only with requests for that key. */
@@ -43,10 +43,10 @@ export class DecideQueue {
     return this.#wait({ request, recordKey: undefined, endsAtMonotonicMs });
   }
 
-  #wait({ request, recordKey, isPart, endsAtMonotonicMs }: Addressed): Promise<StoreReply> {
+  #wait({ request, recordKey, holdKey, isPart, endsAtMonotonicMs }: Addressed): Promise<StoreReply> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length === 0) this.#schedule();
-      this.#waiting.push({ request, recordKey, isPart, endsAtMonotonicMs, resolve, reject });
+      this.#waiting.push({ request, recordKey, holdKey, isPart, endsAtMonotonicMs, resolve, reject });
     });
   }
 

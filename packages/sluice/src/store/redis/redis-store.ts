@@ -6,9 +6,11 @@
  * them) -> each call ends by its deadline (`calls.ts`) -> verdicts. On a cluster, `cluster/` splits a request by slot first.
  */
 import { randomUUID } from "node:crypto";
+import { type CostWeights, LEAST_WEIGHT, MOST_WEIGHT } from "../../algorithms/cost-histogram.js";
 import type { Check } from "../../check.js";
-import { hashTag, INSTANCES_KEY, KEY_PREFIX, UTILISATION_KEY } from "../../keys.js";
+import { hashTag, INSTANCES_KEY, KEY_PREFIX, learnedKey, UTILISATION_KEY } from "../../keys.js";
 import { InstanceCount } from "../instance-count.js";
+import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type {
   LeaseRequest,
   MaybePromise,
@@ -29,6 +31,8 @@ import { SingleNodeStore } from "./single-node-store.js";
 import { checkedStoreOptions, type RedisStoreOptions } from "./store-options.js";
 
 const HEARTBEAT_MS = 1_000;
+/** What requests cost is forgotten a week after the last that was settled. */
+const REMEMBER_COSTS_MS = 604_800_000;
 
 export class RedisStore implements Store {
   readonly #calls: RedisCalls;
@@ -79,6 +83,25 @@ export class RedisStore implements Store {
 
   renew(lease: LeaseRequest): Promise<number> {
     return this.#counters.renew(lease);
+  }
+
+  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
+    return this.#counters.settle(reserved, amounts);
+  }
+
+  extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {
+    return this.#counters.extend(reserved, amounts);
+  }
+
+  holdState(reserved: Reserved): Promise<ReservationState> {
+    return this.#counters.holdState(reserved);
+  }
+
+  async learn(name: string, costs: CostWeights): Promise<CostWeights> {
+    const added = [...costs].flat();
+    const args = [REMEMBER_COSTS_MS, MOST_WEIGHT, LEAST_WEIGHT, ...added];
+    const all = (await this.#calls.run("learn", [KEY_PREFIX + learnedKey(name)], args)) as unknown[];
+    return new Map(Array.from({ length: all.length / 2 }, (_, i) => [Number(all[2 * i]), Number(all[2 * i + 1])]));
   }
 
   block(key: string, lengthMs: number): Promise<void> {

@@ -3,12 +3,14 @@
  * script (or one command) and atomic.
  */
 import type { Check } from "../../check.js";
-import { KEY_PREFIX, requestIdKey, storedAs } from "../../keys.js";
+import { holdKey, KEY_PREFIX, requestIdKey, storedAs } from "../../keys.js";
+import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type { Charged, LeaseRequest, RefundRequest, StoreReply, StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
 import type { Argument } from "./connection.js";
 import type { Counters } from "./counters.js";
 import { DecideQueue } from "./decide-queue.js";
+import { Holds } from "./holds.js";
 import { decodeRecord, policyArguments, recordText } from "./wire.js";
 
 interface SingleNodeOptions {
@@ -38,18 +40,25 @@ export class SingleNodeStore implements Counters {
   readonly #calls: RedisCalls;
   readonly #queue: DecideQueue;
   readonly #options: SingleNodeOptions;
+  readonly #holds: Holds;
   readonly undos = NO_UNDOS;
 
   constructor(options: SingleNodeOptions) {
     this.#options = options;
     this.#calls = options.calls;
     this.#queue = new DecideQueue(options.calls, options.tagOf);
+    this.#holds = new Holds({
+      calls: options.calls,
+      serverNowMs: () => this.#queue.serverNowMs,
+      onGivenBack: options.onGivenBack,
+    });
   }
 
   decide(request: StoreRequest): Promise<StoreReply> {
     const { id, checks } = request;
     const recordKey = id === undefined ? undefined : this.#recordKey(id, checks[0]!.key);
-    return this.#queue.add(request, recordKey, this.#options.claimsRecords);
+    const holdKey = request.holdMs === undefined ? undefined : this.#holdKey(request.entryId, checks[0]!.key);
+    return this.#queue.add({ request, recordKey, holdKey, isPart: this.#options.claimsRecords });
   }
 
   /** For a request of one key, while its tag's other keys are on another node. */
@@ -112,6 +121,33 @@ export class SingleNodeStore implements Counters {
     const args = [step, ...places.flatMap((held) => [held.entryId, held.places, held.ttlMs])];
     const [, answer] = (await this.#calls.run("lease", prefixed(keys), args)) as unknown[];
     return Number(answer);
+  }
+
+  /** All counters are within one script's reach. */
+  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
+    return this.#holds.settle(reserved, amounts, this.#holdKeyOf(reserved));
+  }
+
+  extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {
+    return this.#holds.extend(reserved, amounts, this.#holdKeyOf(reserved));
+  }
+
+  holdState(reserved: Reserved): Promise<ReservationState> {
+    return this.#holds.stateOf(reserved, this.#holdKeyOf(reserved));
+  }
+
+  /** The record of the hold alone: for slots that are moving. */
+  get holds(): Holds {
+    return this.#holds;
+  }
+
+  #holdKeyOf({ counters }: Reserved): string {
+    return this.#holdKey(counters[0]!.entryId, counters[0]!.key);
+  }
+
+  /** The hold of a reservation lies under the tag of its first counter. */
+  #holdKey(entryId: string, firstKey: string): string {
+    return holdKey(entryId, this.#options.tagOf?.(firstKey) ?? SHARED_TAG);
   }
 
   async block(key: string, lengthMs: number): Promise<void> {

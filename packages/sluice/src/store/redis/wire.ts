@@ -10,13 +10,14 @@ import type { Policy } from "../../algorithms/policy.js";
 import type { Check } from "../../check.js";
 import type { Reason } from "../../decision.js";
 import { grantsKey, KEY_PREFIX, storedAs } from "../../keys.js";
+import { heldCounters, holdDigest } from "../reserved.js";
 import type { Receipt, StoreReply, StoreRequest } from "../store.js";
 import { keepsEntryIds } from "./choose-script.js";
 
 type Argument = string | number;
 
 /** In the order of the codes in prelude.lua. */
-const reasons: readonly (Reason | undefined)[] = [
+export const reasons: readonly (Reason | undefined)[] = [
   undefined,
   "limit",
   "min-interval",
@@ -29,6 +30,8 @@ const MOST_POLICIES = 65_536;
 const MOST_MODES = 65_536;
 /** Added to the mode of a check that has a block. */
 const HAS_BLOCK = 32_768;
+/** Added to the mode of a check whose units are held until they are settled. */
+const IS_HELD = 16_384;
 /** Where a block's key stands and how many lengths follow are one number. */
 const MOST_LENGTHS = 16;
 
@@ -36,6 +39,8 @@ const MOST_LENGTHS = 16;
 export interface Addressed {
   readonly request: StoreRequest;
   readonly recordKey: string | undefined;
+  /** The key of its hold, if it holds units. */
+  readonly holdKey?: string | undefined;
   /** Whether other parts of the same request are decided elsewhere, or its place is kept there: it may have to be undone. */
   readonly isPart?: boolean | undefined;
   /** When it must have been answered, where that is not a whole deadline after its call: it is one of several calls. */
@@ -110,14 +115,24 @@ export function encodeDecide(
     }
     return position;
   };
-  for (const { request, recordKey, isPart } of batch) {
+  for (const { request, recordKey, holdKey, isPart } of batch) {
     const { checks, entryId, fingerprint } = request;
     const named = entryId !== "";
     const recorded = recordKey !== undefined;
-    const flags = (isPart ? 8 : 0) + (named ? 4 : 0) + (recorded ? 2 : 0) + (request.charge ? 1 : 0);
-    requests.push(checks.length * 16 + flags);
+    const { holdMs } = request;
+    const flags =
+      (holdMs === undefined ? 0 : 16) +
+      (isPart ? 8 : 0) +
+      (named ? 4 : 0) +
+      (recorded ? 2 : 0) +
+      (request.charge ? 1 : 0);
+    requests.push(checks.length * 32 + flags);
     if (named) requests.push(entryId);
     if (recorded) requests.push(keyPosition(recordKey), fingerprint, spellReceipt(request));
+    if (holdMs !== undefined) {
+      const digest = holdDigest({ ttlMs: holdMs, counters: heldCounters(checks, () => entryId) });
+      requests.push(keyPosition(holdKey!), digest, holdMs);
+    }
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
       const { policy, prefetchMs } = check.plan;
@@ -130,7 +145,8 @@ export function encodeDecide(
       }
       const { block } = check;
       const keyAt = prefetchMs > 0 ? heldPosition(check.key) : keyPosition(check.key);
-      const mode = modeArgument(check) + (block === undefined ? 0 : HAS_BLOCK);
+      const isHeld = holdMs !== undefined && check.held !== undefined;
+      const mode = modeArgument(check) + (block === undefined ? 0 : HAS_BLOCK) + (isHeld ? IS_HELD : 0);
       const packed = (keyAt * MOST_POLICIES + position) * MOST_MODES + mode;
       if (check.charge === true) requests.push(-packed, -1 - check.cost);
       else if (check.cost === 1) requests.push(packed);

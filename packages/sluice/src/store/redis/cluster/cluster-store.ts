@@ -4,11 +4,13 @@
  */
 import type { Check } from "../../../check.js";
 import { hashTag } from "../../../keys.js";
+import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../../reserved.js";
 import type { LeaseRequest, RefundRequest, StoreReply, StoreRequest } from "../../store.js";
 import type { StoreStats } from "../../store-stats.js";
 import type { RedisCalls } from "../calls.js";
 import type { Counters } from "../counters.js";
 import type { SingleNodeStore } from "../single-node-store.js";
+import { ClusterHolds } from "./cluster-holds.js";
 import { Compensation } from "./compensation.js";
 import { PartsDecider } from "./decide-in-parts.js";
 import { IdRecords } from "./id-records.js";
@@ -20,6 +22,7 @@ export class ClusterStore implements Counters {
   readonly #node: SingleNodeStore;
   readonly #places: RequestPlaces;
   readonly #compensation: Compensation;
+  readonly #holds: ClusterHolds;
   readonly #parts: PartsDecider;
 
   constructor(calls: RedisCalls, node: SingleNodeStore) {
@@ -30,7 +33,9 @@ export class ClusterStore implements Counters {
     this.#node = node;
     this.#places = places;
     this.#compensation = compensation;
-    this.#parts = new PartsDecider({ calls, node, records, places, compensation, moving });
+    const holds = new ClusterHolds({ calls, node, compensation, moving });
+    this.#holds = holds;
+    this.#parts = new PartsDecider({ calls, node, records, places, compensation, moving, holds });
   }
 
   decide(request: StoreRequest): Promise<StoreReply> {
@@ -88,6 +93,18 @@ export class ClusterStore implements Counters {
     const shortestMs = Math.min(...terms);
     if (shortestMs === 0 && terms.length > 1) await this.release(lease);
     return shortestMs;
+  }
+
+  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
+    return this.#holds.settle(reserved, amounts);
+  }
+
+  extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {
+    return this.#holds.extend(reserved, amounts);
+  }
+
+  holdState(reserved: Reserved): Promise<ReservationState> {
+    return this.#holds.holdState(reserved);
   }
 
   block(key: string, lengthMs: number): Promise<void> {

@@ -10,6 +10,7 @@ import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from ".
 import type { RedisCalls } from "../calls.js";
 import type { SingleNodeStore } from "../single-node-store.js";
 import { Blocks } from "./blocks.js";
+import type { ClusterHolds } from "./cluster-holds.js";
 import type { Compensation, Undo } from "./compensation.js";
 import type { IdRecords } from "./id-records.js";
 import { type MovingSlots, slotIsMoving } from "./moving-slots.js";
@@ -37,6 +38,7 @@ interface PartsDeciderOptions {
   readonly places: RequestPlaces;
   readonly compensation: Compensation;
   readonly moving: MovingSlots;
+  readonly holds: ClusterHolds;
 }
 
 export class PartsDecider {
@@ -47,8 +49,10 @@ export class PartsDecider {
   readonly #compensation: Compensation;
   readonly #moving: MovingSlots;
   readonly #blocks: Blocks;
+  readonly #holds: ClusterHolds;
 
-  constructor({ calls, node, records, places, compensation, moving }: PartsDeciderOptions) {
+  constructor({ calls, node, records, places, compensation, moving, holds }: PartsDeciderOptions) {
+    this.#holds = holds;
     this.#calls = calls;
     this.#node = node;
     this.#records = records;
@@ -166,9 +170,13 @@ export class PartsDecider {
       );
       return await this.#settle(parts, { settled, endsAtMonotonicMs });
     });
-    if (request.id === undefined || !request.charge) return reply;
     const whole: Part = { tag, places: [], request: { ...request, id: undefined } };
+    if (request.id === undefined || !request.charge) {
+      await this.#putHold(whole, reply, endsAtMonotonicMs);
+      return reply;
+    }
     try {
+      await this.#holds.put(tag, request, reply, endsAtMonotonicMs);
       if (await this.#records.put(request, tag, reply, endsAtMonotonicMs)) return reply;
     } catch (error) {
       // No refund by id could find the charge.
@@ -177,6 +185,16 @@ export class PartsDecider {
     }
     await this.#undo(undoOf(whole, reply), endsAtMonotonicMs);
     return (await this.#records.see(request, tag, endsAtMonotonicMs)) ?? reply;
+  }
+
+  /** Units that are held without a hold could not be settled: then nothing stays charged. */
+  async #putHold(whole: Part, reply: StoreReply, endsAtMonotonicMs: number): Promise<void> {
+    try {
+      await this.#holds.put(whole.tag, whole.request, reply, endsAtMonotonicMs);
+    } catch (error) {
+      await this.#undo(undoOf(whole, reply), endsAtMonotonicMs);
+      throw error;
+    }
   }
 }
 

@@ -31,6 +31,7 @@ export function splitByTag(request: StoreRequest): Part[] {
         : {
             ...request,
             checks: places.map((i) => relocated(checks[i]!, places)),
+            holdMs: places.some((i) => checks[i]!.held !== undefined) ? request.holdMs : undefined,
             fetches: request.fetches && places.map((i) => request.fetches![i]),
           },
   }));
@@ -42,7 +43,11 @@ export function splitByKey(request: StoreRequest): Part[] {
   return [...keys].map((key) => {
     const places = [...request.checks.keys()].filter((i) => request.checks[i]!.key === key);
     const checks = places.map((i) => withoutPrefetch(relocated(request.checks[i]!, places)));
-    return { tag: hashTag(key), places, request: { ...request, checks, id: undefined, fetches: undefined } };
+    return {
+      tag: hashTag(key),
+      places,
+      request: { ...request, checks, id: undefined, fetches: undefined, holdMs: undefined },
+    };
   });
 }
 

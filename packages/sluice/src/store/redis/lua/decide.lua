@@ -2,13 +2,14 @@
   KEYS     counters and request-id records, each once
   ARGV     policies: how many; each: the letter of its stored form (keys.ts), then as many numbers as the algorithm takes
            requests: how many; when they were sent, in ms of this server's clock, at the earliest; each:
-             shape: checks * 16 + (8 if it is a part of a request) + (4 if entries are named) + (2 if it has an id record)
+             shape: checks * 32 + (16 if units are held until it is settled) + (8 if it is a part of a request) + (4 if entries are named) + (2 if it has an id record)
                + (1 to charge, 0 only looks)
-             the entry id, if named; position of the record in KEYS, fingerprint and receipt, if there is a record
+             the entry id, if named; position of the record in KEYS, fingerprint and receipt, if there is a record;
+             position of the hold in KEYS, its digest and how long it lives, in ms, if units are held
              checks, each ((position in KEYS * 65536 + position of the policy) * 65536 + mode), negative if a cost other than 1 follows;
              a cost below 0 is a charge of -cost - 1 units: counted in full, then refused in name where the counter is past its limit
              mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request; and 32768 if it has a block:
-             then its position in KEYS * 16 + how many lengths, and the lengths in ms follow
+             then its position in KEYS * 16 + how many lengths, and the lengths in ms follow; and 16384 if its units are held
   returns  now_ms, then for each request either
              for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
              and retry_after_ms if refused; or
@@ -21,9 +22,11 @@ include('prelude')
 include('algorithms')
 include('id-record')
 include('block-state')
+include('hold')
 local states, owners, touched, refused, records, is_new = {}, {}, {}, {}, {}, {}
 local keys, policy_of, modes, costs, charges, blocks, lengths = {}, {}, {}, {}, {}, {}, {}
 local block_states, begun = {}, {}
+local are_held, charged_units, holds = {}, {}, {}
 local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}
 
 local function state_of(key, body)
@@ -114,6 +117,7 @@ local function decide(count, any_charge, charging, entry_id, out)
     -- are the exception: a request that was refused does not run, so nobody would give them back.
     local passes = refusals == 0 or (modes[i] > 1 and refusals == 1 and refuser == modes[i] - 1 and not body.leased)
     local charged = charging and costs[i] > 0 and (charges[i] or passes and allowed[i])
+    charged_units[i] = charged and costs[i] or 0
     if charged and not charges[i] then
       remaining[i], reset[i] = body.charge(states[keys[i]], policy_of[i], costs[i], entry_id)
       touched[keys[i]] = true
@@ -127,6 +131,17 @@ local function decide(count, any_charge, charging, entry_id, out)
     end
     include('grants of a check')
   end
+  return refusals == 0
+end
+
+-- What was held is remembered until it is settled.
+local function open_hold(hold, count, entry_id)
+  local units = {}
+  for i = 1, count do
+    if are_held[i] then units[#units + 1] = charged_units[i] end
+  end
+  hold.rows = { { entry = entry_id, at = now, units = units } }
+  holds[#holds + 1] = hold
 end
 
 -- Reads one request's checks into the lists; whether any is a charge.
@@ -145,8 +160,11 @@ local function read_checks(count)
     local mode = packed % 65536
     packed = (packed - mode) / 65536
     blocks[i] = false
-    if mode >= 32768 then
-      mode = mode - 32768
+    local has_block = mode >= 32768
+    if has_block then mode = mode - 32768 end
+    are_held[i] = mode >= 16384
+    if are_held[i] then mode = mode - 16384 end
+    if has_block then
       local block = tonumber(ARGV[at])
       blocks[i], lengths[i] = KEYS[floor(block / 16)], {}
       for n = 1, block % 16 do lengths[i][n] = tonumber(ARGV[at + n]) end
@@ -166,7 +184,7 @@ at = at + 2
 for _ = 1, requests do
   local shape = tonumber(ARGV[at])
   local charging, recorded, named, is_part = shape % 2 == 1, shape % 4 > 1, shape % 8 > 3, shape % 16 > 7
-  local entry_id, record, fingerprint, receipt
+  local entry_id, record, fingerprint, receipt, hold
   at = at + 1
   if named then
     entry_id = ARGV[at]
@@ -176,7 +194,11 @@ for _ = 1, requests do
     record, fingerprint, receipt = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
     at = at + 3
   end
-  local count = floor(shape / 16)
+  if shape % 32 > 15 then
+    hold = { key = KEYS[tonumber(ARGV[at])], digest = ARGV[at + 1], ends = now + tonumber(ARGV[at + 2]) }
+    at = at + 3
+  end
+  local count = floor(shape / 32)
   local any_charge = read_checks(count)
   local seen = recorded and (records[record] or call('GET', KEYS[record]))
   local dropped_at = seen and read_tombstone(seen)
@@ -189,7 +211,7 @@ for _ = 1, requests do
     if alike and is_part and charging then records[record] = claim(seen, entry_id) end
   elseif recorded and charging then
     local out = {}
-    decide(count, any_charge, charging, entry_id, out)
+    if decide(count, any_charge, charging, entry_id, out) and hold then open_hold(hold, count, entry_id) end
     for i = 1, #out do
       reply[#reply + 1] = out[i]
       out[i] = string.format('%.0f', out[i])
@@ -197,7 +219,7 @@ for _ = 1, requests do
     records[record] = spell_record(fingerprint, entry_id, now .. ' ' .. table.concat(out, ' '), receipt)
     is_new[record] = true
   else
-    decide(count, any_charge, charging, entry_id, reply)
+    if decide(count, any_charge, charging, entry_id, reply) and hold then open_hold(hold, count, entry_id) end
   end
 end
 
@@ -207,6 +229,7 @@ for key, reset_after in pairs(refused) do
   if not touched[key] then outlive(key, reset_after) end
 end
 include('writes of grants')
+for h = 1, #holds do save_hold(holds[h].key, holds[h]) end
 for key in pairs(begun) do save_block(key, block_states[key]) end
 for record, text in pairs(records) do
   if is_new[record] then call('SET', KEYS[record], text, 'PX', REMEMBER_MS) else call('SET', KEYS[record], text, 'KEEPTTL') end

@@ -1,0 +1,64 @@
+/**
+ * A hold: the units that one reservation has charged ahead of its real cost, until it is settled. Twin: hold.lua.
+ * In: what was held, and what the work really cost. Out: what to give back to each counter. Pure: time is an argument.
+ */
+
+/** The units that were charged at once: by the check, or by one extension. */
+export interface HoldRow {
+  readonly entryId: string;
+  readonly atMs: number;
+  /** One number a counter. */
+  readonly units: readonly number[];
+}
+
+export interface Hold {
+  /** Vouches for everything that the reservation's id says. */
+  readonly digest: string;
+  readonly endsAtMs: number;
+  readonly rows: readonly HoldRow[];
+  /** The real costs, one a counter; undefined while it is open. */
+  readonly charged: readonly number[] | undefined;
+}
+
+/** Extensions beyond these share the last row: its units can then be given back only in part. */
+const MOST_HOLD_ROWS = 64;
+
+/** The units held of one counter. */
+export function heldOf({ rows }: Pick<Hold, "rows">, counter: number): number {
+  return rows.reduce((sum, { units }) => sum + units[counter]!, 0);
+}
+
+/** Which rows give units back, the newest first. */
+export function rowsToRepay(
+  hold: Pick<Hold, "rows">,
+  counter: number,
+  units: number,
+): { row: HoldRow; units: number }[] {
+  const repaid: { row: HoldRow; units: number }[] = [];
+  let left = units;
+  for (let r = hold.rows.length - 1; r >= 0 && left > 0; r--) {
+    const row = hold.rows[r]!;
+    const given = Math.min(left, row.units[counter]!);
+    if (given > 0) repaid.push({ row, units: given });
+    left -= given;
+  }
+  return repaid;
+}
+
+/** The rows with the units of one more extension. */
+export function withRow(rows: readonly HoldRow[], added: Omit<HoldRow, "entryId">): HoldRow[] {
+  if (rows.length < MOST_HOLD_ROWS) return [...rows, { ...added, entryId: extensionName(rows) }];
+  const last = rows.at(-1)!;
+  const units = last.units.map((n, i) => n + added.units[i]!);
+  return [...rows.slice(0, -1), { entryId: last.entryId, atMs: added.atMs, units }];
+}
+
+/** The name of the next extension's entries. */
+export function extensionName(rows: readonly HoldRow[]): string {
+  return `${rows[0]!.entryId}:x${Math.min(rows.length, MOST_HOLD_ROWS - 1)}`;
+}
+
+/** The name of the entries beyond what was held. */
+export function overrunName(rows: readonly HoldRow[]): string {
+  return `${rows[0]!.entryId}:o`;
+}

@@ -1,0 +1,19 @@
+/**
+ * The decision on an extension, made from the verdicts of the reservation's counters. Pure.
+ */
+import type { Check } from "../check.js";
+import type { Extension } from "../reservations/reservations.js";
+import type { StoreReply, StoreRequest } from "../store/store.js";
+import { Decision } from "./decision.js";
+
+export function extensionDecision(extension: Extension, rulesVersion: number): Decision {
+  const { counters, verdicts, nowMs, reservation, degraded } = extension;
+  const checks = counters.map(({ rule, mode, policy, key }): Check => {
+    const plan = { rule, mode, variant: undefined, policy, keyEnd: "", onStoreFailure: "deny", prefetchMs: 0 } as const;
+    return { plan, key, cost: 0, live: -1 };
+  });
+  const request: StoreRequest = { checks, charge: true, entryId: "", id: undefined, fingerprint: "", rulesVersion };
+  const reply: StoreReply = { nowMs, verdicts, guarantee: "atomic" };
+  const made = new Decision({ request, reply, charger: "nobody", lease: undefined, reservation, degraded });
+  return made;
+}

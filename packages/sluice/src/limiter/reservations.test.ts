@@ -1,0 +1,297 @@
+import { expect, test, vi } from "vitest";
+import { SluiceError } from "../errors.js";
+import type { Rule } from "../rules/rule.js";
+import { MemoryStore } from "../store/memory/memory-store.js";
+import { virtualClock } from "../testing.js";
+import { createLimiter } from "./limiter.js";
+
+const tokens: Rule = {
+  id: "tokens",
+  key: ["org"],
+  algorithm: "token-bucket",
+  limit: 1_000,
+  window: "1h",
+  cost: { attribute: "t" },
+  estimate: { attribute: "max", default: 200 },
+};
+const requests: Rule = { id: "requests", key: ["org"], algorithm: "fixed-window", limit: 3, window: "1h" };
+
+const remainingOf = async (limiter: ReturnType<typeof createLimiter>, org = "a"): Promise<number> =>
+  (await limiter.peek({ org }, { cost: 0 })).checks[0]!.remaining;
+
+test("a check holds an estimate, and settle charges the real cost", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens, requests] });
+  const { reservation, allowed } = await limiter.check({ org: "a", max: 300 });
+  expect([allowed, reservation!.held, reservation!.expiresAfterMs]).toEqual([true, { tokens: 300 }, 300_000]);
+  expect(await remainingOf(limiter)).toBe(700);
+  const settled = { settled: true, charged: { tokens: 120 }, overrun: {} };
+  expect(await limiter.settle(reservation!.id, { t: 120 })).toEqual(settled);
+  expect(await limiter.settle(reservation!.id, { t: 999 })).toEqual(settled);
+  expect(await limiter.cancel(reservation!.id)).toEqual(settled);
+  expect(await remainingOf(limiter)).toBe(880);
+});
+
+test("a request that tells its cost is charged, and reserves nothing", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
+  expect((await limiter.check({ org: "a", t: 40, max: 300 })).reservation).toBeUndefined();
+  expect(await remainingOf(limiter)).toBe(960);
+});
+
+test("a refused request holds nothing under any of its rules", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens, { ...requests, limit: 1 }] });
+  expect((await limiter.check({ org: "a" })).reservation!.held).toEqual({ tokens: 200 });
+  const refused = await limiter.check({ org: "a" });
+  expect([refused.allowed, refused.reservation]).toEqual([false, undefined]);
+  expect(await remainingOf(limiter)).toBe(800);
+});
+
+test("the first request is not refused for its estimate, whatever the limit", async () => {
+  for (const limit of [1, 2, 50]) {
+    for (const algorithm of ["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-window"] as const) {
+      const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...tokens, algorithm, limit } as Rule] });
+      const decision = await limiter.check({ org: "a", max: 4_096 });
+      expect([decision.allowed, decision.reservation!.held]).toEqual([true, { tokens: limit }]);
+    }
+  }
+  const denied = createLimiter({ clock: virtualClock(), rules: [{ ...tokens, limit: 0 }] });
+  expect((await denied.check({ org: "a" })).allowed).toBe(false);
+});
+
+test("work that cost more than was held leaves a debt, which is paid before the next check passes", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
+  const { reservation } = await limiter.check({ org: "a" });
+  expect(await limiter.settle(reservation!.id, { t: 1_500 })).toEqual({
+    settled: true,
+    charged: { tokens: 1_500 },
+    overrun: { tokens: 1_300 },
+  });
+  expect(await limiter.check({ org: "a" })).toMatchObject({ allowed: false, remaining: 0, debt: 500, reason: "limit" });
+});
+
+test("an extension is refused under stop where nothing is left, and goes into debt under finish", async () => {
+  for (const overrun of ["stop", "finish"] as const) {
+    const rule: Rule = { ...tokens, estimate: { default: 200, overrun } };
+    const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
+    const { reservation } = await limiter.check({ org: "a" });
+    const wider = await limiter.extend(reservation!.id, { t: 900 });
+    expect([wider.allowed, wider.reservation!.held]).toEqual([true, { tokens: 900 }]);
+    // The same again asks for nothing more.
+    expect((await limiter.extend(reservation!.id, { t: 900 })).reservation!.held).toEqual({ tokens: 900 });
+    const widest = await limiter.extend(reservation!.id, { t: 1_100 });
+    expect(widest.allowed).toBe(overrun === "finish");
+    expect(widest.debt).toBe(overrun === "finish" ? 100 : undefined);
+    await limiter.settle(reservation!.id, { t: 10 });
+    expect(await remainingOf(limiter)).toBe(990);
+  }
+});
+
+test("what is learned caps what requests ask for, and what was learned of other keys is apart", async () => {
+  const rule: Rule = { ...tokens, limit: 1_000_000, overrides: [{ match: { org: "big" }, limit: 2_000_000 }] };
+  const limiter = createLimiter({ rules: [rule] });
+  for (let i = 0; i < 100; i++) {
+    for (const [org, cost] of [
+      ["a", 50 + (i % 10)],
+      ["big", 5_000],
+    ] as const) {
+      const { reservation } = await limiter.check({ org });
+      await limiter.settle(reservation!.id, { t: cost });
+    }
+  }
+  const heldFor = async (attributes: { org: string; max?: number }): Promise<number> =>
+    (await limiter.check(attributes)).reservation!.held.tokens!;
+  expect(await heldFor({ org: "a", max: 20 })).toBe(20);
+  for (const attributes of [{ org: "a" }, { org: "a", max: 4_096 }]) {
+    expect(await heldFor(attributes)).toBeGreaterThanOrEqual(55);
+    expect(await heldFor(attributes)).toBeLessThanOrEqual(64);
+  }
+  expect(await heldFor({ org: "big", max: 100_000 })).toBeGreaterThan(4_500);
+  await limiter.close();
+});
+
+test("a reservation that nobody settles expires: an event tells it, and what was held stands as spent", async () => {
+  vi.useFakeTimers();
+  try {
+    const limiter = createLimiter({ rules: [{ ...tokens, estimate: { default: 200, ttl: "2s" } }] });
+    const expired: unknown[] = [];
+    limiter.on("expired", (id, held) => expired.push([id, held]));
+    const first = (await limiter.check({ org: "a" })).reservation!;
+    const second = (await limiter.check({ org: "a" })).reservation!;
+    await limiter.settle(second.id, { t: 1 });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(expired).toEqual([[first.id, { tokens: 200 }]]);
+    expect(await limiter.settle(first.id, { t: 1 })).toEqual({
+      settled: false,
+      charged: { tokens: 200 },
+      overrun: {},
+      reason: "expired",
+    });
+    expect(await remainingOf(limiter)).toBeLessThan(802);
+    expect(limiter.reservationStats()).toMatchObject({ opened: 2, settled: 1, expired: 1, open: 0 });
+    await expect(limiter.extend(first.id, { t: 900 })).rejects.toMatchObject({ code: "unknown-reservation" });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a refund gives back what a reservation holds, and a settlement after it nothing more", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens, requests] });
+  const byDecision = await limiter.check({ org: "a" });
+  await limiter.check({ org: "b" }, { id: "x" });
+  for (const [org, refund] of [
+    ["a", byDecision],
+    ["b", "x"],
+  ] as const) {
+    expect(await limiter.refund(refund)).toBe(true);
+    expect(await remainingOf(limiter, org)).toBe(1_000);
+    expect((await limiter.peek({ org }, { cost: 0 })).checks[1]!.remaining).toBe(3);
+  }
+  expect(await limiter.settle(byDecision.reservation!.id, { t: 77 })).toMatchObject({ charged: { tokens: 0 } });
+  expect(await remainingOf(limiter)).toBe(1_000);
+});
+
+test("a refund after the settlement leaves what was settled", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens, requests] });
+  const decision = await limiter.check({ org: "a" }, { id: "x" });
+  await limiter.settle(decision.reservation!.id, { t: 150 });
+  expect(await limiter.refund("x")).toBe(true);
+  expect(await remainingOf(limiter)).toBe(850);
+});
+
+test("a repeated request id gets the same reservation", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
+  const first = await limiter.check({ org: "a" }, { id: "x" });
+  const second = await limiter.check({ org: "a" }, { id: "x" });
+  expect(second.reservation).toEqual(first.reservation);
+  expect(await remainingOf(limiter)).toBe(800);
+});
+
+test.each([
+  [{}, "attributes: expected the cost that the reservation waits for: t"],
+  [{ max: 3 }, "attributes: expected the cost that the reservation waits for: t"],
+  [{ t: -1 }, 'attributes.t: expected a whole number of at least 0, got "-1"'],
+  [{ t: 0.5 }, 'attributes.t: expected a whole number of at least 0, got "0.5"'],
+  [{ t: "1e3" }, 'attributes.t: expected a whole number of at least 0, got "1e3"'],
+  [{ t: Number.NaN }, "attributes.t: expected a string, a finite number or a boolean, got NaN"],
+  [{ t: 2 ** 53 }, 'attributes.t: expected a whole number of at least 0, got "9007199254740992"'],
+  [null, "attributes: expected an object, got null"],
+  [[1], "attributes: expected an object, got [1]"],
+])("a settlement of %j is refused with a clear error, and changes nothing", async (attributes, message) => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
+  const { reservation } = await limiter.check({ org: "a" });
+  const bad = attributes as never;
+  await expect(limiter.settle(reservation!.id, bad)).rejects.toMatchObject({ code: "invalid-request", message });
+  await expect(limiter.extend(reservation!.id, bad)).rejects.toMatchObject({ code: "invalid-request", message });
+  expect(await remainingOf(limiter)).toBe(800);
+});
+
+test("an id that was tampered with gives nothing back: not of another key, not of another rule, not twice", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
+  const { reservation } = await limiter.check({ org: "a" });
+  await limiter.check({ org: "victim" });
+  const [name, where, spelled] = reservation!.id.split(".") as [string, string, string];
+  const changed = (from: string, to: string): string =>
+    `${name}.${where}.${Buffer.from(Buffer.from(spelled, "base64url").toString().replace(from, to)).toString("base64url")}`;
+  for (const id of [
+    changed("org=a", "org=victim"),
+    changed(":tokens:", ":others:"),
+    changed('"limit":1000', '"limit":9999'),
+    changed("300000", "300001"),
+    `${"A".repeat(16)}.${where}.${spelled}`,
+    `${name}.l.${spelled}`,
+  ]) {
+    expect(await limiter.settle(id, { t: 0 })).toEqual({ settled: false, charged: {}, overrun: {}, reason: "unknown" });
+  }
+  expect([await remainingOf(limiter), await remainingOf(limiter, "victim")]).toEqual([800, 800]);
+});
+
+/** A store that can be out of reach. */
+class FarStore extends MemoryStore {
+  isAway = false;
+
+  override settle(...args: Parameters<MemoryStore["settle"]>): ReturnType<MemoryStore["settle"]> {
+    if (this.isAway) throw new SluiceError("store-unavailable", "away");
+    return super.settle(...args);
+  }
+
+  override extend(...args: Parameters<MemoryStore["extend"]>): ReturnType<MemoryStore["extend"]> {
+    if (this.isAway) throw new SluiceError("store-unavailable", "away");
+    return super.extend(...args);
+  }
+}
+
+test("a settlement while the store is away is kept, and sent when it is back", async () => {
+  vi.useFakeTimers();
+  try {
+    const store = new FarStore();
+    const limiter = createLimiter({ store, rules: [tokens] });
+    const { reservation } = await limiter.check({ org: "a" });
+    store.isAway = true;
+    const pending = { settled: false, charged: {}, overrun: {}, reason: "pending" };
+    expect(await limiter.settle(reservation!.id, { t: 150 })).toEqual(pending);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(limiter.reservationStats()).toMatchObject({ pending: 1, dropped: 0, settled: 0 });
+    store.isAway = false;
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(limiter.reservationStats()).toMatchObject({ pending: 0, dropped: 0, settled: 1 });
+    expect(await limiter.settle(reservation!.id, { t: 1 })).toMatchObject({ settled: true, charged: { tokens: 150 } });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a settlement that could not be sent before its reservation ended is dropped", async () => {
+  vi.useFakeTimers();
+  try {
+    const store = new FarStore();
+    const limiter = createLimiter({ store, rules: [tokens] });
+    const { reservation } = await limiter.check({ org: "a" });
+    store.isAway = true;
+    await limiter.settle(reservation!.id, { t: 150 });
+    await vi.advanceTimersByTimeAsync(310_000);
+    expect(limiter.reservationStats()).toMatchObject({ pending: 0, dropped: 1, settled: 0 });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("while the store is away an extension goes on under finish, and stops under stop", async () => {
+  for (const overrun of ["stop", "finish"] as const) {
+    const store = new FarStore();
+    const limiter = createLimiter({ store, rules: [{ ...tokens, estimate: { default: 1, overrun } }] });
+    const { reservation } = await limiter.check({ org: "a" });
+    store.isAway = true;
+    const { allowed, degraded, reason } = await limiter.extend(reservation!.id, { t: 5 });
+    expect([allowed, degraded, reason]).toEqual(
+      overrun === "finish" ? [true, "allow", undefined] : [false, "deny", "store-unavailable"],
+    );
+  }
+});
+
+test("a charge is not estimated, and a batch of parts holds for each", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
+  expect((await limiter.charge({ org: "a" })).reservation).toBeUndefined();
+  expect(await remainingOf(limiter)).toBe(999);
+  const { decision } = await limiter.checkAll([{ attributes: { org: "a" } }, { attributes: { org: "b", max: 3 } }]);
+  expect(decision.reservation!.held).toEqual({ tokens: 3 });
+  await limiter.settle(decision.reservation!.id, { t: 0 });
+  expect([await remainingOf(limiter), await remainingOf(limiter, "b")]).toEqual([999, 1_000]);
+});
+
+test("candidate, shadow, variant and override are held and settled with the rule itself", async () => {
+  const rules: Rule[] = [
+    {
+      ...tokens,
+      candidate: { limit: 250 },
+      overrides: [{ match: { org: "small" }, limit: 100 }],
+      variants: [{ name: "only", weight: 1, algorithm: "rolling-window", window: "1h" }],
+    } as Rule,
+    { ...tokens, id: "shadowed", mode: "shadow", limit: 150 },
+  ];
+  const limiter = createLimiter({ clock: virtualClock(), rules });
+  const { reservation, checks } = await limiter.check({ org: "small" });
+  expect(reservation!.held).toEqual({ tokens: 100, shadowed: 150 });
+  expect(checks.map(({ remaining }) => remaining)).toEqual([0, 0, 0]);
+  await limiter.settle(reservation!.id, { t: 40 });
+  const after = await limiter.peek({ org: "small" }, { cost: 0 });
+  expect(after.checks.map(({ limit, remaining }) => limit - remaining)).toEqual([40, 40, 40]);
+});

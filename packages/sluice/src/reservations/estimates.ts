@@ -1,0 +1,140 @@
+/**
+ * Estimates what requests will cost, from what the requests say and from what requests of the same class really cost.
+ * In: checks of rules with `estimate`; costs that were settled. Out: the same checks with the units to hold.
+ *
+ * What was learned lies in the store, shared by all instances. An instance counts its own costs and sends them in batches; the reply is
+ * what all have learned. So a check asks nobody, and a settlement costs a tenth of a call, or less.
+ */
+import { addCosts, bucketOf, type CostWeights, quantileOf } from "../algorithms/cost-histogram.js";
+import { capacityOf } from "../algorithms/policy.js";
+import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
+import type { Check, CheckPlan } from "../check.js";
+import type { Store } from "../store/store.js";
+
+/** A batch is sent when it has so many costs, but not more often than once a second; or when it is so old. */
+const COSTS_PER_BATCH = 10;
+const SHORTEST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 300_000;
+/** Classes of keys that are remembered here: rules are few, and each has few. */
+const MOST_CLASSES = 10_000;
+
+interface Learned {
+  readonly name: string;
+  /** As the store returned it last, and what this instance has settled since. */
+  known: CostWeights;
+  unsent: Map<number, number>;
+  unsentCount: number;
+  /** When the store was asked last; -Infinity before. */
+  askedMonotonicMs: number;
+  isAsking: boolean;
+  /** The quantile asked for last, until more is learned. */
+  quantile: number;
+  cached: number | undefined;
+}
+
+export class Estimates {
+  readonly #store: Pick<Store, "learn">;
+  readonly #byName = new Map<string, Learned>();
+
+  constructor(store: Pick<Store, "learn">) {
+    this.#store = store;
+  }
+
+  /** The checks, with the units to hold as the cost of those whose cost is not known. */
+  price(checks: readonly Check[]): readonly Check[] {
+    let priced: Check[] | undefined;
+    for (let i = 0; i < checks.length; i++) {
+      const check = checks[i]!;
+      if (check.held === undefined) continue;
+      priced ??= [...checks];
+      priced[i] = { ...check, cost: this.unitsToHold(check.plan, check.held.said) };
+    }
+    return priced ?? checks;
+  }
+
+  /** Never above what the counter could bear: a first request is not refused for its estimate. */
+  unitsToHold(plan: CheckPlan, said: number | undefined): number {
+    const estimate = plan.estimate!;
+    const learned = this.learnedOf(plan);
+    const wanted = said === undefined ? (learned ?? estimate.default) : Math.min(said, learned ?? said);
+    const capacity = capacityOf(plan.policy);
+    const most = plan.policy.stored === "rolling-window" ? Math.min(capacity, MOST_ENTRIES) : capacity;
+    return Math.max(1, Math.min(wanted, most));
+  }
+
+  /** The quantile of what requests of this class cost, if enough is known. */
+  learnedOf({ rule, estimate }: CheckPlan): number | undefined {
+    const { quantile, keyClass } = estimate!;
+    const learned = this.#learned(rule, keyClass);
+    this.#askLater(learned);
+    if (learned.quantile !== quantile) {
+      learned.quantile = quantile;
+      learned.cached = quantileOf(learned.known, quantile);
+    }
+    return learned.cached;
+  }
+
+  /** A request of this class cost so much. */
+  add(rule: string, keyClass: string, cost: number): void {
+    const learned = this.#learned(rule, keyClass);
+    const bucket = bucketOf(cost);
+    learned.unsent.set(bucket, (learned.unsent.get(bucket) ?? 0) + 1);
+    learned.unsentCount++;
+    learned.known = addCosts(learned.known, new Map([[bucket, 1]]));
+    learned.quantile = Number.NaN;
+    this.#askLater(learned);
+  }
+
+  /** Sends what is left. */
+  async close(): Promise<void> {
+    await Promise.all(
+      [...this.#byName.values()].filter(({ unsentCount }) => unsentCount > 0).map((left) => this.#ask(left)),
+    );
+  }
+
+  #learned(rule: string, keyClass: string): Learned {
+    const name = keyClass === "" ? rule : `${rule}:${keyClass}`;
+    let learned = this.#byName.get(name);
+    if (learned === undefined) {
+      if (this.#byName.size >= MOST_CLASSES) this.#byName.clear();
+      learned = {
+        name,
+        known: new Map(),
+        unsent: new Map(),
+        unsentCount: 0,
+        askedMonotonicMs: Number.NEGATIVE_INFINITY,
+        isAsking: false,
+        quantile: Number.NaN,
+        cached: undefined,
+      };
+      this.#byName.set(name, learned);
+    }
+    return learned;
+  }
+
+  #askLater(learned: Learned): void {
+    if (learned.isAsking) return;
+    const sinceMs = performance.now() - learned.askedMonotonicMs;
+    const isDue = learned.unsentCount >= COSTS_PER_BATCH ? sinceMs >= SHORTEST_PAUSE_MS : sinceMs >= LONGEST_PAUSE_MS;
+    if (isDue) void this.#ask(learned);
+  }
+
+  async #ask(learned: Learned): Promise<void> {
+    const { unsent, unsentCount } = learned;
+    learned.isAsking = true;
+    learned.askedMonotonicMs = performance.now();
+    learned.unsent = new Map();
+    learned.unsentCount = 0;
+    try {
+      const known = await this.#store.learn(learned.name, unsent);
+      learned.known = addCosts(known, learned.unsent);
+      learned.quantile = Number.NaN;
+    } catch {
+      // Kept for the next batch. What was learned and is lost with this process is not missed.
+      for (const [bucket, weight] of unsent) learned.unsent.set(bucket, (learned.unsent.get(bucket) ?? 0) + weight);
+      learned.unsentCount += unsentCount;
+    } finally {
+      learned.isAsking = false;
+    }
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The reservations that this instance made and has not seen settled. At its end each is looked up once: another instance may have settled
+ * it. One that nobody settled has expired, which is reported; what it held stands as spent.
+ */
+import type { Reserved } from "../store/reserved.js";
+
+interface Open {
+  readonly id: string;
+  readonly reserved: Reserved;
+  readonly held: Readonly<Record<string, number>>;
+  endsAtMonotonicMs: number;
+}
+
+interface OpenOptions {
+  /** Whether the store says that nobody settled it; rejects if the store does not answer. */
+  readonly hasExpired: (reserved: Reserved) => Promise<boolean>;
+  readonly onExpired: (id: string, held: Readonly<Record<string, number>>) => void;
+}
+
+/** Beyond these the end of a reservation goes unreported. */
+const MOST_OPEN = 100_000;
+const MOST_PER_ROUND = 200;
+const LOOK_EVERY_MS = 1_000;
+/** The store's clock may be late by a little. */
+const GRACE_MS = 500;
+
+export class OpenReservations {
+  readonly #options: OpenOptions;
+  /** By term, in the order of their ends: rules have few different ones. */
+  readonly #lanes = new Map<number, Map<string, Open>>();
+  #timer: NodeJS.Timeout | undefined;
+  #count = 0;
+
+  constructor(options: OpenOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  add(open: Omit<Open, "endsAtMonotonicMs">): void {
+    if (this.#count >= MOST_OPEN) return;
+    const { ttlMs } = open.reserved;
+    let lane = this.#lanes.get(ttlMs);
+    if (lane === undefined) {
+      lane = new Map();
+      this.#lanes.set(ttlMs, lane);
+    }
+    // Behind the others: an extension begins the term anew.
+    if (!lane.delete(open.id)) this.#count++;
+    lane.set(open.id, { ...open, endsAtMonotonicMs: performance.now() + ttlMs + GRACE_MS });
+    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
+  }
+
+  /** True if it was open. */
+  remove(id: string, { ttlMs }: Reserved): boolean {
+    const lane = this.#lanes.get(ttlMs);
+    if (lane === undefined || !lane.delete(id)) return false;
+    this.#count--;
+    if (lane.size === 0) this.#lanes.delete(ttlMs);
+    if (this.#lanes.size === 0) this.close();
+    return true;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #look(): void {
+    const nowMonotonicMs = performance.now();
+    let looked = 0;
+    for (const lane of this.#lanes.values()) {
+      for (const open of lane.values()) {
+        if (open.endsAtMonotonicMs > nowMonotonicMs || looked++ >= MOST_PER_ROUND) break;
+        this.remove(open.id, open.reserved);
+        void this.#ended(open);
+      }
+    }
+  }
+
+  async #ended({ id, reserved, held }: Open): Promise<void> {
+    // Where the store does not answer, nobody can have settled it lately either.
+    const hasExpired = await this.#options.hasExpired(reserved).catch(() => true);
+    if (hasExpired) this.#options.onExpired(id, held);
+  }
+}

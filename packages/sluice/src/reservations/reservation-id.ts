@@ -1,0 +1,108 @@
+/**
+ * A reservation's id lists the counters that it holds units of, so that any instance can settle it without a lookup. The store has a
+ * digest of the list: an id that was tampered with names nothing. The name in it is random, and not to be guessed. Pure.
+ */
+import type { Policy } from "../algorithms/policy.js";
+import type { CheckMode } from "../decision.js";
+import { SluiceError } from "../errors.js";
+import { storedAs } from "../keys.js";
+import type { HeldCounter, Reserved } from "../store/reserved.js";
+
+/** Bounds what a forged id could make us parse. */
+const LONGEST_RESERVATION_ID = 16_384;
+const MOST_COUNTERS = 128;
+const LONGEST_TERM_MS = 86_400_000;
+
+const modes: readonly CheckMode[] = ["enforce", "shadow", "candidate"];
+const COUNTER_KEY = /^\{[^{}]*\}:[^{}]*:[bgfszpBGFSZP]$/;
+const ENTRY_ID = /^[\w-]{1,32}$/;
+
+/** `local` reservations live in the fallback of the instance that made them. */
+export function spellReservationId({ ttlMs, counters }: Reserved, local: boolean): string {
+  const { entryId } = counters[0]!;
+  const listed = counters.map((counter) => [
+    counter.rule,
+    modes.indexOf(counter.mode),
+    counter.key,
+    counter.policy,
+    counter.cost,
+    counter.finishes ? 1 : 0,
+    counter.keyClass,
+    // The first name is most often the name of all.
+    ...(counter.entryId === entryId ? [] : [counter.entryId]),
+  ]);
+  return `${entryId}.${local ? "l" : "s"}.${Buffer.from(JSON.stringify([ttlMs, listed])).toString("base64url")}`;
+}
+
+export function parseReservationId(id: unknown): { reserved: Reserved; local: boolean } {
+  if (typeof id !== "string" || id.length > LONGEST_RESERVATION_ID) throw noReservation();
+  const [entryId, where, spelled, ...rest] = id.split(".");
+  if (!isEntryId(entryId) || (where !== "l" && where !== "s") || !spelled || rest.length > 0) throw noReservation();
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(Buffer.from(spelled, "base64url").toString());
+  } catch {
+    throw noReservation();
+  }
+  if (!Array.isArray(parsed) || parsed.length !== 2) throw noReservation();
+  const [ttlMs, listed] = parsed as unknown[];
+  if (!isCount(ttlMs) || ttlMs > LONGEST_TERM_MS) throw noReservation();
+  if (!Array.isArray(listed) || listed.length === 0 || listed.length > MOST_COUNTERS) throw noReservation();
+  return { reserved: { ttlMs, counters: listed.map((entry) => counterIn(entry, entryId)) }, local: where === "l" };
+}
+
+function counterIn(entry: unknown, entryId: string): HeldCounter {
+  if (!Array.isArray(entry)) throw noReservation();
+  const [rule, mode, key, policy, cost, finishes, keyClass, ownEntryId = entryId] = entry as unknown[];
+  if (typeof rule !== "string" || typeof cost !== "string" || typeof keyClass !== "string") throw noReservation();
+  // Only counters: a forged id must not reach any other key.
+  if (typeof key !== "string" || !COUNTER_KEY.test(key)) throw noReservation();
+  const named = modes[mode as number];
+  if (named === undefined || !isPolicy(policy) || !isEntryId(ownEntryId)) throw noReservation();
+  return { entryId: ownEntryId, rule, mode: named, key, policy, cost, finishes: finishes === 1, keyClass };
+}
+
+const numbersOf: Readonly<Record<Exclude<Policy["stored"], "concurrency">, readonly string[]>> = {
+  "token-bucket": ["limit", "capacity", "amount", "scaleMs"],
+  gcra: ["limit", "capacity", "amount", "scaleMs"],
+  "fixed-window": ["limit", "windowMs"],
+  "sliding-counter": ["limit", "windowMs"],
+  "rolling-window": ["limit", "windowMs", "minIntervalMs"],
+  "rolling-window-packed": ["limit", "windowMs", "minIntervalMs"],
+};
+
+/** Whether scripts can be given it: what it says is the digest's question. */
+function isPolicy(value: unknown): value is Policy {
+  if (typeof value !== "object" || value === null) return false;
+  const policy = value as Record<string, unknown>;
+  const { stored, calendar } = policy;
+  if (typeof stored !== "string" || !Object.hasOwn(storedAs, stored) || !Object.hasOwn(numbersOf, stored)) return false;
+  const names = numbersOf[stored as keyof typeof numbersOf];
+  if (!names.every((name) => Number.isSafeInteger(policy[name]) && (policy[name] as number) >= 0)) return false;
+  return calendar === undefined || isCalendar(calendar);
+}
+
+function isCalendar(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { unit, timezone } = value as Record<string, unknown>;
+  if (unit !== "day" && unit !== "week" && unit !== "month") return false;
+  if (typeof timezone !== "string" || timezone.length > 64) return false;
+  try {
+    new Intl.DateTimeFormat("en-US", { timeZone: timezone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function noReservation(): SluiceError {
+  return new SluiceError("invalid-request", "reservation: expected the id of a reservation, as a decision gave it");
+}
+
+function isEntryId(value: unknown): value is string {
+  return typeof value === "string" && ENTRY_ID.test(value);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}

@@ -1,0 +1,255 @@
+/**
+ * Reservations: units that are held for requests whose cost is known only afterwards, until it is told.
+ *
+ * Life of a reservation: a check holds an estimate -> extended, where the work turns out larger -> settled at the real cost: the
+ * difference is given back, or charged. Never settled, it expires, and what it held stands as spent. It lives in the store, or in the
+ * local fallback of the instance that made it; its id tells which. By its id any instance can settle it, once.
+ */
+import { type Verdict, verdict } from "../algorithms/model.js";
+import type { Check } from "../check.js";
+import type { CheckMode, Degraded, Reservation, Settlement } from "../decision.js";
+import { SluiceError } from "../errors.js";
+import { costIn, invalid, readAttribute } from "../rules/attribute-reader.js";
+import type { Attributes } from "../rules/rule.js";
+import {
+  type Amounts,
+  type ExtendReply,
+  type HeldCounter,
+  heldCounters,
+  type ReservationState,
+  type Reserved,
+  type SettleReply,
+} from "../store/reserved.js";
+import type { Store, StoreReply, StoreRequest } from "../store/store.js";
+import { Estimates } from "./estimates.js";
+import { KeptSettlements } from "./kept-settlements.js";
+import { OpenReservations } from "./open-reservations.js";
+import { ReservationCounts, type ReservationStats } from "./reservation-counts.js";
+import { parseReservationId, spellReservationId } from "./reservation-id.js";
+
+/** As for checks that a failure policy refused. */
+const RETRY_AFTER_OUTAGE_MS = 1_000;
+
+/** An extension as a limiter makes a decision of it. */
+export interface Extension {
+  readonly counters: readonly HeldCounter[];
+  readonly verdicts: readonly Verdict[];
+  readonly nowMs: number;
+  readonly reservation: Reservation | undefined;
+  readonly degraded: Degraded | undefined;
+}
+
+interface ReservationsOptions {
+  readonly store: Store;
+  /** Where the policy `local` counts. */
+  readonly local: Store;
+  readonly onSettled: (id: string, settlement: Settlement) => void;
+  readonly onExpired: (id: string, held: Readonly<Record<string, number>>) => void;
+}
+
+export class Reservations {
+  readonly #store: Store;
+  readonly #local: Store;
+  readonly #options: ReservationsOptions;
+  readonly #kept: KeptSettlements;
+  readonly #open: OpenReservations;
+  readonly #counts = new ReservationCounts();
+  readonly estimates: Estimates;
+
+  constructor(options: ReservationsOptions) {
+    this.#options = options;
+    this.#store = options.store;
+    this.#local = options.local;
+    this.estimates = new Estimates(options.store);
+    this.#kept = new KeptSettlements(async ({ id, reserved, amounts }) => {
+      this.#settled(id, reserved, await this.#store.settle(reserved, amounts));
+    });
+    this.#open = new OpenReservations({
+      hasExpired: async (reserved) => (await this.#store.holdState(reserved)) === "expired",
+      onExpired: (id, held) => {
+        this.#counts.expired++;
+        options.onExpired(id, held);
+      },
+    });
+  }
+
+  /** The reservation of a decision, if the request passed and any of its checks holds units. */
+  of(request: StoreRequest, reply: StoreReply, isLocal: boolean): Reservation | undefined {
+    if (!request.charge) return undefined;
+    const { checks, entryId } = reply.repeated ?? request;
+    const { verdicts, entryIds } = reply;
+    const found = reservedBy({ checks, verdicts, entryIds, entryId }, isLocal);
+    if (found === undefined) return undefined;
+    const { id, reserved, units } = found;
+    const ageMs = reply.repeated === undefined ? 0 : reply.repeated.atMs - reply.nowMs;
+    const held = byRule(reserved.counters, units);
+    if (reply.repeated === undefined && !isLocal) this.#open.add({ id, reserved, held });
+    if (reply.repeated === undefined) this.#counts.opened(held);
+    return { id, expiresAfterMs: Math.max(0, reserved.ttlMs - ageMs), held };
+  }
+
+  /** Charges what the work really cost. While the store does not answer, the settlement is kept and sent later. */
+  async settle(id: string, attributes: Attributes): Promise<Settlement> {
+    const { reserved, local } = parseReservationId(id);
+    return await this.#settle(id, reserved, { amounts: amountsIn(reserved, attributes), local });
+  }
+
+  /** The work was not done: everything that was held is given back. */
+  async cancel(id: string): Promise<Settlement> {
+    const { reserved, local } = parseReservationId(id);
+    const amounts = new Map(reserved.counters.map(({ cost }) => [cost, 0]));
+    return await this.#settle(id, reserved, { amounts, local });
+  }
+
+  /** The same for a decision that is refunded: what it held goes back with the rest. */
+  async cancelHeldBy(decided: Decided, isLocal: boolean): Promise<void> {
+    const found = reservedBy(decided, isLocal);
+    if (found !== undefined) await this.cancel(found.id);
+  }
+
+  async extend(id: string, attributes: Attributes): Promise<Extension> {
+    const { reserved, local } = parseReservationId(id);
+    const { counters, ttlMs } = reserved;
+    const amounts = amountsIn(reserved, attributes);
+    let reply: ExtendReply;
+    try {
+      reply = await (local ? this.#local : this.#store).extend(reserved, amounts);
+    } catch (error) {
+      if (!(error instanceof SluiceError) || error.code !== "store-unavailable") throw error;
+      return extendedByPolicy(counters);
+    }
+    const { nowMs, verdicts, state } = reply;
+    if (state !== "open") throw notOpen(state);
+    const held = byRule(counters, reply.held);
+    if (counters.some(({ mode }, i) => mode === "enforce" && !verdicts[i]!.allowed))
+      return { counters, verdicts, nowMs, reservation: undefined, degraded: undefined };
+    if (!local) this.#open.add({ id, reserved, held });
+    return { counters, verdicts, nowMs, reservation: { id, expiresAfterMs: ttlMs, held }, degraded: undefined };
+  }
+
+  stats(): ReservationStats {
+    return this.#counts.read({ open: this.#open.count, kept: this.#kept.count, dropped: this.#kept.dropped });
+  }
+
+  async close(): Promise<void> {
+    this.#open.close();
+    await Promise.all([this.#kept.close(), this.estimates.close()]);
+  }
+
+  async #settle(
+    id: string,
+    reserved: Reserved,
+    { amounts, local }: { amounts: Amounts; local: boolean },
+  ): Promise<Settlement> {
+    if (local) return this.#settled(id, reserved, await this.#local.settle(reserved, amounts));
+    try {
+      return this.#settled(id, reserved, await this.#store.settle(reserved, amounts));
+    } catch (error) {
+      if (!(error instanceof SluiceError) || error.code !== "store-unavailable") throw error;
+      this.#kept.keep({ id, reserved, amounts, endsAtMonotonicMs: performance.now() + reserved.ttlMs });
+      return { settled: false, charged: {}, overrun: {}, reason: "pending" };
+    }
+  }
+
+  #settled(id: string, reserved: Reserved, { counters, isNew }: SettleReply): Settlement {
+    this.#open.remove(id, reserved);
+    const settlement = settlementOf(reserved.counters, counters);
+    if (!isNew) return settlement;
+    this.#counts.settled(settlement);
+    reserved.counters.forEach(({ mode, rule, keyClass }, i) => {
+      // A cost of 0 was cancelled work, which says nothing of what work costs.
+      const { charged, state } = counters[i]!;
+      if (mode !== "candidate" && state === "settled" && charged > 0) this.estimates.add(rule, keyClass, charged);
+    });
+    this.#options.onSettled(id, settlement);
+    return settlement;
+  }
+}
+
+/** While the store does not answer: work that may finish goes on, work that must stop where nothing is left stops. */
+function extendedByPolicy(counters: readonly HeldCounter[]): Extension {
+  const verdicts = counters.map(({ finishes, policy }) =>
+    finishes
+      ? verdict(true, policy.limit, 0, 0, undefined)
+      : verdict(false, 0, RETRY_AFTER_OUTAGE_MS, 0, "store-unavailable"),
+  );
+  const degraded = verdicts.every(({ allowed }) => allowed) ? "allow" : "deny";
+  return { counters, verdicts, nowMs: 0, reservation: undefined, degraded };
+}
+
+function notOpen(state: ReservationState): SluiceError {
+  const why = { settled: "was settled", expired: "has expired", unknown: "is not known", open: "is open" }[state];
+  return new SluiceError("unknown-reservation", `reservation: expected one that is open, got one that ${why}`);
+}
+
+/** What a decision was made from. */
+interface Decided {
+  readonly checks: readonly Check[];
+  readonly verdicts: readonly Verdict[];
+  readonly entryId: string;
+  readonly entryIds?: readonly string[] | undefined;
+}
+
+/** What a request holds, if it passed and holds anything: the reservation, its id, and the units by counter. */
+function reservedBy(
+  { checks, verdicts, entryId, entryIds }: Decided,
+  isLocal: boolean,
+): { id: string; reserved: Reserved; units: number[] } | undefined {
+  // The fallback holds only what it counts.
+  const isHeld = ({ held, plan }: Check): boolean =>
+    held !== undefined && (!isLocal || plan.onStoreFailure === "local");
+  if (!checks.some((check, i) => isHeld(check) && verdicts[i]!.charged)) return undefined;
+  if (checks.some(({ plan }, i) => plan.mode === "enforce" && !verdicts[i]!.allowed)) return undefined;
+  const places = [...checks.keys()].filter((i) => isHeld(checks[i]!));
+  const counters = heldCounters(
+    places.map((i) => checks[i]!),
+    (n) => entryIds?.[places[n]!] ?? entryId,
+  );
+  const reserved: Reserved = { ttlMs: termOf(checks), counters };
+  const units = places.map((i) => (verdicts[i]!.charged ? checks[i]!.cost : 0));
+  return { id: spellReservationId(reserved, isLocal), reserved, units };
+}
+
+/** The shortest of the rules' terms: what is not settled by then stands as spent. */
+export function termOf(checks: readonly Check[]): number {
+  let shortestMs = Number.POSITIVE_INFINITY;
+  for (const { held, plan } of checks) if (held !== undefined) shortestMs = Math.min(shortestMs, plan.estimate!.ttlMs);
+  return shortestMs;
+}
+
+/** The costs that the attributes tell. At least one of those that the reservation waits for must be among them. */
+function amountsIn({ counters }: Reserved, attributes: Attributes): Amounts {
+  if (typeof attributes !== "object" || attributes === null || Array.isArray(attributes))
+    throw invalid("attributes", "an object", attributes);
+  const amounts = new Map<string, number>();
+  for (const { cost } of counters) {
+    const text = readAttribute(attributes, cost);
+    if (text !== undefined) amounts.set(cost, costIn(cost, text));
+  }
+  if (amounts.size > 0) return amounts;
+  const names = [...new Set(counters.map(({ cost }) => cost))].join(", ");
+  throw new SluiceError("invalid-request", `attributes: expected the cost that the reservation waits for: ${names}`);
+}
+
+function settlementOf(counters: readonly HeldCounter[], settled: SettleReply["counters"]): Settlement {
+  const isSettled = settled.some(({ state }) => state === "settled");
+  const charged = byRule(
+    counters,
+    settled.map(({ state, charged: units }) => (state === "unknown" ? undefined : units)),
+  );
+  const overrun = byRule(
+    counters,
+    settled.map(({ held, charged: units }) => (units > held ? units - held : undefined)),
+  );
+  if (isSettled) return { settled: true, charged, overrun };
+  const hasExpired = settled.some(({ state }) => state === "expired");
+  return { settled: false, charged, overrun, reason: hasExpired ? "expired" : "unknown" };
+}
+
+/** Of a rule and its candidate, the rule speaks. */
+function byRule(counters: readonly HeldCounter[], units: readonly (number | undefined)[]): Record<string, number> {
+  const speaks = (mode: CheckMode): boolean => mode !== "candidate";
+  return Object.fromEntries(
+    counters.flatMap(({ rule, mode }, i) => (speaks(mode) && units[i] !== undefined ? [[rule, units[i]]] : [])),
+  );
+}

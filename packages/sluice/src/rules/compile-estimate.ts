@@ -1,0 +1,33 @@
+/**
+ * Turns a rule's `estimate`, as people write it, into what checks carry: durations in ms, defaults filled in, the class of the keys.
+ * In: a validated rule. Pure.
+ */
+import { createHash } from "node:crypto";
+import type { PlannedEstimate } from "../check.js";
+import { parseDuration } from "./duration.js";
+import type { CountingRule, Override } from "./rule.js";
+
+const DEFAULT_QUANTILE = 0.9;
+const DEFAULT_TTL = "5m";
+/** Overrides whose keys are learned apart; the keys of the others are learned with the rule's own. */
+const MOST_CLASSES = 64;
+
+/** `rule` has an estimate. */
+export function estimateUnder(rule: CountingRule, override: Override | undefined): PlannedEstimate {
+  const { quantile = DEFAULT_QUANTILE, default: whenUnknown, ttl = DEFAULT_TTL, overrun = "finish" } = rule.estimate!;
+  return {
+    // Validation sees to both.
+    cost: (rule.cost as { attribute: string }).attribute,
+    ttlMs: parseDuration(ttl)!,
+    quantile,
+    default: whenUnknown,
+    finishes: overrun === "finish",
+    keyClass: override === undefined ? "" : classOf(rule, override),
+  };
+}
+
+/** By what the override matches: its place changes when another is written before it. */
+function classOf({ overrides }: CountingRule, override: Override): string {
+  if (!overrides!.slice(0, MOST_CLASSES).includes(override)) return "";
+  return createHash("sha256").update(JSON.stringify(override.match)).digest("base64url").slice(0, 8);
+}

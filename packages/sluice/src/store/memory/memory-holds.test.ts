@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import { type State, verdict } from "../../algorithms/model.js";
+import { models } from "../../algorithms/models.js";
+import type { Check } from "../../check.js";
+import { compileRuleBook } from "../../rules/rule-book.js";
+import { heldCounters } from "../reserved.js";
+import { MemoryHolds } from "./memory-holds.js";
+
+const book = compileRuleBook(
+  [
+    {
+      id: "tokens",
+      key: ["org"],
+      algorithm: "token-bucket",
+      limit: 50,
+      window: "1m",
+      cost: { attribute: "t" },
+      estimate: { default: 10 },
+    },
+  ],
+  1,
+);
+
+function open(holds: MemoryHolds, entryId: string, nowMs: number) {
+  const checks: Check[] = book.checks({ org: "a" }, undefined).map((check) => ({ ...check, cost: 10 }));
+  const request = { checks, charge: true, entryId, id: undefined, fingerprint: "", rulesVersion: 1, holdMs: 1_000 };
+  holds.open(request, [{ ...verdict(true, 40, 0, 0, undefined), charged: true }], { atMs: nowMs, nowMs });
+  return { ttlMs: 1_000, counters: heldCounters(checks, () => entryId) };
+}
+
+function holdsWith(maxBytes: number): { holds: MemoryHolds; state: State } {
+  const state = models["token-bucket"].fresh();
+  const counters = {
+    state: () => state,
+    charge: (
+      ...[{ policy }, charge, found, charged]: Parameters<ConstructorParameters<typeof MemoryHolds>[0]["charge"]>
+    ) => models[policy.stored].charge(charged, policy, charge, found),
+  };
+  return { holds: new MemoryHolds(counters, maxBytes), state };
+}
+
+test("a reservation is settled once, and its answer stays the same for a minute after its end", () => {
+  const { holds } = holdsWith(10_000);
+  const reserved = open(holds, "e", 0);
+  expect(holds.settle(reserved, new Map([["t", 4]]), 10)).toEqual({
+    isNew: true,
+    counters: [{ state: "settled", held: 10, charged: 4 }],
+  });
+  const again = { isNew: false, counters: [{ state: "settled", held: 10, charged: 4 }] };
+  expect(holds.settle(reserved, new Map([["t", 9]]), 60_999)).toEqual(again);
+  expect(holds.stateOf(reserved, 61_000)).toBe("unknown");
+});
+
+test("one that nobody settled has expired at its end: what it held stands", () => {
+  const { holds } = holdsWith(10_000);
+  const reserved = open(holds, "e", 0);
+  expect(holds.stateOf(reserved, 999)).toBe("open");
+  expect(holds.settle(reserved, new Map([["t", 4]]), 1_000)).toEqual({
+    isNew: false,
+    counters: [{ state: "expired", held: 10, charged: 10 }],
+  });
+  expect(holds.extend(reserved, new Map([["t", 40]]), 1_000).state).toBe("expired");
+});
+
+test("an extension begins the term anew", () => {
+  const { holds } = holdsWith(10_000);
+  const reserved = open(holds, "e", 0);
+  expect(holds.extend(reserved, new Map([["t", 12]]), 900)).toMatchObject({ state: "open", held: [12] });
+  expect(holds.stateOf(reserved, 1_899)).toBe("open");
+  expect(holds.stateOf(reserved, 1_900)).toBe("expired");
+});
+
+test("a flood of reservations takes bounded memory: some of them give way", () => {
+  const { holds } = holdsWith(10_000);
+  for (let i = 0; i < 1_000; i++) open(holds, `e${i}`, i);
+  expect(holds.bytes).toBeLessThanOrEqual(10_000);
+  expect(holds.count + holds.evicted).toBe(1_000);
+  holds.sweep(1_000, 10 ** 9);
+  expect(holds.count).toBe(0);
+});

@@ -1,0 +1,153 @@
+--[[ settle: one step with a reservation's hold
+  KEYS     the hold; then, where counters are changed, the reservation's counters
+  ARGV     step, digest, how long the reservation lives anew in ms, how many counters; each counter:
+             letter, the policy's numbers, amount (-1: not told), mode (0 enforce, 1 reported only), 1 if its rule lets work finish
+           step: 'settle'  charges or gives back the difference to the amounts, once
+                 'extend'  holds up to the amounts, of all counters or of none
+                 'claim'   as 'settle', but changes no counter: for slots on the move, where a script has one key. Then a counter
+                           has only its amount, and the answer ends with the rows of the hold
+                 'put'     writes a hold, of which no counter is changed: ARGV has entry id, at_ms and units instead of counters
+  returns  now_ms, state: 0 unknown, 1 open (this step was done), 2 settled before, 3 expired; for each counter units held, units charged;
+           for 'extend' on an open one: for each counter units held, reason * 4 + (2 if charged) + (1 if allowed), remaining,
+           reset_after_ms, retry_after_ms
+  The hold is written before the counters: after an error halfway nothing is given back twice. ]]
+include('prelude')
+include('algorithms')
+include('hold')
+local UNKNOWN, OPEN, SETTLED, EXPIRED = 0, 1, 2, 3
+local step, digest, term, count = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+
+if step == 'put' then
+  local units = {}
+  for i = 1, count do units[i] = tonumber(ARGV[6 + i]) end
+  local row = { entry = ARGV[5], at = tonumber(ARGV[6]), units = units }
+  save_hold(KEYS[1], { digest = digest, ends = now + term, rows = { row } })
+  return { now, OPEN }
+end
+
+local hold = read_hold(call('GET', KEYS[1]))
+if not hold or hold.digest ~= digest then return { now, UNKNOWN } end
+local state = hold.charged and SETTLED or now >= hold.ends and EXPIRED or OPEN
+local held = {}
+for i = 1, count do held[i] = held_of(hold, i) end
+
+local function answer()
+  local reply = { now, state }
+  for i = 1, count do
+    reply[#reply + 1] = held[i]
+    reply[#reply + 1] = hold.charged and hold.charged[i] or held[i]
+  end
+  return reply
+end
+
+if state ~= OPEN then return answer() end
+
+if step == 'claim' then
+  hold.charged = {}
+  for i = 1, count do
+    local amount = tonumber(ARGV[4 + i])
+    hold.charged[i] = amount < 0 and held[i] or amount
+  end
+  save_hold(KEYS[1], hold)
+  local reply = answer()
+  for r = 1, #hold.rows do
+    reply[#reply + 1] = hold.rows[r].entry .. ' ' .. spell(hold.rows[r].at) .. ' ' .. spell_units(hold.rows[r].units)
+  end
+  return reply
+end
+
+local counters, at = {}, 5
+for i = 1, count do
+  local body = algorithm(ARGV[at])
+  local policy = {}
+  for n = 1, body.arity do policy[n] = tonumber(ARGV[at + n]) end
+  at = at + body.arity + 1
+  counters[i] = {
+    key = KEYS[i + 1], body = body, policy = policy,
+    amount = tonumber(ARGV[at]), enforced = ARGV[at + 1] == '0', finishes = ARGV[at + 2] == '1',
+  }
+  at = at + 3
+end
+
+local function give_back(counter, i, units)
+  for r = #hold.rows, 1, -1 do
+    local row = hold.rows[r]
+    local given = min(units, row.units[i])
+    units = units - given
+    -- A counter that has expired is as good as new: there is nothing to give back.
+    if given > 0 and call('EXISTS', counter.key) == 1 then
+      local stored = counter.body.load(counter.key)
+      counter.body.refund(stored, counter.policy, given, row.at, row.entry)
+      counter.body.save(counter.key, stored)
+    end
+  end
+end
+
+if step == 'settle' then
+  hold.charged = {}
+  for i = 1, count do
+    local counter = counters[i]
+    hold.charged[i] = counter.amount < 0 and held[i] or counter.amount
+    if hold.charged[i] > held[i] then
+      counter.state = counter.body.load(counter.key)
+      -- Boundaries of a calendar that are out of date must fail before anything is written.
+      counter.body.look(counter.state, counter.policy, 0)
+    end
+  end
+  save_hold(KEYS[1], hold)
+  for i = 1, count do
+    local counter, more = counters[i], hold.charged[i] - held[i]
+    if more > 0 then
+      counter.body.charge(counter.state, counter.policy, more, hold.rows[1].entry .. ':o')
+      counter.body.save(counter.key, counter.state)
+    elseif more < 0 then
+      give_back(counter, i, -more)
+    end
+  end
+  return answer()
+end
+
+-- extend
+local refused = false
+for i = 1, count do
+  local counter = counters[i]
+  counter.wanted = max(0, counter.amount - held[i])
+  counter.state = counter.body.load(counter.key)
+  counter.allowed, counter.remaining, counter.retry, counter.reset, counter.reason = counter.body.look(counter.state, counter.policy, counter.wanted)
+  if counter.finishes and not counter.allowed then
+    counter.allowed, counter.retry, counter.reason = true, 0, NONE
+  end
+  if counter.enforced and not counter.allowed then refused = true end
+end
+local units, any = {}, false
+for i = 1, count do
+  local counter = counters[i]
+  units[i] = 0
+  if not refused and counter.allowed and counter.wanted > 0 then
+    units[i], any = counter.wanted, true
+    held[i] = held[i] + counter.wanted
+  end
+end
+if not refused then
+  local name = extension_name(hold)
+  if any then add_row(hold, units) end
+  hold.ends = now + term
+  save_hold(KEYS[1], hold)
+  for i = 1, count do
+    local counter = counters[i]
+    if units[i] > 0 then
+      counter.remaining, counter.reset = counter.body.charge(counter.state, counter.policy, units[i], name)
+      counter.body.save(counter.key, counter.state)
+    end
+  end
+end
+local reply = { now, state }
+for i = 1, count do
+  local counter = counters[i]
+  reply[#reply + 1] = held[i]
+  reply[#reply + 1] = counter.reason * 4 + (units[i] > 0 and 2 or 0) + (counter.allowed and 1 or 0)
+  reply[#reply + 1] = counter.remaining
+  reply[#reply + 1] = counter.reset
+  reply[#reply + 1] = counter.retry
+end
+return reply

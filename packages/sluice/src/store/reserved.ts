@@ -1,0 +1,98 @@
+/**
+ * A reservation as stores see it: the counters that it holds units of. Its id lists them, so that any instance can settle it in one
+ * call; the store keeps a digest of the list beside what is held, and believes no id that does not match it.
+ */
+import { createHash } from "node:crypto";
+import type { Verdict } from "../algorithms/model.js";
+import type { Policy } from "../algorithms/policy.js";
+import type { Check } from "../check.js";
+import type { CheckMode } from "../decision.js";
+
+export interface HeldCounter {
+  readonly entryId: string;
+  readonly rule: string;
+  readonly mode: CheckMode;
+  /** Of the counter, from `keys.ts`, without the prefix. */
+  readonly key: string;
+  readonly policy: Policy;
+  /** The attribute that tells the real cost. */
+  readonly cost: string;
+  readonly finishes: boolean;
+  readonly keyClass: string;
+}
+
+export interface Reserved {
+  readonly ttlMs: number;
+  readonly counters: readonly HeldCounter[];
+}
+
+/** The counters that a request's checks hold units of. `entryIdOf`: the name of a check's entries. */
+export function heldCounters(checks: readonly Check[], entryIdOf: (i: number) => string): HeldCounter[] {
+  const counters: HeldCounter[] = [];
+  for (const [i, { held, plan, key }] of checks.entries()) {
+    if (held === undefined) continue;
+    const { rule, mode, policy } = plan;
+    const { cost, finishes, keyClass } = plan.estimate!;
+    counters.push({ entryId: entryIdOf(i), rule, mode, key, policy, cost, finishes, keyClass });
+  }
+  return counters;
+}
+
+/** Costs by attribute. What is not among them is not known. */
+export type Amounts = ReadonlyMap<string, number>;
+
+/** `unknown`: no such reservation, or it was forgotten. `expired`: not settled by its end; what was held stands as spent. */
+export type ReservationState = "open" | "settled" | "expired" | "unknown";
+
+/** One counter after a settlement. */
+export interface SettledCounter {
+  readonly state: ReservationState;
+  readonly held: number;
+  readonly charged: number;
+}
+
+export interface SettleReply {
+  /** In the order of the counters. */
+  readonly counters: readonly SettledCounter[];
+  /** Whether this call settled anything, and not an earlier one. */
+  readonly isNew: boolean;
+}
+
+export interface ExtendReply {
+  readonly nowMs: number;
+  readonly state: ReservationState;
+  /** One a counter; none unless the reservation is open. */
+  readonly verdicts: readonly Verdict[];
+  /** Units held now, one a counter. */
+  readonly held: readonly number[];
+}
+
+/** A settled or ended reservation is remembered for so long: a settle that is sent again gets the same answer. */
+export const REMEMBER_HOLD_MS = 60_000;
+
+const DIGEST_LENGTH = 22;
+
+/** 128 bits over everything that the id of a reservation says about counters under one tag. */
+export function holdDigest({ ttlMs, counters }: Reserved): string {
+  const said = counters.map(({ rule, mode, key, policy, cost, finishes, keyClass }) => [
+    rule,
+    mode,
+    key,
+    spellPolicy(policy),
+    cost,
+    finishes,
+    keyClass,
+  ]);
+  return createHash("sha256")
+    .update(JSON.stringify([ttlMs, said]))
+    .digest("base64url")
+    .slice(0, DIGEST_LENGTH);
+}
+
+/** In an order of its own: the same policy, read from JSON, must give the same digest. */
+function spellPolicy(policy: Policy): unknown[] {
+  return Object.entries(policy)
+    .filter(([, value]) => value !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => [name, typeof value === "object" ? [value.unit, value.timezone] : value]);
+}
