@@ -24,6 +24,7 @@ import { startRedis } from "./redis-server.mjs";
 import { chart, printBars, printBytes, printSection } from "./report.mjs";
 import { parsePeers, printService, serviceBars, serviceSections } from "./service.mjs";
 import { printStalls, stallsSection } from "./stalls.mjs";
+import { printStart, startSection } from "./start.mjs";
 import { printWorkers, workersSection } from "./workers.mjs";
 
 const { values } = parseArgs({
@@ -67,6 +68,8 @@ try {
   printPrefetch(prefetch);
   const bytes = await bytesSection(redis);
   printBytes(bytes);
+  const start = await startSection(options, redis.url);
+  printStart(start);
   const workers = await workersSection(redis, options);
   printWorkers(workers);
   const service = await serviceSections({ ...options, redisUrl: redis.url, peers });
@@ -89,7 +92,7 @@ try {
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, prefetch, bytes, workers, service, monitoring, express, logs, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, prefetch, bytes, start, workers, service, monitoring, express, logs, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));
