@@ -72,9 +72,10 @@ export class WaitingListener implements Port {
   /** Takes what waits in the kernel's queue, then no more. Connections that were never served are reset. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
+    if (!this.#server.listening) return;
     if (this.#take !== undefined) await untilQueueIsEmpty();
     await untilNobodyWaits();
-    if (this.#server.listening) this.#server.close();
+    this.#server.close();
     this.#resetWaiting();
   }
 
