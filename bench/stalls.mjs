@@ -5,7 +5,7 @@
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 const AIM_MS = 20;
 const TOKEN = "a-token-of-the-bench";
 const ROUNDS = 3;
+const ENVOY_LIMITS = 100_000;
 const rule = (id, more = {}) => ({ id, key: ["user"], algorithm: "fixed-window", limit: 5, window: "1m", ...more });
 const many = (count, make) => Array.from({ length: count }, (_, i) => make(i));
 const fields = (count, value) => Object.fromEntries(many(count, (i) => [`f${i}`, value]));
@@ -45,7 +46,7 @@ export async function stallsSection() {
     return (await once(service, "message"))[0];
   };
   try {
-    const [origin] = await once(service, "message");
+    const [{ origin, limits }] = await once(service, "message");
     const rows = [];
     for (const [name, method, path, value] of requests) {
       const body = JSON.stringify(value);
@@ -61,10 +62,31 @@ export async function stallsSection() {
       }
       rows.push({ name, status, bytes: body.length, longestMs });
     }
+    rows.push(await envoyRow({ origin, limits, longest }));
     return rows;
   } finally {
     service.kill();
   }
+}
+
+/** A folder of Envoy's limits is replaced: read on a thread, put together in slices. */
+async function envoyRow({ origin, limits, longest }) {
+  const loaded = async () => {
+    const text = await (await fetch(`${origin}/metrics`)).text();
+    return Number(/sluice_envoy_config_reloads_total\{outcome="loaded"\} (\d+)/.exec(text)?.[1] ?? 0);
+  };
+  const before = await loaded();
+  const text = `domain: d\ndescriptors:\n${many(ENVOY_LIMITS, (i) => `  - { key: user, value: u${i}, rate_limit: { unit: day, requests_per_unit: 5 } }\n`).join("")}`;
+  await longest();
+  writeFileSync(join(limits, "d.yaml"), text);
+  while ((await loaded()) === before) await new Promise((resolve) => setTimeout(resolve, 200));
+  const longestMs = await longest();
+  return {
+    name: `${ENVOY_LIMITS / 1_000} 000 limits of Envoy in a folder`,
+    status: 200,
+    bytes: text.length,
+    longestMs,
+  };
 }
 
 export function printStalls(rows) {
@@ -83,7 +105,10 @@ async function serve() {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   process.on("SIGTERM", () => process.exit());
-  const flags = { port: "0", "grpc-port": "0", "data-folder": folder, "log-level": "error", "admin-token": TOKEN };
+  const limits = join(folder, "limits");
+  mkdirSync(limits);
+  const own = { "data-folder": folder, "envoy-config": limits, "admin-token": TOKEN };
+  const flags = { port: "0", "grpc-port": "0", "log-level": "error", ...own };
   const service = await startService({ settings: resolveSettings({ flags, env: {} }), log: createLog("error") });
   const threadMs = () => Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "latin1").split(" ")[0]) / 1e6;
   let longestMs = 0;
@@ -98,7 +123,7 @@ async function serve() {
     process.send?.(longestMs);
     longestMs = 0;
   });
-  process.send?.(service.http);
+  process.send?.({ origin: service.http, limits });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

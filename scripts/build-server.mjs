@@ -46,6 +46,7 @@ async function bundle(into) {
     input: {
       main: join(dist, "cli", "main.js"),
       "rule-worker-thread": join(dist, "configuration", "rule-worker-thread.js"),
+      "limit-worker-thread": join(dist, "enforcement", "envoy", "limit-worker-thread.js"),
     },
     platform: "node",
     external,

@@ -4,8 +4,8 @@ import { chmodSync, chownSync, mkdirSync, renameSync, writeFileSync } from "node
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
-import { watchConfigFolder } from "../../packages/server/src/enforcement/envoy/config-folder.js";
 import type { LimitTree } from "../../packages/server/src/enforcement/envoy/limit-tree.js";
+import { watchConfigFolder } from "../../packages/server/src/enforcement/envoy/watch-folder.js";
 import { createLog } from "../../packages/server/src/log.js";
 import { makeTempFolder } from "../harness/leash.js";
 

@@ -3,12 +3,11 @@
  * that decides requests, either would hold up every check for as long.
  * In: the text, or the body's bytes. Out: the document as our own text, which is read in slices, or its mistakes.
  */
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
-import { isMainThread, Worker } from "node:worker_threads";
+import { isMainThread } from "node:worker_threads";
 import { type Mistake, validateRules } from "sluice";
 import { TimeSlice } from "sluice/internal";
 import { ServiceError } from "../errors.js";
+import { runInThread } from "../run-in-thread.js";
 import { writeDocument } from "./document-text.js";
 import { type PlacedMistake, readRuleFile } from "./rule-file.js";
 
@@ -23,10 +22,6 @@ export type ReadBody = { readonly ranInWorker: boolean } & (
 
 /** The input of the thread: a file's text; or a body, with the id of the rule that it stands for, if for one. */
 export type Task = { readonly text: string } | { readonly body: Uint8Array; readonly id: string | undefined };
-
-/** The largest file that is accepted takes about ten seconds. */
-const PATIENCE_MS = 60_000;
-const MOST_MEMORY_MB = 2_048;
 
 export async function readRuleFileInWorker(text: string): Promise<ReadFile> {
   return (await runInWorker({ text })) as ReadFile;
@@ -48,27 +43,8 @@ export async function readBodyInWorker(body: Buffer, id: string | undefined): Pr
   });
 }
 
-async function runInWorker(task: Task): Promise<ReadFile | ReadBody> {
-  const thread = fileURLToPath(new URL("./rule-worker-thread.js", import.meta.url));
-  // In tests of the sources there is nothing built to start.
-  if (!existsSync(thread)) return await runTask(task);
-  const worker = new Worker(thread, {
-    workerData: task,
-    resourceLimits: { maxOldGenerationSizeMb: MOST_MEMORY_MB },
-    stderr: true,
-  });
-  let timer: NodeJS.Timeout | undefined;
-  try {
-    return await new Promise<ReadFile | ReadBody>((resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`could not be read within ${PATIENCE_MS} ms`)), PATIENCE_MS);
-      worker.once("message", resolve);
-      worker.once("error", reject);
-      worker.once("exit", () => reject(new Error("the thread that read it ended without an answer")));
-    });
-  } finally {
-    clearTimeout(timer);
-    await worker.terminate();
-  }
+function runInWorker(task: Task): Promise<ReadFile | ReadBody> {
+  return runInThread({ file: new URL("./rule-worker-thread.js", import.meta.url), task, otherwise: runTask });
 }
 
 export async function runTask(task: Task): Promise<ReadFile | ReadBody> {

@@ -25,9 +25,11 @@ export const starterRules: readonly Rule[] = [
 
 const numbersOf = ({ id, key, algorithm, limit, window, match }: Rule & { window?: unknown }): string =>
   JSON.stringify([id, key, algorithm, limit, window, Object.keys(match ?? {}).length]);
-const untouched = new Set(starterRules.map(numbersOf));
+const untouched = new Map(starterRules.map((rule) => [rule.id, numbersOf(rule)]));
 
 /** Whether a rule is one of these, unchanged. */
 export function isStarterRule(rule: Rule): boolean {
-  return untouched.has(numbersOf(rule));
+  // By its id first: requests wait while a hundred thousand rules are looked through.
+  const numbers = untouched.get(rule.id);
+  return numbers !== undefined && numbers === numbersOf(rule);
 }

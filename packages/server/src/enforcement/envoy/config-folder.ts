@@ -1,20 +1,15 @@
 /**
- * The folder of `--envoy-config`: read whole, watched, swapped whole. A bad edit keeps what was in force and logs what is wrong.
+ * The folder of `--envoy-config`: read whole.
  * Sub-folders are read too, and files without a suffix, as envoyproxy/ratelimit does. Files that are left out are named in the log.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { SluiceError } from "sluice";
-import type { Log } from "../../log.js";
-import { type GivenDomain, type TreeOptions, treeOf } from "./config-tree.js";
-import { parseDomains } from "./descriptor-config.js";
-import type { LimitTree } from "./limit-tree.js";
+import { runAtOnce, type Sliced, Stride } from "sluice/internal";
+import { checkedDomains, type GivenDomain, type TreeOptions } from "./config-tree.js";
+import { type Domain, parseDomains } from "./descriptor-config.js";
 import { Mistakes } from "./mistakes.js";
 
-/** Folders mounted from a Kubernetes ConfigMap change by a swapped link, which file watchers miss; looking is cheap. */
-const LOOK_EVERY_MS = 500;
-/** A change that goes on is read when it has ended: half of a copied folder is no configuration. */
-const SETTLED_AFTER_MS = 50;
 /** Bounds what a link to the root of a disk would make us read. */
 const MOST_FILES = 10_000;
 const MOST_DEPTH = 16;
@@ -33,7 +28,7 @@ interface Files {
 
 /** Throws `invalid-setting` with every mistake, one a line, each with its file. */
 export function readConfigFolder({ folder, ...options }: FolderOptions): {
-  tree: LimitTree;
+  domains: Domain[];
   leftOut: readonly string[];
 } {
   const mistakes = new Mistakes();
@@ -44,9 +39,9 @@ export function readConfigFolder({ folder, ...options }: FolderOptions): {
     if ("mistakes" in outcome) for (const mistake of outcome.mistakes) mistakes.add(`${file}: ${mistake}`);
     else for (const domain of outcome.domains) given.push({ domain, from: file });
   }
-  const outcome = treeOf(given, options);
+  const outcome = checkedDomains(given, options);
   if ("mistakes" in outcome) for (const mistake of outcome.mistakes) mistakes.add(mistake);
-  else if (!mistakes.some) return { tree: outcome.tree, leftOut: files.leftOut };
+  else if (!mistakes.some) return { domains: outcome.domains, leftOut: files.leftOut };
   const told = mistakes.list().map((mistake) => `envoy-config: ${mistake}`);
   throw new SluiceError("invalid-setting", told.join("\n"));
 }
@@ -59,77 +54,28 @@ function parseFile(path: string): ReturnType<typeof parseDomains> {
   }
 }
 
-interface WatchedFolder {
-  readonly tree: LimitTree;
-  close(): void;
-}
-
-export function watchConfigFolder(
-  options: FolderOptions & {
-    log: Log;
-    onReload: (outcome: "loaded" | "failed") => void;
-    onChange: (tree: LimitTree) => void;
-  },
-): WatchedFolder {
-  const { folder, log, onReload, onChange } = options;
-  let seen = fingerprint(folder);
-  const first = readConfigFolder(options);
-  warnOf(first.leftOut, { folder, log });
-  onReload("loaded");
-  /** Returns whether the folder stood still while it was read: of one that is being replaced, half would come in force. */
-  const reload = (now: string): boolean => {
-    try {
-      const { tree, leftOut } = readConfigFolder(options);
-      if (fingerprint(folder) !== now) return false;
-      warnOf(leftOut, { folder, log });
-      onChange(tree);
-      onReload("loaded");
-      log.info("Envoy's limits were read again", { folder, limits: tree.limits.length });
-      if (tree.limits.length === 0) log.warn("no file in the folder has a limit: nothing is limited", { folder });
-    } catch (error) {
-      if (fingerprint(folder) !== now) return false;
-      onReload("failed");
-      log.error("Envoy's limits have mistakes; those in force stay", { folder, mistakes: (error as Error).message });
-    }
-    return true;
-  };
-  let timer = setTimeout(look, LOOK_EVERY_MS, seen);
-  timer.unref();
-  function look(before: string): void {
-    const now = fingerprint(folder);
-    let settled = now === before;
-    if (settled && now !== seen) {
-      settled = reload(now);
-      if (settled) seen = now;
-    }
-    timer = setTimeout(look, settled ? LOOK_EVERY_MS : SETTLED_AFTER_MS, now);
-    timer.unref();
-  }
-  return { tree: first.tree, close: () => clearTimeout(timer) };
-}
-
-function warnOf(leftOut: readonly string[], { folder, log }: { folder: string; log: Log }): void {
-  if (leftOut.length === 0) return;
-  log.warn("files that are not read: expected the suffix .yaml or .yml, or none", { folder, files: leftOut });
-}
-
 function filesIn(folder: string): Files {
+  return runAtOnce(findingFiles(folder, new Stride()));
+}
+
+function* findingFiles(folder: string, stride: Stride): Sliced<Files> {
   const read: string[] = [];
   const leftOut: string[] = [];
-  const walk = (under: string, depth: number): void => {
+  function* walk(under: string, depth: number): Sliced<void> {
     for (const name of readdirSync(join(folder, under)).sort()) {
       // Hidden names: a ConfigMap's own folders, editors' drafts.
       if (name.startsWith(".")) continue;
       const path = join(under, name);
       // A link to nothing has no stats.
       const stats = statSync(join(folder, path), { throwIfNoEntry: false });
-      if (stats?.isDirectory() && depth < MOST_DEPTH) walk(path, depth + 1);
+      if (stats?.isDirectory() && depth < MOST_DEPTH) yield* walk(path, depth + 1);
       else if (stats?.isFile() && SUFFIXES.has(extname(name))) read.push(path);
       else leftOut.push(path);
       if (read.length + leftOut.length > MOST_FILES) throw tooMany(folder);
+      if (stride.isOver()) yield;
     }
-  };
-  walk("", 0);
+  }
+  yield* walk("", 0);
   return { read, leftOut };
 }
 
@@ -137,15 +83,26 @@ function tooMany(folder: string): SluiceError {
   return new SluiceError("invalid-setting", `envoy-config: expected at most ${MOST_FILES} files in ${folder}`);
 }
 
-/** Changes when a file appears, goes, is written, or becomes readable. */
-function fingerprint(folder: string): string {
+/** Of the files that would be read; 0 where there are none, or the folder is not there. */
+export function bytesIn(folder: string): number {
   try {
-    return filesIn(folder)
-      .read.map((name) => {
-        const { mtimeMs, ctimeMs, size, ino } = statSync(join(folder, name));
-        return `${name} ${mtimeMs} ${ctimeMs} ${size} ${ino}`;
-      })
-      .join("\n");
+    return filesIn(folder).read.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+  } catch {
+    return 0;
+  }
+}
+
+/** Changes when a file appears, goes, is written, or becomes readable. */
+export function* fingerprinting(folder: string): Sliced<string> {
+  const stride = new Stride();
+  const spelled: string[] = [];
+  try {
+    for (const name of (yield* findingFiles(folder, stride)).read) {
+      const { mtimeMs, ctimeMs, size, ino } = statSync(join(folder, name));
+      spelled.push(`${name} ${mtimeMs} ${ctimeMs} ${size} ${ino}`);
+      if (stride.isOver()) yield;
+    }
+    return spelled.join("\n");
   } catch (error) {
     // Between two links of a swapped folder there is nothing for a moment; then the next look sees the new one.
     return `unreadable: ${(error as NodeJS.ErrnoException).code}`;

@@ -1,11 +1,11 @@
 /**
- * From domains to the tree that requests are looked up in: domains that come twice, and numbers that no rule could have, are mistakes.
+ * Domains of several files or resources, put together: domains that come twice, and numbers that no rule could have, are mistakes.
  */
 import { validateRules } from "sluice";
 import type { Descriptor, Domain } from "./descriptor-config.js";
 import { duplicatesIn } from "./descriptor-config.js";
 import { ruleOf } from "./envoy-rules.js";
-import { LimitTree } from "./limit-tree.js";
+import { type LimitTree, limitTree } from "./limit-tree.js";
 import { Mistakes } from "./mistakes.js";
 
 export interface TreeOptions {
@@ -21,14 +21,15 @@ export interface GivenDomain {
   readonly from: string;
 }
 
-export function treeOf(
+/** Each domain once, and nothing in it that no rule could be made of. */
+export function checkedDomains(
   given: readonly GivenDomain[],
   options: TreeOptions,
-): { tree: LimitTree } | { mistakes: string[] } {
+): { domains: Domain[] } | { mistakes: string[] } {
   const mistakes = new Mistakes();
-  const tree = new LimitTree(joinDomains(given, options, mistakes), options);
-  if (!mistakes.some) checkNumbers(tree, mistakes);
-  return mistakes.some ? { mistakes: mistakes.list() } : { tree };
+  const domains = joinDomains(given, options, mistakes);
+  if (!mistakes.some) checkTree(limitTree(domains, options), mistakes);
+  return mistakes.some ? { mistakes: mistakes.list() } : { domains };
 }
 
 /**
@@ -59,6 +60,15 @@ function joinDomains(given: readonly GivenDomain[], { merge }: { merge: boolean 
     other.from += `, ${from}`;
   }
   return Array.from(joined, ([domain, { descriptors }]) => ({ domain, descriptors }));
+}
+
+/** Each is a rule in memory, of about two kilobytes. */
+const MOST_LIMITS = 250_000;
+
+function checkTree(tree: LimitTree, mistakes: Mistakes): void {
+  const { length } = tree.limits;
+  if (length > MOST_LIMITS) mistakes.add(`descriptors: expected at most ${MOST_LIMITS} limits in all, got ${length}`);
+  else checkNumbers(tree, mistakes);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { readConfigFolder } from "./config-folder.js";
-import { treeOf } from "./config-tree.js";
+import { checkedDomains } from "./config-tree.js";
 import { parseDomains } from "./descriptor-config.js";
 
 const domainOf = (text: string) => {
@@ -181,17 +181,25 @@ describe("several files of one domain", () => {
   const other = "domain: d\ndescriptors: [{ key: l, rate_limit: { unit: day, requests_per_unit: 1 } }, { key: m }]";
 
   test("are a mistake, unless they may be merged", () => {
-    expect(treeOf(given(one, other), { merge: false })).toEqual({
+    expect(checkedDomains(given(one, other), { merge: false })).toEqual({
       mistakes: ['b.yaml: domain: duplicate domain "d", also in a.yaml; --envoy-merge-domains joins them'],
     });
-    const outcome = treeOf(given(one, other), { merge: true });
-    expect("tree" in outcome && outcome.tree.limits.map(({ path }) => path[0]!.key)).toEqual(["k", "l"]);
+    const outcome = checkedDomains(given(one, other), { merge: true });
+    expect("domains" in outcome && outcome.domains[0]!.descriptors.map(({ key }) => key)).toEqual(["k", "l", "m"]);
   });
 
   test("may not have the same descriptor", () => {
-    expect(treeOf(given(other, one, one), { merge: true })).toEqual({
+    expect(checkedDomains(given(other, one, one), { merge: true })).toEqual({
       mistakes: ["c.yaml: descriptors[0]: duplicate descriptor k, also in a.yaml, b.yaml"],
     });
+  });
+});
+
+test("more limits than the memory is meant for are a mistake", () => {
+  const [limited] = domainOf("domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day } }]").descriptors;
+  const descriptors = Array.from({ length: 250_001 }, (_, i) => ({ ...limited!, value: `v${i}` }));
+  expect(checkedDomains([{ domain: { domain: "d", descriptors }, from: "a" }], { merge: false })).toEqual({
+    mistakes: ["descriptors: expected at most 250000 limits in all, got 250001"],
   });
 });
 
@@ -202,5 +210,5 @@ test("all mistakes of a file are told at once", () => {
 
 test("the limits of examples/envoy are read without a mistake", () => {
   const folder = fileURLToPath(new URL("../../../../../examples/envoy/limits", import.meta.url));
-  expect(readConfigFolder({ folder, merge: false }).tree.limits.length).toBeGreaterThan(0);
+  expect(readConfigFolder({ folder, merge: false }).domains.length).toBeGreaterThan(0);
 });

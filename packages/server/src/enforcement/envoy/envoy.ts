@@ -3,10 +3,11 @@
  * `/json` share.
  */
 import type { Limiter, Rule } from "sluice";
+import { runInSlices, type Sliced, Stride } from "sluice/internal";
 import type { Log } from "../../log.js";
 import type { Metrics } from "../../monitoring/metrics.js";
 import type { RulesInForce } from "../rules-in-force.js";
-import { type FolderOptions, watchConfigFolder } from "./config-folder.js";
+import type { FolderOptions } from "./config-folder.js";
 import { ruleOf } from "./envoy-rules.js";
 import type { LimitTree } from "./limit-tree.js";
 import { ownAttributes } from "./own-attributes.js";
@@ -15,6 +16,7 @@ import type { ReferenceMetrics } from "./reference-metrics.js";
 import { RequestOverrides } from "./request-overrides.js";
 import type { AnswerOptions } from "./respond.js";
 import { createShouldRateLimit, type ShouldRateLimit } from "./should-rate-limit.js";
+import { watchConfigFolder } from "./watch-folder.js";
 import type { StartXds, XdsOptions } from "./xds/xds.js";
 
 export interface Envoy {
@@ -48,7 +50,7 @@ export async function startEnvoy(options: {
   // Rules before tree: a descriptor that finds its limit must find the limit's rule in force.
   let tree: LimitTree | undefined;
   const apply = async (next: LimitTree): Promise<void> => {
-    await rules.setEnvoy(rulesOf(next));
+    await rules.setEnvoy(await runInSlices(makingRules(next)));
     tree = next;
   };
   const watched =
@@ -58,8 +60,7 @@ export async function startEnvoy(options: {
           ...folder,
           log,
           onReload,
-          onChange: (next) =>
-            void apply(next).catch((error) => log.error("Envoy's limits were refused", { error: String(error) })),
+          onChange: apply,
         });
   if (watched !== undefined) await apply(watched.tree);
   const received = xds && (await openXds({ ...xds, log, apply, onReload, onConnection: metrics.envoyConnected }));
@@ -100,6 +101,13 @@ async function openXds(options: Parameters<StartXds>[0]): ReturnType<StartXds> {
   return await startXds(options);
 }
 
-function rulesOf({ limits }: LimitTree): Rule[] {
-  return limits.flatMap((placed) => ruleOf(placed) ?? []);
+function* makingRules({ limits }: LimitTree): Sliced<Rule[]> {
+  const stride = new Stride();
+  const made: Rule[] = [];
+  for (const placed of limits) {
+    const rule = ruleOf(placed);
+    if (rule !== undefined) made.push(rule);
+    if (stride.isOver()) yield;
+  }
+  return made;
 }

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseDomains } from "./descriptor-config.js";
-import { counterOf, LimitTree } from "./limit-tree.js";
+import { counterOf, type LimitTree, limitTree } from "./limit-tree.js";
 
 function treeOf(text: string): LimitTree {
   const outcome = parseDomains(text);
   if ("mistakes" in outcome) throw new Error(outcome.mistakes.join("\n"));
-  return new LimitTree(outcome.domains);
+  return limitTree(outcome.domains);
 }
 const limit = (name: string) => `rate_limit: { unit: day, requests_per_unit: 1, name: ${name} }`;
 const entry = (key: string, value: string) => ({ key, value });

@@ -2,6 +2,7 @@
  * Finds the limit that a request's descriptor meets, as the reference implementation does: level by level, the exact value first, then
  * wildcards in the order of the file, then the bare key; the depth must be that of the entries. Pure.
  */
+import { runAtOnce, type Sliced, Stride } from "sluice/internal";
 import type { Descriptor, Domain, Limit } from "./descriptor-config.js";
 import { type MetLevel, type MetricKey, metricKey } from "./metric-key.js";
 import { type Wildcard, wildcardOf } from "./wildcard.js";
@@ -45,18 +46,37 @@ export interface Found {
   readonly metricKey: () => MetricKey;
 }
 
+interface Built {
+  readonly domains: ReadonlyMap<string, ReadonlyMap<string, Level>>;
+  readonly limits: readonly PlacedLimit[];
+  readonly allQuotas: boolean;
+}
+
+export function limitTree(domains: readonly Domain[], options: { allQuotas?: boolean } = {}): LimitTree {
+  return runAtOnce(buildingLimitTree(domains, options));
+}
+
+/** `domains`: each once. */
+export function* buildingLimitTree(domains: readonly Domain[], { allQuotas = false } = {}): Sliced<LimitTree> {
+  const stride = new Stride();
+  const limits: PlacedLimit[] = [];
+  const built = new Map<string, ReadonlyMap<string, Level>>();
+  for (const { domain, descriptors } of domains) {
+    const above = { domain, path: [], shared: false, allQuotas };
+    built.set(domain, yield* levelsOf(descriptors, above, { limits, stride }));
+  }
+  return new LimitTree({ domains: built, limits, allQuotas });
+}
+
 export class LimitTree {
-  readonly #domains = new Map<string, ReadonlyMap<string, Level>>();
+  readonly #domains: Built["domains"];
   readonly limits: readonly PlacedLimit[];
   readonly allQuotas: boolean;
 
-  constructor(domains: readonly Domain[], { allQuotas = false } = {}) {
-    this.allQuotas = allQuotas;
-    const limits: PlacedLimit[] = [];
-    for (const { domain, descriptors } of domains) {
-      this.#domains.set(domain, levelsOf(descriptors, { domain, path: [], shared: false, allQuotas }, limits));
-    }
+  constructor({ domains, limits, allQuotas }: Built) {
+    this.#domains = domains;
     this.limits = limits;
+    this.allQuotas = allQuotas;
   }
 
   knows(domain: string): boolean {
@@ -96,11 +116,14 @@ export function counterOf(domain: string, entries: readonly Entry[]): string {
   return JSON.stringify([domain, ...entries.flatMap(({ key, value }) => [key, value])]);
 }
 
-function levelsOf(
+/** Most descriptors have none below them. */
+const NO_LEVELS: ReadonlyMap<string, Level> = new Map();
+
+function* levelsOf(
   descriptors: readonly Descriptor[],
   above: { domain: string; path: readonly Entry[]; shared: boolean; allQuotas: boolean },
-  limits: PlacedLimit[],
-): ReadonlyMap<string, Level> {
+  { limits, stride }: { limits: PlacedLimit[]; stride: Stride },
+): Sliced<ReadonlyMap<string, Level>> {
   const levels = new Map<string, Level>();
   for (const descriptor of descriptors) {
     const { key, value, limit, shadow, detailedMetric, metadata } = descriptor;
@@ -114,7 +137,10 @@ function levelsOf(
       value,
       sharesThreshold: descriptor.shareThreshold,
       valueToMetric: descriptor.valueToMetric,
-      next: levelsOf(descriptor.descriptors, { ...above, path, shared }, limits),
+      next:
+        descriptor.descriptors.length === 0
+          ? NO_LEVELS
+          : yield* levelsOf(descriptor.descriptors, { ...above, path, shared }, { limits, stride }),
     };
     const level: Level = levels.get(key) ?? { exact: new Map(), wildcards: [], bare: undefined };
     levels.set(key, level);
@@ -123,6 +149,7 @@ function levelsOf(
       level.exact.set(value, node);
       if (value.includes("*")) level.wildcards.push({ fits: wildcardOf(value), node });
     }
+    if (stride.isOver()) yield;
   }
   return levels;
 }

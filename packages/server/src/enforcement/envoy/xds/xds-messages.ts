@@ -34,18 +34,12 @@ export interface XdsCodec {
   writeRequest(request: DiscoveryRequest): Buffer;
   /** Undefined for bytes that are no response. */
   readResponse(bytes: Buffer): DiscoveryResponse | undefined;
-  /** Throws for a resource of another type, or bytes that are none. */
-  readResource(any: DiscoveryResponse["resources"][number]): Resource;
 }
 
 export function xdsCodec(): XdsCodec {
-  const root = loadProto([
-    "envoy/service/discovery/v3/discovery.proto",
-    "ratelimit/config/ratelimit/v3/rls_conf.proto",
-  ]);
+  const root = loadProto(["envoy/service/discovery/v3/discovery.proto"]);
   const request = root.lookupType("envoy.service.discovery.v3.DiscoveryRequest");
   const response = root.lookupType("envoy.service.discovery.v3.DiscoveryResponse");
-  const config = root.lookupType("ratelimit.config.ratelimit.v3.RateLimitConfig");
   return {
     writeRequest: (message) => request.encode(request.fromObject(message)).finish() as Buffer,
     readResponse(bytes) {
@@ -55,13 +49,19 @@ export function xdsCodec(): XdsCodec {
         return undefined;
       }
     },
-    readResource({ type_url: typeUrl, value }) {
-      if (typeUrl !== CONFIG_TYPE)
-        throw new Error(`expected resources of type ${CONFIG_TYPE}, got ${JSON.stringify(typeUrl)}`);
-      const read = config.toObject(config.decode(value), { enums: String, longs: Number }) as ConfigMessage;
-      const { name = "", domain = "", descriptors = [] } = read;
-      return { name, content: { domain, descriptors: descriptors.map(fileDescriptor) } };
-    },
+  };
+}
+
+/** Reads a resource; throws for one of another type, or bytes that are none. */
+export function resourceReader(): (any: DiscoveryResponse["resources"][number]) => Resource {
+  const root = loadProto(["ratelimit/config/ratelimit/v3/rls_conf.proto"]);
+  const config = root.lookupType("ratelimit.config.ratelimit.v3.RateLimitConfig");
+  return ({ type_url: typeUrl, value }) => {
+    if (typeUrl !== CONFIG_TYPE)
+      throw new Error(`expected resources of type ${CONFIG_TYPE}, got ${JSON.stringify(typeUrl)}`);
+    const read = config.toObject(config.decode(value), { enums: String, longs: Number }) as ConfigMessage;
+    const { name = "", domain = "", descriptors = [] } = read;
+    return { name, content: { domain, descriptors: descriptors.map(fileDescriptor) } };
   };
 }
 

@@ -2,11 +2,11 @@
  * Limits from a control plane (`--envoy-xds`): received, brought in force, kept for a start at which the control plane is away.
  */
 import type { Log } from "../../../log.js";
-import { type TreeOptions, treeOf } from "../config-tree.js";
-import { readResources } from "../descriptor-config.js";
+import type { TreeOptions } from "../config-tree.js";
 import type { LimitTree } from "../limit-tree.js";
+import { type LimitTask, readLimits } from "../limit-worker.js";
 import { XdsClient, type XdsServer } from "./xds-client.js";
-import { type DiscoveryResponse, type XdsCodec, xdsCodec } from "./xds-messages.js";
+import { type DiscoveryResponse, xdsCodec } from "./xds-messages.js";
 
 export interface XdsOptions extends TreeOptions {
   readonly server: XdsServer;
@@ -28,10 +28,9 @@ export async function startXds(
   },
 ): Promise<{ close(): void }> {
   const { server, kept, log, apply, onReload, onConnection } = options;
-  const codec = xdsCodec();
-  await restore(codec, options);
+  await restore(options);
   const accept = async (response: DiscoveryResponse): Promise<void> => {
-    const tree = readTree(response.resources, { codec, ...options });
+    const { tree } = await readLimits(taskOf(response.resources, options));
     await apply(tree);
     log.info("limits from the control plane are in force", {
       server: server.address,
@@ -42,32 +41,23 @@ export async function startXds(
       log.warn("the limits could not be kept for the next start", { error: String(error) });
     });
   };
-  return new XdsClient({ server, codec, log, accept, onOutcome: onReload, onConnection });
+  return new XdsClient({ server, codec: xdsCodec(), log, accept, onOutcome: onReload, onConnection });
 }
 
-/** Throws with every mistake of a resource that can be read, one a line. */
-function readTree(
-  resources: DiscoveryResponse["resources"],
-  { codec, ...options }: TreeOptions & { codec: XdsCodec },
-): LimitTree {
-  const read = resources.map((resource) => codec.readResource(resource));
-  const outcome = readResources(read);
-  if ("mistakes" in outcome) throw new Error(outcome.mistakes.join("\n"));
-  const given = outcome.domains.map((domain, i) => ({ domain, from: JSON.stringify(read[i]!.name) }));
-  const built = treeOf(given, options);
-  if ("mistakes" in built) throw new Error(built.mistakes.join("\n"));
-  return built.tree;
+/** Only what a thread can be given. */
+function taskOf(resources: DiscoveryResponse["resources"], { merge, allQuotas }: TreeOptions): LimitTask {
+  return {
+    resources: resources.map(({ type_url, value }) => ({ type_url, value })),
+    options: { merge, ...(allQuotas !== undefined && { allQuotas }) },
+  };
 }
 
-async function restore(
-  codec: XdsCodec,
-  options: XdsOptions & { log: Log; apply: (tree: LimitTree) => Promise<void> },
-): Promise<void> {
+async function restore(options: XdsOptions & { log: Log; apply: (tree: LimitTree) => Promise<void> }): Promise<void> {
   const { kept, log, apply } = options;
   const text = await kept.load();
   if (text === undefined) return;
   try {
-    const tree = readTree(parse(text), { codec, ...options });
+    const { tree } = await readLimits(taskOf(parse(text), options));
     await apply(tree);
     log.info("limits of the last run are in force until the control plane sends others", {
       limits: tree.limits.length,
