@@ -16,11 +16,11 @@ export type LimitTask =
   | { readonly folder: FolderOptions }
   | { readonly resources: DiscoveryResponse["resources"]; readonly options: TreeOptions };
 
-export type LimitAnswer =
+type LimitAnswer =
   | { readonly mistakes: string }
   | { readonly chunks: readonly Uint8Array[]; readonly leftOut: readonly string[] };
 
-export interface ReadLimits {
+interface ReadLimits {
   readonly tree: LimitTree;
   /** Files of the folder that were not read. */
   readonly leftOut: readonly string[];
