@@ -66,6 +66,13 @@ async function run(schedule: Schedule, index: number, store: StoreUnderTest): Pr
       expect(await decisions[step.release]!.lease!.release(), at).toBe(step.gives);
     } else if ("renew" in step) {
       expect(await decisions[step.renew]!.lease!.renew(), at).toBe(step.gives);
+    } else if ("settle" in step) {
+      expect(await limiter.settle(decisions[step.settle]!.reservation!.id, step.costs), at).toEqual(step.gives);
+    } else if ("extend" in step) {
+      const extended = await limiter.extend(decisions[step.extend]!.reservation!.id, step.costs);
+      expect(extended, at).toMatchObject(step.gives);
+    } else if ("cancel" in step) {
+      expect(await limiter.cancel(decisions[step.cancel]!.reservation!.id), at).toEqual(step.gives);
     } else if ("reset" in step) {
       await limiter.reset(step.reset, step.attributes);
     } else {

@@ -10,6 +10,15 @@ import { runSluice, type ServiceProcess, startServiceProcess } from "./running-s
 const rules: Rule[] = [
   { id: "per-user", key: ["user"], algorithm: "fixed-window", limit: 2, window: "1d" },
   { id: "places", key: ["job"], algorithm: "concurrency", limit: 1 },
+  {
+    id: "bytes",
+    key: ["org"],
+    algorithm: "fixed-window",
+    limit: 100,
+    window: "1d",
+    cost: { attribute: "bytes" },
+    estimate: { default: 50, overrun: "stop" },
+  },
 ];
 
 let service: ServiceProcess;
@@ -45,6 +54,21 @@ test("charge is never refused, and shows how far a counter is past its limit", a
   expect(charged.status).toBe(0);
   expect(charged.stdout).toMatch(/^allowed\n[\s\S]*per-user {2}enforce {2}allowed {2}-3 /);
   expect((await sluice("check", "user=8")).status).toBe(3);
+});
+
+test("a reservation is settled, extended and cancelled by its id, and each says what it did", async () => {
+  const reserve = async (): Promise<string> =>
+    JSON.parse((await sluice("check", "org=acme", "--json")).stdout).reservation.id as string;
+  const [first, second] = [await reserve(), await reserve()];
+  expect((await sluice("settle", first, "bytes=70")).stdout).toBe(
+    "settled\n  bytes: 70, 20 of them beyond what was held\n",
+  );
+  expect((await sluice("extend", second, "bytes=900")).status).toBe(3);
+  expect((await sluice("cancel", second)).stdout).toBe("settled\n  bytes: 0\n");
+  expect((await sluice("settle", second)).status).toBe(2);
+  expect((await sluice("check", "org=other")).stdout).toMatch(
+    /\nreservation \S+ \(holds 50 of bytes; ends after 5 min\)\n$/,
+  );
 });
 
 test("explain tells why each rule applies or not", async () => {

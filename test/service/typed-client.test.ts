@@ -1,6 +1,8 @@
 /** The library's typed client against the real service: every call of the data plane. */
-import { createClient } from "sluice/client";
+import type { Rule } from "sluice";
+import { createClient, type ServiceClient } from "sluice/client";
 import { expect, test } from "vitest";
+import { startRedis } from "../harness/redis-server.js";
 import { startTestService } from "./running-service.js";
 
 test("the typed client speaks to the service: check, batch, charge, peek, explain, refund, release, renew", async () => {
@@ -35,4 +37,60 @@ test("the typed client speaks to the service: check, batch, charge, peek, explai
 
   const stranger = createClient({ server: service.http });
   await expect(stranger.check({ user: "ann" })).rejects.toMatchObject({ code: "unauthorized" });
+});
+
+test("a reservation that one instance made is extended, settled and cancelled through another", async () => {
+  const rules: Rule[] = [
+    {
+      id: "tokens",
+      key: ["org"],
+      algorithm: "token-bucket",
+      limit: 1_000,
+      window: "365d",
+      cost: { attribute: "tokens" },
+      estimate: { attribute: "max_tokens", default: 100, overrun: "stop" },
+    },
+  ];
+  const redis = await startRedis();
+  try {
+    const settings = { store: redis.url, "store-deadline": "10s" };
+    await using here = await startTestService({ rules, settings });
+    await using there = await startTestService({ rules, settings });
+    const [first, second] = [here, there].map(({ http }) => createClient({ server: http })) as [
+      ServiceClient,
+      ServiceClient,
+    ];
+    const { reservation } = await first.check({ org: "acme", max_tokens: 300 });
+    expect(reservation).toMatchObject({ held: { tokens: 300 }, expiresAfterMs: 300_000 });
+    expect(await second.extend(reservation!, { tokens: 500 })).toMatchObject({
+      allowed: true,
+      remaining: 500,
+      reservation: { id: reservation!.id, held: { tokens: 500 } },
+    });
+    expect(await first.extend(reservation!.id, { tokens: 2_000 })).toMatchObject({ allowed: false });
+    const settlements = await Promise.all(
+      [first, second].map((client) => client.settle(reservation!, { tokens: 120 })),
+    );
+    for (const settlement of settlements) {
+      expect(settlement).toEqual({ settled: true, charged: { tokens: 120 }, overrun: {} });
+    }
+    expect(await first.peek({ org: "acme" }, { cost: 0 })).toMatchObject({ remaining: 880 });
+    const { reservation: other } = await second.check({ org: "acme" });
+    expect(await first.cancel(other!)).toMatchObject({ settled: true, charged: { tokens: 0 } });
+    await expect(first.extend(other!, { tokens: 1 })).rejects.toMatchObject({
+      code: "unknown-reservation",
+      status: 404,
+    });
+    await expect(first.settle("nonsense", { tokens: 1 })).rejects.toMatchObject({ code: "invalid-request" });
+    const metrics = await (await fetch(new URL("/metrics", there.http))).text();
+    for (const line of [
+      "sluice_reservations_opened_total 1",
+      'sluice_reservations_units_total{kind="held"} 100',
+      "sluice_reservations_expired_total 0",
+    ]) {
+      expect(metrics).toContain(line);
+    }
+  } finally {
+    await redis.stop();
+  }
 });

@@ -24,6 +24,7 @@ export type { LimiterOptions } from "./limiter/limiter-options.js";
 export { ruleBook } from "./limiter/rules-in-force.js";
 export type { PrefetchStats } from "./prefetch/prefetch.js";
 export type { ReservationStats, ReservedUnits } from "./reservations/reservation-counts.js";
+export type { ExplainedEstimate } from "./reservations/reservations.js";
 export type {
   AlgorithmName,
   Attributes,

@@ -13,7 +13,9 @@ interface AskOptions extends ClientOptions {
   readonly json: boolean;
 }
 
-type ToldDecision = DecisionSummary & { readonly lease?: { readonly id: string; readonly expiresAfterMs: number } };
+export type ToldDecision = DecisionSummary & {
+  readonly lease?: { readonly id: string; readonly expiresAfterMs: number };
+};
 
 export function checkCommand(): Command {
   return askCommand("check")
@@ -78,6 +80,13 @@ export function showDecision(decision: ToldDecision): void {
   }
   if (decision.lease !== undefined) {
     printLine(`lease ${printable(decision.lease.id)} (ends after ${spellMs(decision.lease.expiresAfterMs)})`);
+  }
+  if (decision.reservation !== undefined) {
+    const { id, expiresAfterMs, held } = decision.reservation;
+    const units = Object.entries(held).map(([rule, count]) => `${count} of ${rule}`);
+    printLine(
+      `reservation ${printable(id)} (holds ${printable(units.join(", "))}; ends after ${spellMs(expiresAfterMs)})`,
+    );
   }
 }
 

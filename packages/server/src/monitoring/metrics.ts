@@ -8,6 +8,7 @@ import type { Limiter } from "sluice";
 import type { StoreHealth } from "../instance/store-health.js";
 import { prefetchMetrics } from "./prefetch-metrics.js";
 import { type ReadableCounter, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
+import { reservationMetrics } from "./reservation-metrics.js";
 import { sheddingMetrics } from "./shedding-metrics.js";
 import { storeMetrics } from "./store-metrics.js";
 import type { Traffic } from "./traffic.js";
@@ -91,6 +92,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...limiterMetrics(limiter, health),
     ...sheddingMetrics(limiter),
     ...prefetchMetrics(limiter),
+    ...reservationMetrics(limiter),
     ...storeMetrics(limiter),
     ...configurationMetrics(configuration),
     ...(lostWrites === undefined ? [] : [historyMetric(lostWrites)]),

@@ -6,7 +6,7 @@
  *
  * A refusal is a value. Errors mean that the service could not be asked, or did not accept the question.
  */
-import type { DecisionSummary } from "../decision.js";
+import type { DecisionSummary, Settlement } from "../decision.js";
 import type { Attributes } from "../rules/rule.js";
 
 export interface ClientOptions {
@@ -153,6 +153,21 @@ export class ServiceClient {
     return (await this.#post<{ renewed: boolean }>("renew", { lease: idOf(lease) })).renewed;
   }
 
+  /** Charges what a reserved request really cost, by the cost attributes of its rules. Safe to send again. */
+  settle(reservation: string | { readonly id: string }, attributes: Attributes): Promise<Settlement> {
+    return this.#post("settle", { reservation: idOf(reservation), attributes });
+  }
+
+  /** Holds more for a reservation, up to these costs in all, and begins its term anew. */
+  extend(reservation: string | { readonly id: string }, attributes: Attributes): Promise<RemoteDecision> {
+    return this.#post("extend", { reservation: idOf(reservation), attributes });
+  }
+
+  /** Settles a reservation at 0: the work was not done. */
+  cancel(reservation: string | { readonly id: string }): Promise<Settlement> {
+    return this.#post("cancel", { reservation: idOf(reservation) });
+  }
+
   /** Gives back what the decision with this id charged, once. */
   async refund(id: string): Promise<boolean> {
     return (await this.#post<{ refunded: boolean }>("refund", { id })).refunded;
@@ -197,8 +212,8 @@ interface ErrorBody {
   readonly detail: string;
 }
 
-function idOf(lease: string | { readonly id: string }): string {
-  return typeof lease === "string" ? lease : lease.id;
+function idOf(named: string | { readonly id: string }): string {
+  return typeof named === "string" ? named : named.id;
 }
 
 export function createClient(options: ClientOptions): ServiceClient {

@@ -2,6 +2,7 @@
  * Explains a decision: which rules were considered, why each applies or not, and what the store holds for those that do.
  */
 import type { Degraded } from "../decision.js";
+import type { ExplainedEstimate, Reservations } from "../reservations/reservations.js";
 import type { Attributes } from "../rules/rule.js";
 import type { Considered, RuleBook } from "../rules/rule-book.js";
 import type { Store } from "../store/store.js";
@@ -12,6 +13,8 @@ export interface ExplainedRule extends Considered {
   readonly state?: Readonly<Record<string, number>>;
   /** When the same request could pass this rule, if nothing else arrives. */
   readonly nextAllowedAt?: string;
+  /** Where the rule estimates its cost. */
+  readonly estimate?: ExplainedEstimate;
   /** The failure policy that answers for this rule, where the store does not: what the store holds is unknown then. */
   readonly degraded?: Degraded;
 }
@@ -24,10 +27,17 @@ export interface Explanation {
   readonly more?: number;
 }
 
+interface ExplainedBy {
+  readonly attributes: Attributes;
+  readonly book: RuleBook;
+  readonly store: Store;
+  readonly reservations: Reservations;
+}
+
 /** `decision`: a peek of the same attributes under the same book. */
 export async function explainDecision(
   decision: Decision,
-  { attributes, book, store }: { attributes: Attributes; book: RuleBook; store: Store },
+  { attributes, book, store, reservations }: ExplainedBy,
 ): Promise<Explanation> {
   const { checks, verdicts, nowMs } = Decision.originOf(decision);
   const live = checks.filter(({ plan }) => plan.mode !== "candidate");
@@ -40,7 +50,8 @@ export async function explainDecision(
     if (at === undefined) return considered;
     const nextAllowedAt = new Date(nowMs + waits.get(live[at]!)!).toISOString();
     const policy = isDegraded && { degraded: live[at]!.plan.onStoreFailure };
-    return { ...considered, ...(states[at] && { state: states[at] }), nextAllowedAt, ...policy };
+    const estimate = live[at]!.plan.estimate && { estimate: reservations.explain(live[at]!) };
+    return { ...considered, ...(states[at] && { state: states[at] }), nextAllowedAt, ...estimate, ...policy };
   });
   const more = book.rules.length - rules.length;
   return { decision, rules, ...(more > 0 && { more }) };

@@ -181,7 +181,8 @@ export class Limiter {
   async explain(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Promise<Explanation> {
     const { book } = this.#rules;
     const decision = await this.peek(attributes, options);
-    return await explainDecision(decision, { attributes, book, store: this.#store });
+    const reservations = this.#reservations;
+    return await explainDecision(decision, { attributes, book, store: this.#store, reservations });
   }
 
   /** Gives back what a decision charged, once. By id it works from any instance, while the id is remembered. */

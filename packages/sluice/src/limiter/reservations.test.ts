@@ -108,6 +108,17 @@ test("what is learned caps what requests ask for, and what was learned of other 
   await limiter.close();
 });
 
+test("an explanation shows what would be held, and how that came out so far", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [tokens, requests] });
+  const { reservation } = await limiter.check({ org: "a" });
+  await limiter.settle(reservation!.id, { t: 230 });
+  const { rules } = await limiter.explain({ org: "a", max: 90 });
+  expect(rules.map(({ estimate }) => estimate)).toEqual([
+    { holds: 90, held: 200, settled: 230, overrun: 30 },
+    undefined,
+  ]);
+});
+
 test("a reservation that nobody settles expires: an event tells it, and what was held stands as spent", async () => {
   vi.useFakeTimers();
   try {

@@ -50,6 +50,10 @@ export class ReservationCounts {
     return { opened: this.#opened, settled: this.#settled, expired, open, pending: kept, dropped, rules: this.#rules };
   }
 
+  of(rule: string): ReservedUnits | undefined {
+    return this.#rules.get(rule);
+  }
+
   #of(rule: string): { held: number; charged: number; overrun: number } {
     let units = this.#rules.get(rule);
     if (units === undefined) {

@@ -30,6 +30,17 @@ import { parseReservationId, spellReservationId } from "./reservation-id.js";
 /** As for checks that a failure policy refused. */
 const RETRY_AFTER_OUTAGE_MS = 1_000;
 
+/** What a check holds now, and how that came out before. */
+export interface ExplainedEstimate {
+  readonly holds: number;
+  /** The quantile of what requests of the key's class cost, once enough is known. */
+  readonly learned?: number;
+  /** Units of the rule, over all keys, through this instance since its start: held, settled, and settled beyond what was held. */
+  readonly held: number;
+  readonly settled: number;
+  readonly overrun: number;
+}
+
 /** An extension as a limiter makes a decision of it. */
 export interface Extension {
   readonly counters: readonly HeldCounter[];
@@ -125,6 +136,19 @@ export class Reservations {
       return { counters, verdicts, nowMs, reservation: undefined, degraded: undefined };
     if (!local) this.#open.add({ id, reserved, held });
     return { counters, verdicts, nowMs, reservation: { id, expiresAfterMs: ttlMs, held }, degraded: undefined };
+  }
+
+  /** `plan` of the check has an estimate. */
+  explain({ plan, held }: Check): ExplainedEstimate {
+    const learned = this.estimates.learnedOf(plan);
+    const units = this.#counts.of(plan.rule);
+    return {
+      holds: this.estimates.unitsToHold(plan, held?.said),
+      ...(learned !== undefined && { learned }),
+      held: units?.held ?? 0,
+      settled: units?.charged ?? 0,
+      overrun: units?.overrun ?? 0,
+    };
   }
 
   stats(): ReservationStats {

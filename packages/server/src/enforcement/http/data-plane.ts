@@ -4,6 +4,7 @@ import { problem } from "../../http/problem.js";
 import { sendProblem } from "../../http/write-problem.js";
 import { type CheckRouteOptions, registerCheckRoutes } from "./check-routes.js";
 import { registerLeaseRoutes } from "./lease-routes.js";
+import { registerReservationRoutes } from "./reservation-routes.js";
 import { registerUtilisationRoute } from "./utilisation-route.js";
 
 interface DataPlaneOptions extends CheckRouteOptions {
@@ -23,6 +24,7 @@ export async function registerDataPlane(app: FastifyInstance, options: DataPlane
     askForToken(dataPlane, options);
     registerCheckRoutes(dataPlane, options);
     registerLeaseRoutes(dataPlane, options);
+    registerReservationRoutes(dataPlane, options);
     registerUtilisationRoute(dataPlane, options);
     options.gateways(dataPlane);
   });

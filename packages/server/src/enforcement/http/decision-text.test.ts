@@ -24,6 +24,11 @@ const check = fc.record(
   { requiredKeys: ["rule", "mode", "allowed", "limit", "remaining", "retryAfterMs", "resetAfterMs"] },
 );
 const lease = fc.record({ id: fc.stringMatching(/^[\w.-]{10,60}$/), expiresAfterMs: whole });
+const reservation = fc.record({
+  id: fc.stringMatching(/^[\w.-]{10,60}$/),
+  expiresAfterMs: whole,
+  held: fc.dictionary(name, whole, { maxKeys: 3 }),
+});
 const shared = {
   allowed: fc.boolean(),
   retryAfterMs: whole,
@@ -34,7 +39,7 @@ const shared = {
   checks: fc.array(check, { maxLength: 4 }),
 };
 const required = Object.keys(shared) as (keyof typeof shared)[];
-const optional = { reason, debt: whole, lease, degraded: fc.constantFrom("deny", "local", "allow") };
+const optional = { reason, debt: whole, lease, reservation, degraded: fc.constantFrom("deny", "local", "allow") };
 const made = fc.oneof(
   fc.record({ ...shared, ...optional }, { requiredKeys: required }),
   fc.record(

@@ -7,7 +7,7 @@
 import type { CheckResult, Decision, Explanation } from "sluice";
 
 export function decisionText(made: Decision): string {
-  const { rule, reason, violated, checks, lease, degraded } = made;
+  const { rule, reason, violated, checks, lease, reservation, degraded } = made;
   let text = made.allowed ? '{"allowed":true' : '{"allowed":false';
   if (rule !== undefined) text += `,"rule":"${rule}","limit":${made.limit},"remaining":${made.remaining}`;
   if (made.debt !== undefined) text += `,"debt":${made.debt}`;
@@ -18,6 +18,7 @@ export function decisionText(made: Decision): string {
   for (let i = 0; i < checks.length; i++) text += i === 0 ? checkText(checks[i]!) : `,${checkText(checks[i]!)}`;
   if (lease !== undefined) text += `],"lease":{"id":"${lease.id}","expiresAfterMs":${lease.expiresAfterMs}}`;
   else text += "]";
+  if (reservation !== undefined) text += `,"reservation":${JSON.stringify(reservation)}`;
   return degraded === undefined ? `${text}}` : `${text},"degraded":"${degraded}"}`;
 }
 

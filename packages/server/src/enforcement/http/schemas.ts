@@ -80,6 +80,38 @@ export const utilisationAnswer = Type.Object(
   { title: "UtilisationAnswer" },
 );
 
+const reservationId = Type.String({
+  minLength: 1,
+  maxLength: 16_384,
+  description: "The reservation's id, as a decision gave it.",
+});
+export const settleBody = Type.Object(
+  { reservation: reservationId, attributes },
+  {
+    ...exact,
+    title: "SettleRequest",
+    description: "The attributes hold the real costs, by the names that the rules' `cost` has.",
+  },
+);
+export type SettleBody = Static<typeof settleBody>;
+export const cancelBody = Type.Object({ reservation: reservationId }, { ...exact, title: "CancelRequest" });
+export type CancelBody = Static<typeof cancelBody>;
+
+const unitsByRule = Type.Unsafe<Record<string, number>>({
+  type: "object",
+  additionalProperties: { type: "integer" },
+  description: "Units by rule.",
+});
+export const settleAnswer = Type.Object(
+  {
+    settled: Type.Boolean(),
+    charged: unitsByRule,
+    overrun: unitsByRule,
+    reason: Type.Optional(Type.Enum(["unknown", "expired", "pending"])),
+  },
+  { title: "Settlement" },
+);
+
 const reason = Type.Enum([
   "limit",
   "min-interval",
@@ -125,6 +157,9 @@ export const decision = Type.Object(
     guarantee: Type.Enum(["atomic", "compensated", "prefetched"]),
     checks: Type.Array(checkResult),
     lease: Type.Optional(Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer() })),
+    reservation: Type.Optional(
+      Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer(), held: unitsByRule }, { title: "Reservation" }),
+    ),
     degraded: Type.Optional(Type.Enum(["deny", "local", "allow"])),
   },
   { title: "Decision", description: "Allowed or not: a refusal is an answer, not an error." },
@@ -145,6 +180,15 @@ export const explanation = Type.Object(
           Type.Unsafe<Record<string, number>>({ type: "object", additionalProperties: { type: "number" } }),
         ),
         nextAllowedAt: Type.Optional(Type.String()),
+        estimate: Type.Optional(
+          Type.Object({
+            holds: Type.Integer({ description: "Units that a check would hold now" }),
+            learned: Type.Optional(Type.Integer({ description: "The quantile of what requests of this class cost" })),
+            held: Type.Integer(),
+            settled: Type.Integer(),
+            overrun: Type.Integer(),
+          }),
+        ),
       }),
     ),
     more: Type.Optional(

@@ -1,0 +1,58 @@
+/** `sluice settle ID tokens=120`, `sluice extend ID tokens=900`, `sluice cancel ID`: what becomes of a reservation that a check made. */
+import type { Command } from "commander";
+import type { Settlement } from "sluice";
+import { parseAttributes } from "./attribute-arguments.js";
+import { showDecision, type ToldDecision } from "./check.js";
+import { CommandFailure, exitStatus } from "./command-failure.js";
+import { printJson, printLine } from "./print.js";
+import { type ClientOptions, clientCommand, post } from "./service-client.js";
+
+type Options = ClientOptions & { json: boolean };
+
+export function settleCommand(): Command {
+  return costCommand("settle")
+    .description("charge what a reserved request really cost; again, the same answer and no second charge")
+    .action(async (reservation: string, given: string[], options: Options) => {
+      show(await post("/v1/settle", { reservation, attributes: parseAttributes(given) }, options), options);
+    });
+}
+
+export function extendCommand(): Command {
+  return costCommand("extend")
+    .description("hold more for a reservation, up to these costs in all; exit status 3 if refused")
+    .action(async (reservation: string, given: string[], options: Options) => {
+      const answer = await post("/v1/extend", { reservation, attributes: parseAttributes(given) }, options);
+      const decision = answer as unknown as ToldDecision;
+      if (options.json) printJson(decision);
+      else showDecision(decision);
+      if (!decision.allowed) throw new CommandFailure("", exitStatus.refused);
+    });
+}
+
+export function cancelCommand(): Command {
+  return clientCommand("cancel")
+    .description("settle a reservation at 0: the work was not done")
+    .argument("<reservation>", "the reservation's id")
+    .action(async (reservation: string, options: Options) => {
+      show(await post("/v1/cancel", { reservation }, options), options);
+    });
+}
+
+function costCommand(name: string): Command {
+  return clientCommand(name)
+    .argument("<reservation>", "the reservation's id")
+    .argument("<costs...>", "the costs by attribute, such as completion_tokens=120");
+}
+
+function show(answer: unknown, { json }: Options): void {
+  if (json) {
+    printJson(answer);
+    return;
+  }
+  const { settled, charged, overrun, reason } = answer as Settlement;
+  printLine(settled ? "settled" : `not settled: ${reason}`);
+  for (const [rule, units] of Object.entries(charged)) {
+    const beyond = overrun[rule] === undefined ? "" : `, ${overrun[rule]} of them beyond what was held`;
+    printLine(`  ${rule}: ${units}${beyond}`);
+  }
+}
