@@ -33,6 +33,7 @@ const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "tr
 const byTag: Readonly<Record<string, readonly ErrorCode[]>> = {
   checks: [...anyErrors, "too-complex", "store-unavailable"],
   leases: [...anyErrors, "store-unavailable"],
+  reservations: [...anyErrors, "store-unavailable"],
   gateways: [...anyErrors, "too-complex"],
 };
 
@@ -64,7 +65,7 @@ function finishOperation(
 }
 
 function isDataPlane({ tags = [] }: Operation): boolean {
-  return ["checks", "leases", "gateways"].some((tag) => tags.includes(tag));
+  return ["checks", "leases", "reservations", "gateways"].some((tag) => tags.includes(tag));
 }
 
 /** `get /admin/v1/rules/{id}` becomes `getRulesId`. */
