@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Rule } from "sluice";
 import { createLog } from "../../packages/server/src/log.js";
@@ -66,8 +66,8 @@ function flagsIn(folder: string, { rules, settings = {}, files = {} }: StartOpti
     "drain-timeout": "2s",
     ...settings,
   };
-  for (const name of ["attributes", "envoy-config", "usage-prices", "usage-tokenizer"]) {
-    if (flags[name] !== undefined) flags[name] = join(folder, flags[name]);
+  for (const name of ["attributes", "envoy-config", "usage-prices", "usage-tokenizer", "rules"]) {
+    if (flags[name] !== undefined) flags[name] = resolve(folder, flags[name]);
   }
   if (rules !== undefined) {
     flags.rules = join(folder, "rules.json");

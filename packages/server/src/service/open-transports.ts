@@ -195,7 +195,8 @@ function proxyOf({ instance, monitoring, attributes, headers, tls, llm, ending }
   const upstream = settings.upstream!;
   const isLameDuck = (): boolean => ending.lameDuck;
   const { observe } = monitoring;
-  return createProxy({ upstream, limiter, observe, attributes, headers, tls, llm, isLameDuck, log });
+  const upstreamHeaders = settings["upstream-headers"] ?? {};
+  return createProxy({ upstream, upstreamHeaders, limiter, observe, attributes, headers, tls, llm, isLameDuck, log });
 }
 
 function addressesOf({ instance, ports, tls }: TransportParts): Pick<Transports, "http" | "grpc" | "proxy"> {

@@ -142,6 +142,10 @@ export const settingSpecs = {
   ),
   attributes: setting(accept.file, "Which header, cookie, claim or address becomes which attribute; trusted proxies."),
   upstream: setting(accept.upstream, "Where the reverse proxy passes requests on to. Absent: no proxy."),
+  "upstream-headers": secret(
+    accept.pairs,
+    "With --upstream: headers of every request to it, in place of the client's: authorization=Bearer …, so that clients need no key of a vendor.",
+  ),
   "proxy-port": setting(accept.port, "Port of the reverse proxy, with --upstream; 0 picks a free one.", "8000"),
   usage: setting(
     accept.usage,

@@ -26,6 +26,8 @@ const source = Type.Union([
   /** The first template that the path fits, as text: few values, however many paths there are. */
   Type.Object({ route: Type.Array(template, { minItems: 1, maxItems: 1000 }) }, exact),
   Type.Object({ address: Type.Literal("client") }, exact),
+  /** The same for every request; the last of several sources, for those that the others say nothing of. */
+  Type.Object({ value: Type.Union([name, Type.Number(), Type.Boolean()]) }, exact),
 ]);
 export type Source = Static<typeof source>;
 

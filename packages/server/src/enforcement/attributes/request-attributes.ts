@@ -216,6 +216,7 @@ function reader(source: Source): Read {
     const templates = source.route.map(compileTemplate);
     return ({ path }) => templates.find((template) => matchTemplate(template, path) !== undefined)?.text;
   }
+  if ("value" in source) return () => source.value;
   return ({ ip }) => ip;
 }
 
@@ -243,9 +244,13 @@ function claimsReader(
   return async (headers) => {
     const text = cookie === undefined ? headerText(headers, name) : cookieValue(headers.cookie, cookie);
     if (text === undefined) return undefined;
-    const token = name === "authorization" && cookie === undefined ? /^Bearer +(\S+)$/i.exec(text)?.[1] : text;
+    const token = name === "authorization" && cookie === undefined ? bearerToken(text) : text;
     return token === undefined ? undefined : await claimsOf(token);
   };
+}
+
+function bearerToken(authorization: string | undefined): string | undefined {
+  return authorization === undefined ? undefined : /^Bearer +(\S+)$/i.exec(authorization)?.[1];
 }
 
 /** Found by digest, so that neither the file nor the time of a look-up tells a key. */
@@ -256,7 +261,8 @@ function apiKeyReader({
   const name = header.toLowerCase();
   const byDigest = new Map<string, ApiKey>(keys.map(({ sha256, ...fields }) => [sha256, fields as ApiKey]));
   return (headers) => {
-    const given = headerText(headers, name);
+    const text = headerText(headers, name);
+    const given = name === "authorization" ? bearerToken(text) : text;
     return given === undefined ? undefined : byDigest.get(createHash("sha256").update(given).digest("hex"));
   };
 }

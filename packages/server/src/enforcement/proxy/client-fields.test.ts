@@ -7,7 +7,7 @@ const TRUSTED = "10.0.0.1";
 
 function fieldsFor(
   raw: readonly string[],
-  { peer = "192.0.2.7", headerNames = ["x-user"], trustedNames = [] as string[] } = {},
+  { peer = "192.0.2.7", headerNames = ["x-user"], trustedNames = [] as string[], written = {} } = {},
 ): Map<string, string[]> {
   const headers: Record<string, string> = {};
   for (let i = 0; i < raw.length; i += 2) headers[raw[i]!.toLowerCase()] = raw[i + 1]!;
@@ -17,7 +17,7 @@ function fieldsFor(
     headerNames: new Set(headerNames),
     trustedHeaderNames: new Set(trustedNames),
   };
-  const fields = clientFields(attributes as unknown as RequestAttributes)(client);
+  const fields = clientFields(attributes as unknown as RequestAttributes, written)(client);
   const byName = new Map<string, string[]>();
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i]!.toLowerCase();
@@ -54,6 +54,15 @@ test("an alias with underscores cannot stand in for a field that is rewritten, d
 
 test("a header with underscores that the mapping itself names is passed on", () => {
   expect(fieldsFor(["x_user", "42"], { headerNames: ["x_user", "x-user"] }).get("x_user")).toEqual(["42"]);
+});
+
+test("a field that the proxy writes takes the place of the client's, in any spelling", () => {
+  const raw = ["Authorization", "Bearer client", "authorization", "Bearer again", "X_Api_Key", "1"];
+  const written = { Authorization: "Bearer vendor", "x-api-key": "vendor" };
+  const fields = fieldsFor(raw, { written });
+  expect(fields.get("authorization")).toEqual(["Bearer vendor"]);
+  expect(fields.get("x-api-key")).toEqual(["vendor"]);
+  expect(fields.has("x_api_key")).toBe(false);
 });
 
 test("Via grows, the host is told, and a body without a length stays chunked", () => {

@@ -40,25 +40,30 @@ export interface Replaced {
   readonly fields: readonly string[];
 }
 
-export function clientFields({
-  trusts,
-  headerNames,
-  trustedHeaderNames,
-}: RequestAttributes): (client: IncomingMessage, replaced?: Replaced) => string[] {
+/** `written`: fields of every request, in place of the client's: the vendor's key, say, which no client has. */
+export function clientFields(
+  { trusts, headerNames, trustedHeaderNames }: RequestAttributes,
+  written: Readonly<Record<string, string>> = {},
+): (client: IncomingMessage, replaced?: Replaced) => string[] {
+  const ownNames = new Set(Object.keys(written).map((name) => name.toLowerCase()));
+  const ownFields = Object.entries(written).flat();
   return (client, replaced) => {
     const trusted = trusts(client.socket.remoteAddress ?? "");
     const drop = (name: string): boolean => {
-      if (rewritten.has(name) || replaced?.names.has(name)) return true;
+      if (rewritten.has(name) || ownNames.has(name) || replaced?.names.has(name)) return true;
       if (!trusted && (isSpokenByProxies(name) || trustedHeaderNames.has(name))) return true;
       return name.includes("_") && !headerNames.has(name) && isAlias(name.replaceAll("_", "-"));
     };
     const fields = endToEnd(client.rawHeaders, { drop, keep: headerNames });
-    return [...fields, ...forwardedFields(client, trusted), ...(replaced?.fields ?? framingFields(client))];
+    const framing = replaced?.fields ?? framingFields(client);
+    return [...fields, ...forwardedFields(client, trusted), ...framing, ...ownFields];
   };
 
   /** CGI and its heirs (WSGI, PHP, Rack) read `X_User` and `X-User` as one name. */
   function isAlias(name: string): boolean {
-    return rewritten.has(name) || isSpokenByProxies(name) || headerNames.has(name) || framing.has(name);
+    return (
+      rewritten.has(name) || ownNames.has(name) || isSpokenByProxies(name) || headerNames.has(name) || framing.has(name)
+    );
   }
 }
 

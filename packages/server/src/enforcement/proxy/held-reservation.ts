@@ -8,12 +8,6 @@ interface HeldReservation {
   end(used: Attributes | undefined): void;
 }
 
-interface Reserving {
-  settle(id: string, attributes: Attributes): Promise<unknown>;
-  cancel(id: string): Promise<unknown>;
-  extend(id: string, attributes: Attributes): Promise<{ allowed: boolean }>;
-}
-
 interface HoldOptions {
   readonly limiter: Limiter;
   readonly decision: Decision;
@@ -23,9 +17,8 @@ interface HoldOptions {
   readonly onRefused: () => void;
 }
 
-export function holdReservation({ decision, usedSoFar, onRefused, ...options }: HoldOptions): HeldReservation {
-  const { reservation } = decision as { reservation?: { id: string; expiresAfterMs: number } };
-  const limiter = options.limiter as unknown as Reserving;
+export function holdReservation({ limiter, decision, usedSoFar, onRefused }: HoldOptions): HeldReservation {
+  const { reservation } = decision;
   if (reservation === undefined) return { end: () => undefined };
   const { id, expiresAfterMs } = reservation;
   const extend = async (): Promise<void> => {

@@ -29,7 +29,7 @@ interface Passing {
 
 export function passRequest(passing: Passing, mayRetry = hasNoBody(passing.client)): void {
   const { client, response, upstream, call } = passing;
-  const request = upstream.start(client, { replaced: call && replacedBy(call, client) });
+  const request = upstream.start(client, { replaced: call && replacedBy(call, client, upstream) });
   const cut = (): void => void request.destroy();
   response.once("close", cut);
   request.on("response", (answer) => passResponse(passing, answer));
@@ -48,13 +48,12 @@ export function passRequest(passing: Passing, mayRetry = hasNoBody(passing.clien
   else sendHeldBody(call.body, request);
 }
 
-/** Answers are asked for without compression: they are read on their way. */
-function replacedBy({ body }: LlmCall, client: IncomingMessage): Replaced {
-  const plain = ["Accept-Encoding", "identity"];
-  if (body === undefined) return { names: new Set(["accept-encoding"]), fields: [...plain, ...framingFields(client)] };
+/** Answers are read on their way, so they are asked for without compression. Vendors know themselves by their own name only. */
+function replacedBy({ body }: LlmCall, client: IncomingMessage, { host }: Upstream): Replaced {
+  const length = body === undefined ? framingFields(client) : ["Content-Length", String(body.bytes)];
   return {
-    names: new Set(["accept-encoding", "content-length"]),
-    fields: [...plain, "Content-Length", String(body.bytes)],
+    names: new Set(["host", "accept-encoding", ...(body === undefined ? [] : ["content-length"])]),
+    fields: ["Host", host, "Accept-Encoding", "identity", ...length],
   };
 }
 

@@ -35,6 +35,7 @@ import { type FieldsForm, type JsonAnswer, vendorAnswer, vendorError } from "./u
 
 interface ProxyOptions {
   readonly upstream: string;
+  readonly upstreamHeaders: Readonly<Record<string, string>>;
   readonly limiter: Limiter;
   readonly observe: Observe;
   readonly attributes: RequestAttributes;
@@ -51,7 +52,11 @@ interface ProxyOptions {
 const proxyBounds = { requestTimeout: 300_000, headersTimeout: 10_000, idleTimeoutMs: 120_000 } as const;
 
 export function createProxy(options: ProxyOptions): Server {
-  const upstream = createUpstream({ url: options.upstream, attributes: options.attributes });
+  const upstream = createUpstream({
+    url: options.upstream,
+    attributes: options.attributes,
+    headers: options.upstreamHeaders,
+  });
   const observer = options.observe("proxy");
   const ended = new WeakSet<Socket>();
   const problemOfClient = (client: IncomingMessage) => normaliseRequest(client, options.attributes.normalTarget);

@@ -14,6 +14,8 @@ import { clientFields, type Replaced } from "./client-fields.js";
 
 export interface Upstream {
   readonly url: string;
+  /** With its port, as a Host field spells it. */
+  readonly host: string;
   /** Starts the request that corresponds to a client's. `extra`: more fields, such as those of an upgrade. */
   start(
     client: IncomingMessage,
@@ -26,9 +28,16 @@ export interface Upstream {
 const SILENCE_MS = 120_000;
 const MOST_FREE_SOCKETS = 256;
 
-export function createUpstream({ url, attributes }: { url: string; attributes: RequestAttributes }): Upstream {
-  const fieldsOf = clientFields(attributes);
-  const { protocol, hostname, port, pathname } = new URL(url);
+interface UpstreamOptions {
+  readonly url: string;
+  readonly attributes: RequestAttributes;
+  /** Sent with every request, in place of what the client sends under these names. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function createUpstream({ url, attributes, headers }: UpstreamOptions): Upstream {
+  const fieldsOf = clientFields(attributes, headers);
+  const { protocol, host, hostname, port, pathname } = new URL(url);
   const tls = protocol === "https:";
   const pool = { keepAlive: true, maxFreeSockets: MOST_FREE_SOCKETS, scheduling: "lifo" } as const;
   const agent = tls ? new TlsAgent(pool) : new Agent(pool);
@@ -36,6 +45,7 @@ export function createUpstream({ url, attributes }: { url: string; attributes: R
   const base = pathname.replace(/\/$/, "");
   return {
     url,
+    host,
     start(client, { extra = [], replaced } = {}) {
       const request = start({
         // URL writes IPv6 hosts in brackets, which sockets do not take.
