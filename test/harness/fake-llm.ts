@@ -60,6 +60,8 @@ export async function startFakeLlm(): Promise<FakeLlm> {
       call.wasCut = !response.writableFinished;
     });
     const turn = script.shift() ?? {};
+    // The answer does not begin.
+    if (call.body?.wait === true) return;
     if ((turn.status ?? 200) >= 400) sendError(call, response, turn);
     else if (call.body?.stream === true) await sendStream(call, response, turn);
     else sendWhole(call, response, turn);

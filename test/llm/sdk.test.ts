@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type FakeLlm, startFakeLlm } from "../harness/fake-llm.js";
 import { type Json, postJson, type RunningService, startTestService } from "../service/running-service.js";
 
@@ -35,11 +35,11 @@ async function startExample(vendor: "openai" | "anthropic", upstream: string): P
   });
 }
 
-/** What is left under each rule, when the settlement of the calls before has been made. */
-async function remaining(service: RunningService, plan: Plan): Promise<Record<string, number>> {
+/** How the rules stand for a plan's organisation, by their ids. */
+async function states(service: RunningService, plan: Plan): Promise<Record<string, Json>> {
   const attributes = { org: plans[plan], plan, stream: true };
-  const { body } = await postJson(`${service.http}/v1/peek`, { attributes });
-  return Object.fromEntries(body.checks.map((check: Json) => [check.rule, check.remaining]));
+  const { body } = await postJson(`${service.http}/v1/peek`, { attributes, cost: 0 });
+  return Object.fromEntries(body.checks.map((check: Json) => [check.rule, check]));
 }
 
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
@@ -119,7 +119,9 @@ describe("OpenAI's SDK", () => {
   test("the free plan ends after five requests, in an error that the SDK knows; other plans go on", async () => {
     const free = client("free");
     let refused: unknown;
-    for (let i = 0; i < 6 && refused === undefined; i++) {
+    let passed = -1;
+    // The bucket fills while the test runs: on a slow machine a sixth request may pass.
+    for (; refused === undefined; passed++) {
       await free.chat.completions.create({ model: "fake-1", messages }).catch((error: unknown) => {
         refused = error;
       });
@@ -129,39 +131,12 @@ describe("OpenAI's SDK", () => {
     expect([status, code, type]).toEqual([429, "rate_limit_exceeded", "requests"]);
     expect(message).toContain('The quota of "requests" (5 per 1m) is used up.');
     expect(Number(headers!.get("retry-after"))).toBeGreaterThanOrEqual(1);
-    expect(fake.calls.length).toBe(5);
+    expect(passed).toBeGreaterThanOrEqual(5);
+    expect(fake.calls.length).toBe(passed);
     await client("scale").chat.completions.create({ model: "fake-1", messages });
     // Without a known key: the free plan too, but one of its own.
     await client("unknown").chat.completions.create({ model: "fake-1", messages });
-    expect(fake.calls.length).toBe(7);
-  });
-
-  test("a prompt that the plan never allows is refused at once, and not sent again", async () => {
-    const { fetch, count } = countingFetch();
-    const content = "many words ".repeat(100_000);
-    const huge = client("unknown-2", { fetch, maxRetries: 2 }).chat.completions.create({
-      model: "fake-1",
-      messages: [{ role: "user", content }],
-    });
-    // The estimate is never above the limit: the first such call passes and is settled at its real cost; then there is debt.
-    await huge;
-    expect(count()).toBe(1);
-  });
-
-  test("one stream at a time on the free plan", async () => {
-    let release: () => void = () => undefined;
-    fake.script.push({ hold: () => new Promise((resolve) => (release = resolve)) });
-    const other = client("third", { defaultHeaders: { "x-forwarded-for": "ignored" } });
-    const body = { model: "fake-1", messages, stream: true } as const;
-    const scale = client("scale");
-    const first = await scale.chat.completions.create(body);
-    const second = await scale.chat.completions.create(body);
-    expect((await remaining(service, "scale")).streams).toBeLessThanOrEqual(49);
-    release();
-    for await (const _ of first);
-    for await (const _ of second);
-    await until(async () => (await remaining(service, "scale")).streams === 50);
-    expect(other).toBeDefined();
+    expect(fake.calls.length).toBe(passed + 2);
   });
 
   test("an abort in the middle of a stream ends the vendor's call", async () => {
@@ -180,6 +155,45 @@ describe("OpenAI's SDK", () => {
   });
 });
 
+describe("the free plan", () => {
+  let service: RunningService;
+  const client = (options: object = {}) =>
+    new OpenAI({ apiKey: "sk-free", baseURL: `${service.proxy}/v1`, maxRetries: 0, ...options });
+
+  beforeEach(async () => {
+    service = await startExample("openai", fake.url);
+  });
+  afterEach(() => service.close());
+
+  test("a prompt beyond the limit passes once; then its debt is refused at once, and the SDK does not try again", async () => {
+    const { fetch, count } = countingFetch();
+    const content = "many words ".repeat(20_000);
+    const huge = () =>
+      client({ fetch, maxRetries: 2 }).chat.completions.create({
+        model: "fake-1",
+        messages: [{ role: "user", content }],
+      });
+    await huge();
+    await until(async () => (await states(service, "free"))["prompt-tokens"]!.debt !== undefined);
+    await expect(huge()).rejects.toThrow(OpenAI.RateLimitError);
+    await expect(huge()).rejects.toMatchObject({ type: "input-tokens", code: "rate_limit_exceeded" });
+    expect([count(), fake.calls.length]).toEqual([3, 1]);
+  });
+
+  test("has one stream at a time", async () => {
+    let release: () => void = () => undefined;
+    fake.script.push({ hold: () => new Promise((resolve) => (release = resolve)) });
+    const open = () => client().chat.completions.create({ model: "fake-1", messages, stream: true });
+    const first = await open();
+    await expect(open()).rejects.toThrow('All 1 places of "streams" are taken.');
+    release();
+    for await (const _ of first);
+    await until(async () => (await states(service, "free")).streams!.remaining === 1);
+    for await (const _ of await open());
+    expect(fake.calls.length).toBe(2);
+  });
+});
+
 describe("retries of the SDKs", () => {
   test("an error of the vendor's is retried, and costs one more request", async () => {
     await using service = await startExample("openai", fake.url);
@@ -189,20 +203,23 @@ describe("retries of the SDKs", () => {
     expect(fake.calls.length).toBe(2);
   });
 
-  test.each(["openai", "anthropic"] as const)("the SDK of %s waits as long as it is told, then passes", async (vendor) => {
-    await using service = await startTestService({
-      rules: [{ id: "paced", key: [], algorithm: "gcra", limit: 1, window: "200ms", burst: 1 }],
-      settings: { upstream: fake.url, usage: vendor },
-    });
-    const { fetch, count } = countingFetch();
-    const options = { apiKey: "x", baseURL: service.proxy!, fetch, maxRetries: 5 };
-    for (let i = 0; i < 3; i++) {
-      if (vendor === "openai") await new OpenAI(options).chat.completions.create({ model: "fake-1", messages });
-      else await new Anthropic(options).messages.create({ model: "fake-1", messages, max_tokens: 5 });
-    }
-    expect(fake.calls.length).toBe(3);
-    expect(count()).toBeGreaterThanOrEqual(3);
-  });
+  test.each(["openai", "anthropic"] as const)(
+    "the SDK of %s waits as long as it is told, then passes",
+    async (vendor) => {
+      await using service = await startTestService({
+        rules: [{ id: "paced", key: [], algorithm: "gcra", limit: 1, window: "200ms", burst: 1 }],
+        settings: { upstream: fake.url, usage: vendor },
+      });
+      const { fetch, count } = countingFetch();
+      const options = { apiKey: "x", baseURL: service.proxy!, fetch, maxRetries: 5 };
+      for (let i = 0; i < 3; i++) {
+        if (vendor === "openai") await new OpenAI(options).chat.completions.create({ model: "fake-1", messages });
+        else await new Anthropic(options).messages.create({ model: "fake-1", messages, max_tokens: 5 });
+      }
+      expect(fake.calls.length).toBe(3);
+      expect(count()).toBeGreaterThanOrEqual(3);
+    },
+  );
 
   test.each(["openai", "anthropic"] as const)("the SDK of %s does not sleep for an hour", async (vendor) => {
     await using service = await startTestService({
@@ -249,7 +266,7 @@ describe("Anthropic's SDK", () => {
 
   test("the free plan ends in an error that the SDK knows", async () => {
     let refused: unknown;
-    for (let i = 0; i < 6 && refused === undefined; i++) {
+    while (refused === undefined) {
       await client("free")
         .messages.create(body)
         .catch((error: unknown) => {
