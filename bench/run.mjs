@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { allocationsSection, printAllocations } from "./allocations.mjs";
 import { bytesSection } from "./bytes.mjs";
+import { llmBars, llmSection, printLlm } from "./llm.mjs";
 import { logsBars, logsSection, printLogs } from "./logs.mjs";
 import { hostileSection, matchingSection, printHostile, printMatching } from "./matching.mjs";
 import { memorySection } from "./memory.mjs";
@@ -79,6 +80,8 @@ try {
   const express = await expressOverhead(options);
   const logs = await logsSection(options);
   printLogs(logs);
+  const llm = await llmSection(options);
+  printLlm(llm);
   const overload = await overloadSection(options);
   printOverload(overload);
   const bars = [
@@ -86,13 +89,14 @@ try {
     ...prefetchBars(prefetch),
     ...serviceBars(service),
     ...logsBars(logs),
+    ...llmBars(llm),
     ...overloadBars(overload),
   ];
   printBars(bars);
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, prefetch, bytes, start, workers, service, monitoring, express, logs, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, prefetch, bytes, start, workers, service, monitoring, express, logs, llm, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));
