@@ -29,7 +29,7 @@ import { hasNoBody } from "./message-headers.js";
 import { normaliseRequest } from "./normalise-request.js";
 import { passRequest } from "./pass-request.js";
 import { isWebSocket, passUpgrade, responseHead } from "./pass-upgrade.js";
-import { createUpstream } from "./upstream.js";
+import { createUpstream, type Upstream } from "./upstream.js";
 import type { LlmCall, LlmGateway } from "./usage/llm-gateway.js";
 import { type FieldsForm, type JsonAnswer, vendorAnswer, vendorError } from "./usage/vendor-answers.js";
 
@@ -52,11 +52,7 @@ interface ProxyOptions {
 const proxyBounds = { requestTimeout: 300_000, headersTimeout: 10_000, idleTimeoutMs: 120_000 } as const;
 
 export function createProxy(options: ProxyOptions): Server {
-  const upstream = createUpstream({
-    url: options.upstream,
-    attributes: options.attributes,
-    headers: options.upstreamHeaders,
-  });
+  const upstream = createUpstream(options);
   const observer = options.observe("proxy");
   const ended = new WeakSet<Socket>();
   const problemOfClient = (client: IncomingMessage) => normaliseRequest(client, options.attributes.normalTarget);
@@ -77,7 +73,10 @@ export function createProxy(options: ProxyOptions): Server {
     const call = await gateway?.read(client);
     // The client went away before its body was whole.
     if (gateway !== undefined && call === undefined) return;
-    const { decision, answer } = await decide(options, observer, client, call?.attributes);
+    const { decision, answer } = await decide(options, observer, client, call?.attributes).catch((error) => {
+      call?.body?.letGo();
+      throw error;
+    });
     const end = holdUntilEnd(options, { decision, response, call });
     // The client may have gone while we asked; "close" was then emitted before anyone listened.
     if (response.destroyed) end({ wasPassed: false });
@@ -98,26 +97,10 @@ export function createProxy(options: ProxyOptions): Server {
   server.on("upgrade", (client: IncomingMessage, socket: Socket, head: Buffer) => {
     // Without a listener, an error on a connection that Node has handed over would end the process.
     socket.on("error", () => undefined);
-    if (isWebSocket(client) && problemOfClient(client) === undefined) void upgrade(client, socket, head);
+    if (isWebSocket(client) && problemOfClient(client) === undefined)
+      void upgrade(options, observer, { client, socket, head, upstream });
     else serveWithoutUpgrade(client, socket);
   });
-
-  async function upgrade(client: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
-    try {
-      socket.setTimeout(0);
-      const { decision, answer } = await decide(options, observer, client);
-      if (!decision.allowed) {
-        refuseUpgrade(socket, answer);
-        return;
-      }
-      const onEnd = holdLease(decision);
-      if (socket.destroyed) onEnd();
-      else passUpgrade({ client, socket, head, upstream, rateLimitFields: answer.headers, onEnd });
-    } catch (error) {
-      options.log.error("an upgrade failed", { error: String(error) });
-      socket.destroy();
-    }
-  }
 
   /** RFC 9110, section 7.8: a server may ignore an upgrade that it does not want. */
   function serveWithoutUpgrade(client: IncomingMessage, socket: Socket): void {
@@ -134,6 +117,39 @@ export function createProxy(options: ProxyOptions): Server {
 
   server.on("close", () => upstream.close());
   return server;
+}
+
+interface Upgrading {
+  readonly client: IncomingMessage;
+  readonly socket: Socket;
+  readonly head: Buffer;
+  readonly upstream: Upstream;
+}
+
+async function upgrade(options: ProxyOptions, observer: RequestObserver, upgrading: Upgrading): Promise<void> {
+  const { client, socket } = upgrading;
+  const { limiter, log } = options;
+  try {
+    socket.setTimeout(0);
+    const { decision, answer } = await decide(options, observer, client);
+    if (!decision.allowed) {
+      refuseUpgrade(socket, answer);
+      return;
+    }
+    const release = holdLease(decision);
+    // No cost is read from what passes: what was held stands.
+    const usedSoFar = (): Attributes => ({});
+    const reservation = holdReservation({ limiter, decision, usedSoFar, onRefused: () => socket.destroy() });
+    const onEnd = (): void => {
+      release();
+      reservation.end({});
+    };
+    if (socket.destroyed) onEnd();
+    else passUpgrade({ ...upgrading, rateLimitFields: answer.headers, onEnd });
+  } catch (error) {
+    log.error("an upgrade failed", { error: String(error) });
+    socket.destroy();
+  }
 }
 
 /** Problems as problems, or in the vendor's shape. */

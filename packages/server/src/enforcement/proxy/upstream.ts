@@ -29,14 +29,15 @@ const SILENCE_MS = 120_000;
 const MOST_FREE_SOCKETS = 256;
 
 interface UpstreamOptions {
-  readonly url: string;
+  /** Its URL. */
+  readonly upstream: string;
   readonly attributes: RequestAttributes;
   /** Sent with every request, in place of what the client sends under these names. */
-  readonly headers: Readonly<Record<string, string>>;
+  readonly upstreamHeaders: Readonly<Record<string, string>>;
 }
 
-export function createUpstream({ url, attributes, headers }: UpstreamOptions): Upstream {
-  const fieldsOf = clientFields(attributes, headers);
+export function createUpstream({ upstream: url, attributes, upstreamHeaders }: UpstreamOptions): Upstream {
+  const fieldsOf = clientFields(attributes, upstreamHeaders);
   const { protocol, host, hostname, port, pathname } = new URL(url);
   const tls = protocol === "https:";
   const pool = { keepAlive: true, maxFreeSockets: MOST_FREE_SOCKETS, scheduling: "lifo" } as const;
