@@ -1,12 +1,14 @@
 /** SIGHUP to a service with workers: each is replaced by a new one, and no client sees it. */
+import type { ChildProcess } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { freePort } from "../harness/free-port.js";
 import { startRedis } from "../harness/redis-server.js";
 import { LoadConnections } from "./load-connections.js";
-import { startApp, startEnvoy } from "./real-envoy.js";
+import { accepts, startApp, startEnvoy } from "./real-envoy.js";
 import { postJson, type ServiceProcess, startServiceProcess } from "./running-service.js";
 
 const limits = "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1000000 } }]";
@@ -74,6 +76,21 @@ describe.skipIf(whyMissing("redis"))("a rolling restart", () => {
       app.close();
     },
   );
+
+  test("that is asked for during the start does not end it", async () => {
+    await using redis = await startRedis();
+    const grpcPort = await freePort();
+    const spawned: ChildProcess[] = [];
+    const started = startServiceProcess(
+      { settings: { workers: "2", store: redis.url, "grpc-port": String(grpcPort) } },
+      (child) => spawned.push(child),
+    );
+    // The ports open first, long before a worker is there.
+    while (!(await accepts(grpcPort))) await sleep(5);
+    spawned[0]!.kill("SIGHUP");
+    const service = await started;
+    expect(await service.end(), service.output()).toBe(0);
+  });
 
   test("brings the settings of now; one that does not start changes nothing, and a port cannot move", async () => {
     await using redis = await startRedis();

@@ -92,8 +92,11 @@ export interface ServiceProcess {
   end(signal?: NodeJS.Signals): Promise<number | string>;
 }
 
-/** Needs `npm run build`. */
-export async function startServiceProcess(options: StartOptions = {}): Promise<ServiceProcess> {
+/** Needs `npm run build`. Resolves when it serves; `onSpawn` has the process before. */
+export async function startServiceProcess(
+  options: StartOptions = {},
+  onSpawn: (child: ChildProcess) => void = () => undefined,
+): Promise<ServiceProcess> {
   const folder = makeTempFolder("service");
   const flags = Object.entries(flagsIn(folder, options)).flatMap(([name, value]) => [`--${name}`, value]);
   const child = spawn(process.execPath, ["--expose-gc", "--import", memoryReport, bin, "serve", ...flags], {
@@ -101,6 +104,7 @@ export async function startServiceProcess(options: StartOptions = {}): Promise<S
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
   leashProcess(child);
+  onSpawn(child);
   const ended = new Promise<number | string>((resolve) =>
     child.once("exit", (code, signal) => resolve(code ?? signal ?? "unknown")),
   );

@@ -32,6 +32,8 @@ export function serveCommand(): Command {
 
 /** The ports open before the service is even read: clients wait at an open port, and fail at a closed one. */
 async function openAndServe(settings: Settings): Promise<number> {
+  // It asks for new workers; before there are any, it must not end the process.
+  if (settings.workers > 1) process.on("SIGHUP", () => undefined);
   const ports = await openPorts(settings);
   try {
     // Loaded only now: the other commands need none of it, and start in a tenth of the time.

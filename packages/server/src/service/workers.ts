@@ -35,11 +35,12 @@ export async function superviseWorkers({ settings, log, ports, onReady }: Worker
     workers.kill();
     process.exit(1);
   });
+  // From the beginning: without a listener SIGHUP would end the process.
+  restartOnHangup({ workers, log });
   try {
     // The first alone: it makes the token file and the database that the others then find.
     const first = await workers.start();
     await Promise.all(Array.from({ length: settings.workers - 1 }, () => workers.start()));
-    restartOnHangup({ workers, log });
     onReady(first);
     const delayMs = drainDelayMs(settings, await stop);
     log.info("graceful shutdown: lame duck, then the workers drain", { delayMs });
