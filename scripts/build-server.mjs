@@ -47,6 +47,7 @@ async function bundle(into) {
       main: join(dist, "cli", "main.js"),
       "rule-worker-thread": join(dist, "configuration", "rule-worker-thread.js"),
       "limit-worker-thread": join(dist, "enforcement", "envoy", "limit-worker-thread.js"),
+      "traffic-worker-thread": join(dist, "analysis", "traffic-worker-thread.js"),
     },
     platform: "node",
     external,

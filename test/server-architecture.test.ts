@@ -54,7 +54,7 @@ const rooms: readonly Room[] = [
     name: "administration",
     files: /^administration\//,
     sees: ["ground", "http", "configuration"],
-    seesTypesOf: ["repository", "monitoring"],
+    seesTypesOf: ["repository", "monitoring", "analysis"],
   },
   {
     name: "service",

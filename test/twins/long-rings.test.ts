@@ -13,7 +13,7 @@ import { compileRuleBook, type RuleBook } from "../../packages/sluice/src/rules/
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
 import { redisConnection } from "../../packages/sluice/src/store/redis/connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis/redis-store.js";
-import { encodeSingles } from "../../packages/sluice/src/store/redis/wire.js";
+import { encodeSingles, msOf } from "../../packages/sluice/src/store/redis/wire.js";
 import type { StoreReply, StoreRequest } from "../../packages/sluice/src/store/store.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
@@ -92,7 +92,7 @@ class Bench {
     const send = connection.send.bind(connection);
     connection.send = async (command, args) => {
       const reply = await send(command, args);
-      if (Array.isArray(reply)) this.lastNowMs = Number(reply[0]);
+      if (Array.isArray(reply)) this.lastNowMs = msOf(reply[0]);
       return reply;
     };
     this.store = new RedisStore(connection, { deadlineMs: 60_000, rememberRefusals: false });

@@ -95,10 +95,15 @@ export const serviceErrors = {
       meaning: "The rule has no candidate to promote.",
       remedy: "Give the rule a candidate first.",
     },
+    "no-recording": {
+      status: 409,
+      meaning: "This instance does not record its traffic: there is nothing to try a draft on.",
+      remedy: "Start the service with --record FOLDER, or replay access logs with `sluice simulate`.",
+    },
     "too-busy": {
       status: 409,
       meaning:
-        "Ten other changes were made while this one was prepared (only without If-Match), or sixteen large bodies are waiting already.",
+        "Ten other changes were made while this one was prepared (only without If-Match), sixteen large bodies are waiting already, or another draft is being tried on traffic.",
       remedy: "Try again.",
     },
     "rules-from-file": {

@@ -32,6 +32,7 @@ const wholeScripts = [
   "record",
   "refund",
   "give-back",
+  "reset",
   "inspect",
   "block",
   "settle",

@@ -20,6 +20,7 @@ export type {
   AskedKey,
   AskedPart,
   LeaseRequest,
+  MadeAt,
   MaybePromise,
   RefundRequest,
   StoreReply,

@@ -41,15 +41,16 @@ interface RequestOptions {
   readonly ifMatch?: number | undefined;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly signal?: AbortSignal;
+  readonly deadlineMs?: number;
 }
 
 const DEADLINE_MS = 10_000;
 
 export async function request<T>(path: string, options: RequestOptions = {}): Promise<T> {
-  const { method = "GET", body, ifMatch, query = {}, signal } = options;
+  const { method = "GET", body, ifMatch, query = {}, signal, deadlineMs = DEADLINE_MS } = options;
   const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
   const search = given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
-  const deadline = AbortSignal.timeout(DEADLINE_MS);
+  const deadline = AbortSignal.timeout(deadlineMs);
   const response = await fetch(`/admin/v1${path}${search}`, {
     method,
     credentials: "same-origin",

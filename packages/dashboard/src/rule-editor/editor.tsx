@@ -8,11 +8,13 @@ import { clockTime } from "../components/format.js";
 import { Notice, Panel } from "../components/panel.js";
 import { releaseGuard, useLeaveGuard } from "../shell/leave-guard.js";
 import { ChangeDialog } from "./change-dialog.js";
-import type { Draft } from "./draft.js";
+import { type Draft, withValue } from "./draft.js";
 import { forgetDraft } from "./draft-storage.js";
 import { EditingProvider } from "./editing.js";
 import { LeaveDialog } from "./leave-dialog.js";
 import { RuleForm } from "./rule-form.js";
+import { Suggestions } from "./suggestions.js";
+import { TryOnTraffic } from "./try-on-traffic.js";
 import { useDraft } from "./use-draft.js";
 import { useValidation } from "./use-validation.js";
 import { ValidationResult } from "./validation-result.js";
@@ -48,62 +50,67 @@ export function Editor({ keptAs, draft: given, isNew, base, taken, onSaved }: Ed
     useCallback((go) => setLeave(() => go), []),
   );
   const withLine = (one: Mistake) => ({ ...one, line: lineOf(text, one.path) });
+  const useAsCandidate = (limit: number) => state.setDraft(withValue(draft, ["candidate", "limit"], limit));
   const isValid = textError === undefined && mistakes.length === 0 && !validation.isPending;
   return (
-    <Panel title={isNew ? "The new rule" : "Edit"} about="Form and YAML are the same rule: change either.">
-      {kept !== undefined && isDirty && (
-        <Notice tone="warn" title={`Your unsaved changes of ${clockTime(kept.atMs)} are here again.`}>
-          <button type="button" className="button small" onClick={discard}>
-            Discard them
-          </button>
-        </Notice>
-      )}
-      <div className="editor">
-        <EditingProvider value={{ draft, mistakes, warnings: validation.warnings, isNew, change: state.setDraft }}>
-          <fieldset disabled={textError !== undefined} className="plain">
-            <legend className="unseen">Form</legend>
-            <RuleForm />
-          </fieldset>
-        </EditingProvider>
-        <div className="yaml">
-          <YamlBox text={text} error={textError} onChange={state.setText} />
-          <ValidationResult
-            mistakes={mistakes.map(withLine)}
-            warnings={validation.warnings.map(withLine)}
-            isPending={validation.isPending}
-            error={validation.error}
-          />
-          <div className="buttons">
-            <button
-              type="button"
-              className="button main"
-              disabled={!(isDirty && isValid && validation.hasChanges)}
-              onClick={() => setIsSaving(true)}
-            >
-              {isNew ? "Review and create" : "Review and save"}
+    <>
+      <Panel title={isNew ? "The new rule" : "Edit"} about="Form and YAML are the same rule: change either.">
+        {kept !== undefined && isDirty && (
+          <Notice tone="warn" title={`Your unsaved changes of ${clockTime(kept.atMs)} are here again.`}>
+            <button type="button" className="button small" onClick={discard}>
+              Discard them
             </button>
-            <button type="button" className="button" disabled={!isDirty} onClick={discard}>
-              Undo all
-            </button>
+          </Notice>
+        )}
+        <div className="editor">
+          <EditingProvider value={{ draft, mistakes, warnings: validation.warnings, isNew, change: state.setDraft }}>
+            <fieldset disabled={textError !== undefined} className="plain">
+              <legend className="unseen">Form</legend>
+              <RuleForm />
+            </fieldset>
+          </EditingProvider>
+          <div className="yaml">
+            <YamlBox text={text} error={textError} onChange={state.setText} />
+            <ValidationResult
+              mistakes={mistakes.map(withLine)}
+              warnings={validation.warnings.map(withLine)}
+              isPending={validation.isPending}
+              error={validation.error}
+            />
+            <div className="buttons">
+              <button
+                type="button"
+                className="button main"
+                disabled={!(isDirty && isValid && validation.hasChanges)}
+                onClick={() => setIsSaving(true)}
+              >
+                {isNew ? "Review and create" : "Review and save"}
+              </button>
+              <button type="button" className="button" disabled={!isDirty} onClick={discard}>
+                Undo all
+              </button>
+            </div>
           </div>
         </div>
-      </div>
-      {isSaving && (
-        <SaveDialog
-          draft={draft}
-          isNew={isNew}
-          base={state.base}
-          onClose={() => setIsSaving(false)}
-          onDone={(version) => {
-            setIsSaving(false);
-            forgetDraft(keptAs);
-            releaseGuard();
-            onSaved(id, version);
-          }}
-        />
-      )}
-      {leave !== undefined && <LeaveDialog onStay={() => setLeave(undefined)} onLeave={leave} onDiscard={discard} />}
-    </Panel>
+        {isSaving && (
+          <SaveDialog
+            draft={draft}
+            isNew={isNew}
+            base={state.base}
+            onClose={() => setIsSaving(false)}
+            onDone={(version) => {
+              setIsSaving(false);
+              forgetDraft(keptAs);
+              releaseGuard();
+              onSaved(id, version);
+            }}
+          />
+        )}
+        {leave !== undefined && <LeaveDialog onStay={() => setLeave(undefined)} onLeave={leave} onDiscard={discard} />}
+      </Panel>
+      <TryOnTraffic draft={draft} isValid={isValid} />
+      {!isNew && <Suggestions rule={id} onUse={useAsCandidate} />}
+    </>
   );
 }
 

@@ -21,6 +21,7 @@ import { type Draft, draftOf, newDraft } from "./draft.js";
 import { forgetDraft, readDraft } from "./draft-storage.js";
 import { Editor } from "./editor.js";
 import { RuleHistory } from "./rule-history.js";
+import { Suggestions } from "./suggestions.js";
 import { yamlOf } from "./yaml-text.js";
 
 export function NewRulePage() {
@@ -151,6 +152,7 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
           <NeedsRole needed="editor" to="change it" />
         </Panel>
       )}
+      {!mayEdit && <Suggestions rule={rule.id} />}
       <RuleHistory
         rule={rule}
         version={version}

@@ -22,6 +22,7 @@ import { registerSessionRoutes } from "./session-routes.js";
 import { registerStatsRoutes } from "./stats-routes.js";
 import { registerStoreRoutes } from "./store-routes.js";
 import { registerTokenRoutes } from "./token-routes.js";
+import { registerTryRoutes } from "./try-routes.js";
 import { registerVersionRoutes } from "./version-routes.js";
 
 export { dashboardFolder, registerDashboard } from "./dashboard-files.js";
@@ -55,6 +56,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerStatsRoutes(admin, options);
       if (options.readStore !== undefined) registerStoreRoutes(admin, options.readStore);
       if (options.readAlerts !== undefined) registerAlertRoutes(admin, options.readAlerts);
+      if (options.traffic !== undefined) registerTryRoutes(admin, options, options.traffic);
       registerSessionRoutes(admin, options);
     },
     { prefix: "/admin/v1" },

@@ -12,6 +12,7 @@ import type { Figures } from "../monitoring/figures.js";
 import type { AlertsView, BlockedKeysView, StoreView } from "../monitoring/views.js";
 import { versionMismatch } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
+import type { Traffic } from "./try-routes.js";
 
 export interface AdministrationOptions {
   readonly configuration: Configuration;
@@ -20,6 +21,8 @@ export interface AdministrationOptions {
   readonly log: ConfigurationLog;
   /** The figures of the traffic; absent where monitoring is off. */
   readonly figures?: Figures | undefined;
+  /** Recorded traffic to try drafts on. */
+  readonly traffic?: Traffic | undefined;
   readonly readStore?: (() => Promise<StoreView>) | undefined;
   readonly readBlockedKeys?: (() => Promise<BlockedKeysView>) | undefined;
   readonly readAlerts?: (() => Promise<AlertsView>) | undefined;

@@ -1,9 +1,10 @@
 /**
- * The lines of recordings, in the order in which the store decided: the segments of an instance one after the other, several instances by time.
+ * The lines of recordings: the segments of an instance one after the other, several instances side by side, by the millisecond.
  */
 import { SluiceError } from "sluice";
 import { type HeaderLine, parseLine, type RecordingLine } from "../recording/recording-lines.js";
 import { readLines } from "./log/read-lines.js";
+import { mergedByTime, TimedSource } from "./log/timed-source.js";
 
 interface RecordingCounts {
   lines: number;
@@ -34,16 +35,11 @@ export class Recordings {
       byInstance.set(header.instance, [...(byInstance.get(header.instance) ?? []), { file, header }]);
       this.counts.instances.add(header.instance);
     }
-    const open = [...byInstance].map(([instance, segments]) => new Source(instance, this.#ofInstance(segments)));
-    for (;;) {
-      await Promise.all(open.map((source) => source.fill()));
-      const left = open.filter(({ isOver }) => !isOver);
-      let first = left[0];
-      if (first === undefined) return;
-      for (const source of left) if (source.nextMs < first.nextMs) first = source;
-      const others = left.filter((source) => source !== first).map(({ nextMs }) => nextMs);
-      yield { instance: first.instance, lines: first.takeUntil(Math.min(...others)) };
-    }
+    const sources = [...byInstance].map(
+      ([instance, segments]) => new InstanceLines(instance, this.#ofInstance(segments)),
+    );
+    for await (const { source, items } of mergedByTime<RecordingLine, InstanceLines>(sources))
+      yield { instance: source.instance, lines: items };
   }
 
   async *#ofInstance(segments: Segment[]): AsyncGenerator<RecordingLine[]> {
@@ -66,44 +62,13 @@ export class Recordings {
   }
 }
 
-/** The lines of one instance that were read and not taken. */
-class Source {
+/** The lines of one instance. */
+class InstanceLines extends TimedSource<RecordingLine> {
   readonly instance: string;
-  readonly #batches: AsyncGenerator<RecordingLine[]>;
-  #held: RecordingLine[] = [];
-  #at = 0;
-  /** Of the next line, or of the last that had a time. */
-  nextMs = 0;
-  isOver = false;
 
   constructor(instance: string, batches: AsyncGenerator<RecordingLine[]>) {
+    super(batches, (line) => ("at" in line ? line.at : undefined));
     this.instance = instance;
-    this.#batches = batches;
-  }
-
-  async fill(): Promise<void> {
-    while (!this.isOver && this.#at >= this.#held.length) {
-      const next = await this.#batches.next();
-      this.isOver = next.done === true;
-      this.#held = next.value ?? [];
-      this.#at = 0;
-    }
-    this.#look();
-  }
-
-  #look(): void {
-    const next = this.#held[this.#at];
-    if (next !== undefined && "at" in next) this.nextMs = next.at;
-  }
-
-  /** The lines up to the time; at least one. */
-  takeUntil(endMs: number): readonly RecordingLine[] {
-    const from = this.#at;
-    do {
-      this.#at++;
-      this.#look();
-    } while (this.#at < this.#held.length && this.nextMs <= endMs);
-    return from === 0 && this.#at === this.#held.length ? this.#held : this.#held.slice(from, this.#at);
   }
 }
 

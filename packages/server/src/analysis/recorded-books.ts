@@ -12,6 +12,8 @@ interface RecordedBook {
   readonly opaque: ReadonlySet<string>;
 }
 
+const MOST_BOOKS = 1_000;
+
 export class RecordedBooks {
   readonly #hashed: readonly string[];
   readonly #onUnreadable: (why: string) => void;
@@ -52,6 +54,8 @@ export class RecordedBooks {
     const books = line.book === true ? this.#ofParts : this.#inForce;
     try {
       books.set(line.rules, { book: ruleBook(rules), opaque: opaqueRules(rules, this.#hashed) });
+      // The oldest goes: no decision that is still to come was made under it.
+      if (books.size > MOST_BOOKS) books.delete(books.keys().next().value!);
     } catch (error) {
       books.delete(line.rules);
       this.#onUnreadable(`rules ${line.rules}: ${(error as Error).message}`);

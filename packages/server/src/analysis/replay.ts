@@ -47,12 +47,12 @@ export class Replay {
   #nowMs = 0;
   #asked: DecidedRequest["checks"] = [];
 
-  constructor(rules: readonly Rule[]) {
+  constructor(rules: readonly Rule[], maxBytes = MOST_BYTES) {
     const clock = { now: () => this.#nowMs };
     this.#limiter = createLimiter({
       // How busy a server was then is not in its log: load-shedding rules are left out.
       rules: rules.filter(isCounting),
-      store: memoryStore({ clock, maxBytes: MOST_BYTES, onMemoryLimit: () => {} }),
+      store: memoryStore({ clock, maxBytes, onMemoryLimit: () => {} }),
     });
     this.#limiter.on("decision", (_, { checks }) => {
       this.#asked = checks;

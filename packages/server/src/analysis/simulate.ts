@@ -18,6 +18,8 @@ interface SimulationOptions {
   readonly against?: readonly Rule[] | undefined;
   /** Whether refused clients are also tried as coming back. */
   readonly comeBack: boolean;
+  /** Of the counters of each rule set; beyond, idle ones give way, which the figures say. */
+  readonly maxBytes?: number | undefined;
   /** Throws or rejects with `invalid-request` for a request that the service itself would refuse as malformed. */
   readonly attributesOf: (request: LogRequest) => MaybePromise<Attributes>;
 }
@@ -45,7 +47,7 @@ export interface Simulation {
   readonly rules: readonly RuleFigures[];
   readonly against?: Comparison;
   readonly comeBack?: ComeBackFigures;
-  /** Requests and refusals a step. */
+  /** Requests and refusals a step; with `against`, the refusals of the rules in force too. */
   readonly series: Series;
   /** Counters that gave way because memory was short: then figures are lower bounds. */
   readonly evicted: number;
@@ -61,7 +63,7 @@ export class Simulator {
   readonly #comeBack: ComeBack | undefined;
   /** By mode, then by rule. */
   readonly #counts = new Map<string, Map<string, RuleCount>>();
-  readonly #series = new TimeSeries(2);
+  readonly #series: TimeSeries;
   readonly #newlyRefused = new FrequentItems<Item>(KEEP_KEYS);
   readonly #newlyAdmitted = new FrequentItems<Item>(KEEP_KEYS);
   #figures = { total: 0, refused: 0, unmatched: 0, malformed: 0, liveRefused: 0, newlyRefused: 0, newlyAdmitted: 0 };
@@ -70,8 +72,9 @@ export class Simulator {
 
   constructor(options: SimulationOptions) {
     this.#options = options;
-    this.#draft = new Replay(options.rules);
-    this.#live = options.against === undefined ? undefined : new Replay(options.against);
+    this.#draft = new Replay(options.rules, options.maxBytes);
+    this.#live = options.against === undefined ? undefined : new Replay(options.against, options.maxBytes);
+    this.#series = new TimeSeries(options.against === undefined ? 2 : 3);
     this.#comeBack = options.comeBack ? new ComeBack(options.rules) : undefined;
     // A rule that nothing met is in the report too.
     for (const rule of this.#draft.rules) {
@@ -174,7 +177,10 @@ export class Simulator {
 
   #compare(draft: Replayed, live: Replayed): void {
     const figures = this.#figures;
-    if (!live.decision.allowed) figures.liveRefused++;
+    if (!live.decision.allowed) {
+      figures.liveRefused++;
+      this.#series.row(this.#draft.nowMs)[2]!++;
+    }
     if (draft.decision.allowed === live.decision.allowed) return;
     if (live.decision.allowed) {
       figures.newlyRefused++;

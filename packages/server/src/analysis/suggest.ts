@@ -26,7 +26,7 @@ export interface Suggestion {
   readonly limits: readonly SuggestedLimit[];
 }
 
-interface SuggestedLimit {
+export interface SuggestedLimit {
   readonly from: "p99" | "p99.9" | "max";
   readonly limit: number;
   /** Keys whose maximum lies above it. */
@@ -80,7 +80,7 @@ export class Suggester {
   }
 }
 
-function suggestionOf(window: string, maxima: RollingMaxima, headroom: number): Suggestion {
+export function suggestionOf(window: string, maxima: RollingMaxima, headroom: number): Suggestion {
   const sorted = maxima.maxima();
   const [p50, p99, p999] = [0.5, 0.99, 0.999].map((share) => quantile(sorted, share)) as [number, number, number];
   const max = sorted.at(-1) ?? 0;

@@ -2,25 +2,29 @@
  * A recording held against itself: every decision is made again by the models, at the time, in the order and under the rules that the
  * recording has, and compared with what the store answered then. In: lines, by their instance. Out: the differences.
  *
+ * Lines of a store in memory are in its order. Instances that share a Redis write down its answers as they arrive; the time of each, in
+ * microseconds by Redis's clock, is the order in which they were made.
+ *
  * Where a recording cannot know what the counters held, a difference is *uncertain*: after a start with counters in Redis, after lines
  * that were dropped, after an outage (a call without an answer may have counted), after a clock was set back, and under rules that look into
  * hashed values. The replay then follows the recording, so that one unknown charge does not spread.
  */
 import { type MemoryStore, memoryStore } from "sluice";
 import { asCharges, type Check, joinChecks, type StoreReply } from "sluice/internal";
-import {
-  type CheckLine,
-  checkLine,
-  type DecisionLine,
-  type HeaderLine,
-  type LeaseLine,
-  type PartLine,
-  type RecordingLine,
-  type RefundLine,
-  type TimedLine,
+import type {
+  CheckLine,
+  DecisionLine,
+  HeaderLine,
+  LeaseLine,
+  PartLine,
+  RecordingLine,
+  RefundLine,
+  TimedLine,
 } from "../recording/recording-lines.js";
+import { EventQueue } from "./event-queue.js";
 import { LastNamed } from "./last-named.js";
 import { RecordedBooks } from "./recorded-books.js";
+import { checkLines, compareDecisions, uncertainForMs } from "./recorded-decisions.js";
 
 interface Difference {
   readonly at: string;
@@ -60,8 +64,6 @@ interface Counters {
   readonly named: LastNamed<Named>;
   /** Until when, at the latest, the recording lacked something. */
   uncertainSinceMs: number;
-  /** It lacks something before the next line. */
-  isLacking: boolean;
   latestMs: number;
 }
 
@@ -69,7 +71,16 @@ interface Source {
   readonly books: RecordedBooks;
   readonly counters: Counters;
   readonly countsInMemory: boolean;
-  segment: number;
+  readonly segment: number;
+  /** The recording lacks something before its next line. */
+  isLacking: boolean;
+}
+
+/** A line that was read, until all that came before it were. */
+interface Waiting {
+  readonly source: Source;
+  readonly line: TimedLine;
+  readonly isAfterGap: boolean;
 }
 
 const MOST_SAMPLES = 10;
@@ -77,7 +88,12 @@ const MOST_UNREADABLE = 10;
 /** Later refunds and renewals of older requests are uncertain. */
 const LEAST_NAMED = 50_000;
 const MOST_BYTES = 2 ** 30;
-const REMEMBERED_IDS_MS = 60_000;
+/** An answer is written down when it arrives: a deadline of Redis, and a pause of the instance, after it was made. */
+const LATEST_MS = 5_000;
+/** Where a second has more lines than this, those that came late by more than these are out of order. */
+const MOST_WAITING = 500_000;
+/** A refusal without Redis comes after the one that it repeats. */
+const END_OF_MS = 0.9995;
 
 export class Verifier {
   readonly #sources = new Map<string, Source>();
@@ -93,6 +109,8 @@ export class Verifier {
   };
   readonly #unreadable: string[] = [];
   readonly #samples: Difference[] = [];
+  readonly #waiting = new EventQueue<Waiting>();
+  #newestMs = 0;
   #nowMs = 0;
 
   /** `instance`: as the header of the line's segment names it. */
@@ -103,29 +121,49 @@ export class Verifier {
     }
     const source = this.#sources.get(instance);
     if (source === undefined) return;
-    if ("at" in line) {
-      this.#nowMs = line.at;
-      this.#happened(source, line);
-      source.counters.isLacking = false;
-    } else if ("rule" in line) source.books.add(line);
+    if ("at" in line) this.#read(source, line);
+    else if ("rule" in line) source.books.add(line);
     else if ("count" in line) source.books.begin(line);
     else if ("dropped" in line) {
       this.#counts.dropped += line.dropped;
-      source.counters.isLacking = true;
+      this.#isLacking(source);
     }
+  }
+
+  #read(source: Source, line: TimedLine): void {
+    const waiting: Waiting = { source, line, isAfterGap: source.isLacking };
+    source.isLacking = false;
+    if (source.countsInMemory) {
+      this.#happened(waiting);
+      return;
+    }
+    this.#waiting.add(line.at + (line.us === undefined ? END_OF_MS : line.us / 1_000), waiting);
+    this.#newestMs = Math.max(this.#newestMs, line.at);
+    while (this.#waiting.nextMs < this.#newestMs - LATEST_MS || this.#waiting.size > MOST_WAITING)
+      this.#happened(this.#waiting.take()!.item);
+  }
+
+  /** What is missing may have been made at any time from the last line before the gap to the first after it. */
+  #isLacking(source: Source): void {
+    source.isLacking = true;
+    lacks(source.counters, source.countsInMemory ? this.#nowMs : this.#newestMs);
   }
 
   #begin({ instance, segment, store, fresh, hashed }: HeaderLine): void {
     const before = this.#sources.get(instance);
     const counters = before?.counters ?? this.#countersOf(store === "memory" ? instance : "");
-    const isGap = before === undefined ? fresh !== true : segment !== before.segment + 1;
-    if (isGap) counters.isLacking = true;
+    const isNext = before !== undefined && segment === before.segment + 1;
     const onUnreadable = (why: string): void => {
       if (this.#unreadable.length < MOST_UNREADABLE) this.#unreadable.push(why);
-      counters.isLacking = true;
+      this.#isLacking(source);
     };
-    const books = new RecordedBooks({ hashed: Array.isArray(hashed) ? hashed : [], onUnreadable });
-    this.#sources.set(instance, { books, counters, countsInMemory: store === "memory", segment });
+    // Decisions under the rules of the segment before may arrive in this one.
+    const books = isNext
+      ? before.books
+      : new RecordedBooks({ hashed: Array.isArray(hashed) ? hashed : [], onUnreadable });
+    const isLacking = isNext ? before.isLacking : before !== undefined || fresh !== true;
+    const source: Source = { books, counters, countsInMemory: store === "memory", segment, isLacking };
+    this.#sources.set(instance, source);
   }
 
   #countersOf(domain: string): Counters {
@@ -137,7 +175,6 @@ export class Verifier {
         store,
         named: new LastNamed(LEAST_NAMED),
         uncertainSinceMs: Number.NEGATIVE_INFINITY,
-        isLacking: false,
         latestMs: 0,
       };
       this.#shared.set(domain, counters);
@@ -145,9 +182,10 @@ export class Verifier {
     return counters;
   }
 
-  #happened(source: Source, line: TimedLine): void {
+  #happened({ source, line, isAfterGap }: Waiting): void {
     const { counters } = source;
-    if (counters.isLacking) lacks(counters, line.at);
+    this.#nowMs = line.at;
+    if (isAfterGap) lacks(counters, line.at);
     if ("checks" in line) this.#decide(source, line);
     else if ("refund" in line) this.#refund(counters, line);
     else if ("giveBack" in line) {
@@ -185,6 +223,10 @@ export class Verifier {
       return;
     }
     const { checks, opaque } = found;
+    if (line.remembered === true) {
+      this.#lookAgain(counters, line, checks);
+      return;
+    }
     const request = {
       checks,
       charge: line.peek !== true,
@@ -197,7 +239,7 @@ export class Verifier {
     const replayed = checkLines(reply.repeated?.checks ?? checks, reply);
     if (reply.repeated === undefined) this.#name(counters, line, { checks, reply });
     if (line.peek === true) return;
-    const difference = compare(line.checks, replayed);
+    const difference = compareDecisions(line.checks, replayed);
     if (difference === "none") return;
     const isUncertain =
       line.at <= counters.uncertainSinceMs + uncertainForMs(checks, line) ||
@@ -211,6 +253,16 @@ export class Verifier {
       }
     }
     if (difference === "differences") this.#follow(counters, line, { checks, reply });
+  }
+
+  /**
+   * A refusal that an instance remembered, which charged nothing: the counters must refuse it too. Its waits were counted down by the instance's
+   * own clock. Where the counters would admit it, another instance gave something back meanwhile.
+   */
+  #lookAgain({ store }: Counters, line: DecisionLine, checks: Check[]): void {
+    const { entry: entryId, rules: rulesVersion } = line;
+    const reply = store.decide({ checks, charge: false, entryId, id: undefined, fingerprint: "", rulesVersion });
+    if (checks.every(({ plan }, i) => plan.mode !== "enforce" || reply.verdicts[i]!.allowed)) this.#counts.uncertain++;
   }
 
   /** The counters as the recording has them: charged if and only if the request passed. */
@@ -271,6 +323,7 @@ export class Verifier {
   }
 
   end(): Verification {
+    for (let next = this.#waiting.take(); next !== undefined; next = this.#waiting.take()) this.#happened(next.item);
     for (const { store } of this.#shared.values()) store.close();
     return { ...this.#counts, unreadable: this.#unreadable, samples: this.#samples };
   }
@@ -304,42 +357,4 @@ function placesOf({ checks, reply }: Named, entryId: string) {
       ? [{ key, entryId, places: cost, ttlMs: policy.ttlMs }]
       : [],
   );
-}
-
-function checkLines(checks: readonly Check[], { verdicts }: StoreReply): CheckLine[] {
-  return checks.map(({ plan }, i) => checkLine(plan, verdicts[i]!));
-}
-
-/** `differences`: another outcome of some check. `otherNumbers`: the same outcomes, with other counts or waits. */
-function compare(
-  recorded: readonly CheckLine[],
-  replayed: readonly CheckLine[],
-): "none" | "differences" | "otherNumbers" {
-  if (recorded.length !== replayed.length) return "differences";
-  let found: "none" | "otherNumbers" = "none";
-  for (let i = 0; i < recorded.length; i++) {
-    const [rule, mode, allowed, remaining, retryAfterMs, resetAfterMs, reason = null, variant] = recorded[i]!;
-    const other = replayed[i]!;
-    if (rule !== other[0] || mode !== other[1] || allowed !== other[2]) return "differences";
-    if (reason !== (other[6] ?? null) || variant !== other[7]) return "differences";
-    if (remaining !== other[3] || retryAfterMs !== other[4] || resetAfterMs !== other[5]) found = "otherNumbers";
-  }
-  return found;
-}
-
-/** How long the counters of these checks may hold something that the recording does not know of. */
-function uncertainForMs(checks: readonly Check[], { id }: DecisionLine): number {
-  let longestMs = id === undefined ? 0 : REMEMBERED_IDS_MS;
-  for (const { plan, block } of checks) {
-    const { policy } = plan;
-    const spanMs =
-      "windowMs" in policy
-        ? policy.windowMs
-        : "ttlMs" in policy
-          ? policy.ttlMs
-          : (policy.capacity / policy.amount) * policy.scaleMs;
-    longestMs = Math.max(longestMs, spanMs, ...(block?.lengthsMs ?? []));
-  }
-  // A sliding counter looks at the window before, and a lease may have been renewed.
-  return 2 * longestMs;
 }

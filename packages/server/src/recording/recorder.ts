@@ -6,7 +6,14 @@ import type { Limiter, Rule } from "sluice";
 import type { AskedKey, AskedPart, CheckRequest, LeaseRequest, RefundRequest, StoreReply } from "sluice/internal";
 import { Decision } from "sluice/internal";
 import type { HashedValues } from "./hash-values.js";
-import { decisionLine, FORMAT_VERSION, type HeaderLine, partLines, type RecordingLine } from "./recording-lines.js";
+import {
+  decisionLine,
+  FORMAT_VERSION,
+  type HeaderLine,
+  type LineTime,
+  partLines,
+  type RecordingLine,
+} from "./recording-lines.js";
 import type { Segments } from "./segments.js";
 
 interface RecorderOptions {
@@ -18,9 +25,15 @@ interface RecorderOptions {
   readonly isFresh: boolean;
 }
 
+const MOST_RECENT = 4;
+
 export class Recorder {
   readonly #options: RecorderOptions;
   #rules: { readonly rules: readonly Rule[]; readonly version: number } = { rules: [], version: 0 };
+  /** The last few versions: a request may be answered after the rules that it was asked under were changed. */
+  readonly #recent = new Map<number, readonly Rule[]>();
+  /** In this segment. */
+  #written = new Set<number>();
   /** Books of Envoy's requests, by the number that lines name them by. */
   readonly #books = new WeakMap<object, number>();
   #bookCount = 0;
@@ -37,6 +50,8 @@ export class Recorder {
   watch(limiter: Limiter): void {
     const setRules = (rules: readonly Rule[], version: number): void => {
       this.#rules = { rules, version };
+      this.#recent.set(version, rules);
+      if (this.#recent.size > MOST_RECENT) this.#recent.delete(this.#recent.keys().next().value!);
       // Otherwise they are written with the head of the next segment.
       if (this.#segment > 0 && !this.#options.segments.needsHead) this.#writeRules(rules, version);
     };
@@ -46,6 +61,11 @@ export class Recorder {
       const isOwn = decision.degraded !== undefined || decision.guarantee === "prefetched";
       if (isOwn || request.checks.length === 0) this.#notByStore(decision, request as CheckRequest);
     });
+  }
+
+  /** The version of the rules that a request made now is asked under. */
+  get rulesVersion(): number {
+    return this.#rules.version;
   }
 
   decided(request: CheckRequest, reply: StoreReply, at: number): void {
@@ -69,45 +89,47 @@ export class Recorder {
     reply: StoreReply,
     made: { at: number; allowed: boolean; degraded: string | undefined },
   ): void {
-    if (!this.#begin()) return;
+    if (!this.#begin(request.rulesVersion)) return;
     const { hashed, store } = this.#options;
     const isRemote = store !== "memory";
     this.#write(decisionLine({ request, reply, ...made, isRemote, bookOf: this.#bookOf }, hashed));
   }
 
-  refunded({ charges, id }: RefundRequest, at: number): void {
+  refunded({ charges, id }: RefundRequest, time: LineTime): void {
     if (!this.#begin()) return;
     const { hashed } = this.#options;
     for (const refund of new Set(charges.map(({ entryId }) => entryId)))
-      this.#write({ at, refund, ...(id !== undefined && { id: hashed.id(id) }) });
+      this.#write({ ...time, refund, ...(id !== undefined && { id: hashed.id(id) }) });
   }
 
-  gaveBack(parts: readonly AskedPart[], at: number): void {
-    if (!this.#begin()) return;
-    const { version: rules } = this.#rules;
-    this.#write({ at, rules, giveBack: partLines(parts, this.#bookOf, this.#options.hashed) });
+  gaveBack(parts: readonly AskedPart[], rules: number, time: LineTime): void {
+    if (!this.#begin(rules)) return;
+    this.#write({ ...time, rules, giveBack: partLines(parts, this.#bookOf, this.#options.hashed) });
   }
 
-  leaseEnded(lease: LeaseRequest, at: number): void {
+  leaseEnded(lease: LeaseRequest, time: LineTime): void {
     if (!this.#begin()) return;
-    this.#write({ at, release: namesOf(lease) });
+    this.#write({ ...time, release: namesOf(lease) });
   }
 
-  leaseRenewed(lease: LeaseRequest, at: number): void {
+  leaseRenewed(lease: LeaseRequest, time: LineTime): void {
     if (!this.#begin()) return;
-    this.#write({ at, renew: namesOf(lease) });
+    this.#write({ ...time, renew: namesOf(lease) });
   }
 
-  wasReset({ rule, attributes }: AskedKey, at: number): void {
-    if (!this.#begin()) return;
-    const { version: rules } = this.#rules;
-    this.#write({ at, rules, reset: rule, attributes: this.#options.hashed.attributes(attributes) });
+  wasReset({ rule, attributes }: AskedKey, rules: number, time: LineTime): void {
+    if (!this.#begin(rules)) return;
+    this.#write({ ...time, rules, reset: rule, attributes: this.#options.hashed.attributes(attributes) });
   }
 
-  wasBlocked({ rule, attributes }: AskedKey, lengthMs: number, at: number): void {
-    if (!this.#begin()) return;
-    const { version: rules } = this.#rules;
-    this.#write({ at, rules, block: rule, lengthMs, attributes: this.#options.hashed.attributes(attributes) });
+  wasBlocked({ rule, attributes, lengthMs }: AskedKey & { lengthMs: number }, rules: number, time: LineTime): void {
+    if (!this.#begin(rules)) return;
+    this.#write({ ...time, rules, block: rule, lengthMs, attributes: this.#options.hashed.attributes(attributes) });
+  }
+
+  /** Counters were changed in a way that no line tells: what comes after is uncertain for a while. */
+  lacks(): void {
+    if (this.#begin()) this.#write({ dropped: 0 });
   }
 
   /** The number of a part's own book, which is written first if this segment lacks it. */
@@ -125,13 +147,21 @@ export class Recorder {
     return number;
   };
 
-  /** The head of the next segment, where one begins. False while nothing can be recorded. */
-  #begin(): boolean {
-    const { segments, hashed, instance, store, isFresh } = this.#options;
+  /** What a line under these rules needs before it: the head of a segment, and the rules. False while nothing can be recorded. */
+  #begin(version = this.#rules.version): boolean {
+    const { segments } = this.#options;
     if (!segments.isOpen) return false;
-    if (!segments.needsHead) return true;
+    if (segments.needsHead) this.#writeHead();
+    const rules = this.#written.has(version) ? undefined : this.#recent.get(version);
+    if (rules !== undefined) this.#writeRules(rules, version);
+    return true;
+  }
+
+  #writeHead(): void {
+    const { segments, hashed, instance, store, isFresh } = this.#options;
     this.#segment++;
     this.#booksWritten = new Set();
+    this.#written = new Set();
     const head: HeaderLine = {
       sluice: "recording",
       version: FORMAT_VERSION,
@@ -144,11 +174,11 @@ export class Recorder {
     };
     segments.begin(JSON.stringify(head));
     this.#writeRules(this.#rules.rules, this.#rules.version);
-    return true;
   }
 
   #writeRules(rules: readonly Rule[], version: number, isBook = false): void {
     const { segments, hashed } = this.#options;
+    if (!isBook) this.#written.add(version);
     this.#write({ rules: version, count: rules.length, ...(isBook && { book: true as const }) });
     segments.addEach(rules, (rule) => JSON.stringify({ rule: hashed.rule(rule) }));
   }

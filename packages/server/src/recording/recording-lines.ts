@@ -33,6 +33,18 @@ export interface RuleLine {
   readonly rule: Rule;
 }
 
+/** When something happened, by the store's clock. */
+export interface LineTime {
+  readonly at: number;
+  /** Microseconds within `at`, where the store reports them: its order. */
+  readonly us?: number;
+}
+
+export function timeOfUs(us: number): LineTime {
+  const at = Math.floor(us / 1_000);
+  return { at, us: us - 1_000 * at };
+}
+
 /** rule, mode, allowed, remaining, retryAfterMs, resetAfterMs, reason, variant. */
 export type CheckLine = readonly [string, string, 0 | 1, number, number, number, (string | null)?, string?];
 
@@ -43,8 +55,7 @@ export interface PartLine {
   readonly book?: number;
 }
 
-export interface DecisionLine {
-  readonly at: number;
+export interface DecisionLine extends LineTime {
   readonly attributes: Attributes;
   readonly cost?: number;
   readonly id?: string;
@@ -62,6 +73,8 @@ export interface DecisionLine {
   readonly peek?: true;
   /** The store did not answer and this policy did, or it was not asked: `load`, load shedding refused the request. */
   readonly degraded?: string;
+  /** Refused without the store, which had refused the same moments before. */
+  readonly remembered?: true;
   /** Rules with prefetch take part: units that instances hold decide, not the counters alone. */
   readonly prefetched?: true;
   readonly allowed: 0 | 1;
@@ -69,33 +82,28 @@ export interface DecisionLine {
 }
 
 /** Charges, by the names of their requests. */
-export interface RefundLine {
-  readonly at: number;
+export interface RefundLine extends LineTime {
   readonly refund: string;
   readonly id?: string;
 }
 
-export interface LeaseLine {
-  readonly at: number;
+export interface LeaseLine extends LineTime {
   readonly release?: readonly string[];
   readonly renew?: readonly string[];
 }
 
-interface GiveBackLine {
-  readonly at: number;
+interface GiveBackLine extends LineTime {
   readonly rules: number;
   readonly giveBack: readonly PartLine[];
 }
 
-interface ResetLine {
-  readonly at: number;
+interface ResetLine extends LineTime {
   readonly rules: number;
   readonly reset: string;
   readonly attributes: Attributes;
 }
 
-interface BlockLine {
-  readonly at: number;
+interface BlockLine extends LineTime {
   readonly rules: number;
   readonly block: string;
   readonly lengthMs: number;
@@ -147,6 +155,7 @@ export function decisionLine(decided: Decided, redact: Redaction): DecisionLine 
     allowed: allowed ? 1 : 0,
     checks: checks.map(({ plan }, i) => checkLine(plan, reply.verdicts[i]!)),
   };
+  if (reply.nowUs !== undefined) line.us = reply.nowUs % 1_000;
   if (options.cost !== undefined) line.cost = options.cost;
   if (options.id !== undefined) line.id = redact.id(options.id);
   if (reply.entryIds !== undefined) line.entries = [...new Set(reply.entryIds)];
@@ -154,6 +163,7 @@ export function decisionLine(decided: Decided, redact: Redaction): DecisionLine 
   if (parts !== undefined) line.parts = partLines(parts, bookOf, redact);
   if (reply.repeated !== undefined) line.repeated = true;
   if (!request.charge) line.peek = true;
+  if (reply.isRemembered === true) line.remembered = true;
   if (degraded !== undefined) line.degraded = degraded;
   if (request.mayPrefetch && isRemote) line.prefetched = true;
   return line;
@@ -211,7 +221,7 @@ function isLine(line: Readonly<Record<string, unknown>>): boolean {
   if (line.count !== undefined) return isCount(line.rules) && isCount(line.count);
   if (line.dropped !== undefined) return isCount(line.dropped);
   if (line.end !== undefined) return line.end === true;
-  if (!isTime(line.at)) return false;
+  if (!isTime(line.at) || !(line.us === undefined || (isCount(line.us) && (line.us as number) < 1_000))) return false;
   if (line.refund !== undefined) return typeof line.refund === "string" && isOptional(line.id, "string");
   if (line.release !== undefined) return isTexts(line.release);
   if (line.renew !== undefined) return isTexts(line.renew);

@@ -2,8 +2,8 @@
  * A store that records what is asked of another one, and what that decides, in the order of its answers. Beside the path of a check: a line
  * is spelled and queued, nothing waits for a disk. Without `--record` the store is not wrapped, and a check costs what it did.
  *
- * Times are the store's own. A store in memory is given `clock` and has read it just before its answer; Redis reports the time of a
- * decision, while that of a refund, a release or a renewal is taken from the distance of the two clocks, to a millisecond or two.
+ * Times are the store's own. A store in memory is given `clock` and has read it just before its answer; Redis reports the time of every
+ * change in microseconds, which is the order of its changes, whichever instance asked for them and whenever its answers arrive.
  */
 import type { Store } from "sluice";
 import type {
@@ -12,12 +12,14 @@ import type {
   Check,
   CheckRequest,
   LeaseRequest,
+  MadeAt,
   MaybePromise,
   RefundRequest,
   StoreReply,
   StoreRequest,
 } from "sluice/internal";
 import type { Recorder } from "./recorder.js";
+import { type LineTime, timeOfUs } from "./recording-lines.js";
 
 /** Reads the system's clock and remembers what it read. */
 export class RememberedClock {
@@ -69,7 +71,7 @@ export class RecordingStore implements Store {
 
   #decided(request: CheckRequest, reply: StoreReply): void {
     const at = reply.repeated?.atMs ?? reply.nowMs;
-    if (this.#clock === undefined) this.#aheadMs = at - Date.now();
+    if (this.#clock === undefined && reply.isRemembered !== true) this.#aheadMs = at - Date.now();
     // Units that are fetched ahead: no request of a caller's.
     if (request.attributes === undefined) return;
     // A look charges nothing; one that is refused may keep a counter alive (a rule whose window grew).
@@ -82,37 +84,42 @@ export class RecordingStore implements Store {
   }
 
   refund(request: RefundRequest): MaybePromise<boolean> {
-    return this.#then(this.#store.refund(request), (refunded) => {
-      if (refunded) this.#recorder.refunded(request, this.#nowMs());
+    const madeAt: MadeAt = {};
+    return this.#then(this.#store.refund(request, madeAt), (refunded) => {
+      if (refunded) this.#recorder.refunded(request, this.#timeOf(madeAt));
     });
   }
 
   giveBack(checks: readonly Check[], asked: readonly AskedPart[] = []): MaybePromise<boolean> {
-    return this.#then(this.#store.giveBack(checks, asked), (given) => {
-      if (given) this.#recorder.gaveBack(asked, this.#nowMs());
+    const madeAt: MadeAt = {};
+    const { rulesVersion } = this.#recorder;
+    return this.#then(this.#store.giveBack(checks, asked, madeAt), (given) => {
+      if (given) this.#recorder.gaveBack(asked, rulesVersion, this.#timeOf(madeAt));
     });
   }
 
   release(lease: LeaseRequest): MaybePromise<boolean> {
-    return this.#then(this.#store.release(lease), (released) => {
-      if (released) this.#recorder.leaseEnded(lease, this.#nowMs());
+    const madeAt: MadeAt = {};
+    return this.#then(this.#store.release(lease, madeAt), (released) => {
+      if (released) this.#recorder.leaseEnded(lease, this.#timeOf(madeAt));
     });
   }
 
   renew(lease: LeaseRequest): MaybePromise<number> {
-    return this.#then(this.#store.renew(lease), (expiresAfterMs) => {
+    const madeAt: MadeAt = {};
+    return this.#then(this.#store.renew(lease, madeAt), (expiresAfterMs) => {
       // A lease that was lost is given up whole.
-      if (expiresAfterMs === 0) this.#recorder.leaseEnded(lease, this.#nowMs());
-      else this.#recorder.leaseRenewed(lease, this.#nowMs());
+      if (expiresAfterMs === 0) this.#recorder.leaseEnded(lease, this.#timeOf(madeAt));
+      else this.#recorder.leaseRenewed(lease, this.#timeOf(madeAt));
     });
   }
 
   settle(...args: Parameters<Store["settle"]>): ReturnType<Store["settle"]> {
-    return this.#store.settle(...args);
+    return this.#then(this.#store.settle(...args), () => this.#recorder.lacks());
   }
 
   extend(...args: Parameters<Store["extend"]>): ReturnType<Store["extend"]> {
-    return this.#store.extend(...args);
+    return this.#then(this.#store.extend(...args), () => this.#recorder.lacks());
   }
 
   holdState(...args: Parameters<Store["holdState"]>): ReturnType<Store["holdState"]> {
@@ -128,14 +135,18 @@ export class RecordingStore implements Store {
   }
 
   reset(keys: readonly string[], asked?: AskedKey): MaybePromise<void> {
-    return this.#then(this.#store.reset(keys, asked), () => {
-      if (asked !== undefined) this.#recorder.wasReset(asked, this.#nowMs());
+    const madeAt: MadeAt = {};
+    const { rulesVersion } = this.#recorder;
+    return this.#then(this.#store.reset(keys, asked, madeAt), () => {
+      if (asked !== undefined) this.#recorder.wasReset(asked, rulesVersion, this.#timeOf(madeAt));
     });
   }
 
   block(key: string, lengthMs: number, asked?: AskedKey): MaybePromise<void> {
-    return this.#then(this.#store.block(key, lengthMs, asked), () => {
-      if (asked !== undefined) this.#recorder.wasBlocked(asked, lengthMs, this.#nowMs());
+    const madeAt: MadeAt = {};
+    const { rulesVersion } = this.#recorder;
+    return this.#then(this.#store.block(key, lengthMs, asked, madeAt), () => {
+      if (asked !== undefined) this.#recorder.wasBlocked({ ...asked, lengthMs }, rulesVersion, this.#timeOf(madeAt));
     });
   }
 
@@ -151,8 +162,9 @@ export class RecordingStore implements Store {
     return this.#store.close();
   }
 
-  #nowMs(): number {
-    return this.#clock?.lastMs ?? Date.now() + this.#aheadMs;
+  #timeOf({ us }: MadeAt): LineTime {
+    if (us !== undefined) return timeOfUs(us);
+    return { at: this.#clock?.lastMs ?? Date.now() + this.#aheadMs };
   }
 
   /** At once where the store answers at once: then no other request comes between its answer and its line. */

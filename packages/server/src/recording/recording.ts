@@ -14,6 +14,8 @@ export interface Recording {
   readonly store: Store;
   readonly folder: string;
   readonly counts: Readonly<Segments["counts"]>;
+  /** The attributes whose values are hashed, and with what: literal values in a draft are compared with hashes. */
+  readonly hash: { readonly names: readonly string[]; readonly key: string };
   watch(limiter: Limiter): void;
   /** Writes what is queued, so that a reader finds it. */
   flush(): Promise<void>;
@@ -42,9 +44,10 @@ export function openRecording({ settings, log, id, store, clock, makeFolder }: R
     log,
   });
   const isMemory = settings.store === "memory";
+  const hash = { names: settings["record-hash"] ?? [], key: settings["record-key"] ?? randomBytes(32).toString("hex") };
   const recorder = new Recorder({
     segments,
-    hashed: new HashedValues(settings["record-hash"] ?? [], settings["record-key"] ?? randomBytes(32).toString("hex")),
+    hashed: new HashedValues(hash.names, hash.key),
     instance: id,
     store: isMemory ? "memory" : "redis",
     isFresh: isMemory,
@@ -53,6 +56,7 @@ export function openRecording({ settings, log, id, store, clock, makeFolder }: R
     store: new RecordingStore({ store, recorder, clock: isMemory ? clock : undefined }),
     folder,
     counts: segments.counts,
+    hash,
     watch: (limiter) => recorder.watch(limiter),
     flush: () => segments.write(),
     close: () => segments.close(),

@@ -9,6 +9,7 @@ import { registerHealthRoutes } from "../enforcement/http/health-routes.js";
 import { createEdge } from "../http/edge.js";
 import { factsOf } from "./note-failures.js";
 import type { TransportParts } from "./open-transports.js";
+import { recordedTraffic } from "./recorded-traffic.js";
 
 export async function createHttpApp(parts: TransportParts): Promise<FastifyInstance> {
   const { instance, configuration, monitoring, attributes, envoy, tokens, failures, carriesToken, headers } = parts;
@@ -49,6 +50,7 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
     tokens,
     log,
     figures,
+    traffic: recordedTraffic({ recording: instance.recording, configuration, figures }),
     readStore,
     readBlockedKeys,
     readAlerts,

@@ -81,7 +81,7 @@ export class ExpiringMap<V extends Ending> {
     for (let i = 0; i < looks; i++) {
       const entry = this.#next();
       if (entry === undefined) return;
-      if (entry[1].endsAtMs <= nowMs) this.#drop(entry[0], entry[1]);
+      if (entry[1].endsAtMs < nowMs) this.#drop(entry[0], entry[1]);
     }
   }
 

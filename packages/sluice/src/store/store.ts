@@ -57,8 +57,17 @@ export interface StoreReply {
   readonly entryIds?: readonly string[];
   /** Present when the request id was seen before: the verdicts and the time are those of this earlier request. */
   readonly repeated?: Receipt & { readonly atMs: number };
+  /** The server's clock in microseconds: the order of decisions, where instances share a server. */
+  readonly nowUs?: number;
+  /** The server was not asked: it had refused the same moments before, and would again. */
+  readonly isRemembered?: true;
   /** The answers to the request's fetches, in their order; absent where none was looked at. */
   readonly grants?: readonly (Grant | undefined)[];
+}
+
+/** Filled by a store whose server tells the time: when it made a change, in microseconds. For a store that records. */
+export interface MadeAt {
+  us?: number;
 }
 
 /** A check that was charged, when, and under which name. */
@@ -118,13 +127,13 @@ export interface Store {
   /** The reply that a request id was given, while it is remembered: not after its refund. */
   recall(id: string): MaybePromise<StoreReply | undefined>;
   /** True if given back; false if that happened before, or the request id is no longer known or stands for another charge. */
-  refund(request: RefundRequest): MaybePromise<boolean>;
+  refund(request: RefundRequest, madeAt?: MadeAt): MaybePromise<boolean>;
   /** Gives each check's cost back to its counter, no matter which request charged it; false if no counter had anything to give back. */
-  giveBack(checks: readonly Check[], asked?: readonly AskedPart[]): MaybePromise<boolean>;
+  giveBack(checks: readonly Check[], asked?: readonly AskedPart[], madeAt?: MadeAt): MaybePromise<boolean>;
   /** True if a place was still held. */
-  release(lease: LeaseRequest): MaybePromise<boolean>;
+  release(lease: LeaseRequest, madeAt?: MadeAt): MaybePromise<boolean>;
   /** Ms until the lease now ends; 0 if it was lost. */
-  renew(lease: LeaseRequest): MaybePromise<number>;
+  renew(lease: LeaseRequest, madeAt?: MadeAt): MaybePromise<number>;
   /** Charges or gives back the difference between what was held and the real costs, once. A cost that is not told stands as held. */
   settle(reservation: Reserved, amounts: Amounts): MaybePromise<SettleReply>;
   /** Holds more, up to these amounts in all: of every counter, or of none. Begins the reservation's term anew. */
@@ -134,11 +143,11 @@ export interface Store {
   /** Adds costs that were settled to what a class of keys has cost before, and returns that: bucket by bucket (`cost-histogram.ts`). */
   learn(name: string, costs: CostWeights): MaybePromise<CostWeights>;
   /** Blocks a key for so long from now, whatever its counter says; `key` is a block's, from `keys.ts`. */
-  block(key: string, lengthMs: number, asked?: AskedKey): MaybePromise<void>;
+  block(key: string, lengthMs: number, asked?: AskedKey, madeAt?: MadeAt): MaybePromise<void>;
   /** The stored numbers of each check's counter, for people to read. */
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
-  reset(keys: readonly string[], asked?: AskedKey): MaybePromise<void>;
+  reset(keys: readonly string[], asked?: AskedKey, madeAt?: MadeAt): MaybePromise<void>;
   /** Whether every request gets an entry id, also where no counter keeps it: a store that records names requests by it. */
   readonly namesRequests?: boolean;
   /** Whether the store is so far away that units are worth fetching ahead. Every store answers fetches. */

@@ -12,6 +12,7 @@ const RETURN = 0x0d;
 const EMPTY = Buffer.alloc(0);
 /** Large enough that what a chunk costs (a promise, a read) does not show in the cost of a line. */
 const CHUNK_BYTES = 2 ** 18;
+const PACKED_BYTES = 2 ** 14;
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
 /** `onTorn`: the file is compressed and ends early or is damaged; what could be read of it has been. */
@@ -54,11 +55,14 @@ async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) =
       settle = resolve;
       begin(resolve);
     });
-  for await (const chunk of chunks) {
-    await until((done) => gunzip.write(chunk, () => done()));
-    yield* ready;
-    ready = [];
-    if (failure !== undefined) break;
+  reading: for await (const chunk of chunks) {
+    // Little by little: a chunk may unpack to a thousand times its size, and all that a write brings is held at once.
+    for (let from = 0; from < chunk.length; from += PACKED_BYTES) {
+      await until((done) => gunzip.write(chunk.subarray(from, from + PACKED_BYTES), () => done()));
+      yield* ready;
+      ready = [];
+      if (failure !== undefined) break reading;
+    }
   }
   if (failure === undefined) await until(() => gunzip.end());
   yield* ready;

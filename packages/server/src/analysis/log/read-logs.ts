@@ -8,6 +8,7 @@ import { detectFormat } from "./formats.js";
 import { InOrder } from "./in-order.js";
 import type { LogFormat, LogRequest, Wanted } from "./log-request.js";
 import { readLines } from "./read-lines.js";
+import { mergedByTime, TimedSource } from "./timed-source.js";
 
 interface LogOptions extends Wanted {
   readonly files: readonly string[];
@@ -54,17 +55,12 @@ export class Logs {
 
   async *requests(): AsyncGenerator<LogRequest[]> {
     const order = new InOrder<LogRequest>();
-    const sources = this.#options.files.map((file) => new Source(this.#batches(file)));
-    await Promise.all(sources.map((source) => source.fill()));
-    for (;;) {
-      const open = sources.filter((source) => !source.isOver);
-      if (open.length === 0) break;
-      const batch = nextBatch(open);
-      for (const request of batch) order.add(request);
+    const sources = this.#options.files.map((file) => new TimedSource(this.#batches(file), ({ atMs }) => atMs));
+    for await (const { items } of mergedByTime<LogRequest, TimedSource<LogRequest>>(sources)) {
+      for (const request of items) order.add(request);
       const ready = order.take();
       this.counts.late = order.late;
       if (ready.length > 0) yield ready;
-      await Promise.all(open.map((source) => source.fill()));
     }
     const rest = order.takeAll();
     this.counts.late = order.late;
@@ -122,47 +118,4 @@ export class Logs {
       this.counts.badSamples.push({ file, line, text: text.slice(0, SAMPLE_LENGTH) });
     }
   }
-}
-
-/** One file's requests that were read and not taken. */
-class Source {
-  readonly #batches: AsyncGenerator<LogRequest[]>;
-  #held: LogRequest[] = [];
-  #at = 0;
-  isOver = false;
-
-  constructor(batches: AsyncGenerator<LogRequest[]>) {
-    this.#batches = batches;
-  }
-
-  get nextMs(): number {
-    return this.#held[this.#at]!.atMs;
-  }
-
-  async fill(): Promise<void> {
-    while (!this.isOver && this.#at >= this.#held.length) {
-      const next = await this.#batches.next();
-      this.isOver = next.done === true;
-      this.#held = next.value ?? [];
-      this.#at = 0;
-    }
-  }
-
-  /** The requests before the time; at least one, so that a log that goes back in time goes on. */
-  takeUntil(endMs: number): LogRequest[] {
-    let end = this.#at + 1;
-    while (end < this.#held.length && this.#held[end]!.atMs <= endMs) end++;
-    const taken = this.#at === 0 && end === this.#held.length ? this.#held : this.#held.slice(this.#at, end);
-    this.#at = end;
-    return taken;
-  }
-}
-
-/** From the source whose next request is the earliest, as far as no other source has an earlier one. */
-function nextBatch(sources: readonly Source[]): LogRequest[] {
-  let first = sources[0]!;
-  for (const source of sources) if (source.nextMs < first.nextMs) first = source;
-  let endMs = Number.POSITIVE_INFINITY;
-  for (const source of sources) if (source !== first) endMs = Math.min(endMs, source.nextMs);
-  return first.takeUntil(endMs);
 }

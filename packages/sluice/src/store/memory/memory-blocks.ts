@@ -62,7 +62,7 @@ export class MemoryBlocks {
 
   #find(key: string, nowMs: number): BlockState | undefined {
     const state = this.#states.get(key) as BlockState | undefined;
-    return state !== undefined && state.endsAtMs > nowMs ? state : undefined;
+    return state !== undefined && state.endsAtMs >= nowMs ? state : undefined;
   }
 
   #keep(key: string, state: BlockState, nowMs: number): void {

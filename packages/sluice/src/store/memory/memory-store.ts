@@ -267,10 +267,10 @@ export class MemoryStore implements Store {
     this.#sweepLater();
   }
 
-  /** A state that has ended is gone, swept or not: as a key in Redis that has expired. */
+  /** A state that has ended is gone, swept or not, as a key in Redis that has expired: that lives through the millisecond of its end. */
   #state(key: string, nowMs: number): State | undefined {
     const state = this.#states.get(key);
-    return state !== undefined && state.endsAtMs > nowMs ? state : undefined;
+    return state !== undefined && state.endsAtMs >= nowMs ? state : undefined;
   }
 
   recall(id: string): StoreReply | undefined {

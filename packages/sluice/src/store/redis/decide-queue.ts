@@ -8,7 +8,15 @@ import { otherRequest, type StoreReply, type StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
 import { arrange, plainScriptFor, type ScriptName, scriptFor } from "./choose-script.js";
 import { isScriptError, lateRequest, redisSays } from "./failure.js";
-import { type Addressed, decodeDecide, decodeSingles, encodeDecide, encodeSingles, type IdProblem } from "./wire.js";
+import {
+  type Addressed,
+  decodeDecide,
+  decodeSingles,
+  encodeDecide,
+  encodeSingles,
+  type IdProblem,
+  msOf,
+} from "./wire.js";
 
 interface Waiting extends Addressed {
   readonly resolve: (reply: StoreReply) => void;
@@ -105,7 +113,7 @@ export class DecideQueue {
       const clock = { serverNowMs: this.serverNowMs, sentAtMs: this.#calls.sentAtMs(key) };
       const { keys, args } = encodeDecide(batch, clock, script);
       const reply = (await this.#calls.run(script, keys, args, endsAtMonotonicMs)) as unknown[];
-      this.#calls.showed(key, Number(reply[0]));
+      this.#calls.showed(key, msOf(reply[0]));
       return decodeDecide(reply, batch);
     }
     const { keys, args, groups, plainPolicy } = encodeSingles(batch, this.serverNowMs);

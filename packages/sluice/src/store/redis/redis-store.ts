@@ -12,7 +12,10 @@ import { hashTag, INSTANCES_KEY, KEY_PREFIX, learnedKey, UTILISATION_KEY } from 
 import { InstanceCount } from "../instance-count.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type {
+  AskedKey,
+  AskedPart,
   LeaseRequest,
+  MadeAt,
   MaybePromise,
   RefundRequest,
   SharedReport,
@@ -69,20 +72,20 @@ export class RedisStore implements Store {
     return this.#counters.recall(id);
   }
 
-  refund(request: RefundRequest): Promise<boolean> {
-    return this.#counters.refund(request);
+  refund(request: RefundRequest, madeAt?: MadeAt): Promise<boolean> {
+    return this.#counters.refund(request, madeAt);
   }
 
-  giveBack(checks: readonly Check[]): Promise<boolean> {
-    return this.#counters.giveBack(checks);
+  giveBack(checks: readonly Check[], _asked?: readonly AskedPart[], madeAt?: MadeAt): Promise<boolean> {
+    return this.#counters.giveBack(checks, madeAt);
   }
 
-  release(lease: LeaseRequest): Promise<boolean> {
-    return this.#counters.release(lease);
+  release(lease: LeaseRequest, madeAt?: MadeAt): Promise<boolean> {
+    return this.#counters.release(lease, madeAt);
   }
 
-  renew(lease: LeaseRequest): Promise<number> {
-    return this.#counters.renew(lease);
+  renew(lease: LeaseRequest, madeAt?: MadeAt): Promise<number> {
+    return this.#counters.renew(lease, madeAt);
   }
 
   settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
@@ -104,17 +107,17 @@ export class RedisStore implements Store {
     return new Map(Array.from({ length: all.length / 2 }, (_, i) => [Number(all[2 * i]), Number(all[2 * i + 1])]));
   }
 
-  block(key: string, lengthMs: number): Promise<void> {
-    return this.#counters.block(key, lengthMs);
+  block(key: string, lengthMs: number, _asked?: AskedKey, madeAt?: MadeAt): Promise<void> {
+    return this.#counters.block(key, lengthMs, madeAt);
   }
 
   inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
     return this.#counters.inspect(checks);
   }
 
-  async reset(keys: readonly string[]): Promise<void> {
+  async reset(keys: readonly string[], _asked?: AskedKey, madeAt?: MadeAt): Promise<void> {
     this.#refusals?.forget(keys);
-    await this.#counters.reset(keys);
+    await this.#counters.reset(keys, madeAt);
     // A refusal that was under way meanwhile was remembered after the first forgetting.
     this.#refusals?.forget(keys);
   }

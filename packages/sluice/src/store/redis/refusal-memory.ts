@@ -98,5 +98,5 @@ function later({ reply, checks }: Refusal, elapsedMs: number): StoreReply {
     if (!isBlocked) return verdict(false, remaining, retryAfterMs, resetAfterMs, reason);
     return verdict(false, Math.min(0, remaining), retryAfterMs, resetAfterMs, "blocked");
   });
-  return { nowMs: reply.nowMs + whole, verdicts, guarantee: reply.guarantee };
+  return { nowMs: reply.nowMs + whole, verdicts, guarantee: reply.guarantee, isRemembered: true };
 }

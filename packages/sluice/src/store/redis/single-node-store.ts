@@ -5,13 +5,13 @@
 import type { Check } from "../../check.js";
 import { holdKey, KEY_PREFIX, requestIdKey, storedAs } from "../../keys.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
-import type { Charged, LeaseRequest, RefundRequest, StoreReply, StoreRequest } from "../store.js";
+import type { Charged, LeaseRequest, MadeAt, RefundRequest, StoreReply, StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
 import type { Argument } from "./connection.js";
 import type { Counters } from "./counters.js";
 import { DecideQueue } from "./decide-queue.js";
 import { Holds } from "./holds.js";
-import { decodeRecord, policyArguments, recordText } from "./wire.js";
+import { decodeRecord, msOf, policyArguments, recordText } from "./wire.js";
 
 interface SingleNodeOptions {
   readonly calls: RedisCalls;
@@ -72,14 +72,18 @@ export class SingleNodeStore implements Counters {
     return text === undefined ? undefined : (decodeRecord(text, this.#queue.serverNowMs) as StoreReply);
   }
 
-  refund({ charges, id }: RefundRequest): Promise<boolean> {
+  refund({ charges, id }: RefundRequest, madeAt?: MadeAt): Promise<boolean> {
     const [{ check }] = charges as [Charged];
     const guard: Guard = id === undefined ? { kind: "" } : { kind: "record", key: this.#recordKey(id, check.key) };
-    return this.giveBackCharges(charges, guard);
+    return this.giveBackCharges(charges, guard, { madeAt });
   }
 
   /** `attempt`: the entry id of an attempt that gives up its claim on the charges, which go with their last claim; "" for a refund. */
-  async giveBackCharges(charges: readonly Charged[], guard: Guard, attempt = ""): Promise<boolean> {
+  async giveBackCharges(
+    charges: readonly Charged[],
+    guard: Guard,
+    { attempt = "", madeAt }: { attempt?: string; madeAt?: MadeAt | undefined } = {},
+  ): Promise<boolean> {
     const guards = guard.kind === "" ? [] : [guard.key];
     const args: Argument[] = [
       guard.kind,
@@ -92,34 +96,37 @@ export class SingleNodeStore implements Counters {
       args.push(guards.length + i + 1, ...this.#policyArguments(check), check.cost, atMs);
     });
     const keys = charges.map(({ check }) => check.key);
-    const [nowMs, given] = (await this.#calls.run("refund", prefixed([...guards, ...keys]), args)) as unknown[];
-    this.#calls.showed(keys[0]!, Number(nowMs));
+    const [nowUs, given] = (await this.#calls.run("refund", prefixed([...guards, ...keys]), args)) as unknown[];
+    this.#calls.showed(keys[0]!, msOf(nowUs));
+    note(madeAt, nowUs);
     this.#options.onGivenBack(keys);
     return Number(given) === 1;
   }
 
-  async giveBack(checks: readonly Check[]): Promise<boolean> {
+  async giveBack(checks: readonly Check[], madeAt?: MadeAt): Promise<boolean> {
     const costly = checks.filter(({ cost }) => cost > 0);
     if (costly.length === 0) return false;
     const keys = costly.map(({ key }) => key);
     const args = costly.flatMap((check) => [...this.#policyArguments(check), check.cost]);
-    const [, given] = (await this.#calls.run("give-back", prefixed(keys), args)) as unknown[];
+    const [nowUs, given] = (await this.#calls.run("give-back", prefixed(keys), args)) as unknown[];
+    note(madeAt, nowUs);
     this.#options.onGivenBack(keys);
     return Number(given) === 1;
   }
 
-  async release(lease: LeaseRequest): Promise<boolean> {
-    return (await this.#runLease("release", lease)) > 0;
+  async release(lease: LeaseRequest, madeAt?: MadeAt): Promise<boolean> {
+    return (await this.#runLease("release", lease, madeAt)) > 0;
   }
 
-  renew(lease: LeaseRequest): Promise<number> {
-    return this.#runLease("renew", lease);
+  renew(lease: LeaseRequest, madeAt?: MadeAt): Promise<number> {
+    return this.#runLease("renew", lease, madeAt);
   }
 
-  async #runLease(step: "release" | "renew", { places }: LeaseRequest): Promise<number> {
+  async #runLease(step: "release" | "renew", { places }: LeaseRequest, madeAt?: MadeAt): Promise<number> {
     const keys = places.map(({ key }) => key);
     const args = [step, ...places.flatMap((held) => [held.entryId, held.places, held.ttlMs])];
-    const [, answer] = (await this.#calls.run("lease", prefixed(keys), args)) as unknown[];
+    const [nowUs, answer] = (await this.#calls.run("lease", prefixed(keys), args)) as unknown[];
+    note(madeAt, nowUs);
     return Number(answer);
   }
 
@@ -150,8 +157,9 @@ export class SingleNodeStore implements Counters {
     return holdKey(entryId, this.#options.tagOf?.(firstKey) ?? SHARED_TAG);
   }
 
-  async block(key: string, lengthMs: number): Promise<void> {
-    await this.#calls.run("block", prefixed([key]), ["put", 1, lengthMs]);
+  async block(key: string, lengthMs: number, madeAt?: MadeAt): Promise<void> {
+    const [nowUs] = (await this.#calls.run("block", prefixed([key]), ["put", 1, lengthMs])) as unknown[];
+    note(madeAt, nowUs);
   }
 
   async inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
@@ -162,8 +170,9 @@ export class SingleNodeStore implements Counters {
     return states.map((state) => JSON.parse(String(state)) as Record<string, number>);
   }
 
-  async reset(keys: readonly string[]): Promise<void> {
-    await this.#calls.call("DEL", prefixed(keys));
+  async reset(keys: readonly string[], madeAt?: MadeAt): Promise<void> {
+    const [nowUs] = (await this.#calls.run("reset", prefixed(keys), [])) as unknown[];
+    note(madeAt, nowUs);
   }
 
   async close(): Promise<void> {}
@@ -176,6 +185,10 @@ export class SingleNodeStore implements Counters {
   #policyArguments({ plan }: Check): Argument[] {
     return policyArguments(plan.policy, this.#queue.serverNowMs);
   }
+}
+
+function note(madeAt: MadeAt | undefined, nowUs: unknown): void {
+  if (madeAt !== undefined) madeAt.us = Number(nowUs);
 }
 
 function prefixed(keys: readonly string[]): string[] {

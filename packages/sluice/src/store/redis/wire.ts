@@ -202,27 +202,34 @@ export function spellVerdicts({ nowMs, verdicts }: StoreReply): string {
 /** Why a request with an id was not decided: the id is another request's, or was given back while this one was on its way. */
 export type IdProblem = "conflict" | "late";
 
+/** The time in ms, of the time in microseconds that a script returns. */
+export function msOf(nowUs: unknown): number {
+  return Math.floor(Number(nowUs) / 1_000);
+}
+
 /** One reply a request. */
 export function decodeDecide(given: readonly unknown[], batch: readonly Addressed[]): (StoreReply | IdProblem)[] {
   const reply = numbersIn(given);
-  const nowMs = reply[0]!;
+  const nowUs = reply[0]!;
+  const nowMs = msOf(nowUs);
   const replies = new Array<StoreReply | IdProblem>(batch.length);
   let at = 1;
   for (let i = 0; i < batch.length; i++) {
     const record = typeof reply[at] === "number" ? undefined : recordText(given[at]);
     if (record !== undefined) {
-      replies[i] = decodeRecord(record, nowMs);
+      const found = decodeRecord(record, nowMs);
+      replies[i] = typeof found === "string" ? found : { ...found, nowUs };
       at++;
     } else {
       const { checks, fetches } = batch[i]!.request;
       const verdicts = new Array<Verdict>(checks.length);
       if (fetches === undefined) {
         at = readVerdicts(reply, at, verdicts);
-        replies[i] = { nowMs, verdicts, guarantee: "atomic" };
+        replies[i] = { nowMs, verdicts, guarantee: "atomic", nowUs };
       } else {
         const grants = new Array<Grant | undefined>(checks.length);
         at = readVerdicts(reply, at, verdicts, fetches, grants);
-        replies[i] = { nowMs, verdicts, guarantee: "atomic", grants };
+        replies[i] = { nowMs, verdicts, guarantee: "atomic", nowUs, grants };
       }
     }
   }
@@ -285,7 +292,8 @@ export function encodeSingles(
 
 export function decodeSingles(given: readonly unknown[], groups: readonly Group[], count: number): StoreReply[] {
   const reply = numbersIn(given);
-  const nowMs = reply[0]!;
+  const nowUs = reply[0]!;
+  const nowMs = msOf(nowUs);
   const replies = new Array<StoreReply>(count);
   let at = 1;
   for (const { members } of groups) {
@@ -293,12 +301,12 @@ export function decodeSingles(given: readonly unknown[], groups: readonly Group[
     for (let m = 0; m < passed; m++, at += 2) {
       const found = verdict(true, reply[at]!, 0, reply[at + 1]!, undefined);
       found.charged = true;
-      replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic" };
+      replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic", nowUs };
     }
     if (passed === members.length) continue;
     for (let m = passed; m < members.length; m++) {
       const found = verdict(false, reply[at]!, reply[at + 1]!, reply[at + 2]!, reasons[reply[at + 3]!]);
-      replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic" };
+      replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic", nowUs };
     }
     at += 4;
   }

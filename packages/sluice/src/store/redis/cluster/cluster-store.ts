@@ -5,7 +5,7 @@
 import type { Check } from "../../../check.js";
 import { hashTag } from "../../../keys.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../../reserved.js";
-import type { LeaseRequest, RefundRequest, StoreReply, StoreRequest } from "../../store.js";
+import type { LeaseRequest, MadeAt, RefundRequest, StoreReply, StoreRequest } from "../../store.js";
 import type { StoreStats } from "../../store-stats.js";
 import type { RedisCalls } from "../calls.js";
 import type { Counters } from "../counters.js";
@@ -74,22 +74,22 @@ export class ClusterStore implements Counters {
     return given;
   }
 
-  async giveBack(checks: readonly Check[]): Promise<boolean> {
+  async giveBack(checks: readonly Check[], madeAt?: MadeAt): Promise<boolean> {
     const groups = groupByTag(checks, ({ key }) => key);
-    const given = await Promise.all(groups.map((group) => this.#node.giveBack(group)));
+    const given = await Promise.all(groups.map((group) => this.#node.giveBack(group, madeAt)));
     return given.includes(true);
   }
 
-  async release({ places }: LeaseRequest): Promise<boolean> {
+  async release({ places }: LeaseRequest, madeAt?: MadeAt): Promise<boolean> {
     const groups = groupByTag(places, ({ key }) => key);
-    const released = await Promise.all(groups.map((group) => this.#node.release({ places: group })));
+    const released = await Promise.all(groups.map((group) => this.#node.release({ places: group }, madeAt)));
     return released.includes(true);
   }
 
   /** A lease that lost a place in one slot is lost: the places that it holds in other slots are released. */
-  async renew(lease: LeaseRequest): Promise<number> {
+  async renew(lease: LeaseRequest, madeAt?: MadeAt): Promise<number> {
     const groups = groupByTag(lease.places, ({ key }) => key);
-    const terms = await Promise.all(groups.map((group) => this.#node.renew({ places: group })));
+    const terms = await Promise.all(groups.map((group) => this.#node.renew({ places: group }, madeAt)));
     const shortestMs = Math.min(...terms);
     if (shortestMs === 0 && terms.length > 1) await this.release(lease);
     return shortestMs;
@@ -107,16 +107,16 @@ export class ClusterStore implements Counters {
     return this.#holds.holdState(reserved);
   }
 
-  block(key: string, lengthMs: number): Promise<void> {
-    return this.#node.block(key, lengthMs);
+  block(key: string, lengthMs: number, madeAt?: MadeAt): Promise<void> {
+    return this.#node.block(key, lengthMs, madeAt);
   }
 
   async inspect(checks: readonly Check[]): Promise<Record<string, number>[]> {
     return (await Promise.all(checks.map((check) => this.#node.inspect([check])))).flat();
   }
 
-  async reset(keys: readonly string[]): Promise<void> {
-    await Promise.all(keys.map((key) => this.#node.reset([key])));
+  async reset(keys: readonly string[], madeAt?: MadeAt): Promise<void> {
+    await Promise.all(keys.map((key) => this.#node.reset([key], madeAt)));
   }
 
   get undos(): StoreStats["undos"] {

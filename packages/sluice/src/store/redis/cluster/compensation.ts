@@ -133,7 +133,7 @@ export class Compensation {
     const tag = tagOf(undo);
     if (this.#moving.has(tag)) return await this.#giveKeyByKey(undo, guard);
     try {
-      return await this.#node.giveBackCharges(undo.charges, guard, undo.attempt);
+      return await this.#node.giveBackCharges(undo.charges, guard, { attempt: undo.attempt });
     } catch (error) {
       if (!slotIsMoving(error)) throw error;
       this.#moving.add(tag);
@@ -159,7 +159,7 @@ export class Compensation {
   async #giveKey(undo: Undo, key: string): Promise<void> {
     const charges = undo.charges.filter(({ check }) => check.key === key);
     try {
-      await this.#node.giveBackCharges(charges, UNGUARDED, undo.attempt);
+      await this.#node.giveBackCharges(charges, UNGUARDED, { attempt: undo.attempt });
     } catch (error) {
       // Without a guard nobody can tell whether it was done.
       if (mayHaveRun(error)) this.#lost++;

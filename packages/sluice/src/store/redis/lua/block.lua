@@ -1,7 +1,7 @@
 --[[ block: one step with a key's block, and no other key
   KEYS     the block
   ARGV     'see', 'begin' (the next block) or 'put' (the first, whatever was); the lengths: how many, then each in ms
-  returns  now_ms, how long the block lasts still, how long the next one would ]]
+  returns  now_us, how long the block lasts still, how long the next one would ]]
 include('prelude')
 include('block-state')
 local lengths = {}
@@ -12,4 +12,4 @@ if ARGV[1] ~= 'see' then
   begin_block(state, lengths)
   save_block(KEYS[1], state)
 end
-return { now, block_left(state), next_block(state, lengths) }
+return { now_us, block_left(state), next_block(state, lengths) }

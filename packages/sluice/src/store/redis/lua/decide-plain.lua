@@ -2,7 +2,7 @@
   Most checks are plain. The script is straight code: what a short script costs is the functions and tables that it makes.
   KEYS     the counters, each once
   ARGV     1; the policy's numbers: as decide-single reads them
-  returns  as decide-single: now_ms, then for each either 1, remaining, reset_after_ms or
+  returns  as decide-single: now_us, then for each either 1, remaining, reset_after_ms or
            0, remaining, retry_after_ms, reset_after_ms, reason; the error LONG, and nothing written, for what decide-single must do
   Of an algorithm's plain file, what stands before `for each counter` comes before the loop, the rest into it. The latter sets
   remaining, reset and either value and ends_at (what to write, until when) or retry and reason. With place and header, value
@@ -12,7 +12,7 @@ local LIMIT, INTERVAL = 1, 2
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 include('before the loop')
-local reply, values, ends, places, headers, n = { now }, {}, {}, {}, {}, 1
+local reply, values, ends, places, headers, n = { clock[1] * 1000000 + clock[2] }, {}, {}, {}, {}, 1
 for k = 1, #KEYS do
   local remaining, retry, reset, reason, value, ends_at, place, header
   include('for each counter')

@@ -4,7 +4,7 @@
   ARGV     policies: how many; then their numbers
            groups: each position of its policy, cost, how many requests, then (where the algorithm keeps ids) their entry ids;
            nothing at all if every group is one request of cost 1 under the first policy, without ids
-  returns  now_ms, then for each group: how many passed; remaining, reset_after_ms of each that did; and, if some did not,
+  returns  now_us (the time in microseconds), then for each group: how many passed; remaining, reset_after_ms of each that did; and, if some did not,
            remaining, retry_after_ms, reset_after_ms, reason of those
   Like requests are decided one after the other; once one is refused, so are the rest, for nothing changes any more. ]]
 include('prelude')
@@ -20,7 +20,7 @@ local plain = at > #ARGV
 
 -- A lone group needs no tables to find its state again.
 local alone = #KEYS == 1
-local states, touched, refused, reply = not alone and {}, not alone and {}, not alone and {}, { now }
+local states, touched, refused, reply = not alone and {}, not alone and {}, not alone and {}, { now_us }
 for g = 1, #KEYS do
   local key, policy, cost, count = KEYS[g], policies[1], 1, 1
   if not plain then

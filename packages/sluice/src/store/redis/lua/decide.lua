@@ -10,7 +10,7 @@
              a cost below 0 is a charge of -cost - 1 units: counted in full, then refused in name where the counter is past its limit
              mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request; and 32768 if it has a block:
              then its position in KEYS * 16 + how many lengths, and the lengths in ms follow; and 16384 if its units are held
-  returns  now_ms, then for each request either
+  returns  now_us (the time in microseconds), then for each request either
              for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
              and retry_after_ms if refused; or
              one string: the record of a request id seen before, or '!\n' if that id was sent for another request,
@@ -178,7 +178,7 @@ local function read_checks(count)
   return any_charge
 end
 
-local reply = { now }
+local reply = { now_us }
 local requests, sent_at = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
 at = at + 2
 for _ = 1, requests do

@@ -1,7 +1,7 @@
 --[[ give-back: gives units back to counters without naming a charge, never beyond an empty counter
   KEYS     counters, each once
   ARGV     for each key: letter, the policy's numbers, cost
-  returns  now_ms; 1 if any counter had something to give back, else 0 ]]
+  returns  now_us; 1 if any counter had something to give back, else 0 ]]
 include('prelude')
 include('algorithms')
 local at, given = 1, 0
@@ -18,4 +18,4 @@ for k = 1, #KEYS do
     body.save(key, state)
   end
 end
-return { now, given }
+return { now_us, given }

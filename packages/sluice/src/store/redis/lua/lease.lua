@@ -2,7 +2,7 @@
   KEYS     counters of the concurrency rules that hold a place
   ARGV     'release' or 'renew', then for each key: lease id, places, ttl_ms: all three are what its members are named by
            (concurrency.lua), so that an id which says anything else than what was granted names nothing
-  returns  now_ms, then
+  returns  now_us, then
            release: 1 if a place was still held, else 0
            renew: ms until the lease ends, or 0 if any place was lost meanwhile (then the others are given up too) ]]
 include('prelude')
@@ -35,7 +35,7 @@ local function release()
   return freed
 end
 
-if not renew then return { now, release() } end
+if not renew then return { now_us, release() } end
 
 local shortest
 for k = 1, #KEYS do
@@ -44,7 +44,7 @@ for k = 1, #KEYS do
     local score = call('ZSCORE', KEYS[k], nth(name_of(lease, ttl), i))
     if not score or tonumber(score) <= now then
       release()
-      return { now, 0 }
+      return { now_us, 0 }
     end
   end
 end
@@ -54,4 +54,4 @@ for k = 1, #KEYS do
   call('PEXPIREAT', KEYS[k], call('ZREVRANGE', KEYS[k], 0, 0, 'WITHSCORES')[2])
   shortest = min(shortest or ttl, ttl)
 end
-return { now, shortest }
+return { now_us, shortest }

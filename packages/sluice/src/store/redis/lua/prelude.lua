@@ -7,6 +7,8 @@ local NEVER = 2147483647
 local MOST, LONGEST = 9007199254740991, 3155760000000
 local clock = call('TIME')
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
+-- The order of changes: a server runs one script at a time, and each takes longer than a microsecond.
+local now_us = clock[1] * 1000000 + clock[2]
 
 -- A rule whose window grew must not see its count vanish at the old end: a refusal makes the key live on. Where the
 -- numbers did not change, the key lives as long already, and a refusal writes nothing.

@@ -4,7 +4,7 @@
              'mark' KEYS[1] is a mark of its own that says that it was done
            entry id of the charge; the attempt that gives up its claim ('' for a refund); how long a mark lives, in ms
            how many charges; each: position in KEYS, letter, the policy's numbers, cost, charged_at_ms
-  returns  now_ms; 1 given back, or 0 not (it happened before, the id stands for another charge, or others rely on this one) ]]
+  returns  now_us; 1 given back, or 0 not (it happened before, the id stands for another charge, or others rely on this one) ]]
 include('prelude')
 include('algorithms')
 include('id-record')
@@ -15,8 +15,8 @@ local function take()
   return ARGV[at - 1]
 end
 
-if guard == 'record' and not drop_record(KEYS[1], call('GET', KEYS[1]), entry_id, ARGV[3]) then return { now, 0 } end
-if guard == 'mark' and not call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[4]) then return { now, 0 } end
+if guard == 'record' and not drop_record(KEYS[1], call('GET', KEYS[1]), entry_id, ARGV[3]) then return { now_us, 0 } end
+if guard == 'mark' and not call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[4]) then return { now_us, 0 } end
 
 for _ = 1, tonumber(ARGV[5]) do
   local key, body = KEYS[tonumber(take())], algorithm(take())
@@ -30,4 +30,4 @@ for _ = 1, tonumber(ARGV[5]) do
     body.save(key, state)
   end
 end
-return { now, 1 }
+return { now_us, 1 }

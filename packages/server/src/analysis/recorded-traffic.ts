@@ -1,0 +1,70 @@
+/**
+ * The traffic of a recording from some time on, bounded in lines and in time: what the console tries drafts on.
+ * In: a folder of segments. Out: batches of requests, and what ended them.
+ */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { SEGMENT_NAME } from "../recording/segments.js";
+import type { LogFormat, LogRequest } from "./log/log-request.js";
+import { type LogCounts, Logs } from "./log/read-logs.js";
+import { sluiceFormat } from "./log/sluice-format.js";
+
+export interface TrafficOptions {
+  readonly folder: string;
+  readonly fromMs: number;
+  readonly mostLines: number;
+  readonly mostMs: number;
+}
+
+export class RecordedTraffic {
+  readonly #logs: Logs;
+  readonly #options: TrafficOptions;
+  /** What ended the reading before the traffic did. */
+  endedBy: "lines" | "time" | undefined;
+
+  constructor(options: TrafficOptions) {
+    this.#options = options;
+    const files = segmentsSince(options.folder, options.fromMs);
+    this.#logs = new Logs({ files, format: sinceFormat(options.fromMs) });
+  }
+
+  get counts(): LogCounts {
+    return this.#logs.counts;
+  }
+
+  async *requests(): AsyncGenerator<LogRequest[]> {
+    const { fromMs, mostLines, mostMs } = this.#options;
+    const startMonotonicMs = performance.now();
+    for await (const batch of this.#logs.requests()) {
+      yield batch.filter(({ atMs }) => atMs >= fromMs);
+      if (this.counts.requests >= mostLines) this.endedBy = "lines";
+      else if (performance.now() - startMonotonicMs >= mostMs) this.endedBy = "time";
+      if (this.endedBy !== undefined) return;
+    }
+  }
+}
+
+/** Segments that were written to since. A segment that was deleted meanwhile is left out. */
+function segmentsSince(folder: string, fromMs: number): string[] {
+  return readdirSync(folder)
+    .filter((name) => SEGMENT_NAME.test(name))
+    .sort()
+    .map((name) => join(folder, name))
+    .filter((file) => (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) >= fromMs);
+}
+
+const AT = '{"at":';
+
+/** Lines of before are not even parsed: most of an hour's segment may be. */
+function sinceFormat(fromMs: number): LogFormat {
+  return {
+    name: sluiceFormat.name,
+    reader: (wanted) => {
+      const read = sluiceFormat.reader(wanted);
+      return (line) =>
+        line.startsWith(AT) && Number.parseInt(line.slice(AT.length, AT.length + 16), 10) < fromMs
+          ? "blank"
+          : read(line);
+    },
+  };
+}

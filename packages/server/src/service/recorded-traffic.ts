@@ -1,0 +1,62 @@
+/** The traffic that the console tries drafts on: this instance's recording, and, for suggestions, the history of its busiest keys. */
+import type { Rule } from "sluice";
+import { TimeSlice } from "sluice/internal";
+import type { Traffic, TrafficSpan } from "../administration/try-routes.js";
+import { suggestFromHistory } from "../analysis/suggest-from-history.js";
+import { TrafficWorker } from "../analysis/traffic-worker.js";
+import type { SuggestionsView } from "../analysis/try-on-traffic.js";
+import type { Configuration } from "../configuration/configuration.js";
+import { writeDocument } from "../configuration/document-text.js";
+import { ServiceError } from "../errors.js";
+import type { Instance } from "../instance/instance.js";
+import type { Figures } from "../monitoring/figures.js";
+
+const spansMs: Readonly<Record<TrafficSpan, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
+/** Some seconds of one core. The answer says what it covers. */
+const BOUNDS = { mostLines: 500_000, mostMs: 8_000 };
+const HEADROOM = 1.2;
+const MOST_KEYS = 500;
+
+interface TrafficParts {
+  readonly recording: Instance["recording"];
+  readonly configuration: Configuration;
+  readonly figures: Figures | undefined;
+}
+
+export function recordedTraffic({ recording, configuration, figures }: TrafficParts): Traffic {
+  const worker = new TrafficWorker();
+  const source = async (span: TrafficSpan) => {
+    if (recording === undefined) throw new ServiceError("no-recording", "this instance runs without --record");
+    // What was decided up to now is part of it.
+    await recording.flush();
+    return { folder: recording.folder, hash: recording.hash, fromMs: Date.now() - spansMs[span], ...BOUNDS };
+  };
+  return {
+    async tryDraft(draft, span) {
+      const from = await source(span);
+      // In slices: to write ten thousand rules at once would hold up checks.
+      const document = await writeDocument(configuration.current.rules, new TimeSlice());
+      return await worker.tryOnTraffic({ ...from, document, draft });
+    },
+    async suggest(rule, span) {
+      if (recording !== undefined) return await worker.suggest({ ...(await source(span)), rule, headroom: HEADROOM });
+      return await fromHistory(rule, figures, span);
+    },
+  };
+}
+
+async function fromHistory(rule: Rule, figures: Figures | undefined, span: TrafficSpan): Promise<SuggestionsView> {
+  const limit = "limit" in rule && typeof rule.limit === "number" ? rule.limit : undefined;
+  if (figures === undefined) throw new ServiceError("no-recording", "this instance neither records nor counts traffic");
+  const window = span === "24h" ? "day" : "hour";
+  const { keys } =
+    limit === undefined
+      ? { keys: [] }
+      : await figures.readTopKeys({ window, by: "traffic", rule: rule.id, search: undefined, limit: MOST_KEYS });
+  const found = suggestFromHistory({ rule: { id: rule.id, limit: limit ?? 1 }, keys, headroom: HEADROOM });
+  // A key that was refused wanted more than the history knows.
+  const limits = found.keysRefused > 0 ? [] : found.limits;
+  const total = keys.reduce((sum, { count }) => sum + count, 0);
+  const { p50, max } = found;
+  return { rule: rule.id, source: "history", total, keys: found.keys, p50, max, headroom: HEADROOM, limits };
+}
