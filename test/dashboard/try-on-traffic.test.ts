@@ -1,0 +1,102 @@
+/** "Try on traffic" and suggested limits, in a real Chromium: light, dark, on a phone, without a recording, and while Redis is down. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { makeTempFolder } from "../harness/leash.js";
+import { startRedis } from "../harness/redis-server.js";
+import { startTestService } from "../service/running-service.js";
+import { seriousFindings } from "./axe.js";
+import { ADMIN, check, open, startBrowser } from "./console.js";
+
+const RULE = "/rules/starter-per-user";
+const panel = (page: Page, name: string) => page.locator("section.panel").filter({ hasText: name });
+
+/** For a person to look at: `SLUICE_SHOTS=folder`. */
+async function shot(page: Page, name: string): Promise<void> {
+  const folder = process.env.SLUICE_SHOTS;
+  if (folder === undefined) return;
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+}
+
+async function traffic(http: string): Promise<void> {
+  for (const [user, times] of Object.entries({ ann: 9, bob: 4, cy: 1 })) {
+    for (let i = 0; i < times; i++) await check(http, { user });
+  }
+}
+
+async function tryWithLimit(page: Page, limit: string): Promise<void> {
+  await page.getByLabel("Limit", { exact: true }).fill(limit);
+  await page.getByText("No mistakes.").waitFor();
+  await page.getByRole("button", { name: "Try on traffic" }).click();
+}
+
+describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  test.each([
+    { colorScheme: "light", width: 1280 },
+    { colorScheme: "dark", width: 1280 },
+    { colorScheme: "light", width: 390 },
+  ] as const)("a draft is tried before it is saved, and a suggestion becomes a candidate: %j", async (looks) => {
+    await using service = await startTestService({
+      settings: { "admin-token": ADMIN, record: makeTempFolder("try-console") },
+    });
+    await traffic(service.http);
+    await using person = await open(browser, { at: service.http, token: ADMIN, path: RULE, ...looks });
+    const { page } = person;
+    await tryWithLimit(page, "3");
+    const tried = panel(page, "Nothing is saved or changed");
+    await tried
+      .getByRole("cell", { name: /user=ann/ })
+      .first()
+      .waitFor();
+    const name = `${looks.colorScheme}-${looks.width}`;
+    expect(await tried.innerText()).toMatch(/newly refused\s*3/i);
+    await page.getByRole("button", { name: "Suggest limits" }).click();
+    await page.getByRole("button", { name: "Use 11, from max, as candidate" }).click();
+    await page.getByText("The rule was changed since").waitFor();
+    expect(await page.getByLabel("YAML").inputValue()).toContain("limit: 11");
+    expect(await seriousFindings(page)).toEqual([]);
+    await shot(page, name);
+    const width = await page.evaluate("document.documentElement.scrollWidth");
+    expect(width).toBeLessThanOrEqual(looks.width);
+    expect(person.complaints).toEqual([]);
+  });
+
+  test("without a recording the panel says what to do", async () => {
+    await using service = await startTestService({ settings: { "admin-token": ADMIN } });
+    await using person = await open(browser, { at: service.http, token: ADMIN, path: RULE });
+    const { page } = person;
+    await tryWithLimit(page, "3");
+    await page.getByText("This service records no traffic.").waitFor();
+    await page.getByRole("button", { name: "Suggest limits" }).click();
+    await page.getByText("Nothing to suggest from.").waitFor();
+    expect(await seriousFindings(page)).toEqual([]);
+    await shot(page, "no-recording");
+  });
+
+  test("while Redis is down a draft is still tried on what was recorded before", async () => {
+    await using redis = await startRedis();
+    await using service = await startTestService({
+      settings: { "admin-token": ADMIN, store: redis.url, record: makeTempFolder("try-console") },
+    });
+    await traffic(service.http);
+    await redis.kill();
+    await using person = await open(browser, { at: service.http, token: ADMIN, path: RULE });
+    const { page } = person;
+    await tryWithLimit(page, "3");
+    await panel(page, "Nothing is saved or changed")
+      .getByRole("cell", { name: /user=ann/ })
+      .first()
+      .waitFor();
+    expect(await seriousFindings(page)).toEqual([]);
+    await shot(page, "redis-down");
+  });
+});
