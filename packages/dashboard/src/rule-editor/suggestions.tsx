@@ -94,7 +94,7 @@ function Limits({ view, onUse }: { view: SuggestionsView; onUse: SuggestionsProp
                   <button
                     type="button"
                     className="button small"
-                    aria-label={`Use ${limit}, from ${from}, as candidate`}
+                    aria-label={`Use as candidate: ${limit}, from ${from}`}
                     onClick={() => onUse(limit)}
                   >
                     Use as candidate
