@@ -1,0 +1,73 @@
+/**
+ * Header blocks, which may come in several frames (HEADERS, then CONTINUATION) with nothing between them. Every block is decoded, also of
+ * streams that are refused: the next one builds on it.
+ */
+import { HeaderDecoder } from "./decode-headers.js";
+import type { Frame } from "./frame-reader.js";
+import { ConnectionError, errorCodes, flags, frameTypes, protocolError } from "./protocol.js";
+import { MOST_HEADER_LIST_BYTES, RequestHead } from "./request-head.js";
+
+const MOST_BLOCK_BYTES = MOST_HEADER_LIST_BYTES;
+/** Frames without payload cost nothing to send (a CONTINUATION flood). */
+const MOST_PARTS = 32;
+
+interface Block {
+  readonly streamId: number;
+  readonly endsStream: boolean;
+  readonly head: RequestHead;
+}
+
+interface Unfinished {
+  readonly streamId: number;
+  readonly endsStream: boolean;
+  readonly parts: Buffer[];
+  bytes: number;
+}
+
+export class HeaderBlocks {
+  readonly #decoder = new HeaderDecoder();
+  #unfinished: Unfinished | undefined;
+
+  check(type: number, streamId: number): void {
+    if (this.#unfinished === undefined) return;
+    if (type !== frameTypes.continuation || streamId !== this.#unfinished.streamId)
+      throw protocolError("a frame within a header block");
+  }
+
+  /** HEADERS. Returns the block if it is whole. */
+  begin(frame: Frame): Block | undefined {
+    const { streamId } = frame;
+    const endsStream = (frame.flags & flags.endStream) !== 0;
+    if ((frame.flags & flags.endHeaders) !== 0) {
+      return { streamId, endsStream, head: this.#decode(frame.bytes.subarray(frame.from, frame.to)) };
+    }
+    this.#unfinished = { streamId, endsStream, parts: [], bytes: 0 };
+    this.#keep(this.#unfinished, frame);
+    return undefined;
+  }
+
+  /** CONTINUATION. Returns the block if it is whole. */
+  continue(frame: Frame): Block | undefined {
+    const unfinished = this.#unfinished;
+    if (unfinished === undefined) throw protocolError("CONTINUATION without HEADERS");
+    this.#keep(unfinished, frame);
+    if ((frame.flags & flags.endHeaders) === 0) return undefined;
+    this.#unfinished = undefined;
+    const { streamId, endsStream, parts } = unfinished;
+    return { streamId, endsStream, head: this.#decode(Buffer.concat(parts)) };
+  }
+
+  #keep(unfinished: Unfinished, { bytes, from, to }: Frame): void {
+    unfinished.parts.push(Buffer.from(bytes.subarray(from, to)));
+    unfinished.bytes += to - from;
+    if (unfinished.bytes > MOST_BLOCK_BYTES || unfinished.parts.length > MOST_PARTS) {
+      throw new ConnectionError(errorCodes.enhanceYourCalm, "a header block without end");
+    }
+  }
+
+  #decode(bytes: Buffer): RequestHead {
+    const head = new RequestHead();
+    this.#decoder.decode(bytes, head);
+    return head;
+  }
+}
