@@ -97,7 +97,7 @@ export async function loadGrpc({ host = "127.0.0.1", port, count, connections, m
  * @param {Float64Array} latencies
  * @param {number} tookMs
  */
-function figures(latencies, tookMs) {
+export function figures(latencies, tookMs) {
   const count = latencies.length;
   latencies.sort();
   return {

@@ -52,6 +52,8 @@ export class Connection {
   #owedBytes = 0;
   #hasSettings = false;
   #isEnded = false;
+  /** The peer does not read, so nothing is read from it (backpressure). */
+  #isPaused = false;
   #mistake: ConnectionError | undefined;
   #onGoodbyeHeard: (() => void) | undefined;
   readonly openedMonotonicMs = performance.now();
@@ -60,7 +62,7 @@ export class Connection {
   constructor(socket: Socket, events: ConnectionEvents) {
     this.#socket = socket;
     this.#events = events;
-    this.#output = new Output(socket);
+    this.#output = new Output(socket, () => this.#readOn());
     this.#sender = new Sender(this.#output, {
       onLocalClosed: (stream) => this.#streams.localClosed(stream),
       onReset: (stream) => this.#streams.wasReset(stream),
@@ -74,7 +76,6 @@ export class Connection {
     writeSettings(this.#output, { mostStreams: MOST_STREAMS, mostHeaderListBytes: MOST_HEADER_LIST_BYTES });
     this.#sender.windowUpdate(0, CONNECTION_WINDOW - INITIAL_WINDOW);
     socket.on("data", (chunk: Buffer) => this.#read(chunk));
-    socket.on("drain", () => this.#socket.resume());
     socket.on("error", () => socket.destroy());
     socket.on("end", () => socket.end());
     socket.on("close", () => this.#end());
@@ -144,7 +145,15 @@ export class Connection {
       this.#fail(error);
       return;
     }
-    if (this.#output.isBehind && !this.#isEnded) this.#socket.pause();
+    if (!this.#output.isBehind || this.#isEnded) return;
+    this.#isPaused = true;
+    this.#socket.pause();
+  }
+
+  #readOn(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#socket.resume();
   }
 
   #take(frame: Frame): void {

@@ -49,7 +49,7 @@ export class FrameReader {
     const bytes = joined ? this.#partial : chunk;
     const end = joined ? this.#partialBytes : chunk.length;
     let at = this.#skipPreface(bytes, end);
-    while (end - at >= FRAME_HEADER_BYTES && !this.#isStopped) {
+    while (this.#hasPreface && end - at >= FRAME_HEADER_BYTES && !this.#isStopped) {
       const length = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
       if (length > MAX_FRAME_BYTES) throw new ConnectionError(errorCodes.frameSizeError, "a frame above 16384 bytes");
       const to = at + FRAME_HEADER_BYTES + length;
@@ -67,7 +67,7 @@ export class FrameReader {
     if (!this.#isStopped) this.#keep(bytes, at, end);
   }
 
-  /** Returns where the first frame begins; `end` if the preface is not whole. */
+  /** Returns where the first frame begins; 0 if the preface is not whole. */
   #skipPreface(bytes: Buffer, end: number): number {
     if (this.#hasPreface) return 0;
     const length = Math.min(end, PREFACE.length);

@@ -13,12 +13,16 @@ const MOST_UNSENT_BYTES = 2 ** 20;
 
 export class Output {
   readonly #socket: Socket;
+  readonly #onRoom: () => void;
   #buffer: Buffer = Buffer.allocUnsafe(SMALL_BYTES);
   #length = 0;
   #isScheduled = false;
 
-  constructor(socket: Socket) {
+  /** `onRoom`: the socket has taken what was sent. */
+  constructor(socket: Socket, onRoom: () => void = () => undefined) {
     this.#socket = socket;
+    this.#onRoom = onRoom;
+    socket.on("drain", onRoom);
   }
 
   /** Whether the peer reads so slowly that nothing more should be read from it (backpressure). */
@@ -58,7 +62,8 @@ export class Output {
     const size = Math.min(Math.max(SMALL_BYTES, this.#length), LARGE_BYTES);
     this.#length = 0;
     this.#buffer = Buffer.allocUnsafe(size);
-    if (this.#socket.writable) this.#socket.write(bytes);
+    // A write that the kernel takes at once is not followed by "drain".
+    if (this.#socket.writable && this.#socket.write(bytes)) this.#onRoom();
   }
 
   #grow(needed: number): void {

@@ -1,0 +1,121 @@
+import type { Socket } from "node:net";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { FrameReader } from "./frame-reader.js";
+import { Output } from "./output.js";
+import { flags, frameTypes, INITIAL_WINDOW, PREFACE } from "./protocol.js";
+import { Sender } from "./sender.js";
+import { Stream } from "./stream.js";
+
+function open() {
+  const frames: { type: number; streamId: number; length: number; ends: boolean }[] = [];
+  const reader = new FrameReader(({ type, streamId, flags: marks, from, to }) => {
+    frames.push({ type, streamId, length: to - from, ends: (marks & flags.endStream) !== 0 });
+  });
+  reader.read(PREFACE);
+  const socket = {
+    writable: true,
+    writableLength: 0,
+    on: () => undefined,
+    write: (bytes: Buffer) => void reader.read(bytes),
+  };
+  const output = new Output(socket as unknown as Socket);
+  const closed: number[] = [];
+  let overflows = 0;
+  const sender = new Sender(output, {
+    onLocalClosed: ({ id }) => closed.push(id),
+    onReset: () => undefined,
+    onOverflow: () => void overflows++,
+  });
+  const dataOf = (id?: number) => frames.filter(({ type, streamId }) => type === 0 && (id ?? streamId) === streamId);
+  const sent = (id?: number): number => {
+    output.flush();
+    return dataOf(id).reduce((sum, { length }) => sum + length, 0);
+  };
+  return { sender, output, frames, closed, sent, overflows: () => overflows };
+}
+
+test("an answer leaves in three frames, of which the last ends the stream", () => {
+  const { sender, output, frames, closed } = open();
+  const stream = new Stream(1, sender);
+  stream.answer({ headers: Buffer.alloc(3), message: Buffer.alloc(10), trailers: Buffer.alloc(4) });
+  output.flush();
+  expect(frames).toEqual([
+    { type: frameTypes.headers, streamId: 1, length: 3, ends: false },
+    { type: frameTypes.data, streamId: 1, length: 10, ends: false },
+    { type: frameTypes.headers, streamId: 1, length: 4, ends: true },
+  ]);
+  expect(closed).toEqual([1]);
+});
+
+test("an answer that no window takes waits, its trailers behind it, and goes on where it stopped", () => {
+  const { sender, output, frames, closed, sent } = open();
+  sender.initialWindow = 0;
+  const stream = new Stream(1, sender);
+  stream.answer({ headers: Buffer.alloc(3), message: Buffer.alloc(10), trailers: Buffer.alloc(4) });
+  expect([sent(1), closed]).toEqual([0, []]);
+  sender.widenStream(stream, 4);
+  expect([sent(1), closed]).toEqual([4, []]);
+  sender.widenStream(stream, 6);
+  expect([sent(1), closed]).toEqual([10, [1]]);
+  output.flush();
+  expect(frames.at(-1)).toEqual({ type: frameTypes.headers, streamId: 1, length: 4, ends: true });
+});
+
+const step = fc.oneof(
+  fc.record({ send: fc.nat(3), bytes: fc.nat(40_000) }),
+  fc.record({ widen: fc.integer({ min: 1, max: 50_000 }) }),
+  fc.record({ widenStream: fc.nat(3), by: fc.integer({ min: 1, max: 50_000 }) }),
+  fc.record({ forget: fc.nat(3) }),
+);
+
+test("no stream sends beyond its window, nor all together beyond the connection's, and nothing waits that could go", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const { sender, sent } = open();
+      const streams = [1, 3, 5, 7].map((id) => new Stream(id, sender));
+      let window = INITIAL_WINDOW;
+      const windows = streams.map(() => INITIAL_WINDOW);
+      const asked = streams.map(() => 0);
+      for (const one of steps) {
+        if ("send" in one) {
+          asked[one.send]! += one.bytes;
+          streams[one.send]!.data(Buffer.alloc(one.bytes));
+        } else if ("widen" in one) {
+          window += one.widen;
+          sender.widen(one.widen);
+        } else if ("widenStream" in one) {
+          windows[one.widenStream]! += one.by;
+          sender.widenStream(streams[one.widenStream]!, one.by);
+        } else {
+          sender.forget(streams[one.forget]!);
+          asked[one.forget] = sent(streams[one.forget]!.id);
+        }
+        expect(sent()).toBeLessThanOrEqual(window);
+        for (const [i, { id }] of streams.entries()) {
+          const mine = sent(id);
+          expect(mine).toBeLessThanOrEqual(windows[i]!);
+          if (sent() < window) expect(mine).toBe(Math.min(asked[i]!, windows[i]!));
+        }
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("answers that wait for a window above 8 MiB are an overflow", () => {
+  const { sender, overflows } = open();
+  sender.initialWindow = 0;
+  const streams = Array.from({ length: 9 }, (_, i) => new Stream(2 * i + 1, sender));
+  for (const stream of streams.slice(0, 8)) stream.data(Buffer.alloc(2 ** 20));
+  expect(overflows()).toBe(0);
+  streams[8]!.data(Buffer.alloc(1));
+  expect(overflows()).toBe(1);
+});
+
+test("a window above 2^31-1 is refused", () => {
+  const { sender } = open();
+  const stream = new Stream(1, sender);
+  expect(sender.widenStream(stream, 2 ** 31 - 1)).toBe(false);
+  expect(() => sender.widen(2 ** 31 - 1)).toThrow("2^31-1");
+});

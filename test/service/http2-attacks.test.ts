@@ -1,0 +1,218 @@
+/** What a hostile HTTP/2 peer can do to the gRPC port: each known attack, against the real transport, with a bound on what it gets. */
+import { afterEach, expect, test } from "vitest";
+import { errorCodes, flags, frameTypes } from "../../packages/server/src/grpc/http2/protocol.js";
+import {
+  frame,
+  HEAD,
+  isServing,
+  literal,
+  MESSAGE,
+  number,
+  RawPeer,
+  type Started,
+  startTransport,
+  wholeCall,
+} from "./http2-peer.js";
+
+const { endHeaders, endStream } = flags;
+let service: Started | undefined;
+
+afterEach(async () => {
+  await service?.stop();
+  service = undefined;
+});
+
+async function start(options?: Parameters<typeof startTransport>[0]): Promise<Started> {
+  service = await startTransport(options);
+  return service;
+}
+
+function held(): { gate: () => Promise<void>; open: () => void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { gate: () => opened, open: () => open() };
+}
+
+test("rapid reset: no more than a thousand calls are decided at a time, and a flood of resets ends the connection", async () => {
+  const { gate, open } = held();
+  const { port, calls } = await start({ gate });
+  const peer = await RawPeer.connect(port);
+  const reset = (id: number) => frame(frameTypes.rstStream, 0, id, number(errorCodes.cancel));
+  for (let i = 0; i < 20_000 && !peer.isClosed; i++) peer.send(wholeCall(2 * i + 1), reset(2 * i + 1));
+  await peer.closed();
+  expect([peer.goaway, calls.length]).toEqual(["enhanceYourCalm", 1_000]);
+  expect(calls.every(({ cancelled }) => cancelled)).toBe(true);
+  open();
+  expect(await isServing(port)).toBe(true);
+});
+
+test("a client that resets calls one after the other, as one with a short timeout does, is served on", async () => {
+  const { port, calls } = await start();
+  const peer = await RawPeer.connect(port);
+  for (let i = 0; i < 10_000; i++) {
+    const id = 2 * i + 1;
+    peer.send(wholeCall(id), frame(frameTypes.rstStream, 0, id, number(errorCodes.cancel)));
+    if (i % 500 === 0) await new Promise(setImmediate);
+  }
+  peer.send(wholeCall(20_001));
+  await peer.until(() => peer.answered.includes(20_001));
+  expect([calls.length, peer.goaway]).toEqual([10_001, undefined]);
+  peer.destroy();
+});
+
+test.each<[string, () => Buffer]>([
+  ["pings", () => frame(frameTypes.ping, 0, 0, Buffer.alloc(8))],
+  ["settings", () => frame(frameTypes.settings, 0, 0)],
+  [
+    "windows that open and close",
+    () =>
+      frame(
+        frameTypes.settings,
+        0,
+        0,
+        Buffer.concat(Array.from({ length: 2_000 }, (_, i) => Buffer.concat([Buffer.of(0, 4), number(i % 2)]))),
+      ),
+  ],
+])("a flood of %s ends the connection, and its answers are bounded", async (_what, one) => {
+  const { port, mistakes } = await start();
+  const peer = await RawPeer.connect(port);
+  const bytes = one();
+  const batch = Buffer.concat(Array.from({ length: 100 }, () => bytes));
+  for (let i = 0; i < 100 && !peer.isClosed; i++) {
+    peer.send(batch);
+    await new Promise(setImmediate);
+  }
+  await peer.closed();
+  expect([peer.goaway, mistakes]).toEqual(["enhanceYourCalm", ["a flood of frames"]]);
+  expect(peer.frames.length).toBeLessThan(2_500);
+  expect(await isServing(port)).toBe(true);
+});
+
+test.each([
+  ["empty", Buffer.alloc(0)],
+  ["large", Buffer.alloc(16_384)],
+])("CONTINUATION without end, %s frames: the connection ends within 33", async (_what, part) => {
+  const { port } = await start();
+  const peer = await RawPeer.connect(port);
+  peer.send(frame(frameTypes.headers, 0, 1, HEAD));
+  for (let i = 0; i < 50; i++) peer.send(frame(frameTypes.continuation, 0, 1, part));
+  await peer.closed();
+  expect(peer.goaway).toBe("enhanceYourCalm");
+});
+
+test("an HPACK bomb: a field of 4 KiB named ten thousand times is refused with 431, and costs no memory", async () => {
+  const { port, calls } = await start();
+  const peer = await RawPeer.connect(port);
+  const value = "x".repeat(3_900);
+  const large = Buffer.concat([
+    Buffer.of(0x40, 1),
+    Buffer.from("a"),
+    Buffer.of(127, ((3_900 - 127) % 128) | 128, Math.floor((3_900 - 127) / 128)),
+    Buffer.from(value),
+  ]);
+  const bomb = Buffer.concat([HEAD, large, Buffer.alloc(10_000, 0xbe)]);
+  peer.send(frame(frameTypes.headers, endHeaders | endStream, 1, bomb));
+  await peer.until(() => peer.answered.includes(1));
+  expect(peer.of(frameTypes.headers, 1)[0]!.payload.toString("latin1")).toContain("431");
+  peer.send(wholeCall(3));
+  await peer.until(() => peer.answered.includes(3));
+  expect(calls.length).toBe(1);
+  peer.destroy();
+});
+
+test("a window of 0 holds answers back; their bytes are bounded, and what fits is sent when it opens", async () => {
+  const { port } = await start({ answerBytes: 100 });
+  const shut = Buffer.concat([Buffer.of(0, 4), number(0)]);
+  const peer = await RawPeer.connect(port, { settings: shut });
+  for (let i = 0; i < 1_000; i++) peer.send(wholeCall(2 * i + 1));
+  await peer.until(() => peer.of(frameTypes.headers).length === 1_000);
+  expect([peer.of(frameTypes.data).length, peer.answered.length]).toEqual([0, 0]);
+  peer.send(wholeCall(2_001));
+  await peer.until(() => peer.of(frameTypes.rstStream, 2_001).length === 1);
+  peer.send(frame(frameTypes.settings, 0, 0, Buffer.concat([Buffer.of(0, 4), number(65_535)])));
+  await peer.until(() => peer.answered.length === 1_000);
+  peer.destroy();
+});
+
+test("large answers that no window takes end the connection at 8 MiB", async () => {
+  const { port } = await start({ answerBytes: 100_000 });
+  const peer = await RawPeer.connect(port, { settings: Buffer.concat([Buffer.of(0, 4), number(0)]) });
+  for (let i = 0; i < 200; i++) peer.send(wholeCall(2 * i + 1));
+  await peer.closed();
+  expect(peer.goaway).toBe("enhanceYourCalm");
+});
+
+test("windows opened byte by byte: an answer is sent in as many frames, and nothing twice", async () => {
+  const { port } = await start({ answerBytes: 20 });
+  const peer = await RawPeer.connect(port, { settings: Buffer.concat([Buffer.of(0, 4), number(0)]) });
+  peer.send(wholeCall(1));
+  for (let i = 0; i < 40; i++) peer.send(frame(frameTypes.windowUpdate, 0, 1, number(1)));
+  await peer.until(() => peer.answered.includes(1));
+  const data = peer.of(frameTypes.data, 1);
+  expect(data.every(({ payload }) => payload.length === 1)).toBe(true);
+  const message = Buffer.concat(data.map(({ payload }) => payload));
+  expect(message.readUInt32BE(1)).toBe(message.length - 5);
+  peer.destroy();
+});
+
+test("a client that never reads is not read from either, once a mebibyte waits for it", async () => {
+  const { port, calls } = await start({ answerBytes: 2_000 });
+  const peer = await RawPeer.connect(port, { settings: Buffer.concat([Buffer.of(0, 4), number(2 ** 30)]) });
+  peer.socket.pause();
+  let sent = 0;
+  // The kernel's buffers take some megabytes on both sides.
+  for (let quiet = 0; quiet < 20 && sent < 200_000; ) {
+    const before = calls.length;
+    for (let i = 0; i < 200 && peer.socket.writableLength < 2 ** 20; i++) peer.send(wholeCall(2 * sent++ + 1));
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    quiet = calls.length === before ? quiet + 1 : 0;
+  }
+  expect(calls.length).toBeLessThan(sent);
+  expect(await isServing(port)).toBe(true);
+  peer.socket.resume();
+  const last = 2 * sent + 1;
+  peer.send(wholeCall(last));
+  await peer.until(() => peer.answered.includes(last));
+  peer.destroy();
+});
+
+test("calls that are never sent whole end at their deadline, and a connection that says nothing is closed", async () => {
+  const { port, connections } = await start({ sendWithinMs: 300 });
+  const peer = await RawPeer.connect(port);
+  peer.send(frame(frameTypes.headers, endHeaders, 1, HEAD));
+  peer.send(frame(frameTypes.headers, endHeaders, 3, HEAD), frame(frameTypes.data, 0, 3, MESSAGE.subarray(0, 9)));
+  const silent = await RawPeer.connect(port, { preface: false });
+  await peer.until(() => peer.answered.length === 2);
+  expect(peer.of(frameTypes.headers, 3)[0]!.payload.toString("latin1")).toContain("not sent whole");
+  await silent.closed();
+  expect(await connections()).toBe(1);
+  peer.destroy();
+});
+
+test("headers that lie: a length that is not the body's, an unknown method, no gRPC, upper case", async () => {
+  const { port, calls } = await start();
+  const peer = await RawPeer.connect(port);
+  const call = (id: number, head: Buffer) =>
+    peer.send(frame(frameTypes.headers, endHeaders, id, head), frame(frameTypes.data, endStream, id, MESSAGE));
+  call(1, Buffer.concat([HEAD, literal("content-length", "1")]));
+  call(
+    3,
+    Buffer.concat([Buffer.of(0x83, 0x86), literal(":path", "/nothing"), literal("content-type", "application/grpc")]),
+  );
+  call(5, Buffer.of(0x83, 0x86, 0x84));
+  call(7, Buffer.concat([HEAD, literal("X-Upper", "1")]));
+  call(9, HEAD);
+  await peer.until(() => peer.answered.includes(9));
+  const resets = peer.of(frameTypes.rstStream).map(({ streamId, payload }) => [streamId, payload.readUInt32BE()]);
+  expect(resets).toEqual([
+    [1, errorCodes.protocolError],
+    [3, errorCodes.noError],
+    [7, errorCodes.protocolError],
+  ]);
+  expect(peer.of(frameTypes.headers, 3)[0]!.payload.toString("latin1")).toMatch(/grpc-status.12/s);
+  expect(peer.of(frameTypes.headers, 5)[0]!.payload.toString("latin1")).toContain("415");
+  expect(calls.length).toBe(1);
+  peer.destroy();
+});
