@@ -1,6 +1,6 @@
 /**
  * Load for gRPC servers: HTTP/2 frames made beforehand, answers counted by their last frame. Leaner than any client library, so that the
- * server is what is measured. Header blocks use no table: every request costs the server a whole head, as with the first of a connection.
+ * server is what is measured.
  * In: an address and messages. Out: requests a second and latencies.
  */
 import { once } from "node:events";
@@ -10,13 +10,15 @@ import { figures } from "./service-load.mjs";
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const DATA = 0;
 const HEADERS = 1;
+const RST_STREAM = 3;
 const SETTINGS = 4;
 const PING = 6;
+const GOAWAY = 7;
 const WINDOW_UPDATE = 8;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 const ACK = 1;
-/** Of the receive windows: given back when this much has come. */
+/** More than a run receives. */
 const WINDOW = 2 ** 30;
 
 /** @param {number} type @param {number} flags @param {number} streamId @param {Buffer} payload */
@@ -58,6 +60,44 @@ function headerBlocks(path) {
   return { first, later };
 }
 
+/** @param {number} port @param {string} host with windows that never stop the server */
+async function open(port, host) {
+  const socket = connect({ port, host, noDelay: true });
+  await once(socket, "connect");
+  const settings = Buffer.alloc(6);
+  settings.writeUInt16BE(4, 0);
+  settings.writeUInt32BE(WINDOW, 2);
+  socket.write(
+    Buffer.concat([PREFACE, frame(SETTINGS, 0, 0, settings), frame(WINDOW_UPDATE, 0, 0, settings.subarray(2))]),
+  );
+  return socket;
+}
+
+/**
+ * Answers what the protocol asks for, and calls `onAnswer` with the stream of each answer that is whole.
+ * @param {{ onAnswer: (streamId: number) => void, send: (bytes: Buffer) => void, flush: () => void }} events
+ */
+function reader({ onAnswer, send, flush }) {
+  let rest = Buffer.alloc(0);
+  return (/** @type {Buffer} */ chunk) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let at = 0;
+    while (rest.length - at >= 9) {
+      const to = at + 9 + rest.readUIntBE(at, 3);
+      if (to > rest.length) break;
+      const [type, flags, id] = [rest[at + 3] ?? 0, rest[at + 4] ?? 0, rest.readUInt32BE(at + 5)];
+      if (type === SETTINGS && (flags & ACK) === 0) send(frame(SETTINGS, ACK, 0, Buffer.alloc(0)));
+      if (type === PING && (flags & ACK) === 0) send(frame(PING, ACK, 0, rest.subarray(at + 9, to)));
+      if (type === RST_STREAM || type === GOAWAY)
+        throw new Error(`the server ended a call: ${rest.toString("hex", at, to)}`);
+      if (type <= HEADERS && (flags & END_STREAM) !== 0) onAnswer(id);
+      at = to;
+    }
+    rest = rest.subarray(at);
+    flush();
+  };
+}
+
 /**
  * @param {{ host?: string, port: number, count: number, connections: number, inFlight: number, path: string, messages: readonly Buffer[] }} load
  * each message a framed gRPC message; `inFlight` in all
@@ -67,76 +107,43 @@ export async function loadFrames({ host = "127.0.0.1", port, count, connections,
   const blocks = headerBlocks(path);
   let sent = 0;
   let answered = 0;
-  const sockets = await Promise.all(
-    Array.from({ length: connections }, async () => {
-      const socket = connect({ port, host, noDelay: true });
-      await once(socket, "connect");
-      socket.write(PREFACE);
-      const settings = Buffer.alloc(6);
-      settings.writeUInt16BE(4, 0);
-      settings.writeUInt32BE(WINDOW, 2);
-      socket.write(frame(SETTINGS, 0, 0, settings));
-      const window = Buffer.alloc(4);
-      window.writeUInt32BE(WINDOW, 0);
-      socket.write(frame(WINDOW_UPDATE, 0, 0, window));
-      return socket;
-    }),
-  );
+  const sockets = await Promise.all(Array.from({ length: connections }, () => open(port, host)));
   const startMs = performance.now();
   await new Promise((resolve, reject) => {
     for (const socket of sockets) {
       let streamId = -1;
       /** @type {Map<number, { number: number, startedMs: number }>} */
-      const open = new Map();
+      const calls = new Map();
       /** @type {Buffer[]} */
       let out = [];
-      let rest = Buffer.alloc(0);
       const next = () => {
         if (sent >= count) return;
         const number = sent++;
         streamId += 2;
-        open.set(streamId, { number, startedMs: performance.now() });
-        const message = messages[number % messages.length] ?? Buffer.alloc(0);
+        calls.set(streamId, { number, startedMs: performance.now() });
         const block = streamId === 1 ? blocks.first : blocks.later;
+        const message = messages[number % messages.length] ?? Buffer.alloc(0);
         out.push(frame(HEADERS, END_HEADERS, streamId, block), frame(DATA, END_STREAM, streamId, message));
       };
       const flush = () => {
         if (out.length > 0) socket.write(Buffer.concat(out));
         out = [];
       };
-      socket.on("data", (/** @type {Buffer} */ chunk) => {
-        rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-        let at = 0;
-        while (rest.length - at >= 9) {
-          const length = rest.readUIntBE(at, 3);
-          if (rest.length - at < 9 + length) break;
-          const [type, flags, id] = [rest[at + 3] ?? 0, rest[at + 4] ?? 0, rest.readUInt32BE(at + 5)];
-          const payload = rest.subarray(at + 9, at + 9 + length);
-          at += 9 + length;
-          if (type === SETTINGS && (flags & ACK) === 0) out.push(frame(SETTINGS, ACK, 0, Buffer.alloc(0)));
-          else if (type === PING && (flags & ACK) === 0) out.push(frame(PING, ACK, 0, payload));
-          else if (type === 3 || type === 7)
-            reject(new Error(`the server ended a stream or the connection: ${payload.toString("hex")}`));
-          const call = open.get(id);
-          if (call === undefined || (flags & END_STREAM) === 0 || type > HEADERS) continue;
-          open.delete(id);
-          latencies[call.number] = performance.now() - call.startedMs;
-          if (++answered === count) resolve(undefined);
-          next();
-        }
-        rest = rest.subarray(at);
-        flush();
-      });
+      const onAnswer = (/** @type {number} */ id) => {
+        const call = calls.get(id);
+        if (call === undefined) return;
+        calls.delete(id);
+        latencies[call.number] = performance.now() - call.startedMs;
+        if (++answered === count) resolve(undefined);
+        next();
+      };
+      socket.on("data", reader({ onAnswer, send: (bytes) => out.push(bytes), flush }));
       socket.on("error", reject);
-      socket.on("close", () => reject(new Error("the server closed the connection")));
       for (let lane = 0; lane < inFlight / connections; lane++) next();
       flush();
     }
   });
   const tookMs = performance.now() - startMs;
-  for (const socket of sockets) {
-    socket.removeAllListeners("close");
-    socket.destroy();
-  }
+  for (const socket of sockets) socket.destroy();
   return figures(latencies, tookMs);
 }

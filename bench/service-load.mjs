@@ -1,9 +1,8 @@
 /**
- * Load for the service's benchmark, lean enough not to be what is measured: raw sockets for HTTP/1.1, node:http2 with ready-made frames for gRPC.
+ * Load for the service's benchmark over HTTP/1.1, lean enough not to be what is measured: raw sockets. gRPC's is `grpc-load.mjs`.
  * In: a port and messages. Out: requests a second and latencies.
  */
 import { once } from "node:events";
-import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 
 /** @typedef {{ port: number, count: number, connections: number, messages: readonly Buffer[] }} Load */
@@ -54,42 +53,6 @@ export async function loadHttp({ port, count, connections, messages }) {
   });
   const tookMs = performance.now() - startMs;
   for (const socket of sockets) socket.destroy();
-  return figures(latencies, tookMs);
-}
-
-/** @param {Load & { host?: string, path: string, inFlight: number }} load each message a framed gRPC message */
-export async function loadGrpc({ host = "127.0.0.1", port, count, connections, messages, path, inFlight }) {
-  const latencies = new Float64Array(count);
-  const headers = {
-    ":method": "POST",
-    ":path": path,
-    "content-type": "application/grpc",
-    te: "trailers",
-  };
-  let sent = 0;
-  const sessions = Array.from({ length: connections }, () => connectHttp2(`http://${host}:${port}`));
-  const one = async (/** @type {number} */ lane) => {
-    const session = sessions[lane % connections];
-    while (sent < count) {
-      const number = sent++;
-      const startedMs = performance.now();
-      await new Promise((resolve, reject) => {
-        const stream = session.request(headers);
-        let bytes = 0;
-        stream.on("data", (chunk) => {
-          bytes += chunk.length;
-        });
-        stream.on("end", () => (bytes > 5 ? resolve(undefined) : reject(new Error("no message came back"))));
-        stream.on("error", reject);
-        stream.end(messages[number % messages.length]);
-      });
-      latencies[number] = performance.now() - startedMs;
-    }
-  };
-  const startMs = performance.now();
-  await Promise.all(Array.from({ length: inFlight }, (_, lane) => one(lane)));
-  const tookMs = performance.now() - startMs;
-  for (const session of sessions) session.close();
   return figures(latencies, tookMs);
 }
 

@@ -22,6 +22,7 @@ interface Room {
 const rooms: readonly Room[] = [
   { name: "ground", files: /^(errors|log|own-package|printable|run-in-thread)\.ts$/, sees: [] },
   { name: "settings", files: /^settings\//, sees: ["ground"] },
+  { name: "grpc", files: /^grpc\//, sees: [] },
   { name: "http", files: /^http\//, sees: ["ground"], seesTypesOf: ["settings"] },
   {
     name: "repository",
@@ -47,7 +48,7 @@ const rooms: readonly Room[] = [
   {
     name: "enforcement",
     files: /^enforcement\//,
-    sees: ["ground", "settings", "http"],
+    sees: ["ground", "settings", "http", "grpc"],
     seesTypesOf: ["configuration", "monitoring"],
   },
   {

@@ -3,15 +3,17 @@
  */
 import { encodeHeaders } from "./http2/encode-headers.js";
 
-/** https://grpc.io/docs/guides/status-codes: those that the transport itself uses. */
+/** Those that are used here, by the numbers that gRPC gives them. */
 export const grpcCodes = {
-  ok: 0,
-  cancelled: 1,
   invalidArgument: 3,
   deadlineExceeded: 4,
+  notFound: 5,
+  permissionDenied: 7,
   resourceExhausted: 8,
   unimplemented: 12,
   internal: 13,
+  unavailable: 14,
+  unauthenticated: 16,
 } as const;
 
 export interface GrpcStatus {

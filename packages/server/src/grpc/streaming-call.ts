@@ -117,7 +117,6 @@ export class StreamingCall extends Duplex {
       return;
     }
     if (!this.#options.method.requestStream) return;
-    this.#waitsSinceMonotonicMs = this.#body.isWithin ? this.#options.caller.connection.lastReadMonotonicMs : undefined;
     this.#deliver();
   }
 
@@ -147,9 +146,12 @@ export class StreamingCall extends Duplex {
     while (this.#isWanted && this.#waiting.length > 0) {
       this.#isWanted = this.push(this.#options.method.requestDeserialize(this.#waiting.shift()!));
     }
-    if (this.#waiting.length > 0) return;
-    if (this.#isWhole) this.push(null);
-    else if (this.#isWanted) this.#options.stream.allowMore();
+    const isAwaited = this.#isWanted && this.#waiting.length === 0 && !this.#isWhole;
+    // A client that we do not let send is not late.
+    if (isAwaited && this.#body.isWithin) this.#waitsSinceMonotonicMs ??= performance.now();
+    else this.#waitsSinceMonotonicMs = undefined;
+    if (isAwaited) this.#options.stream.allowMore();
+    else if (this.#isWhole && this.#waiting.length === 0) this.push(null);
   }
 
   #sendHeaders(): void {

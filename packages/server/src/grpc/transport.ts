@@ -4,6 +4,7 @@
  */
 import { isIPv6, type Socket } from "node:net";
 import { createServer, TLSSocket, type TlsOptions, type Server as TlsServer } from "node:tls";
+import type { ServiceDefinition, UntypedServiceImplementation } from "@grpc/grpc-js";
 import type { Caller, Handler, Method } from "./call.js";
 import { Connection } from "./http2/connection.js";
 import { encodeHeaders } from "./http2/encode-headers.js";
@@ -44,12 +45,9 @@ export class GrpcTransport {
     this.#tls = options.tls && this.#tlsServer(options.tls);
   }
 
-  addService(
-    definition: Readonly<Record<string, Omit<Method, "handler">>>,
-    handlers: Readonly<Record<string, Handler>>,
-  ): void {
+  addService(definition: ServiceDefinition, handlers: UntypedServiceImplementation): void {
     for (const [name, method] of Object.entries(definition)) {
-      const handler = handlers[name];
+      const handler = handlers[name] as Handler | undefined;
       if (handler !== undefined) this.#methods.set(method.path, { ...method, handler });
     }
   }

@@ -8,7 +8,7 @@ import { openTokens, type Tokens } from "../administration/administration.js";
 import type { Configuration } from "../configuration/configuration.js";
 import { type RequestAttributes, requestAttributes } from "../enforcement/attributes/request-attributes.js";
 import { type Envoy, startEnvoy } from "../enforcement/envoy/envoy.js";
-import { createGrpcServer, type GrpcServer } from "../enforcement/envoy/grpc-server.js";
+import { createGrpcServer, type GrpcServer, type OpenTransport } from "../enforcement/envoy/grpc-server.js";
 import { tokenGuard } from "../enforcement/http/api-token.js";
 import { createProxy } from "../enforcement/proxy/proxy.js";
 import type { RulesInForce } from "../enforcement/rules-in-force.js";
@@ -20,6 +20,7 @@ import { TlsFiles } from "../http/tls-files.js";
 import type { Cleanup } from "../instance/cleanup.js";
 import type { Instance } from "../instance/instance.js";
 import type { Monitoring } from "../monitoring/monitoring.js";
+import type { Settings } from "../settings/settings.js";
 import { envoyAnswers, envoyCounts, envoyFolder, xdsOf } from "./envoy-settings.js";
 import { createHttpApp } from "./http-app.js";
 import { type NotedFailures, noteFailures } from "./note-failures.js";
@@ -71,7 +72,7 @@ export async function openTransports(options: TransportsOptions, cleanup: Cleanu
   cleanup.add(() => closePorts({ ...ports }));
   const parts = await openParts(options, cleanup);
   const app = await createHttpApp(parts);
-  const grpc = grpcOf(parts);
+  const grpc = await grpcOf(parts);
   const timeoutMs = settings["drain-timeout"];
   const servers = httpServersOf(parts, app.server);
   cleanup.add(async () => {
@@ -176,7 +177,8 @@ function openCertificates({ settings, log }: Instance): Pick<TransportParts, "tl
   };
 }
 
-function grpcOf({ instance, monitoring, envoy, failures, carriesToken, grpcTls }: TransportParts): GrpcServer {
+async function grpcOf(parts: TransportParts): Promise<GrpcServer> {
+  const { instance, monitoring, envoy, failures, carriesToken, grpcTls } = parts;
   const { settings, log } = instance;
   return createGrpcServer({
     shouldRateLimit: envoy.shouldRateLimit,
@@ -187,7 +189,15 @@ function grpcOf({ instance, monitoring, envoy, failures, carriesToken, grpcTls }
     clientName: settings["grpc-tls-client-san"],
     carriesToken,
     noteFailure: failures.ofDataPlane,
+    openTransport: await transportOf(settings),
   });
+}
+
+/** grpc-js is loaded only where it is asked for. */
+async function transportOf(settings: Settings): Promise<OpenTransport | undefined> {
+  if (settings["grpc-transport"] === "own") return undefined;
+  const { openGrpcJs } = await import("../enforcement/envoy/grpc-js-transport.js");
+  return openGrpcJs;
 }
 
 function proxyOf({ instance, monitoring, attributes, headers, tls, llm, ending }: TransportParts): Server {

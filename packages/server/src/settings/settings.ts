@@ -125,6 +125,11 @@ export const settingSpecs = {
     "Count hits of requests that Envoy's limits refuse, too, as envoyproxy/ratelimit does; count_refused of a limit in a file wins.",
     "false",
   ),
+  "grpc-transport": setting(
+    accept.oneOf(["own", "grpc-js"]),
+    "What carries gRPC calls: own (HTTP/2 framing made for short calls), or grpc-js (slower, the common library).",
+    "own",
+  ),
   "envoy-rlqs": setting(
     accept.yesNo,
     "Serve Envoy's rate limit quota service (RLQS) on the gRPC port, for rules with a prefetch of 3s or more.",

@@ -1,8 +1,7 @@
 /**
  * Who may call the data plane over gRPC: the API token, the name in the client's certificate. One rule for all its methods.
  */
-import { type Metadata, type ServerUnaryCall, type StatusObject, status } from "@grpc/grpc-js";
-import { hasName } from "./grpc-credentials.js";
+import { type GrpcStatus, grpcCodes } from "../../grpc/statuses.js";
 
 export interface AccessOptions {
   /** The subject alternative name that a client's certificate must have. */
@@ -12,20 +11,23 @@ export interface AccessOptions {
   noteFailure?(facts: { peer: string; headers: { "x-forwarded-for"?: string } }): Promise<unknown>;
 }
 
-type AnyCall = Pick<ServerUnaryCall<unknown, unknown>, "metadata" | "getPeer" | "getAuthContext">;
-type Refusal = Pick<StatusObject, "code" | "details">;
+interface AnyCall {
+  readonly metadata: { get(name: string): readonly (string | Buffer)[] };
+  getPeer(): string;
+  getAuthContext(): { readonly sslPeerCertificate?: { readonly subjectaltname?: string | undefined } };
+}
 
-const NO_TOKEN: Refusal = {
-  code: status.UNAUTHENTICATED,
+const NO_TOKEN: GrpcStatus = {
+  code: grpcCodes.unauthenticated,
   details: "authorization: expected Bearer and the API token",
 };
-const NO_NAME: Refusal = {
-  code: status.PERMISSION_DENIED,
+const NO_NAME: GrpcStatus = {
+  code: grpcCodes.permissionDenied,
   details: "the client's certificate has not the name that is asked for",
 };
 
 /** Undefined for a caller that may. A promise only for a wrong token: the hot path has none. */
-export function refusalOf(call: AnyCall, options: AccessOptions): Refusal | Promise<Refusal> | undefined {
+export function refusalOf(call: AnyCall, options: AccessOptions): GrpcStatus | Promise<GrpcStatus> | undefined {
   const { carriesToken, clientName, noteFailure } = options;
   if (carriesToken !== undefined) {
     const authorization = textOf(call, "authorization");
@@ -37,7 +39,7 @@ export function refusalOf(call: AnyCall, options: AccessOptions): Refusal | Prom
   return clientName !== undefined && !hasName(call, clientName) ? NO_NAME : undefined;
 }
 
-export function textOf({ metadata }: { metadata: Metadata }, name: string): string | undefined {
+export function textOf({ metadata }: Pick<AnyCall, "metadata">, name: string): string | undefined {
   return metadata.get(name)[0]?.toString();
 }
 
@@ -49,4 +51,10 @@ function factsOf(call: AnyCall): { peer: string; headers: { "x-forwarded-for"?: 
     .replace(/^\[(.*)\]$/, "$1");
   const forwarded = textOf(call, "x-forwarded-for");
   return { peer, headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded } };
+}
+
+/** Whether the certificate that the client showed, verified before, has the name. */
+function hasName(call: AnyCall, name: string): boolean {
+  const names = call.getAuthContext().sslPeerCertificate?.subjectaltname ?? "";
+  return names.split(", ").some((one) => one.slice(one.indexOf(":") + 1) === name);
 }

@@ -3,9 +3,6 @@
  */
 import { ResponderBuilder, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
 
-/** As on HTTP: a check is small, and its sender needs milliseconds. */
-export const SEND_WITHIN_MS = 10_000;
-
 /** Ends calls whose client has not sent them whole in time. `endless`: the paths of streams that are never whole. */
 export function sendDeadline(withinMs: number, endless: readonly string[] = []): ServerInterceptor {
   return (method, call) => {

@@ -1,7 +1,7 @@
 /**
- * TLS of the gRPC port: certificates that are renewed under way, and the name of a client's.
+ * TLS under grpc-js: certificates that are renewed under way.
  */
-import { ServerCredentials, type ServerUnaryCall } from "@grpc/grpc-js";
+import { ServerCredentials } from "@grpc/grpc-js";
 import { serverOptions, type TlsFiles } from "../../http/tls-files.js";
 
 export function credentialsOf(tls: TlsFiles | undefined): ServerCredentials {
@@ -19,10 +19,4 @@ class RenewedCredentials extends ServerCredentials {
   _equals(other: ServerCredentials): boolean {
     return this === other;
   }
-}
-
-/** Whether the certificate that the client showed, verified before, has the name. */
-export function hasName(call: Pick<ServerUnaryCall<unknown, unknown>, "getAuthContext">, name: string): boolean {
-  const names = call.getAuthContext().sslPeerCertificate?.subjectaltname ?? "";
-  return names.split(", ").some((one) => one.slice(one.indexOf(":") + 1) === name);
 }

@@ -2,22 +2,19 @@
  * The gRPC server: Envoy's rate limit and quota services, health, reflection.
  * Protos are read when it starts (see proto/README.md). A message that is no protobuf is the caller's mistake and answered as such.
  */
-import type { Http2Server, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
-import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
+import type { Server, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
+import { grpcCodes } from "../../grpc/statuses.js";
+import { GrpcTransport } from "../../grpc/transport.js";
 import type { Port } from "../../http/port.js";
-import type { TlsFiles } from "../../http/tls-files.js";
+import { serverOptions, type TlsFiles } from "../../http/tls-files.js";
 import type { Log } from "../../log.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
 import { type AccessOptions, refusalOf, textOf } from "./grpc-access.js";
-import { SEND_WITHIN_MS, sendDeadline } from "./grpc-bounds.js";
-import { credentialsOf } from "./grpc-credentials.js";
-import { announceEnd } from "./grpc-goodbye.js";
-import { HalfSentCalls } from "./half-sent-calls.js";
 import { HealthService } from "./health-service.js";
 import { MALFORMED, rateLimitService } from "./message-codec.js";
-import { QUOTA_PATH, quotaMethod } from "./quota/quota-messages.js";
+import { quotaMethod } from "./quota/quota-messages.js";
 import type { QuotaCall, QuotaService } from "./quota/quota-service.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
 import { addReflection } from "./reflection.js";
@@ -33,7 +30,25 @@ interface GrpcServerOptions extends AccessOptions {
   /** How long a client may take to send a call. */
   readonly sendWithinMs?: number;
   readonly mostConnections?: number;
+  /** Absent: ours. */
+  readonly openTransport?: OpenTransport | undefined;
 }
+
+/** What carries the calls: HTTP/2 of our own, or grpc-js. */
+export interface Transport extends Pick<Server, "addService"> {
+  injectConnection(socket: Socket): void;
+  /** Tells clients to go elsewhere (GOAWAY), answers calls under way, then closes. */
+  drain(options: { timeoutMs: number }): Promise<void>;
+}
+
+export interface TransportOptions {
+  readonly tls: TlsFiles | undefined;
+  readonly sendWithinMs: number;
+  readonly mostMessageBytes: number;
+  readonly log: Log;
+}
+
+export type OpenTransport = (options: TransportOptions) => Transport;
 
 export interface GrpcServer {
   /** Serves the connections of a port of ours, for grpc-js gives its own no bound. */
@@ -52,29 +67,18 @@ const HEALTH_NAMES = ["", "ratelimit"];
 const MOST_MESSAGE_BYTES = 2 ** 20;
 /** An Envoy opens one connection for each of its threads. */
 const MOST_CONNECTIONS = 4_096;
-/** Each that is under way holds memory; more wait at the client until one ends. */
-const MOST_CALLS_PER_CONNECTION = 1_000;
+/** As on HTTP: a check is small, and its sender needs milliseconds. */
+const SEND_WITHIN_MS = 10_000;
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const server = new Server({
-    "grpc.max_receive_message_length": MOST_MESSAGE_BYTES,
-    "grpc.keepalive_time_ms": 60_000,
-    "grpc.keepalive_timeout_ms": 20_000,
-    "grpc.max_concurrent_streams": MOST_CALLS_PER_CONNECTION,
-    interceptors: [sendDeadline(options.sendWithinMs ?? SEND_WITHIN_MS, [QUOTA_PATH])],
-    // Statistics per call that have no reader here; metrics count the requests.
-    "grpc.enable_channelz": 0,
-  });
-
+  const { tls, log, sendWithinMs = SEND_WITHIN_MS, openTransport = openOwn } = options;
+  const server = openTransport({ tls, log, sendWithinMs, mostMessageBytes: MOST_MESSAGE_BYTES });
   server.addService(rateLimitService(), { ShouldRateLimit: answerCalls(options) });
   if (options.quotas !== undefined) serveQuotas(server, options.quotas, options);
   const health = new HealthService(HEALTH_NAMES);
   health.addTo(server);
   addReflection(server);
 
-  const injector = server.createConnectionInjector(credentialsOf(options.tls));
-  const halfSent = new HalfSentCalls();
-  for (const http2 of http2Of(server).keys()) halfSent.watch(http2);
   const sockets = new Set<Socket>();
   let close = async (): Promise<void> => undefined;
 
@@ -88,7 +92,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
         }
         sockets.add(socket);
         socket.once("close", () => sockets.delete(socket));
-        injector.injectConnection(socket);
+        server.injectConnection(socket);
       });
     },
     turnAway: () => health.turnAway(),
@@ -96,19 +100,23 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       await close();
       health.endWatches();
       options.quotas?.endAll();
-      if (options.tls === undefined) await announceEnds(sessionsOf(server), sockets);
-      // Without channelz grpc-js forgets its sessions, and a forced end of its own would wait for clients that never read.
-      const insist = setTimeout(() => {
-        for (const socket of sockets) socket.destroy();
-      }, timeoutMs);
-      await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-      clearTimeout(insist);
-      server.forceShutdown();
+      await server.drain({ timeoutMs });
     },
   };
 }
 
-function serveQuotas(server: Server, quotas: QuotaService, access: AccessOptions): void {
+function openOwn({ tls, log, sendWithinMs, mostMessageBytes }: TransportOptions): Transport {
+  const transport = new GrpcTransport({
+    sendWithinMs,
+    mostMessageBytes,
+    tls: tls && serverOptions(tls.current),
+    onMistake: (mistake) => log.debug("a gRPC connection ended by a mistake of its client", { mistake }),
+  });
+  tls?.onChange((renewed) => transport.renewCertificate(renewed));
+  return transport;
+}
+
+function serveQuotas(server: Transport, quotas: QuotaService, access: AccessOptions): void {
   server.addService(
     { StreamRateLimitQuotas: quotaMethod() },
     {
@@ -130,15 +138,15 @@ function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => vo
 
   const fail = (error: unknown, done: Done): void => {
     if (error instanceof SluiceError && error.code === "invalid-request") {
-      done({ code: status.INVALID_ARGUMENT, details: error.message });
+      done({ code: grpcCodes.invalidArgument, details: error.message });
       return;
     }
     if (error instanceof Undecided) {
-      done({ code: status.UNAVAILABLE, details: error.message });
+      done({ code: grpcCodes.unavailable, details: error.message });
       return;
     }
     log.error("ShouldRateLimit failed", { error: String(error), stack: (error as Error)?.stack });
-    done({ code: status.INTERNAL, details: "Sluice failed; its log says why." });
+    done({ code: grpcCodes.internal, details: "Sluice failed; its log says why." });
   };
 
   return (call, done) => {
@@ -148,7 +156,7 @@ function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => vo
       return;
     }
     if (call.request === MALFORMED) {
-      done({ code: status.INVALID_ARGUMENT, details: "the message is no RateLimitRequest" });
+      done({ code: grpcCodes.invalidArgument, details: "the message is no RateLimitRequest" });
       return;
     }
     const arrival = { sinceMs: performance.now(), traceparent: textOf(call, "traceparent") };
@@ -163,24 +171,4 @@ function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => vo
       (error: unknown) => fail(error, done),
     );
   };
-}
-
-/** A session does not let its socket be written to: it is found by its port. */
-async function announceEnds(sessions: readonly ServerHttp2Session[], sockets: Iterable<Socket>): Promise<void> {
-  const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
-  const byName = new Map(Array.from(sockets, (socket) => [nameOf(socket), socket]));
-  const ends = sessions.map((session) => {
-    const socket = session.destroyed ? undefined : byName.get(nameOf(session.socket as Socket));
-    return socket && announceEnd(session, socket);
-  });
-  await Promise.all(ends);
-}
-
-function sessionsOf(server: Server): ServerHttp2Session[] {
-  return [...http2Of(server).values()].flatMap(({ sessions }) => [...sessions]);
-}
-
-/** grpc-js keeps them to itself. */
-function http2Of(server: Server): ReadonlyMap<Http2Server, { readonly sessions: ReadonlySet<ServerHttp2Session> }> {
-  return (server as unknown as { http2Servers: ReturnType<typeof http2Of> }).http2Servers;
 }

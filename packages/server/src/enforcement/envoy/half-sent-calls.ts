@@ -1,30 +1,11 @@
 /**
- * Memory that calls may hold before they are whole. A message may have a megabyte, a connection a thousand calls: without a budget, one
- * peer could make the service hold a gigabyte until the calls' deadline ends them.
- *
- * A message that is not whole with its first bytes reserves what is missing: its length stands in front of it. One that finds no room is paused:
- * it holds at most what flow control lets its client send (64 KiB). Nothing is refused, so no client gets through by a long header where
- * Envoy fails open; and as each reserves all it needs, those with a reservation always can end.
+ * The budget for messages that are not whole, held over the streams of grpc-js (`grpc/message-budget.ts` says why).
  */
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from "node:http2";
+import { MessageBudget, type Peer } from "../../grpc/message-budget.js";
 
-const BYTES_PER_CONNECTION = 8 * 2 ** 20;
-const BYTES_IN_ALL = 64 * 2 ** 20;
-/** Calls that are not whole. Envoy sends calls whole, so a connection of its own rarely has one. */
-const MOST_HALF_SENT = 4_096;
 /** Of a gRPC message: a flag, and its length. */
 const PREFIX_BYTES = 5;
-
-interface Peer {
-  halfSent: number;
-  reserved: number;
-}
-
-interface Waiting {
-  readonly peer: Peer;
-  readonly bytes: number;
-  readonly resume: () => void;
-}
 
 /** Follows the messages of a stream by the length that stands in front of each. */
 class MessageLength {
@@ -50,11 +31,8 @@ class MessageLength {
 }
 
 export class HalfSentCalls {
+  readonly #budget = new MessageBudget();
   readonly #peers = new Map<Http2Session, Peer>();
-  /** In the order of their arrival. */
-  readonly #waiting = new Set<Waiting>();
-  #halfSent = 0;
-  #reserved = 0;
 
   watch(server: Http2Server): void {
     server.on("stream", (stream: ServerHttp2Stream) => this.#follow(stream));
@@ -64,20 +42,17 @@ export class HalfSentCalls {
     const { session } = stream;
     if (session === undefined || stream.destroyed) return;
     const peer = this.#peerOf(session);
-    this.#halfSent++;
-    peer.halfSent++;
     let release = (): void => undefined;
     let isOver = false;
     const over = (): void => {
       if (isOver) return;
       isOver = true;
-      this.#halfSent--;
-      peer.halfSent--;
+      this.#budget.end(peer);
       release();
     };
     stream.once("end", over);
     stream.once("close", over);
-    if (this.#hasTooMany(peer)) {
+    if (!this.#budget.begin(peer)) {
       stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
     }
@@ -90,69 +65,21 @@ export class HalfSentCalls {
         release = () => undefined;
       } else if (before === 0) {
         release();
-        release = this.#reserve({ peer, bytes: message.missing, stream });
+        const { missing: bytes } = message;
+        release = this.#budget.reserve({ peer, bytes, pause: () => stream.pause(), resume: () => stream.resume() });
       }
     });
-  }
-
-  /** Beyond the bound, those are ended whose connection has more than its share. */
-  #hasTooMany(peer: Peer): boolean {
-    return this.#halfSent > MOST_HALF_SENT && peer.halfSent > MOST_HALF_SENT / this.#peers.size;
-  }
-
-  /** Returns how to give the bytes back. */
-  #reserve({ peer, bytes, stream }: { peer: Peer; bytes: number; stream: ServerHttp2Stream }): () => void {
-    let isHeld = false;
-    const waiting: Waiting = {
-      peer,
-      bytes,
-      resume: () => {
-        isHeld = true;
-        stream.resume();
-      },
-    };
-    if (this.#fits(waiting)) {
-      this.#hold(waiting);
-      isHeld = true;
-    } else {
-      this.#waiting.add(waiting);
-      stream.pause();
-    }
-    return () => {
-      this.#waiting.delete(waiting);
-      if (!isHeld) return;
-      peer.reserved -= bytes;
-      this.#reserved -= bytes;
-      this.#admit();
-    };
-  }
-
-  /** A message that is larger than a budget is let in alone; grpc-js refuses it by its length. */
-  #fits({ peer, bytes }: Waiting): boolean {
-    const fitsPeer = peer.reserved === 0 || peer.reserved + bytes <= BYTES_PER_CONNECTION;
-    return fitsPeer && (this.#reserved === 0 || this.#reserved + bytes <= BYTES_IN_ALL);
-  }
-
-  #hold({ peer, bytes }: Waiting): void {
-    peer.reserved += bytes;
-    this.#reserved += bytes;
-  }
-
-  #admit(): void {
-    for (const waiting of this.#waiting) {
-      if (!this.#fits(waiting)) continue;
-      this.#waiting.delete(waiting);
-      this.#hold(waiting);
-      waiting.resume();
-    }
   }
 
   #peerOf(session: Http2Session): Peer {
     const known = this.#peers.get(session);
     if (known !== undefined) return known;
-    const peer = { halfSent: 0, reserved: 0 };
+    const peer = this.#budget.join();
     this.#peers.set(session, peer);
-    session.once("close", () => this.#peers.delete(session));
+    session.once("close", () => {
+      this.#peers.delete(session);
+      this.#budget.leave(peer);
+    });
     return peer;
   }
 }

@@ -2,13 +2,8 @@
  * `grpc.health.v1.Health`: the service for health checkers. Unregistered names are unknown, and nothing is kept for them: a watcher of one
  * gets that answer, and holds its own call only.
  */
-import {
-  type Server,
-  type ServerUnaryCall,
-  type ServerWritableStream,
-  type sendUnaryData,
-  status,
-} from "@grpc/grpc-js";
+import type { Server, ServerUnaryCall, ServerWritableStream, sendUnaryData } from "@grpc/grpc-js";
+import { grpcCodes } from "../../grpc/statuses.js";
 import { loadProto } from "./load-proto.js";
 import { MALFORMED, methodOf } from "./message-codec.js";
 
@@ -20,7 +15,7 @@ interface Answer {
   readonly status: Status;
 }
 
-const malformed = { code: status.INVALID_ARGUMENT, details: "the message is no HealthCheckRequest" };
+const malformed = { code: grpcCodes.invalidArgument, details: "the message is no HealthCheckRequest" };
 
 export class HealthService {
   readonly #names: readonly string[];
@@ -45,7 +40,7 @@ export class HealthService {
     this.#watching.clear();
   }
 
-  addTo(server: Server): void {
+  addTo(server: Pick<Server, "addService">): void {
     const root = loadProto(["grpc/health/v1/health.proto"]);
     const type = (name: string) => root.lookupType(`grpc.health.v1.${name}`);
     const request = type("HealthCheckRequest");
@@ -69,7 +64,7 @@ export class HealthService {
   #check(asked: Asked, done: sendUnaryData<Answer>): void {
     if (asked === MALFORMED) done(malformed);
     else if (this.#names.includes(asked.service)) done(null, { status: this.#status });
-    else done({ code: status.NOT_FOUND, details: "no service of that name" });
+    else done({ code: grpcCodes.notFound, details: "no service of that name" });
   }
 
   #watch(call: ServerWritableStream<Asked, Answer>): void {

@@ -13,7 +13,7 @@ interface Loaded {
   readonly implementation: UntypedServiceImplementation;
 }
 
-export function addReflection(server: Server): void {
+export function addReflection(server: Pick<Server, "addService">): void {
   let loading: Promise<Map<string, Loaded>> | undefined;
   for (const name of versions) {
     let loaded: Loaded | undefined;

@@ -9,9 +9,10 @@
  *   5. silence, or the end of this service, ends it                 Envoy opens another at its next report
  */
 import { randomBytes } from "node:crypto";
-import { type ServerDuplexStream, status } from "@grpc/grpc-js";
+import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { type Limiter, SluiceError } from "sluice";
 import { outsideUnits } from "sluice/internal";
+import { grpcCodes } from "../../../grpc/statuses.js";
 import type { Log } from "../../../log.js";
 import { isStarterRule } from "../../../settings/starter-rules.js";
 import { MALFORMED, type QuotaResponse, type UsageReports } from "./quota-messages.js";
@@ -76,13 +77,13 @@ export class QuotaService {
   /** Serves a stream of a client that is known. */
   serve(call: QuotaCall): void {
     if (this.#isClosed) {
-      end(call, status.UNAVAILABLE, "this instance is closing");
+      end(call, grpcCodes.unavailable, "this instance is closing");
       return;
     }
     const peer = call.getPeer();
     const ofPeer = this.#perConnection.get(peer) ?? 0;
     if (this.#open.size >= streamBounds.streams || ofPeer >= streamBounds.perConnection) {
-      end(call, status.RESOURCE_EXHAUSTED, "too many streams; expected one for each domain of an Envoy");
+      end(call, grpcCodes.resourceExhausted, "too many streams; expected one for each domain of an Envoy");
       return;
     }
     const open: Open = { stream: this.#newStream(), call, reportedMonotonicMs: this.#now(), isOver: false };
@@ -116,7 +117,7 @@ export class QuotaService {
   endAll(): void {
     this.#isClosed = true;
     this.#options.limiter.off("rules", this.#onRules);
-    for (const { call } of [...this.#open]) end(call, status.UNAVAILABLE, "this instance is closing");
+    for (const { call } of [...this.#open]) end(call, grpcCodes.unavailable, "this instance is closing");
   }
 
   #newStream(): QuotaStream {
@@ -167,11 +168,11 @@ export class QuotaService {
     } catch (error) {
       if (open.isOver) return;
       if (error instanceof SluiceError && error.code === "invalid-request") {
-        end(open.call, status.INVALID_ARGUMENT, error.message);
+        end(open.call, grpcCodes.invalidArgument, error.message);
         return;
       }
       this.#options.log.error("StreamRateLimitQuotas failed", { error: String(error) });
-      end(open.call, status.INTERNAL, "Sluice failed; its log says why.");
+      end(open.call, grpcCodes.internal, "Sluice failed; its log says why.");
     }
   }
 
@@ -189,7 +190,7 @@ export class QuotaService {
     const nowMonotonicMs = this.#now();
     for (const { call, reportedMonotonicMs } of [...this.#open]) {
       if (reportedMonotonicMs < nowMonotonicMs - SILENCE_MS)
-        end(call, status.DEADLINE_EXCEEDED, `no report within ${SILENCE_MS / 1_000} s`);
+        end(call, grpcCodes.deadlineExceeded, `no report within ${SILENCE_MS / 1_000} s`);
     }
     if (this.#isRenewing) return;
     this.#isRenewing = true;
@@ -218,6 +219,6 @@ export class QuotaService {
   }
 }
 
-function end(call: QuotaCall, code: status, details: string): void {
+function end(call: QuotaCall, code: number, details: string): void {
   call.emit("error", Object.assign(new Error(details), { code, details }));
 }
