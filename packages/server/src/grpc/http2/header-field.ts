@@ -4,7 +4,7 @@
  */
 
 /** The fields that someone reads. All others are checked and dropped. */
-export const readFields = [
+const readFields = [
   "content-type",
   "grpc-timeout",
   "grpc-encoding",
@@ -14,7 +14,7 @@ export const readFields = [
 ] as const;
 export type ReadField = (typeof readFields)[number];
 
-export type FieldKind =
+type FieldKind =
   | "other"
   | "malformed"
   | ":method"

@@ -18,7 +18,7 @@ import type { Stream } from "./stream.js";
 /** Answers whose client gives no window, in all streams of a connection. */
 const MOST_WAITING_BYTES = 8 * 2 ** 20;
 
-export interface SenderEvents {
+interface SenderEvents {
   /** We have sent the stream's last frame. */
   onLocalClosed(stream: Stream): void;
   onReset(stream: Stream): void;

@@ -19,7 +19,7 @@ export interface StreamReader {
 }
 
 /** Waits for the peer's window. `trailers` end the stream. */
-export type Unsent = { readonly data: Buffer; from: number; readonly isLast: boolean } | { readonly trailers: Buffer };
+type Unsent = { readonly data: Buffer; from: number; readonly isLast: boolean } | { readonly trailers: Buffer };
 
 export class Stream {
   readonly id: number;

@@ -15,7 +15,7 @@ export const MOST_STREAMS = 1_000;
 /** Streams that we have reset: what the peer sent before it heard of it is no mistake. */
 const MOST_RESET_REMEMBERED = 1_000;
 
-export interface StreamsEvents {
+interface StreamsEvents {
   /** Sets `stream.reader`, unless it answers at once. */
   onRequest(stream: Stream, head: RequestHead): void;
   /** A frame that costs us something and the peer nothing. Throws if it is one of a flood. */
