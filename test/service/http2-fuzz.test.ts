@@ -1,4 +1,13 @@
-/** Frames and header blocks at random, whole calls among them: nothing may end the process, hang it, or keep a connection for ever. */
+/**
+ * Frames and header blocks at random, whole calls among them: nothing may end the process, hang it, or keep a connection for ever.
+ * And h2spec, the conformance suite for HTTP/2 servers. A Go program: it runs where it is installed
+ * (`go install github.com/summerwind/h2spec/cmd/h2spec@latest`), or `H2SPEC_BIN` names it.
+ */
+import { execFile } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { flags, frameTypes } from "../../packages/server/src/grpc/http2/protocol.js";
@@ -77,3 +86,25 @@ test(`${FRAMES} frames at random (seed ${SEED}) leave the service answering, and
   expect(await isServing(service.port)).toBe(true);
   expect(service.mistakes.length).toBeGreaterThanOrEqual(ended);
 });
+
+const folders = [...(process.env.PATH ?? "").split(delimiter), join(homedir(), "go", "bin")];
+const program = [process.env.H2SPEC_BIN, ...folders.map((folder) => join(folder, "h2spec"))].find(isProgram);
+
+function isProgram(file: string | undefined): file is string {
+  if (file === undefined) return false;
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+if (program === undefined) console.log("h2spec is not installed here: its 145 cases are not run");
+else {
+  test("h2spec finds no failure", async () => {
+    const args = ["-h", "127.0.0.1", "-p", String(service.port), "-o", "10"];
+    const { stdout } = await promisify(execFile)(program, args).catch((error: { stdout: string }) => error);
+    expect(stdout.trim().split("\n").at(-1)).toBe("145 tests, 145 passed, 0 skipped, 0 failed");
+  });
+}

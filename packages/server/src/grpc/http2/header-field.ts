@@ -14,15 +14,7 @@ const readFields = [
 ] as const;
 export type ReadField = (typeof readFields)[number];
 
-type FieldKind =
-  | "other"
-  | "malformed"
-  | ":method"
-  | ":scheme"
-  | ":path"
-  | ":authority"
-  | "content-length"
-  | ReadField;
+type FieldKind = "other" | "malformed" | ":method" | ":scheme" | ":path" | ":authority" | "content-length" | ReadField;
 
 export interface HeaderField {
   readonly name: string;
