@@ -251,3 +251,20 @@ test("without --usage no cost is read, and what was held stands", async () => {
   await (await post(service, "plain", { model: "fake-1", messages })).text();
   await untilUsed(service, "plain", { requests: 1, prompt: 100, completion: 300 });
 });
+
+test("under overrun: stop a stream is ended where the limit has no room for it", async () => {
+  const stopping: Rule = {
+    ...counted("completion", "completion_tokens", { default: 10, overrun: "stop" }),
+    limit: 50,
+  };
+  await using service = await startTestService({
+    rules: [stopping],
+    files,
+    settings: { attributes: "attributes.yaml", upstream: fake.url, usage: "openai" },
+  });
+  // 100 tokens of "word " are 125 by their bytes; then the vendor waits, and would do so for ever.
+  fake.script.push({ hold: (token) => (token < 100 ? Promise.resolve() : new Promise(() => undefined)) });
+  const answer = await post(service, "stops", { model: "fake-500", messages, stream: true });
+  await expect(answer.text()).rejects.toThrow();
+  await untilUsed(service, "stops", { completion: 50 });
+});

@@ -17,6 +17,18 @@ test.each([
     ...(type !== undefined && { "content-type": type }),
     ...(coding !== undefined && { "content-encoding": coding }),
   };
-  expect(readingOf({ headers }).kind).toBe(kind);
-  expect(readingOf({ headers }).decoding !== undefined).toBe(coding === "gzip" || coding === "br");
+  const answer = { headers, statusCode: 200 };
+  expect(readingOf(answer, "POST").kind).toBe(kind);
+  expect(readingOf(answer, "POST").decoding !== undefined).toBe(coding === "gzip" || coding === "br");
+});
+
+test.each([
+  ["HEAD", 200],
+  ["GET", 204],
+  ["GET", 304],
+])("the answer to %s of status %i has no body to decode", (method, statusCode) => {
+  expect(readingOf({ headers: { "content-encoding": "gzip" }, statusCode }, method)).toEqual({
+    kind: "unread",
+    decoding: undefined,
+  });
 });

@@ -16,10 +16,12 @@ const decodings: ReadonlyMap<string, Decoding> = new Map<string, Decoding>([
   ["br", () => createBrotliDecompress()],
 ]);
 
-export function readingOf({ headers }: Pick<IncomingMessage, "headers">): {
-  kind: AnswerKind;
-  decoding: Decoding | undefined;
-} {
+/** `method`: of the request; the answer to HEAD has the headers of a body and no body, which no decoder takes for a whole one. */
+export function readingOf(
+  { headers, statusCode }: Pick<IncomingMessage, "headers" | "statusCode">,
+  method: string | undefined,
+): { kind: AnswerKind; decoding: Decoding | undefined } {
+  if (method === "HEAD" || statusCode === 204 || statusCode === 304) return { kind: "unread", decoding: undefined };
   const coding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   const decoding = decodings.get(coding);
   const isReadable = coding === "identity" || coding === "" || decoding !== undefined;

@@ -80,7 +80,7 @@ export class LlmGateway {
   /** Undefined if the client went away. Rejects with a ServiceError for a body that is refused. */
   async read(client: IncomingMessage): Promise<LlmCall | undefined> {
     // Files that are uploaded hold no call.
-    if (hasNoBody(client) || /^multipart\//i.test(client.headers["content-type"] ?? "")) return this.#call();
+    if (hasNoBody(client) || /^multipart\//i.test(client.headers["content-type"] ?? "")) return this.#call(client);
     const coding = client.headers["content-encoding"];
     if (coding !== undefined && coding.toLowerCase() !== "identity")
       throw new ServiceError(
@@ -94,14 +94,14 @@ export class LlmGateway {
     });
     if (held === undefined) return undefined;
     const facts = reader.end();
-    if (facts !== undefined) return this.#call(this.#counted(facts, held), held, client.url);
+    if (facts !== undefined) return this.#call(client, this.#counted(facts, held), held);
     held.letGo();
     return refuse(reader.mistake);
   }
 
-  #call(facts?: CallFacts, held?: HeldBody, target = ""): LlmCall {
+  #call({ method, url = "" }: IncomingMessage, facts?: CallFacts, held?: HeldBody): LlmCall {
     const { vendor, prices, asksForUsage, hidesVendorFields } = this.#options;
-    const isAsked = asksForUsage && facts?.isStream === true && vendor.name === "openai" && isCompletion(target);
+    const isAsked = asksForUsage && facts?.isStream === true && vendor.name === "openai" && isCompletion(url);
     const splice = isAsked ? facts.askForUsage : undefined;
     let answered: { meter: AnswerMeter; status: number } | undefined;
     return {
@@ -112,7 +112,7 @@ export class LlmGateway {
         letGo: held.letGo,
       },
       answered(answer) {
-        const { kind, decoding } = readingOf(answer);
+        const { kind, decoding } = readingOf(answer, method);
         const meter = new AnswerMeter({ vendor, kind, hidesUsage: splice !== undefined });
         answered = { meter, status: answer.statusCode! };
         const changed = decoding === undefined ? (meter.hidesUsage ? otherLength : unchanged) : otherCoding;
