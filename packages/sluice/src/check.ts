@@ -10,6 +10,8 @@ export interface CheckPlan {
   readonly mode: CheckMode;
   readonly variant: string | undefined;
   readonly policy: Policy;
+  /** The rule's word for what it counts; absent: requests. */
+  readonly unit?: string;
   /** How the keys of its counters end (`keys.ts`). */
   readonly keyEnd: string;
   readonly onStoreFailure: "allow" | "deny" | "local";

@@ -140,7 +140,7 @@ export const hostAndPort: Accepted<string> = {
   parse: (given) => (/^(\[[\da-fA-F:.]+\]|[\w.-]+):\d{1,5}$/.test(given) ? given : undefined),
 };
 
-const usagePointer = /^\/(?:[^/~\s]|~[01]|\/(?!\/|$)){0,255}$/;
+const usagePointer = /^(?:\/|(?:\/(?:[^/~\s]|~[01]){1,64}){1,16})$/;
 
 /** Whose answers, or where in them the counts stand (RFC 6901; `/` for the document itself). */
 export const usage: Accepted<string> = {

@@ -89,3 +89,21 @@ test("no message about a mistake tells a secret: not a token, not a password in 
   expect(told.filter((message) => message === "")).toEqual([]);
   expect(told.join("\n")).not.toMatch(/hunt/);
 });
+
+test.each(["openai", "anthropic", "/", "/usageMetadata", "/a/b~1c/*"])("--usage takes %s", (usage) => {
+  const settings = resolveSettings({ flags: { usage, upstream: "http://127.0.0.1:9" }, env: {} });
+  expect(settings.usage).toBe(usage);
+});
+
+test.each(["opneai", "usage", "//a", "/a/", "/a b", "/~2", ""])("--usage refuses %j", (usage) => {
+  const flags = { usage, upstream: "http://127.0.0.1:9" };
+  expect(() => resolveSettings({ flags, env: {} })).toThrow(
+    "openai, anthropic, or a JSON pointer such as /usageMetadata",
+  );
+});
+
+test("usage is read by the proxy alone", () => {
+  expect(() => resolveSettings({ flags: { usage: "openai" }, env: {} })).toThrow(
+    "usage: expected --upstream beside it",
+  );
+});

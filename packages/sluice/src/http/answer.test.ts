@@ -34,6 +34,11 @@ test("a refused request is answered 429 with Retry-After and a problem", async (
   expect(body).toMatchObject({ status: 429, "violated-policies": ["r"], retryAfterMs: 60_000 });
 });
 
+test("a refusal names the rule's unit", async () => {
+  const { body } = await answerAfter(2, [{ ...rolling, unit: "tokens" }]);
+  expect(body?.detail).toBe('The quota of "r" (1 tokens per 1m) is used up. Try again in 60 s.');
+});
+
 test.each<[string, Rule, string]>([
   [
     "a bucket tells the time in which it fills",

@@ -68,12 +68,13 @@ function detailOf(decision: Decision): string {
     case "store-unavailable":
       return `The quota of "${rule}" cannot be checked at the moment. ${again}`;
     default:
-      return `The quota of "${rule}" (${limit}${perWindow(decision)}) is used up. ${again}`;
+      return `The quota of "${rule}" (${limit}${unitAndWindow(decision)}) is used up. ${again}`;
   }
 }
 
-function perWindow(decision: Decision): string {
+function unitAndWindow(decision: Decision): string {
   const plan = Decision.originOf(decision).checks.find((check) => check.plan.rule === decision.rule)?.plan;
   const windowMs = plan === undefined ? undefined : windowMsOf(plan.policy);
-  return windowMs === undefined ? "" : ` per ${formatDuration(Math.ceil(windowMs))}`;
+  const unit = plan?.unit === undefined ? "" : ` ${plan.unit}`;
+  return windowMs === undefined ? unit : `${unit} per ${formatDuration(Math.ceil(windowMs))}`;
 }

@@ -170,6 +170,7 @@ function plannerOf(rule: CountingRule, over: { layer: NumberLayer; mode: CheckMo
       keyEnd,
       onStoreFailure: rule.onStoreFailure ?? DEFAULT_FAILURE_POLICY,
       prefetchMs: prefetchMsOf(numbers),
+      ...(rule.unit !== undefined && { unit: rule.unit }),
     };
     const blocking = lengthsMs === undefined ? plan : { ...plan, block: { keyEnd: blockEnd, lengthsMs } };
     return rule.estimate === undefined ? blocking : { ...blocking, estimate: estimateUnder(rule, override) };
