@@ -4,7 +4,7 @@
  */
 import type { CostWeights } from "../../packages/sluice/src/algorithms/cost-histogram.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
-import type { Amounts, Reserved, SettleReply } from "../../packages/sluice/src/store/reserved.js";
+import type { Amounts, ExtendReply, Reserved, SettleReply } from "../../packages/sluice/src/store/reserved.js";
 import type {
   LeaseRequest,
   RefundRequest,
@@ -19,6 +19,7 @@ export interface StoreObserver {
   refunded(request: RefundRequest, done: boolean): void;
   released(lease: LeaseRequest): void;
   renewed(lease: LeaseRequest, leftMs: number): void;
+  extended?(reserved: Reserved, reply: ExtendReply): void;
   settled?(reserved: Reserved, reply: SettleReply): void;
   reset(keys: readonly string[]): void;
   wiped(): void;
@@ -103,6 +104,7 @@ export class StoreServer {
       }
       case "extend": {
         const reply = this.#store.extend(args[0] as Reserved, args[1] as Amounts);
+        this.#observer.extended?.(args[0] as Reserved, reply);
         return { ...reply, verdicts: reply.verdicts.map((verdict) => ({ ...verdict })) };
       }
       case "holdState":

@@ -12,15 +12,15 @@ test("a quantile is right within a bucket's width", () => {
     [0.9, 900],
     [0.99, 990],
   ] as const) {
-    const found = quantileOf(histogramOf(costs), quantile)!;
+    const found = quantileOf(histogramOf(costs), quantile, 1)!;
     expect(Math.abs(found - exact) / exact).toBeLessThan(0.05);
   }
 });
 
 test("too few costs give no quantile", () => {
-  expect(quantileOf(NONE, 0.9)).toBeUndefined();
-  expect(quantileOf(histogramOf(Array.from({ length: 19 }, () => 7)), 0.9)).toBeUndefined();
-  expect(quantileOf(histogramOf(Array.from({ length: 20 }, () => 7)), 0.9)).toBeGreaterThanOrEqual(7);
+  expect(quantileOf(NONE, 0.9, 7)).toBeUndefined();
+  expect(quantileOf(histogramOf(Array.from({ length: 19 }, () => 7)), 0.9, 7)).toBeUndefined();
+  expect(quantileOf(histogramOf(Array.from({ length: 20 }, () => 7)), 0.9, 7)).toBeGreaterThanOrEqual(7);
 });
 
 test("what was learned long ago gives way to what costs now", () => {
@@ -29,8 +29,8 @@ test("what was learned long ago gives way to what costs now", () => {
     (all, cost) => addCosts(all, new Map([[bucketOf(cost), 1]])),
     before,
   );
-  expect(quantileOf(before, 0.9)).toBeGreaterThanOrEqual(95);
-  expect(quantileOf(after, 0.9)).toBeLessThan(12);
+  expect(quantileOf(before, 0.9, 1)).toBeGreaterThanOrEqual(95);
+  expect(quantileOf(after, 0.9, 1)).toBeLessThan(12);
 });
 
 test("any costs leave a bounded number of buckets, and a bounded weight", () => {
@@ -40,4 +40,11 @@ test("any costs leave a bounded number of buckets, and a bounded weight", () => 
   expect(weight).toBeLessThanOrEqual(MOST_WEIGHT);
   expect(all.size).toBeLessThan(53 * 8 + 2);
   expect([0, 1, Number.MAX_SAFE_INTEGER].map(bucketOf)).toEqual([-1, 0, 424]);
+});
+
+test("while little is known, what is expected counts: the first requests to end are the cheap ones", () => {
+  const cheap = (count: number): number => quantileOf(histogramOf(Array.from({ length: count }, () => 10)), 0.9, 400)!;
+  expect(cheap(20)).toBeGreaterThan(390);
+  expect(cheap(150)).toBeGreaterThan(390);
+  expect(cheap(500)).toBeLessThan(12);
 });

@@ -14,6 +14,9 @@ export const MOST_WEIGHT = 2_000;
 export const LEAST_WEIGHT = 0.1;
 /** Before so many costs a quantile would be a guess. */
 const FEWEST_COSTS = 20;
+/** What is expected counts as so many requests at first, and as none when so many are known. */
+const PRIOR_WEIGHT = 40;
+const PRIOR_UNTIL = 500;
 
 /** A cost of 0 has a bucket of its own, below that of 1. */
 export function bucketOf(cost: number): number {
@@ -37,16 +40,24 @@ export function addCosts(known: CostWeights, added: CostWeights): Map<number, nu
   return sum;
 }
 
-function weightOf(weights: CostWeights): number {
+export function weightOf(weights: CostWeights): number {
   let sum = 0;
   for (const weight of weights.values()) sum += weight;
   return sum;
 }
 
-/** The cost that this share of the requests did not exceed, interpolated within its bucket; undefined while too little is known. */
-export function quantileOf(weights: CostWeights, quantile: number): number | undefined {
-  const total = weightOf(weights);
-  if (total < FEWEST_COSTS) return undefined;
+/**
+ * The cost that this share of the requests did not exceed, interpolated within its bucket; undefined while too little is known.
+ * `prior`: the cost that is expected, which counts as some of the requests until enough of them are known. Requests that cost little
+ * end first: without it, the first to end would make the others look cheap, and too many would be let in.
+ */
+export function quantileOf(known: CostWeights, quantile: number, prior: number): number | undefined {
+  const knownWeight = weightOf(known);
+  if (knownWeight < FEWEST_COSTS) return undefined;
+  const priorWeight = Math.max(0, PRIOR_WEIGHT * (1 - knownWeight / PRIOR_UNTIL));
+  const weights = new Map(known);
+  weights.set(bucketOf(prior), (weights.get(bucketOf(prior)) ?? 0) + priorWeight);
+  const total = knownWeight + priorWeight;
   const wanted = total * quantile;
   let below = 0;
   for (const [bucket, weight] of [...weights].sort(([a], [b]) => a - b)) {

@@ -86,9 +86,9 @@ test("an extension is refused under stop where nothing is left, and goes into de
 });
 
 test("what is learned caps what requests ask for, and what was learned of other keys is apart", async () => {
-  const rule: Rule = { ...tokens, limit: 1_000_000, overrides: [{ match: { org: "big" }, limit: 2_000_000 }] };
+  const rule: Rule = { ...tokens, limit: 10_000_000, overrides: [{ match: { org: "big" }, limit: 20_000_000 }] };
   const limiter = createLimiter({ rules: [rule] });
-  for (let i = 0; i < 100; i++) {
+  for (let i = 0; i < 500; i++) {
     for (const [org, cost] of [
       ["a", 50 + (i % 10)],
       ["big", 5_000],

@@ -5,16 +5,19 @@
  * What was learned lies in the store, shared by all instances. An instance counts its own costs and sends them in batches; the reply is
  * what all have learned. So a check asks nobody, and a settlement costs a tenth of a call, or less.
  */
-import { addCosts, bucketOf, type CostWeights, quantileOf } from "../algorithms/cost-histogram.js";
+import { addCosts, bucketOf, type CostWeights, quantileOf, weightOf } from "../algorithms/cost-histogram.js";
 import { capacityOf } from "../algorithms/policy.js";
 import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { Check, CheckPlan } from "../check.js";
 import type { Store } from "../store/store.js";
 
 /** A batch is sent when it has so many costs, but not more often than once a second; or when it is so old. */
-const COSTS_PER_BATCH = 10;
+const COSTS_PER_BATCH = 20;
 const SHORTEST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
+/** While little is known, each cost is worth sharing. */
+const FEW_COSTS = 100;
+const EARLY_PAUSE_MS = 10_000;
 /** Classes of keys that are remembered here: rules are few, and each has few. */
 const MOST_CLASSES = 10_000;
 
@@ -22,6 +25,8 @@ interface Learned {
   readonly name: string;
   /** As the store returned it last, and what this instance has settled since. */
   known: CostWeights;
+  /** Of `known`, in all. */
+  weight: number;
   unsent: Map<number, number>;
   unsentCount: number;
   /** When the store was asked last; -Infinity before. */
@@ -64,12 +69,12 @@ export class Estimates {
 
   /** The quantile of what requests of this class cost, if enough is known. */
   learnedOf({ rule, estimate }: CheckPlan): number | undefined {
-    const { quantile, keyClass } = estimate!;
+    const { quantile, keyClass, default: prior } = estimate!;
     const learned = this.#learned(rule, keyClass);
     this.#askLater(learned);
     if (learned.quantile !== quantile) {
       learned.quantile = quantile;
-      learned.cached = quantileOf(learned.known, quantile);
+      learned.cached = quantileOf(learned.known, quantile, prior);
     }
     return learned.cached;
   }
@@ -80,8 +85,7 @@ export class Estimates {
     const bucket = bucketOf(cost);
     learned.unsent.set(bucket, (learned.unsent.get(bucket) ?? 0) + 1);
     learned.unsentCount++;
-    learned.known = addCosts(learned.known, new Map([[bucket, 1]]));
-    learned.quantile = Number.NaN;
+    this.#know(learned, addCosts(learned.known, new Map([[bucket, 1]])));
     this.#askLater(learned);
   }
 
@@ -100,6 +104,7 @@ export class Estimates {
       learned = {
         name,
         known: new Map(),
+        weight: 0,
         unsent: new Map(),
         unsentCount: 0,
         askedMonotonicMs: Number.NEGATIVE_INFINITY,
@@ -112,10 +117,18 @@ export class Estimates {
     return learned;
   }
 
+  #know(learned: Learned, known: CostWeights): void {
+    learned.known = known;
+    learned.weight = weightOf(known);
+    learned.quantile = Number.NaN;
+  }
+
   #askLater(learned: Learned): void {
     if (learned.isAsking) return;
     const sinceMs = performance.now() - learned.askedMonotonicMs;
-    const isDue = learned.unsentCount >= COSTS_PER_BATCH ? sinceMs >= SHORTEST_PAUSE_MS : sinceMs >= LONGEST_PAUSE_MS;
+    const perBatch = learned.weight < FEW_COSTS ? 1 : COSTS_PER_BATCH;
+    const pauseMs = learned.weight < FEW_COSTS ? EARLY_PAUSE_MS : SHORTEST_PAUSE_MS;
+    const isDue = sinceMs >= (learned.unsentCount >= perBatch ? pauseMs : LONGEST_PAUSE_MS);
     if (isDue) void this.#ask(learned);
   }
 
@@ -127,8 +140,7 @@ export class Estimates {
     learned.unsentCount = 0;
     try {
       const known = await this.#store.learn(learned.name, unsent);
-      learned.known = addCosts(known, learned.unsent);
-      learned.quantile = Number.NaN;
+      this.#know(learned, addCosts(known, learned.unsent));
     } catch {
       // Kept for the next batch. What was learned and is lost with this process is not missed.
       for (const [bucket, weight] of unsent) learned.unsent.set(bucket, (learned.unsent.get(bucket) ?? 0) + weight);

@@ -73,7 +73,12 @@ export class Reservations {
     this.#local = options.local;
     this.estimates = new Estimates(options.store);
     this.#kept = new KeptSettlements(async ({ id, reserved, amounts }) => {
-      this.#settled(id, reserved, await this.#store.settle(reserved, amounts));
+      const reply = await this.#store.settle(reserved, amounts);
+      // The first attempt may have been the one that counted, its answer lost.
+      const isOurs = reply.counters.every(({ state, charged, held }, i) => {
+        return state === "settled" && charged === (amounts.get(reserved.counters[i]!.cost) ?? held);
+      });
+      this.#settled(id, reserved, { ...reply, isNew: reply.isNew || isOurs });
     });
     this.#open = new OpenReservations({
       hasExpired: async (reserved) => (await this.#store.holdState(reserved)) === "expired",

@@ -67,7 +67,7 @@ export class MemoryHolds {
     const hold = {
       digest: holdDigest({ ttlMs, counters }),
       endsAtMs: nowMs + ttlMs,
-      rows: [{ entryId, atMs, units }],
+      rows: [{ entryId, atMs, units, endsAtMs: endsOf(checks, verdicts, nowMs) }],
       charged: undefined,
     };
     this.#keep(entryId, hold, holdBytes(entryId, counters.length), nowMs);
@@ -117,7 +117,8 @@ export class MemoryHolds {
       this.#charge(counter, wanted[i]!, entryId, nowMs, verdicts[i]!);
       return wanted[i]!;
     });
-    const rows = units.some((n) => n > 0) ? withRow(hold.rows, { atMs: nowMs, units }) : hold.rows;
+    const endsAtMs = verdicts.map(({ resetAfterMs }) => nowMs + resetAfterMs);
+    const rows = units.some((n) => n > 0) ? withRow(hold.rows, { atMs: nowMs, units, endsAtMs }) : hold.rows;
     const extended = { ...hold, rows, endsAtMs: nowMs + ttlMs };
     this.#keep(name, extended, holdBytes(name, counters.length * rows.length), nowMs);
     return { nowMs, state, verdicts, held: counters.map((_, i) => heldOf(extended, i)) };
@@ -159,9 +160,14 @@ export class MemoryHolds {
   ): void {
     const state = this.#counters.state(key, nowMs);
     if (state === undefined) return;
-    for (const { row, units: cost } of rowsToRepay(hold, counter, units)) {
+    for (const { row, units: cost } of rowsToRepay(hold, counter, { units, policy, nowMs })) {
       const refund: Refund = { cost, nowMs, chargedAtMs: row.atMs, requestId: row.entryId };
       models[policy.stored].refund(state, policy, refund);
     }
   }
+}
+
+/** When the counter of each held check is to be empty again. */
+function endsOf(checks: StoreRequest["checks"], verdicts: readonly Verdict[], nowMs: number): number[] {
+  return checks.flatMap(({ held }, i) => (held === undefined ? [] : [nowMs + verdicts[i]!.resetAfterMs]));
 }

@@ -77,7 +77,7 @@ export class Holds {
     reserved: Reserved,
     amounts: Amounts,
     key: string,
-  ): Promise<{ reply: SettleReply; rows: readonly HoldRow[] }> {
+  ): Promise<{ reply: SettleReply; rows: readonly HoldRow[]; nowMs: number }> {
     const { counters, ttlMs } = reserved;
     const args = ["claim", holdDigest(reserved), ttlMs, counters.length];
     const found = await this.#options.calls.run(
@@ -89,12 +89,21 @@ export class Holds {
     const rows = reply.isNew
       ? (found as unknown[]).slice(2 + 2 * counters.length).map((row) => readRow(String(row)))
       : [];
-    return { reply, rows };
+    return { reply, rows, nowMs: Number((found as unknown[])[0]) };
   }
 
   /** Writes the hold of a request whose counters were charged one by one. */
   async put(reserved: Reserved, row: HoldRow, key: string, endsAtMonotonicMs: number): Promise<void> {
-    const args = ["put", holdDigest(reserved), reserved.ttlMs, row.units.length, row.entryId, row.atMs, ...row.units];
+    const args = [
+      "put",
+      holdDigest(reserved),
+      reserved.ttlMs,
+      row.units.length,
+      row.entryId,
+      row.atMs,
+      ...row.units,
+      ...row.endsAtMs,
+    ];
     await this.#options.calls.run("settle", [KEY_PREFIX + key], args, endsAtMonotonicMs);
   }
 
@@ -141,6 +150,8 @@ function unitsIn(value: unknown): number {
 }
 
 function readRow(text: string): HoldRow {
-  const [entryId, atMs, ...units] = text.split(" ");
-  return { entryId: entryId!, atMs: Number(atMs), units: units.map(Number) };
+  const [entryId, atMs, ...rest] = text.split(" ");
+  const numbers = rest.map(Number);
+  const count = numbers.length / 2;
+  return { entryId: entryId!, atMs: Number(atMs), units: numbers.slice(0, count), endsAtMs: numbers.slice(count) };
 }

@@ -43,6 +43,15 @@ interface Part {
   readonly places: readonly number[];
 }
 
+interface Repayment {
+  readonly rows: readonly HoldRow[];
+  /** Of the counter, in its part. */
+  readonly place: number;
+  readonly units: number;
+  readonly ttlMs: number;
+  readonly nowMs: number;
+}
+
 /** Of a charge beyond what was held, to a counter in a moving slot. */
 const MOST_TRIES = 5;
 
@@ -94,7 +103,8 @@ export class ClusterHolds {
     const counters = heldCounters(checks, () => entryId);
     if (counters.length === 0) return;
     const units = checks.flatMap(({ held, cost }, i) => (held === undefined ? [] : [verdicts[i]!.charged ? cost : 0]));
-    const row: HoldRow = { entryId, atMs: nowMs, units };
+    const endsAtMs = checks.flatMap(({ held }, i) => (held === undefined ? [] : [nowMs + verdicts[i]!.resetAfterMs]));
+    const row: HoldRow = { entryId, atMs: nowMs, units, endsAtMs };
     await this.#options.node.holds.put({ ttlMs: holdMs, counters }, row, holdKey(entryId, tag), endsAtMonotonicMs);
   }
 
@@ -111,24 +121,22 @@ export class ClusterHolds {
   async #settleKeyByKey({ tag, reserved }: Part, amounts: Amounts): Promise<SettleReply> {
     const { counters } = reserved;
     const key = holdKey(counters[0]!.entryId, tag);
-    const { reply, rows } = await this.#options.node.holds.claim(reserved, amounts, key);
+    const { reply, rows, nowMs } = await this.#options.node.holds.claim(reserved, amounts, key);
     if (!reply.isNew) return reply;
     await Promise.all(
       counters.map(async (counter, i) => {
         const { held, charged } = reply.counters[i]!;
         if (charged < held)
-          await this.#giveBack(counter, { rows, place: i, units: held - charged, ttlMs: reserved.ttlMs });
+          await this.#giveBack(counter, { rows, place: i, units: held - charged, ttlMs: reserved.ttlMs, nowMs });
         else if (charged > held) await this.#charge(counter, charged - held, rows);
       }),
     );
     return reply;
   }
 
-  async #giveBack(
-    counter: HeldCounter,
-    { rows, place, units, ttlMs }: { rows: readonly HoldRow[]; place: number; units: number; ttlMs: number },
-  ): Promise<void> {
-    for (const { row, units: cost } of rowsToRepay({ rows }, place, units)) {
+  async #giveBack(counter: HeldCounter, { rows, place, units, ttlMs, nowMs }: Repayment): Promise<void> {
+    const { policy } = counter;
+    for (const { row, units: cost } of rowsToRepay({ rows }, place, { units, policy, nowMs })) {
       const charges = [{ check: checkOf(counter, cost), atMs: row.atMs, entryId: row.entryId }];
       await this.#options.compensation.undo({ charges, id: undefined, attempt: "", lifeMs: ttlMs });
     }

@@ -136,11 +136,14 @@ end
 
 -- What was held is remembered until it is settled.
 local function open_hold(hold, count, entry_id)
-  local units = {}
+  local units, ends = {}, {}
   for i = 1, count do
-    if are_held[i] then units[#units + 1] = charged_units[i] end
+    if are_held[i] then
+      units[#units + 1] = charged_units[i]
+      ends[#ends + 1] = now + reset[i]
+    end
   end
-  hold.rows = { { entry = entry_id, at = now, units = units } }
+  hold.rows = { { entry = entry_id, at = now, units = units, ends = ends } }
   holds[#holds + 1] = hold
 end
 

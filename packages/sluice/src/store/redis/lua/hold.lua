@@ -1,6 +1,6 @@
 --[[ hold: the record of a reservation; included where holds are read or written, so that one place spells them; twin of hold.ts
-  text     "1 digest ends_ms open\n", then a row for the check and for each extension: "entry_id at_ms units units ...\n", one number
-           a counter; settled: "1 digest ends_ms settled\n", the same rows, "= cost cost ...\n"
+  text     "1 digest ends_ms open\n", then a row for the check and for each extension: "entry_id at_ms units units ... ends_ms ends_ms
+           ...\n", one number of each a counter: ends_ms is when it was to be empty again (a bucket: full) after the charge; settled: "1 digest ends_ms settled\n", the same rows, "= cost cost ...\n"
            1 is the layout, as in the record's key (keys.ts): change both
   It outlives its end by a minute, so that a settlement that is sent again gets the same answer. ]]
 local REMEMBER_HOLD_MS, MOST_ROWS = 60000, 64
@@ -15,7 +15,7 @@ local function save_hold(key, hold)
   local lines = { '1 ' .. hold.digest .. ' ' .. spell(hold.ends) .. (hold.charged and ' settled' or ' open') }
   for r = 1, #hold.rows do
     local row = hold.rows[r]
-    lines[r + 1] = row.entry .. ' ' .. spell(row.at) .. ' ' .. spell_units(row.units)
+    lines[r + 1] = row.entry .. ' ' .. spell(row.at) .. ' ' .. spell_units(row.units) .. ' ' .. spell_units(row.ends)
   end
   if hold.charged then lines[#lines + 1] = '= ' .. spell_units(hold.charged) end
   call('SET', key, table.concat(lines, '\n') .. '\n', 'PXAT', spell(max(now + 1, hold.ends + REMEMBER_HOLD_MS)))
@@ -37,7 +37,9 @@ local function read_hold(text)
     if name == '=' then
       hold.charged = numbers
     else
-      hold.rows[#hold.rows + 1] = { entry = name, at = table.remove(numbers, 1), units = numbers }
+      local units, ends, count = {}, {}, (#numbers - 1) / 2
+      for i = 1, count do units[i], ends[i] = numbers[1 + i], numbers[1 + count + i] end
+      hold.rows[#hold.rows + 1] = { entry = name, at = numbers[1], units = units, ends = ends }
     end
   end
   return hold
@@ -54,13 +56,13 @@ local function extension_name(hold)
 end
 
 -- Extensions beyond the most share the last row.
-local function add_row(hold, units)
+local function add_row(hold, units, ends)
   local rows = hold.rows
   if #rows < MOST_ROWS then
-    rows[#rows + 1] = { entry = extension_name(hold), at = now, units = units }
+    rows[#rows + 1] = { entry = extension_name(hold), at = now, units = units, ends = ends }
     return
   end
   local last = rows[#rows]
-  last.at = now
+  last.at, last.ends = now, ends
   for i = 1, #units do last.units[i] = last.units[i] + units[i] end
 end

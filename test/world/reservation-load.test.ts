@@ -1,0 +1,81 @@
+/**
+ * The bars of reservations, in the world: a bucket of tokens is not passed by more than 1 %, is used to 0.99 at least, and costs at most
+ * 2.3 calls a request; under faults and crashes each is settled once, and what passes is within the bound.
+ */
+import { expect, test } from "vitest";
+import type { NetworkFaults } from "./network.js";
+import { type ReservationLoad, runReservationLoad } from "./reservation-load.js";
+
+const calm: NetworkFaults = { delayMs: [0.5, 4], loss: 0, doubling: 0, stragglers: 0 };
+const faulty: NetworkFaults = { delayMs: [0.2, 50], loss: 0.05, doubling: 0.05, stragglers: 0.01 };
+
+async function run(load: ReservationLoad): ReturnType<typeof runReservationLoad> {
+  const found = await runReservationLoad(load);
+  console.log(
+    `| ${load.algorithm} | ${load.limit} | ${load.instances} | ${((100 * found.over) / load.limit).toFixed(2)} % | ` +
+      `${found.utilisation.toFixed(4)} | ${found.callsPerRequest.toFixed(2)} | ${found.admitted} |`,
+  );
+  return found;
+}
+
+// Columns: algorithm, tokens a minute, instances, beyond the limit in the worst window, utilisation, calls a request, requests.
+test.each<[ReservationLoad["algorithm"], number, number]>([
+  ["token-bucket", 50_000, 1],
+  ["token-bucket", 50_000, 8],
+  ["token-bucket", 5_000, 1],
+  ["token-bucket", 5_000, 8],
+  ["gcra", 50_000, 4],
+])(
+  "%s, %i tokens a minute on %i instances at twice the limit: within a hundredth, and used",
+  async (algorithm, limit, instances) => {
+    const minutes = limit < 10_000 ? 60 : 15;
+    const found = await run({ seed: 1, algorithm, limit, instances, minutes, faults: calm, crashesPerMinute: 0 });
+    expect(found.over).toBeLessThanOrEqual(limit / 100);
+    expect(found.utilisation).toBeGreaterThanOrEqual(0.99);
+    expect(found.callsPerRequest).toBeLessThanOrEqual(2.3);
+    expect(found.settledTwice).toBe(0);
+    // Those that end with the run may be on their way.
+    expect(found.charged - found.cost).toBeGreaterThanOrEqual(0);
+    expect(found.charged - found.cost).toBeLessThan(5_000);
+  },
+);
+
+/** A window is not paid back by time: one answer that is much longer than was held shows in it, and what is held is not used. */
+test.each<[ReservationLoad["algorithm"], number, number]>([
+  ["gcra", 5_000, 2],
+  ["fixed-window", 50_000, 1],
+  ["fixed-window", 5_000, 8],
+  ["rolling-window", 50_000, 2],
+])(
+  "%s, %i tokens a minute on %i instances: no more passes than the bound says",
+  async (algorithm, limit, instances) => {
+    const found = await run({
+      seed: 1,
+      algorithm,
+      limit,
+      instances,
+      minutes: limit < 10_000 ? 60 : 15,
+      faults: calm,
+      crashesPerMinute: 0,
+    });
+    expect(found.over).toBeLessThanOrEqual(Math.max(0, found.allowedOver));
+    expect(found.callsPerRequest).toBeLessThanOrEqual(2.3);
+    expect(found.settledTwice).toBe(0);
+  },
+);
+
+test.each<[ReservationLoad["algorithm"], number]>([
+  ["token-bucket", 1],
+  ["fixed-window", 2],
+  ["rolling-window", 3],
+])(
+  "%s with loss, doubling, delay and crashes: each is settled once, and no more passes than the bound says",
+  async (algorithm, seed) => {
+    const load = { seed, algorithm, limit: 20_000, instances: 8, minutes: 10, faults: faulty, crashesPerMinute: 4 };
+    const { settledTwice, over, allowedOver, charged, cost } = await run(load);
+    expect(settledTwice).toBe(0);
+    expect(over).toBeLessThanOrEqual(Math.max(0, allowedOver));
+    // Instances that crash may have settled, and not heard of it.
+    expect(charged).toBeGreaterThanOrEqual(cost);
+  },
+);
