@@ -16,7 +16,7 @@ import {
 import type { RedisCalls } from "./calls.js";
 import type { Argument } from "./connection.js";
 import { redisSays } from "./failure.js";
-import { policyArguments, reasons } from "./wire.js";
+import { msOf, policyArguments, reasons } from "./wire.js";
 
 interface HoldsOptions {
   readonly calls: RedisCalls;
@@ -44,9 +44,10 @@ export class Holds {
   }
 
   async extend(reserved: Reserved, amounts: Amounts, key: string): Promise<ExtendReply> {
-    const [nowMs, code, ...rest] = (await this.#run("extend", reserved, amounts, key)).map(Number);
+    const [nowUs, code, ...rest] = (await this.#run("extend", reserved, amounts, key)).map(Number);
+    const nowMs = msOf(nowUs);
     const state = states[code!]!;
-    if (state !== "open") return { nowMs: nowMs!, state, verdicts: [], held: [] };
+    if (state !== "open") return { nowMs, state, verdicts: [], held: [] };
     const held: number[] = [];
     const verdicts = reserved.counters.map((_, i): Verdict => {
       const [units, found, remaining, resetAfterMs, retryAfterMs] = rest.slice(i * 5, i * 5 + 5) as [
@@ -61,7 +62,7 @@ export class Holds {
       made.charged = (found & 2) === 2;
       return made;
     });
-    return { nowMs: nowMs!, state, verdicts, held };
+    return { nowMs, state, verdicts, held };
   }
 
   async stateOf(reserved: Reserved, key: string): Promise<ReservationState> {
@@ -89,7 +90,7 @@ export class Holds {
     const rows = reply.isNew
       ? (found as unknown[]).slice(2 + 2 * counters.length).map((row) => readRow(String(row)))
       : [];
-    return { reply, rows, nowMs: Number((found as unknown[])[0]) };
+    return { reply, rows, nowMs: msOf((found as unknown[])[0]) };
   }
 
   /** Writes the hold of a request whose counters were charged one by one. */

@@ -7,7 +7,7 @@
                  'claim'   as 'settle', but changes no counter: for slots on the move, where a script has one key. Then a counter
                            has only its amount, and the answer ends with the rows of the hold
                  'put'     writes a hold, of which no counter is changed: ARGV has entry id, at_ms, units and ends instead of counters
-  returns  now_ms, state: 0 unknown, 1 open (this step was done), 2 settled before, 3 expired; for each counter units held, units charged;
+  returns  now_us (the time in microseconds), state: 0 unknown, 1 open (this step was done), 2 settled before, 3 expired; for each counter units held, units charged;
            for 'extend' on an open one: for each counter units held, reason * 4 + (2 if charged) + (1 if allowed), remaining,
            reset_after_ms, retry_after_ms
   The hold is written before the counters: after an error halfway nothing is given back twice. ]]
@@ -22,17 +22,17 @@ if step == 'put' then
   for i = 1, count do units[i], ends[i] = tonumber(ARGV[6 + i]), tonumber(ARGV[6 + count + i]) end
   local row = { entry = ARGV[5], at = tonumber(ARGV[6]), units = units, ends = ends }
   save_hold(KEYS[1], { digest = digest, ends = now + term, rows = { row } })
-  return { now, OPEN }
+  return { now_us, OPEN }
 end
 
 local hold = read_hold(call('GET', KEYS[1]))
-if not hold or hold.digest ~= digest then return { now, UNKNOWN } end
+if not hold or hold.digest ~= digest then return { now_us, UNKNOWN } end
 local state = hold.charged and SETTLED or now >= hold.ends and EXPIRED or OPEN
 local held = {}
 for i = 1, count do held[i] = held_of(hold, i) end
 
 local function answer()
-  local reply = { now, state }
+  local reply = { now_us, state }
   for i = 1, count do
     reply[#reply + 1] = held[i]
     reply[#reply + 1] = hold.charged and hold.charged[i] or held[i]
@@ -152,7 +152,7 @@ if not refused then
     if units[i] > 0 then counters[i].body.save(counters[i].key, counters[i].state) end
   end
 end
-local reply = { now, state }
+local reply = { now_us, state }
 for i = 1, count do
   local counter = counters[i]
   reply[#reply + 1] = held[i]
