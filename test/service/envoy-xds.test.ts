@@ -1,6 +1,6 @@
 /** Limits by xDS, as Envoy Gateway sends them: over mTLS, with mistakes, from control planes that come and go; and TLS of the ports beside it. */
 import { execFileSync } from "node:child_process";
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { credentials, ServerCredentials, status } from "@grpc/grpc-js";
@@ -10,6 +10,7 @@ import { startService } from "../../packages/server/src/service/service.js";
 import { resolveSettings } from "../../packages/server/src/settings/settings.js";
 import { components, whyMissing } from "../../scripts/system-components.mjs";
 import { makeTempFolder } from "../harness/leash.js";
+import { until } from "../harness/redis-cluster.js";
 import { connectEnvoy, descriptor, type EnvoyClient } from "./envoy-client.js";
 import { type Json, startTestService } from "./running-service.js";
 import { CONFIG_TYPE, type SentConfig, startXdsServer, units, type XdsTestServer } from "./xds-server.js";
@@ -172,6 +173,35 @@ describe("limits of a control plane", () => {
   });
 });
 
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest >>>= 7) {
+    if (rest < 128) return Buffer.from([...bytes, rest]);
+    bytes.push((rest & 127) | 128);
+  }
+}
+
+test.each([
+  ["cut off", (text: string) => text.slice(0, -20)],
+  ["changed", (text: string) => text.replace("resources", "resourceX")],
+  ["empty", () => ""],
+])("kept limits that were %s are not used, and the service starts without them", async (_what, damage) => {
+  const folder = makeTempFolder("kept");
+  await using xds = await startXdsServer();
+  xds.send("1", [perDay(2)]);
+  const first = await startWith(xds, { "data-folder": folder });
+  await xds.received(acked("1"));
+  const file = join(folder, "envoy-limits-snapshot");
+  await until("they are kept", async () => existsSync(file));
+  await first.close();
+  await xds.stop();
+  writeFileSync(file, damage(readFileSync(file, "utf8")));
+  await using second = await startWith(xds, { "data-folder": folder });
+  const envoy = connectEnvoy(second.grpc);
+  await expect(admittedOf(envoy, 1)).rejects.toMatchObject({ code: status.UNAVAILABLE });
+  envoy.close();
+});
+
 describe("a hostile control plane", () => {
   const bomb = (depth: number): Json => (depth === 0 ? { key: "k" } : { key: "k", descriptors: [bomb(depth - 1)] });
 
@@ -196,6 +226,17 @@ describe("a hostile control plane", () => {
       (xds) => xds.send("x", [{ domain: "d", descriptors: [bomb(90)] }]),
       /at most 32 levels/,
     ],
+    [
+      "descriptors of five thousand levels, deeper than a stack",
+      (xds) => {
+        // Field 3 of a configuration, then field 4 of each descriptor, from the innermost.
+        let nested = Buffer.from([0x0a, 1, 0x6b]);
+        for (let i = 0; i < 5_000; i++) nested = Buffer.concat([Buffer.from([0x22]), varint(nested.length), nested]);
+        const config = [Buffer.from([0x12, 1, 0x64, 0x1a]), varint(nested.length), nested];
+        xds.sendRaw("x", [{ typeUrl: CONFIG_TYPE, value: Buffer.concat(config) }]);
+      },
+      /./,
+    ],
     ["a domain twice", (xds) => xds.send("x", [perDay(1), { ...perDay(1), name: "twin" }]), /duplicate domain/],
     [
       "the same descriptor ten thousand times",
@@ -211,8 +252,27 @@ describe("a hostile control plane", () => {
     const nack = await xds.received(nacked);
     expect(nack.errorDetail.message).toMatch(mistake);
     expect(nack.errorDetail.message.length).toBeLessThanOrEqual(4_096);
+    // A NACK names the version that stays in force.
+    expect(nack.versionInfo).toBe("good");
     const envoy = connectEnvoy(service.grpc);
     expect(await admittedOf(envoy, 4)).toBe(2);
+    envoy.close();
+  });
+
+  test("that sends bytes which are no response is left and asked anew; what was in force stays meanwhile", async () => {
+    await using xds = await startXdsServer();
+    xds.send("good", [perDay(2)]);
+    await using service = await startWith(xds, { "envoy-xds-headers": "authorization=Bearer of-the-plane" });
+    await xds.received(acked("good"));
+    const before = xds.requests.length;
+    xds.sendBytes(Buffer.from([0xff, 0xff]));
+    const envoy = connectEnvoy(service.grpc);
+    expect(await admittedOf(envoy, 4)).toBe(2);
+    await until("another stream was opened", async () => xds.opened.length === 2);
+    await until("its limits are acknowledged", async () => xds.requests.slice(before).some(acked("good")));
+    // Each stream brings the headers that were asked for, and the version in force with its first request.
+    expect(xds.opened.map(({ authorization }) => authorization)).toEqual(Array(2).fill("Bearer of-the-plane"));
+    expect(xds.requests[before]).toMatchObject({ versionInfo: "good", node: { id: "test-node" } });
     envoy.close();
   });
 

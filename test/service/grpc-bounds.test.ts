@@ -9,6 +9,7 @@ import { codes } from "../../packages/server/src/enforcement/envoy/rate-limit-me
 import { WaitingListener } from "../../packages/server/src/http/waiting-listener.js";
 import { createLog } from "../../packages/server/src/log.js";
 import { observeRequests } from "../../packages/server/src/monitoring/observe-requests.js";
+import { until } from "../harness/redis-cluster.js";
 
 const METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const DEADLINE_EXCEEDED = "4";
@@ -20,7 +21,9 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-async function startGrpc({ ...bounds }: { sendWithinMs?: number; mostConnections?: number }): Promise<number> {
+type Bounds = Pick<Parameters<typeof createGrpcServer>[0], "sendWithinMs" | "mostConnections" | "halfSent">;
+
+async function startGrpc(bounds: Bounds): Promise<number> {
   const server: GrpcServer = createGrpcServer({
     shouldRateLimit: async () => ({
       overallCode: codes.ok,
@@ -192,4 +195,69 @@ test("calls that wait for room go on when others end: every large call of a conn
   await sentAtRest(peer);
   for (const { stream } of calls) stream.end(Buffer.alloc(1));
   expect(await Promise.all(calls.map(({ status }) => status))).toEqual(calls.map(() => "0"));
+});
+
+test("half-sent calls of all connections share one budget; those that wait for room go on when others end", async () => {
+  const bytes = 2 ** 18;
+  const halfSent = { bytesPerConnection: 2 * bytes, bytesInAll: 4 * bytes, calls: 4_096 };
+  const port = await startGrpc({ sendWithinMs: 60_000, halfSent });
+  const half = Buffer.alloc(5 + bytes - 1);
+  half.writeUInt32BE(bytes, 1);
+  const peers = Array.from({ length: 8 }, () => session(port));
+  const calls = peers.flatMap((peer) => [call(peer), call(peer)]);
+  for (const { stream } of calls) stream.write(half);
+  const sent = await Promise.all(peers.map(sentAtRest));
+  const sum = sent.reduce((all, one) => all + one, 0);
+  // Every connection by itself could send its two: eight times as much as one budget for two of them allows.
+  const frames = 2 ** 17;
+  expect(sum).toBeLessThanOrEqual(4 * bytes + calls.length * 65_536 + frames);
+  expect(sum).toBeGreaterThan(4 * bytes);
+  for (const { stream } of calls) stream.end(Buffer.alloc(1));
+  expect(await Promise.all(calls.map(({ status }) => status))).toEqual(calls.map(() => "0"));
+});
+
+test("a connection that goes leaves its room to the others", async () => {
+  const bytes = 2 ** 18;
+  const halfSent = { bytesPerConnection: 2 * bytes, bytesInAll: 2 * bytes, calls: 4_096 };
+  const port = await startGrpc({ sendWithinMs: 60_000, halfSent });
+  const half = Buffer.alloc(5 + bytes - 1);
+  half.writeUInt32BE(bytes, 1);
+  const holder = session(port);
+  for (let i = 0; i < 2; i++)
+    call(holder)
+      .stream.on("error", () => undefined)
+      .write(half);
+  await sentAtRest(holder);
+  const other = call(session(port));
+  other.stream.end(Buffer.concat([half, Buffer.alloc(1)]));
+  holder.destroy();
+  expect(await other.status).toBe("0");
+});
+
+test("of too many half-sent calls, those end whose connection has more than its share", async () => {
+  const halfSent = { bytesPerConnection: 2 ** 20, bytesInAll: 2 ** 20, calls: 10 };
+  const port = await startGrpc({ sendWithinMs: 60_000, halfSent });
+  const openCalls = async (peer: ClientHttp2Session, count: number) => {
+    const calls = Array.from({ length: count }, () => call(peer));
+    for (const { stream, status } of calls) {
+      stream.write(message);
+      status.catch(() => undefined);
+    }
+    // The server has seen all of them: it answers a whole call behind them.
+    const last = call(peer);
+    last.stream.end(message);
+    await last.status.catch(() => undefined);
+    return calls;
+  };
+  const greedy = await openCalls(session(port), 8);
+  const second = await openCalls(session(port), 8);
+  const ended = (calls: typeof greedy) => calls.filter(({ stream }) => stream.closed || stream.destroyed).length;
+  await until("the second's are ended beyond its half of ten", async () => ended(second) === 3);
+  expect(ended(greedy)).toBe(0);
+  // One with few has its share.
+  const modest = await openCalls(session(port), 2);
+  expect(ended(modest)).toBe(0);
+  const whole = call(session(port));
+  whole.stream.end(message);
+  expect(await whole.status).toBe("0");
 });

@@ -35,6 +35,10 @@ export interface SentConfig {
 export interface XdsTestServer extends AsyncDisposable {
   readonly address: string;
   readonly requests: Json[];
+  /** The headers of every stream that was opened. */
+  readonly opened: Json[];
+  /** Bytes instead of a response, once, to every stream that stands. */
+  sendBytes(bytes: Buffer): void;
   /** To every stream that stands and every one that comes. */
   send(version: string, configs: readonly SentConfig[]): void;
   /** Resources, or a whole response, as bytes that are no configuration. */
@@ -54,6 +58,7 @@ export async function startXdsServer({
   credentials?: ServerCredentials;
 } = {}): Promise<XdsTestServer> {
   const requests: Json[] = [];
+  const opened: Json[] = [];
   const streams = new Set<ServerDuplexStream<Json, Json>>();
   const waiting: { holds: (request: Json) => boolean; resolve: (request: Json) => void }[] = [];
   let current: Json | undefined;
@@ -64,6 +69,7 @@ export async function startXdsServer({
     if (current !== undefined) stream.write({ ...current, nonce: `n${++nonce}` });
   };
   const handle = (stream: ServerDuplexStream<Json, Json>): void => {
+    opened.push(stream.metadata.getMap());
     stream.on("data", (request: Json) => {
       requests.push(request);
       for (const one of waiting) if (one.holds(request)) one.resolve(request);
@@ -81,7 +87,8 @@ export async function startXdsServer({
   const listen = async (): Promise<void> => {
     server = new Server();
     const codec = (name: string) => ({
-      serialize: (message: Json) => type(name).encode(type(name).fromObject(message)).finish() as Buffer,
+      serialize: (message: Json) =>
+        message.bytes ?? (type(name).encode(type(name).fromObject(message)).finish() as Buffer),
       deserialize: (bytes: Buffer) => type(name).toObject(type(name).decode(bytes)),
     });
     server.addService(
@@ -116,6 +123,10 @@ export async function startXdsServer({
       return `127.0.0.1:${port}`;
     },
     requests,
+    opened,
+    sendBytes(bytes) {
+      for (const stream of streams) stream.write({ bytes });
+    },
     send: (version, configs) =>
       sendAll({
         versionInfo: version,

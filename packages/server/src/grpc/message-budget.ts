@@ -6,10 +6,14 @@
  * it holds at most what flow control lets its client send (64 KiB). Nothing is refused, so no client gets through by a long header where
  * Envoy fails open; and as each reserves all it needs, those with a reservation always can end.
  */
-const BYTES_PER_CONNECTION = 8 * 2 ** 20;
-const BYTES_IN_ALL = 64 * 2 ** 20;
-/** Calls that are not whole. Envoy sends calls whole, so a connection of its own rarely has one. */
-const MOST_HALF_SENT = 4_096;
+export interface HalfSentBounds {
+  readonly bytesPerConnection: number;
+  readonly bytesInAll: number;
+  /** Calls that are not whole. Envoy sends calls whole, so a connection of its own rarely has one, beside a stream of its quota. */
+  readonly calls: number;
+}
+
+const BOUNDS: HalfSentBounds = { bytesPerConnection: 8 * 2 ** 20, bytesInAll: 64 * 2 ** 20, calls: 4_096 };
 
 /** A connection, as the budget sees it. */
 export interface Peer {
@@ -24,11 +28,16 @@ interface Waiting {
 }
 
 export class MessageBudget {
+  readonly #bounds: HalfSentBounds;
   readonly #peers = new Set<Peer>();
   /** In the order of their arrival. */
   readonly #waiting = new Set<Waiting>();
   #halfSent = 0;
   #reserved = 0;
+
+  constructor(bounds: HalfSentBounds = BOUNDS) {
+    this.#bounds = bounds;
+  }
 
   join(): Peer {
     const peer = { halfSent: 0, reserved: 0 };
@@ -44,7 +53,8 @@ export class MessageBudget {
   begin(peer: Peer): boolean {
     this.#halfSent++;
     peer.halfSent++;
-    return this.#halfSent <= MOST_HALF_SENT || peer.halfSent <= MOST_HALF_SENT / this.#peers.size;
+    const { calls } = this.#bounds;
+    return this.#halfSent <= calls || peer.halfSent <= calls / this.#peers.size;
   }
 
   /** A call is whole, or gone. */
@@ -83,8 +93,9 @@ export class MessageBudget {
 
   /** A message that is larger than a budget is let in alone; it is refused by its length. */
   #fits({ peer, bytes }: Waiting): boolean {
-    const fitsPeer = peer.reserved === 0 || peer.reserved + bytes <= BYTES_PER_CONNECTION;
-    return fitsPeer && (this.#reserved === 0 || this.#reserved + bytes <= BYTES_IN_ALL);
+    const { bytesPerConnection, bytesInAll } = this.#bounds;
+    const fitsPeer = peer.reserved === 0 || peer.reserved + bytes <= bytesPerConnection;
+    return fitsPeer && (this.#reserved === 0 || this.#reserved + bytes <= bytesInAll);
   }
 
   #hold({ peer, bytes }: Waiting): void {

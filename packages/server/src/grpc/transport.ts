@@ -10,7 +10,7 @@ import { Connection } from "./http2/connection.js";
 import { encodeHeaders } from "./http2/encode-headers.js";
 import type { RequestHead } from "./http2/request-head.js";
 import type { Stream } from "./http2/stream.js";
-import { MessageBudget } from "./message-budget.js";
+import { type HalfSentBounds, MessageBudget } from "./message-budget.js";
 import { grpcCodes, statusBlock } from "./statuses.js";
 import { StreamingCall } from "./streaming-call.js";
 import { UnaryCall } from "./unary-call.js";
@@ -21,6 +21,7 @@ interface TransportOptions {
   readonly sendWithinMs: number;
   /** Absent: the connections are not encrypted. */
   readonly tls?: TlsOptions | undefined;
+  readonly halfSent?: HalfSentBounds | undefined;
   readonly onMistake?: ((message: string) => void) | undefined;
 }
 
@@ -34,12 +35,13 @@ export class GrpcTransport {
   readonly #methods = new Map<string, Method>();
   /** With when each was asked for a sign of life. */
   readonly #connections = new Map<Connection, { pingedMonotonicMs: number | undefined }>();
-  readonly #budget = new MessageBudget();
+  readonly #budget: MessageBudget;
   readonly #timer: NodeJS.Timeout;
   readonly #tls: TlsServer | undefined;
 
   constructor(options: TransportOptions) {
     this.#options = options;
+    this.#budget = new MessageBudget(options.halfSent);
     this.#timer = setInterval(() => this.#look(performance.now()), LOOK_EVERY_MS);
     this.#timer.unref();
     this.#tls = options.tls && this.#tlsServer(options.tls);

@@ -15,7 +15,7 @@ import { QUOTA_PATH } from "./quota/quota-messages.js";
 /** Each that is under way holds memory; more wait at the client until one ends. */
 const MOST_CALLS_PER_CONNECTION = 1_000;
 
-export function openGrpcJs({ tls, sendWithinMs, mostMessageBytes }: TransportOptions): Transport {
+export function openGrpcJs({ tls, sendWithinMs, mostMessageBytes, halfSent: bounds }: TransportOptions): Transport {
   const server = new Server({
     "grpc.max_receive_message_length": mostMessageBytes,
     "grpc.keepalive_time_ms": 60_000,
@@ -26,7 +26,7 @@ export function openGrpcJs({ tls, sendWithinMs, mostMessageBytes }: TransportOpt
     "grpc.enable_channelz": 0,
   });
   const injector = server.createConnectionInjector(credentialsOf(tls));
-  const halfSent = new HalfSentCalls();
+  const halfSent = new HalfSentCalls(bounds);
   for (const http2 of http2Of(server).keys()) halfSent.watch(http2);
   const sockets = new Set<Socket>();
   return {

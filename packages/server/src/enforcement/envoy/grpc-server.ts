@@ -5,6 +5,7 @@
 import type { Socket } from "node:net";
 import type { Server, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
+import type { HalfSentBounds } from "../../grpc/message-budget.js";
 import { grpcCodes } from "../../grpc/statuses.js";
 import { GrpcTransport } from "../../grpc/transport.js";
 import type { Port } from "../../http/port.js";
@@ -30,6 +31,7 @@ interface GrpcServerOptions extends AccessOptions {
   /** How long a client may take to send a call. */
   readonly sendWithinMs?: number;
   readonly mostConnections?: number;
+  readonly halfSent?: HalfSentBounds;
   /** Absent: ours. */
   readonly openTransport?: OpenTransport | undefined;
 }
@@ -45,6 +47,7 @@ export interface TransportOptions {
   readonly tls: TlsFiles | undefined;
   readonly sendWithinMs: number;
   readonly mostMessageBytes: number;
+  readonly halfSent?: HalfSentBounds | undefined;
   readonly log: Log;
 }
 
@@ -71,8 +74,8 @@ const MOST_CONNECTIONS = 4_096;
 const SEND_WITHIN_MS = 10_000;
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { tls, log, sendWithinMs = SEND_WITHIN_MS, openTransport = openOwn } = options;
-  const server = openTransport({ tls, log, sendWithinMs, mostMessageBytes: MOST_MESSAGE_BYTES });
+  const { tls, log, sendWithinMs = SEND_WITHIN_MS, halfSent, openTransport = openOwn } = options;
+  const server = openTransport({ tls, log, sendWithinMs, halfSent, mostMessageBytes: MOST_MESSAGE_BYTES });
   server.addService(rateLimitService(), { ShouldRateLimit: answerCalls(options) });
   if (options.quotas !== undefined) serveQuotas(server, options.quotas, options);
   const health = new HealthService(HEALTH_NAMES);
@@ -105,9 +108,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 }
 
-function openOwn({ tls, log, sendWithinMs, mostMessageBytes }: TransportOptions): Transport {
+function openOwn({ tls, log, sendWithinMs, halfSent, mostMessageBytes }: TransportOptions): Transport {
   const transport = new GrpcTransport({
     sendWithinMs,
+    halfSent,
     mostMessageBytes,
     tls: tls && serverOptions(tls.current),
     onMistake: (mistake) => log.debug("a gRPC connection ended by a mistake of its client", { mistake }),

@@ -2,7 +2,7 @@
  * The budget for messages that are not whole, held over the streams of grpc-js (`grpc/message-budget.ts` says why).
  */
 import { constants, type Http2Server, type Http2Session, type ServerHttp2Stream } from "node:http2";
-import { MessageBudget, type Peer } from "../../grpc/message-budget.js";
+import { type HalfSentBounds, MessageBudget, type Peer } from "../../grpc/message-budget.js";
 
 /** Of a gRPC message: a flag, and its length. */
 const PREFIX_BYTES = 5;
@@ -31,8 +31,12 @@ class MessageLength {
 }
 
 export class HalfSentCalls {
-  readonly #budget = new MessageBudget();
+  readonly #budget: MessageBudget;
   readonly #peers = new Map<Http2Session, Peer>();
+
+  constructor(bounds?: HalfSentBounds) {
+    this.#budget = new MessageBudget(bounds);
+  }
 
   watch(server: Http2Server): void {
     server.on("stream", (stream: ServerHttp2Stream) => this.#follow(stream));
