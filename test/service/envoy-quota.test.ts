@@ -184,6 +184,17 @@ test("huge ids, and ids of very many keys, are abandoned; all ids of a stream to
   await until("the bytes are counted", async () => (await metric(service, "sluice_envoy_quota_buckets")) === 65);
 });
 
+test("a report of very many buckets is answered whole, in several messages", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const stream = connect(service.grpc).open();
+  const tenants = Array.from({ length: 2_000 }, (_, i) => ({ tenant: `t${i}` }));
+  stream.report(tenants, { numRequestsDenied: 1 });
+  const assigned = (await stream.actions(2 * tenants.length)).filter(
+    ({ quotaAssignmentAction }) => quotaAssignmentAction.rateLimitStrategy.tokenBucket !== undefined,
+  );
+  expect(new Set(assigned.map(({ bucketId }) => bucketId.bucket.tenant)).size).toBe(2_000);
+});
+
 test("one connection has a bounded number of streams, and its others stay", async () => {
   await using service = await startTestService({ rules: [rule] });
   const client = connect(service.grpc);
@@ -198,16 +209,13 @@ test("a client that never reads gets nothing more, and holds nothing of the serv
   const stream = connect(service.grpc).open();
   stream.call.pause();
   const before = await service.liveMb();
-  const ids = Array.from({ length: 500 }, (_, i) => ({ tenant: `${i}${"x".repeat(900)}` }));
+  const ids = Array.from({ length: 250 }, (_, i) => ({ tenant: `${i}${"x".repeat(1_900)}` }));
   // Each answer has a megabyte: far more than flow control lets out.
-  for (let i = 0; i < 20; i++) stream.report(ids, { numRequestsDenied: 1_000 });
-  // A machine that is held up answers some after the second in which their units were granted.
-  const outcomes = ["units", "extended", "denied"].map(
-    (name) => `sluice_envoy_quota_assignments_total{outcome="${name}"}`,
-  );
+  for (let i = 0; i < 8; i++) stream.report(ids, { numRequestsDenied: 1_000 });
+  const outcomes = ["units", "extended", "denied"].map((name) => `sluice_envoy_quota_assignments_total{outcome="${name}"}`);
   await until("its reports were read", async () => {
     const counts = await Promise.all(outcomes.map((name) => metric(service, name)));
-    return counts.reduce((sum, count) => sum + count, 0) >= 20 * ids.length;
+    return counts.reduce((sum, count) => sum + count, 0) >= 8 * ids.length;
   });
   const other = connect(service.grpc).open();
   other.report([{ tenant: "acme" }]);

@@ -9,6 +9,7 @@
  *   5. silence, or the end of this service, ends it                 Envoy opens another at its next report
  */
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { type Limiter, SluiceError } from "sluice";
 import { outsideUnits } from "sluice/internal";
@@ -22,6 +23,7 @@ export type QuotaCall = ServerDuplexStream<UsageReports | typeof MALFORMED, Quot
 
 const streamBounds = { streams: 1_024, perConnection: 16 };
 const RENEW_EVERY_MS = 250;
+const FLUSH_WITHIN_MS = 250;
 /** Without a report for so long an assignment is not renewed; for so long, the stream ends. */
 const RENEW_WITHIN_MS = 20_000;
 const SILENCE_MS = 180_000;
@@ -38,12 +40,17 @@ interface QuotaServiceOptions {
 }
 
 type QuotaStreamAttributes = ConstructorParameters<typeof QuotaStream>[0]["attributesOf"];
+type QuotaStreamSend = ConstructorParameters<typeof QuotaStream>[0]["send"];
 
 interface Open {
   readonly stream: QuotaStream;
   readonly call: QuotaCall;
   reportedMonotonicMs: number;
   isOver: boolean;
+  /** Resolves when the last message has left. */
+  flushed: Promise<void>;
+  /** Whether it did not leave in time: the client does not read. */
+  isStuck: boolean;
 }
 
 export class QuotaService {
@@ -82,11 +89,22 @@ export class QuotaService {
     }
     const peer = call.getPeer();
     const ofPeer = this.#perConnection.get(peer) ?? 0;
-    if (this.#open.size >= streamBounds.streams || ofPeer >= streamBounds.perConnection) {
+    // A connection without a stream gets one, whatever others hold; connections are bounded by themselves.
+    const isFull = this.#open.size >= streamBounds.streams;
+    const share = streamBounds.streams / (this.#perConnection.size + 1);
+    if (ofPeer >= streamBounds.perConnection || (isFull && ofPeer >= share)) {
       end(call, grpcCodes.resourceExhausted, "too many streams; expected one for each domain of an Envoy");
       return;
     }
-    const open: Open = { stream: this.#newStream(), call, reportedMonotonicMs: this.#now(), isOver: false };
+    const stream = this.#newStream((bucketAction) => this.#send(open, bucketAction));
+    const open: Open = {
+      stream,
+      call,
+      reportedMonotonicMs: this.#now(),
+      isOver: false,
+      flushed: Promise.resolve(),
+      isStuck: false,
+    };
     this.#open.add(open);
     this.#perConnection.set(peer, ofPeer + 1);
     this.#timer ??= setInterval(() => this.#tick(), RENEW_EVERY_MS).unref();
@@ -120,7 +138,7 @@ export class QuotaService {
     for (const { call } of [...this.#open]) end(call, grpcCodes.unavailable, "this instance is closing");
   }
 
-  #newStream(): QuotaStream {
+  #newStream(send: QuotaStreamSend): QuotaStream {
     const { limiter, onOutcome, attributesOf } = this.#options;
     return new QuotaStream({
       units: outsideUnits(limiter),
@@ -131,7 +149,9 @@ export class QuotaService {
       newHolder: () => `${this.#name}q${(this.#holders++).toString(36)}`,
       now: this.#now,
       attributesOf,
-      take: () => this.#buckets < bounds.buckets && ++this.#buckets > 0,
+      send,
+      take: (size) =>
+        (this.#buckets < bounds.buckets || size < bounds.buckets / this.#open.size) && ++this.#buckets > 0,
       giveBack: () => void this.#buckets--,
       onOutcome,
       onUnfit: (rule) =>
@@ -164,7 +184,7 @@ export class QuotaService {
     open.reportedMonotonicMs = this.#now();
     try {
       if (message === MALFORMED) throw new SluiceError("invalid-request", "the message is no report of usage");
-      this.#send(open, await open.stream.report(message));
+      await open.stream.report(message);
     } catch (error) {
       if (open.isOver) return;
       if (error instanceof SluiceError && error.code === "invalid-request") {
@@ -180,10 +200,21 @@ export class QuotaService {
    * Units must arrive soon after they were granted, and a time to live counts from then: nothing is sent behind a message that has not
    * left. Envoy reads at once; the units that are not sent go back with the next fetch, or end.
    */
-  #send({ call, stream, isOver }: Open, bucketAction: QuotaResponse["bucketAction"]): void {
-    if (bucketAction.length === 0) return;
-    if (!isOver && call.writableLength === 0) call.write({ bucketAction });
-    else stream.unsent();
+  async #send(open: Open, bucketAction: QuotaResponse["bucketAction"]): Promise<boolean> {
+    if (bucketAction.length === 0) return true;
+    const { call } = open;
+    if (call.writableLength > 0 && !open.isStuck) {
+      await Promise.race([open.flushed, sleep(FLUSH_WITHIN_MS, undefined, { ref: false })]);
+      open.isStuck = call.writableLength > 0;
+    }
+    if (open.isOver || open.isStuck) return false;
+    open.flushed = new Promise((resolve) => {
+      call.write({ bucketAction }, () => {
+        open.isStuck = false;
+        resolve();
+      });
+    });
+    return true;
   }
 
   #tick(): void {
@@ -206,7 +237,7 @@ export class QuotaService {
     for (const open of [...this.#open]) {
       const { stream, call } = open;
       if (open.reportedMonotonicMs < reportedMonotonicMs || call.writableLength > 0) continue;
-      this.#send(open, await (anew ? stream.renewAll() : stream.renewDue()));
+      await (anew ? stream.renewAll() : stream.renewDue());
     }
   }
 

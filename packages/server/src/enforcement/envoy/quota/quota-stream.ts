@@ -29,13 +29,17 @@ export const bounds = {
 const IDLE_MS = 60_000;
 /** Settled and granted at once: a store answers many together. */
 const BATCH = 256;
+/** An assignment that waited longer is not sent: its time to live allows a second for the way. */
+const LATEST_MS = 250;
 
 export type StreamOutcome = QuotaOutcome | "failed" | "abandoned" | "refused";
 
 interface QuotaStreamOptions extends Omit<QuotaBucketOptions, "id" | "attributes"> {
   readonly attributesOf: (domain: string, id: BucketId) => Attributes;
-  /** Counts a bucket of this service; false if there are too many. */
-  readonly take: () => boolean;
+  /** Counts a bucket of this service; false if there are too many, and this stream has its share of `size` already. */
+  readonly take: (size: number) => boolean;
+  /** Sends actions; false if they cannot be sent soon. */
+  readonly send: (actions: readonly BucketAction[]) => Promise<boolean>;
   readonly giveBack: () => void;
   readonly onOutcome: (outcome: StreamOutcome) => void;
   readonly onUnfit: (rule: string) => void;
@@ -51,6 +55,7 @@ export class QuotaStream {
   readonly #options: QuotaStreamOptions;
   readonly #buckets = new Map<string, Tracked>();
   #idBytes = 0;
+  #isClosed = false;
   #domain: string | undefined;
 
   constructor(options: QuotaStreamOptions) {
@@ -62,13 +67,20 @@ export class QuotaStream {
   }
 
   /** Throws `invalid-request` for what is no report. */
-  async report({ domain, bucketQuotaUsages }: UsageReports): Promise<BucketAction[]> {
+  async report({ domain, bucketQuotaUsages }: UsageReports): Promise<void> {
     this.#mustBeOfDomain(domain);
+    const refused: BucketAction[] = [];
     const usages = new Map<string, { id: BucketId; allowed: number; denied: number }>();
     const slice = new TimeSlice();
     for (const { bucketId, numRequestsAllowed, numRequestsDenied } of bucketQuotaUsages) {
-      if (bucketId == null || Object.keys(bucketId.bucket).length === 0)
+      const entries = Object.keys(bucketId?.bucket ?? {}).length;
+      if (bucketId == null || entries === 0)
         throw new SluiceError("invalid-request", "bucket_quota_usages.bucket_id: expected at least one key and value");
+      // Not even spelled: to sort very many keys takes long.
+      if (entries > bounds.idEntries) {
+        refused.push(...this.#refuse(bucketId));
+        continue;
+      }
       const key = spellBucketId(bucketId);
       const sum = usages.get(key) ?? { id: bucketId, allowed: 0, denied: 0 };
       sum.allowed += countOf(numRequestsAllowed);
@@ -76,69 +88,75 @@ export class QuotaStream {
       usages.set(key, sum);
       if (slice.isOver()) await slice.next();
     }
-    const actions: BucketAction[] = [];
     const due: { bucket: QuotaBucket; allowed: number; denied: number }[] = [];
     for (const [key, { id, ...usage }] of usages) {
       const bucket = this.#buckets.get(key)?.bucket ?? this.#open(key, id);
-      if (bucket === undefined) actions.push(...spellAction.abandon(id));
+      if (bucket === undefined) refused.push(...this.#refuse(id));
       else due.push({ bucket, ...usage });
     }
-    const reported = await this.#each(due, ({ bucket, ...usage }) => bucket.report(usage));
-    return [...actions, ...reported, ...this.#abandonIdle()];
+    await this.#options.send(refused);
+    await this.#each(due, ({ bucket, ...usage }) => bucket.report(usage));
+    await this.#options.send(this.#abandonIdle());
   }
 
   /** Buckets whose assignment ends before the next report. */
-  async renewDue(): Promise<BucketAction[]> {
+  async renewDue(): Promise<void> {
     const nowMonotonicMs = this.#options.now();
     const due = [...this.#buckets.values()].filter(({ bucket }) => bucket.dueMonotonicMs <= nowMonotonicMs);
-    return await this.#each(due, ({ bucket }) => bucket.renew());
+    await this.#each(due, ({ bucket }) => bucket.renew());
   }
 
   /** The rules have changed. */
-  async renewAll(): Promise<BucketAction[]> {
-    return await this.#each([...this.#buckets.values()], ({ bucket }) => bucket.renew({ anew: true }));
-  }
-
-  /** The actions that were returned last were not sent. */
-  unsent(): void {
-    for (const { bucket } of this.#buckets.values()) bucket.unsent();
+  async renewAll(): Promise<void> {
+    await this.#each([...this.#buckets.values()], ({ bucket }) => bucket.renew({ anew: true }));
   }
 
   close(): void {
+    this.#isClosed = true;
     for (let i = 0; i < this.#buckets.size; i++) this.#options.giveBack();
     this.#buckets.clear();
   }
 
-  async #each<T>(due: readonly T[], work: (one: T) => Promise<Assigned>): Promise<BucketAction[]> {
-    const { onOutcome, onUnfit, onFailure } = this.#options;
-    const failed = (error: unknown): undefined => void onFailure(error);
-    const actions: BucketAction[] = [];
+  /** Batch by batch: units that wait for a later batch, or for one slow answer, would reach Envoy late. */
+  async #each<T extends { bucket: QuotaBucket }>(
+    due: readonly T[],
+    work: (one: T) => Promise<Assigned>,
+  ): Promise<void> {
+    const { onOutcome, onUnfit, onFailure, now, send } = this.#options;
     const slice = new TimeSlice();
-    for (let i = 0; i < due.length; i += BATCH) {
-      const batch = due.slice(i, i + BATCH).map((one) => work(one).catch(failed));
-      for (const assigned of await Promise.all(batch)) {
+    for (let i = 0; i < due.length && !this.#isClosed; i += BATCH) {
+      const fresh: { bucket: QuotaBucket; actions: readonly BucketAction[] }[] = [];
+      const batch = due.slice(i, i + BATCH).map(async (one) => {
+        const assigned = await work(one).catch((error: unknown) => void onFailure(error));
+        return { ...one, assigned, madeMonotonicMs: now() };
+      });
+      for (const { bucket, assigned, madeMonotonicMs } of await Promise.all(batch)) {
         onOutcome(assigned?.outcome ?? "failed");
         if (assigned?.unfit !== undefined) onUnfit(assigned.unfit);
-        if (assigned !== undefined) actions.push(...assigned.actions);
+        if (assigned === undefined || assigned.actions.length === 0) continue;
+        if (now() - madeMonotonicMs <= LATEST_MS) fresh.push({ bucket, actions: assigned.actions });
+        else bucket.unsent();
       }
+      if (!(await send(fresh.flatMap(({ actions }) => actions)))) for (const { bucket } of fresh) bucket.unsent();
       if (slice.isOver()) await slice.next();
     }
-    return actions;
+  }
+
+  #refuse(id: BucketId): BucketAction[] {
+    this.#options.onOutcome("refused");
+    return spellAction.abandon(id);
   }
 
   #open(key: string, id: BucketId): QuotaBucket | undefined {
-    const { attributesOf, take, onOutcome } = this.#options;
+    const { attributesOf, take } = this.#options;
     const bytes = Buffer.byteLength(key);
     const fits =
+      !this.#isClosed &&
       bytes <= bounds.idBytes &&
-      Object.keys(id.bucket).length <= bounds.idEntries &&
       this.#buckets.size < bounds.bucketsPerStream &&
       this.#idBytes + bytes <= bounds.idBytesPerStream &&
-      take();
-    if (!fits) {
-      onOutcome("refused");
-      return undefined;
-    }
+      take(this.#buckets.size);
+    if (!fits) return undefined;
     const bucket = new QuotaBucket({ ...this.#options, id, attributes: attributesOf(this.#domain!, id) });
     this.#buckets.set(key, { bucket, bytes });
     this.#idBytes += bytes;
