@@ -212,7 +212,9 @@ test("a client that never reads gets nothing more, and holds nothing of the serv
   const ids = Array.from({ length: 250 }, (_, i) => ({ tenant: `${i}${"x".repeat(1_900)}` }));
   // Each answer has a megabyte: far more than flow control lets out.
   for (let i = 0; i < 8; i++) stream.report(ids, { numRequestsDenied: 1_000 });
-  const outcomes = ["units", "extended", "denied"].map((name) => `sluice_envoy_quota_assignments_total{outcome="${name}"}`);
+  const outcomes = ["units", "extended", "denied"].map(
+    (name) => `sluice_envoy_quota_assignments_total{outcome="${name}"}`,
+  );
   await until("its reports were read", async () => {
     const counts = await Promise.all(outcomes.map((name) => metric(service, name)));
     return counts.reduce((sum, count) => sum + count, 0) >= 8 * ids.length;
