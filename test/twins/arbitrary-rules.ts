@@ -49,12 +49,19 @@ const blockFor = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom("1ms", "4ms", ["2ms", "6ms"], ["1ms", "3ms", "20ms"]) },
 );
 
-/** The same; of those that can, some block, and some deny everything. */
+const maxWait = fc.oneof(
+  { weight: 2, arbitrary: fc.constant(undefined) },
+  { weight: 1, arbitrary: fc.constantFrom("1ms", "4ms", "15ms", "60ms", "500ms") },
+);
+const turnless: readonly string[] = ["concurrency", "sliding-counter"];
+
+/** The same; of those that can, some block, some hand out turns, and some deny everything. */
 const numbersOrNone = fc
-  .record({ numbers, blockFor, denies: fc.integer({ min: 0, max: 31 }) })
-  .map(({ numbers, blockFor, denies }) => ({
+  .record({ numbers, blockFor, maxWait, denies: fc.integer({ min: 0, max: 31 }) })
+  .map(({ numbers, blockFor, maxWait, denies }) => ({
     ...numbers,
     ...(denies === 0 && { limit: 0 }),
+    ...(maxWait !== undefined && !turnless.includes(numbers.algorithm) && { maxWait }),
     ...(blockFor !== undefined && numbers.algorithm !== "concurrency" && { blockFor }),
   }));
 

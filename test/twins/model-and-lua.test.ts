@@ -5,9 +5,11 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test as vitest } from "vitest";
 import type { ConcurrencyPolicy, Policy } from "../../packages/sluice/src/algorithms/policy.js";
+import { chargedAt } from "../../packages/sluice/src/algorithms/turns.js";
 import type { Check } from "../../packages/sluice/src/check.js";
 import { SluiceError } from "../../packages/sluice/src/errors.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
+import { turnsKey } from "../../packages/sluice/src/keys.js";
 import { asCharges } from "../../packages/sluice/src/limiter/charges.js";
 import { compileRuleBook } from "../../packages/sluice/src/rules/rule-book.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
@@ -53,6 +55,8 @@ let refunds = 0;
 let resets = 0;
 let blocked = 0;
 let denied = 0;
+let turns = 0;
+let vacated = 0;
 let conflicts = 0;
 let runs = 0;
 /** More than a sorted set keeps one by one. */
@@ -94,12 +98,15 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
       if (lua.verdicts.some(({ remaining }) => remaining < 0)) debts++;
       if (lua.verdicts.some(({ reason }) => reason === "blocked")) blocked++;
       if (request.checks.some(({ plan }) => plan.policy.limit === 0)) denied++;
+      if (lua.verdicts.some(({ delayMs }) => delayMs > 0)) turns++;
       // Compared as text first: a deep comparison by the test runner for each of 200 000 decisions would take minutes.
       if (JSON.stringify(lua.verdicts) !== JSON.stringify(ts.verdicts)) {
         expect({ request, nowMs, verdicts: lua.verdicts }).toEqual({ request, nowMs, verdicts: ts.verdicts });
       }
       if ((lua.repeated === undefined) !== (ts.repeated === undefined)) expect(lua.repeated).toEqual(ts.repeated);
-      if (request.charge && lua.repeated === undefined) admitted.push({ request, reply: lua });
+      // A charge behind turns is stamped as the last of them: only a sorted set's names find it again.
+      const isLost = request.checks.some(({ plan, charge }) => charge === true && plan.maxWaitMs > 0);
+      if (request.charge && lua.repeated === undefined && !isLost) admitted.push({ request, reply: lua });
     }
     pending = [];
   };
@@ -133,15 +140,17 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
       resets++;
       const keys = book
         .checks(attributes, 0)
-        .flatMap(({ key, block }) => (block === undefined ? [key] : [key, block.key]));
+        .flatMap(({ key, block }) => [key, turnsKey(key), ...(block === undefined ? [] : [block.key])]);
       await store.reset(keys);
       // To the millisecond: what is charged in the one of the reset is not told from what was charged before it.
       await new Promise((resolve) => setTimeout(resolve, 2));
       model.reset(keys);
+      // Nothing tells a turn to come from one that was booked for the same instant after the reset, but for a sorted set's names.
+      admitted = admitted.filter(({ reply }) => reply.verdicts.every(({ delayMs }) => delayMs === 0));
       continue;
     }
     if (kind === "give-back") {
-      const checks = book.checks(attributes, cost);
+      const checks = book.checks(attributes, cost).filter(({ plan }) => plan.maxWaitMs === 0);
       const lua = await store.giveBack(checks);
       if (checks.some((check) => check.cost > 0)) nowMs = lastNowMs;
       expect(lua).toBe(model.giveBack(checks));
@@ -176,14 +185,16 @@ async function undo(
   model: MemoryStore,
   setNow: (atMs: number) => void,
 ): Promise<void> {
-  const charged = request.checks.filter((_, i) => reply.verdicts[i]!.charged);
-  const held = charged.filter(isConcurrency);
+  const charges = request.checks.flatMap((check, i) =>
+    reply.verdicts[i]!.charged ? [{ check, atMs: chargedAt(reply, i), entryId: request.entryId }] : [],
+  );
+  const held = charges.map(({ check }) => check).filter(isConcurrency);
   if (kind === "refund") {
-    if (charged.length === 0) return;
-    const charges = charged.map((check) => ({ check, atMs: reply.nowMs, entryId: request.entryId }));
+    if (charges.length === 0) return;
     const refund = { charges, id: request.id };
     const lua = await store.refund(refund);
     setNow(lastNowMs);
+    if (charges.some(({ atMs }) => atMs > lastNowMs)) vacated++;
     expect(lua).toBe(model.refund(refund));
     return;
   }
@@ -218,8 +229,10 @@ test("random rules and schedules get the same verdicts from the models and from 
   });
   console.log(
     `model-and-lua: ${decisions} decisions compared in ${runs} schedules; ${charges} with charges, ${debts} in debt; ` +
-      `${refunds} refunds, ${resets} resets; ${blocked} of blocked keys, ${denied} under a limit of 0`,
+      `${refunds} refunds, ${resets} resets; ${blocked} of blocked keys, ${denied} under a limit of 0, ${turns} with a turn to come, ${vacated} of them given back`,
   );
   expect(decisions).toBeGreaterThanOrEqual(200_000);
-  expect(Math.min(charges, debts, refunds, resets, conflicts, blocked, denied)).toBeGreaterThan(1_000);
+  expect(Math.min(charges, debts, refunds, resets, conflicts, blocked, denied, turns, vacated * 10)).toBeGreaterThan(
+    1_000,
+  );
 }, 1_200_000);

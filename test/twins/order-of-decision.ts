@@ -10,7 +10,7 @@ import type { StoreRequest } from "../../packages/sluice/src/store/store.js";
 export function inOrderOfDecision<T extends { request: StoreRequest }>(pending: readonly T[]): T[] {
   const addressed = pending.map((entry) => ({ ...entry, recordKey: undefined }));
   return arrange(addressed).flatMap(({ script, batch }): T[] => {
-    if (script === "decide") return batch;
+    if (script === "decide" || script === "turns") return batch;
     return encodeSingles(batch, 0).groups.flatMap(({ members }) => members.map((i) => batch[i]!));
   });
 }

@@ -104,7 +104,7 @@ function plain(stem) {
   return expanded(source("decide-plain"), { "before the loop": expanded(before), "for each counter": expanded(each) });
 }
 
-/** The places in decide.lua that fetch.lua fills. */
+/** The places in decide.lua that fetch.lua and turns.lua fill. */
 const emptyPlaces = {
   "held units": "",
   "term of a policy": "",
@@ -112,15 +112,19 @@ const emptyPlaces = {
   settlements: "",
   "grants of a check": "",
   "writes of grants": "",
+  "end of a request": "",
 };
 
-function filledPlaces() {
-  const parts = source("fetch")
-    .split(/^-- ([a-z ]+)\n/m)
-    .slice(1);
+/** @param {readonly string[]} stems */
+function filledPlaces(stems) {
   /** @type {Record<string, string>} */
-  const filled = {};
-  for (let i = 0; i < parts.length; i += 2) filled[parts[i] ?? ""] = expanded(parts[i + 1] ?? "");
+  const filled = { ...emptyPlaces };
+  for (const stem of stems) {
+    const parts = source(stem)
+      .split(/^-- ([a-z ]+)\n/m)
+      .slice(1);
+    for (let i = 0; i < parts.length; i += 2) filled[parts[i] ?? ""] += `${expanded(parts[i + 1] ?? "")}\n`;
+  }
   return filled;
 }
 
@@ -129,7 +133,8 @@ export function composeScripts() {
   const scripts = {};
   for (const name of wholeScripts) scripts[name] = expanded(source(name));
   scripts.decide = expanded(source("decide"), emptyPlaces);
-  scripts.fetch = expanded(source("decide"), filledPlaces());
+  scripts.turns = expanded(source("decide"), filledPlaces(["turns"]));
+  scripts.fetch = expanded(source("decide"), filledPlaces(["fetch", "turns"]));
   for (const [stem, letter] of Object.entries(letters)) {
     scripts[`single-${letter}`] = expanded(source("decide-single"), { algorithm: functionsOf(stem) });
   }

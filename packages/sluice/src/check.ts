@@ -17,6 +17,8 @@ export interface CheckPlan {
   readonly onStoreFailure: "allow" | "deny" | "local";
   /** How long a holder may use units that it fetched ahead; 0: every check is decided by the store. */
   readonly prefetchMs: number;
+  /** How far away a turn may be (`algorithms/turns.ts`); 0: what does not fit now is refused. */
+  readonly maxWaitMs: number;
   readonly block?: { readonly keyEnd: string; readonly lengthsMs: readonly number[] };
   /** Where the cost is known only afterwards. */
   readonly estimate?: PlannedEstimate;

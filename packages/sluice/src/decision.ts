@@ -11,6 +11,7 @@ export type Reason =
   | "load"
   | "cost-exceeds-limit"
   | "blocked"
+  | "too-many-waiting"
   | "store-unavailable";
 
 /** The answer instead of the store's: the failure policy of the rules concerned, the strictest first. */
@@ -44,6 +45,8 @@ export interface CheckResult {
   readonly resetAfterMs: number;
   readonly reason?: Reason;
   readonly variant?: string;
+  /** How long until the request's turn under this rule comes, if it has not (`maxWait`). */
+  readonly delayMs?: number;
 }
 
 /** Units that are held until the real cost is known: settle, extend or cancel it by its id, from any instance. */
@@ -80,6 +83,8 @@ export interface DecisionSummary {
   readonly retryAfterMs: number;
   /** When the counter that `rule` speaks of is back to empty (or full, for a bucket). */
   readonly resetAfterMs: number;
+  /** How long to wait before the request may go on: the longest wait of its rules with `maxWait`; 0 if none, or if it is refused. */
+  readonly delayMs: number;
   readonly reason?: Reason;
   /** Every enforced rule that refused. */
   readonly violated: readonly string[];

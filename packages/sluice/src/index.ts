@@ -14,7 +14,7 @@ export type {
 export { NEVER_MS } from "./decision.js";
 export { type ErrorCode, type Mistake, SluiceError } from "./errors.js";
 export { readCounterKey, ruleOfKey } from "./keys.js";
-export type { CheckOptions, CheckPart, DecidedRequest } from "./limiter/check-request.js";
+export type { AcquireOptions, CheckOptions, CheckPart, DecidedRequest } from "./limiter/check-request.js";
 export type { Decision } from "./limiter/decision.js";
 export type { ExplainedRule, Explanation } from "./limiter/explain.js";
 export type { Lease } from "./limiter/lease.js";
@@ -22,6 +22,7 @@ export { createLimiter, type Limiter, type UtilisationOptions } from "./limiter/
 export type { LimiterEvents } from "./limiter/limiter-events.js";
 export type { LimiterOptions } from "./limiter/limiter-options.js";
 export { ruleBook } from "./limiter/rules-in-force.js";
+export type { WaitingStats } from "./limiter/waits.js";
 export type { PrefetchStats } from "./prefetch/prefetch.js";
 export type { ReservationStats, ReservedUnits } from "./reservations/reservation-counts.js";
 export type { ExplainedEstimate } from "./reservations/reservations.js";

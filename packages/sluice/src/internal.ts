@@ -7,6 +7,7 @@ export { errorKinds } from "./errors.js";
 export { BLOCK_KEYS, KEY_PREFIX } from "./keys.js";
 export { asCharges } from "./limiter/charges.js";
 export type { CheckRequest } from "./limiter/check-request.js";
+export { ClientLeft } from "./limiter/client-left.js";
 export { Decision } from "./limiter/decision.js";
 export { joinChecks } from "./limiter/join-checks.js";
 export { outsideUnits, swapValidatedRules } from "./limiter/limiter.js";

@@ -95,6 +95,11 @@ export function grantsKey(counter: string): string {
   return `${counter}~`;
 }
 
+/** Beside a counter: turns that were given back (turns.lua). */
+export function turnsKey(counter: string): string {
+  return `${counter}^`;
+}
+
 const formOf = new Map(Object.entries(storedAs).map(([stored, letter]) => [letter, stored as Stored]));
 
 /** The stored form of a counter, by its key; undefined for a block. */

@@ -90,8 +90,9 @@ export function showDecision(decision: ToldDecision): void {
   }
 }
 
-function headline({ allowed, rule, reason, retryAfterMs, degraded }: ToldDecision): string {
+function headline({ allowed, rule, reason, retryAfterMs, delayMs = 0, degraded }: ToldDecision): string {
   const outage = degraded === undefined ? "" : ` (store unavailable, policy ${printable(degraded)})`;
+  if (allowed && delayMs > 0) return `${colours.green("allowed")} in ${spellMs(delayMs)}${outage}`;
   if (allowed) return colours.green("allowed") + (rule === undefined ? ", no rule applies" : "") + outage;
   const wait = reason === "cost-exceeds-limit" ? "no wait will help" : `retry after ${spellMs(retryAfterMs)}`;
   return `${colours.red("refused")} by ${printable(`${rule}: ${reason}, ${wait}${outage}`)}`;

@@ -59,6 +59,7 @@ export async function openInstance(
   const limiter = createLimiter({
     rules: [],
     store: recording?.store ?? store,
+    maxWaiting: settings["max-waiting"],
     ...(settings.instances !== undefined && { instances: settings.instances * settings.workers }),
   });
   recording?.watch(limiter);

@@ -16,6 +16,7 @@ const reasons: readonly (Reason | "")[] = [
   "load",
   "cost-exceeds-limit",
   "blocked",
+  "too-many-waiting",
   "store-unavailable",
 ];
 const CELLS = modes.length * reasons.length;

@@ -12,6 +12,7 @@ import { reservationMetrics } from "./reservation-metrics.js";
 import { sheddingMetrics } from "./shedding-metrics.js";
 import { storeMetrics } from "./store-metrics.js";
 import type { Traffic } from "./traffic.js";
+import { waitingMetrics } from "./waiting-metrics.js";
 
 export interface Metrics {
   readonly registry: Registry;
@@ -90,7 +91,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const ours: readonly ReadableMetric[] = [
     ...trafficMetrics(traffic),
     ...limiterMetrics(limiter, health),
-    ...sheddingMetrics(limiter),
+    ...[...sheddingMetrics(limiter), ...waitingMetrics(limiter)],
     ...prefetchMetrics(limiter),
     ...reservationMetrics(limiter),
     ...storeMetrics(limiter),

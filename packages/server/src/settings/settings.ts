@@ -57,6 +57,11 @@ export const settingSpecs = {
     accept.wholeNumber({ least: 1, most: 100_000 }),
     "How many instances share the limits: under onStoreFailure local each admits its part. Absent: counted through Redis. Multiplied by workers.",
   ),
+  "max-waiting": setting(
+    accept.wholeNumber({ least: 0, most: 1_000_000 }),
+    "How many requests may wait at once, in a process, for turns under rules with maxWait; beyond it they are refused.",
+    "10000",
+  ),
   database: setting(
     accept.database,
     "Where rules live: sqlite:PATH or postgres://…. Default: sluice.db in the data folder.",

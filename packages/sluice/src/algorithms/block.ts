@@ -56,6 +56,7 @@ export function putOff(found: Verdict, leftMs: number): void {
 /** The verdict of a key that is blocked, whatever its counter says. */
 export function refuseBlocked(found: Verdict, leftMs: number): void {
   found.allowed = false;
+  found.delayMs = 0;
   found.remaining = Math.min(found.remaining, 0);
   found.reason = "blocked";
   putOff(found, leftMs);

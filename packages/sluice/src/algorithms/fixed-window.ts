@@ -16,7 +16,7 @@ import {
 } from "./model.js";
 import type { FixedWindowPolicy } from "./policy.js";
 
-interface FixedWindowState extends State {
+export interface FixedWindowState extends State {
   count: number;
   lastMs: number;
 }
@@ -35,7 +35,7 @@ function calendarWindow(calendar: Calendar, atMs: number): { startMs: number; en
   return { startMs: known[i - 1]!, endMs: known[i]! };
 }
 
-function startOf(policy: FixedWindowPolicy, atMs: number): number {
+export function windowStart(policy: FixedWindowPolicy, atMs: number): number {
   return policy.calendar === undefined
     ? atMs - (atMs % policy.windowMs)
     : calendarWindow(policy.calendar, atMs).startMs;
@@ -51,7 +51,7 @@ export function windowEnd(policy: FixedWindowPolicy, atMs: number): number {
 function clockOf(state: FixedWindowState, policy: FixedWindowPolicy, nowMs: number): number {
   if (state.lastMs <= nowMs) return nowMs;
   const endMs = windowEnd(policy, nowMs);
-  if (state.lastMs < windowEnd(policy, endMs)) return state.lastMs;
+  if (state.lastMs < windowEnd(policy, endMs) + (policy.maxWaitMs ?? 0)) return state.lastMs;
   state.lastMs = nowMs;
   state.bornMs = Math.min(state.bornMs, nowMs);
   state.endsAtMs = endMs;
@@ -59,7 +59,7 @@ function clockOf(state: FixedWindowState, policy: FixedWindowPolicy, nowMs: numb
 }
 
 function countAt(state: FixedWindowState, policy: FixedWindowPolicy, atMs: number): number {
-  return state.count > 0 && state.lastMs >= startOf(policy, atMs) ? state.count : 0;
+  return state.count > 0 && state.lastMs >= windowStart(policy, atMs) ? state.count : 0;
 }
 
 export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {

@@ -25,6 +25,8 @@ export interface Verdict {
   reason: Reason | undefined;
   /** Whether the store charged it. */
   charged: boolean;
+  /** How long until the request's turn comes, which is when it counts; 0: now. */
+  delayMs: number;
 }
 
 /** State of one key. From `endsAtMs` on it means the same as no state at all. */
@@ -81,5 +83,5 @@ export function verdict(
   resetAfterMs: number,
   reason: Reason | undefined,
 ): Verdict {
-  return { allowed, remaining, retryAfterMs, resetAfterMs, reason, charged: false };
+  return { allowed, remaining, retryAfterMs, resetAfterMs, reason, charged: false, delayMs: 0 };
 }

@@ -4,8 +4,16 @@
  */
 import type { Calendar } from "./calendar.js";
 
+/** Of algorithms that can hand out turns in the future (`turns.ts`). */
+interface Waiting {
+  /** How far away a turn may be; absent: none is handed out. A counter may lie ahead of now by so much more than its window. */
+  readonly maxWaitMs?: number;
+  /** The caller cannot wait: turns count as they do, but none is handed out. */
+  readonly noWait?: true;
+}
+
 /** Both the token bucket and GCRA: `capacity` tokens, refilled by `amount` every `scaleMs`, as a reduced fraction. */
-export interface BucketPolicy {
+export interface BucketPolicy extends Waiting {
   readonly stored: "token-bucket" | "gcra";
   readonly limit: number;
   readonly capacity: number;
@@ -13,7 +21,7 @@ export interface BucketPolicy {
   readonly scaleMs: number;
 }
 
-export interface FixedWindowPolicy {
+export interface FixedWindowPolicy extends Waiting {
   readonly stored: "fixed-window";
   readonly limit: number;
   /** For a calendar window, how long it is called (headers and charts need one number). */
@@ -27,7 +35,7 @@ export interface SlidingCounterPolicy {
   readonly windowMs: number;
 }
 
-export interface RollingWindowPolicy {
+export interface RollingWindowPolicy extends Waiting {
   readonly stored: "rolling-window" | "rolling-window-packed";
   readonly limit: number;
   readonly windowMs: number;

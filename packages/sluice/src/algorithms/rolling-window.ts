@@ -69,13 +69,14 @@ function liveDebt({ debt }: RollingWindowState, cutoffMs: number): number {
 }
 
 /** The key's own clock. */
-function clockOf(state: RollingWindowState, windowMs: number, nowMs: number): number {
-  return newestOf(state) <= nowMs ? nowMs : clockAhead(state, windowMs, nowMs);
+function clockOf(state: RollingWindowState, policy: RollingWindowPolicy, nowMs: number): number {
+  return newestOf(state) <= nowMs ? nowMs : clockAhead(state, policy, nowMs);
 }
 
-function clockAhead(state: RollingWindowState, windowMs: number, nowMs: number): number {
+function clockAhead(state: RollingWindowState, policy: RollingWindowPolicy, nowMs: number): number {
+  const { windowMs, maxWaitMs = 0 } = policy;
   const newestMs = newestOf(state);
-  if (newestMs - nowMs <= windowMs) return newestMs;
+  if (newestMs - nowMs <= windowMs + maxWaitMs) return newestMs;
   // All entries lie within a window of the newest, so all of them lie ahead: they count as now.
   const cutoffMs = newestMs - windowMs;
   const units = state.count - countDead(state, cutoffMs) + liveDebt(state, cutoffMs);
@@ -134,7 +135,7 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
 
   look(state: RollingWindowState, policy: RollingWindowPolicy, cost: number, nowMs: number, strict?: boolean): Verdict {
     const { limit, windowMs, minIntervalMs } = policy;
-    const atMs = clockOf(state, windowMs, nowMs);
+    const atMs = clockOf(state, policy, nowMs);
     const newestMs = newestOf(state);
     const dead = countDead(state, atMs - windowMs);
     const debt = liveDebt(state, atMs - windowMs);
@@ -156,7 +157,7 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
 
   charge(state: RollingWindowState, policy: RollingWindowPolicy, { cost, nowMs }: Charge, found: Verdict): void {
     const { stored, limit, windowMs } = policy;
-    const atMs = clockOf(state, windowMs, nowMs);
+    const atMs = clockOf(state, policy, nowMs);
     dropDead(state, atMs - windowMs);
     const room = stored === "rolling-window" && cost > MOST_ENTRIES ? 0 : limit;
     let entries = cost;
@@ -189,8 +190,8 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
     if (debt !== undefined && arrivedMs >= debt.fromMs && arrivedMs <= debt.atMs) takeFromDebt(state, cost - taken);
   },
 
-  giveBack(state: RollingWindowState, { windowMs }: RollingWindowPolicy, { cost, nowMs }: GivenBack): boolean {
-    const cutoffMs = clockOf(state, windowMs, nowMs) - windowMs;
+  giveBack(state: RollingWindowState, policy: RollingWindowPolicy, { cost, nowMs }: GivenBack): boolean {
+    const cutoffMs = clockOf(state, policy, nowMs) - policy.windowMs;
     const live = state.count - countDead(state, cutoffMs);
     const taken = Math.min(cost, live);
     state.count -= taken;

@@ -42,7 +42,7 @@ export function fillTime(policy: BucketPolicy): number {
 }
 
 function clockAhead(state: BucketState, policy: BucketPolicy, nowMs: number): number {
-  if (state.lastMs - nowMs <= fillTime(policy)) return state.lastMs;
+  if (state.lastMs - nowMs <= fillTime(policy) + (policy.maxWaitMs ?? 0)) return state.lastMs;
   state.lastMs = nowMs;
   state.bornMs = Math.min(state.bornMs, nowMs);
   state.endsAtMs = nowMs + waitFor(deficitAt(state, policy, nowMs), policy);

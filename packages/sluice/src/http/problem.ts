@@ -63,6 +63,8 @@ function detailOf(decision: Decision): string {
       return `The server is shedding load under "${rule}". ${again}`;
     case "cost-exceeds-limit":
       return `The request costs more than "${rule}" ever allows at once. ${again}`;
+    case "too-many-waiting":
+      return `Too many requests wait for a turn under "${rule}" already. ${again}`;
     case "blocked":
       return `The key is blocked under "${rule}". ${again}`;
     case "store-unavailable":

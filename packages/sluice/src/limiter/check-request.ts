@@ -12,6 +12,7 @@ import type { StoreRequest } from "../store/store.js";
 import { checkedId, entriesFit, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { fingerprintOf } from "./fingerprint.js";
+import type { LeaveSignal } from "./waits.js";
 
 export interface CheckOptions {
   /** Overrides the rules' own cost; 0 only looks. */
@@ -23,6 +24,17 @@ export interface CheckOptions {
    * the requests in flight, and is none itself. Default true: the decision's lease holds a place until it is released.
    */
   hold?: boolean;
+  /**
+   * False where the caller cannot wait: a rule with `maxWait` then refuses what does not fit now. Default true: `delayMs` tells when the
+   * request may go on.
+   */
+  wait?: boolean;
+}
+
+/** Of `acquire`, which waits itself. */
+export interface AcquireOptions extends CheckOptions {
+  /** Aborted: the turn is given back, and `acquire` rejects with the signal's reason. */
+  signal?: LeaveSignal | undefined;
 }
 
 /** One attribute set of several that are decided as one request. */
@@ -53,6 +65,8 @@ export interface CheckRequest extends StoreRequest {
   readonly mayPrefetch: boolean;
   /** What the load-shedding rules answered, if any applied. */
   readonly admission: Admission | undefined;
+  /** Whether it may not wait because too many do. */
+  readonly isCrowded: boolean;
   /** Where several attribute sets are one request. */
   readonly parts: readonly CheckPart[] | undefined;
   /** Before the store was asked; 0 where no check can hold a lease. */
@@ -66,6 +80,8 @@ export interface Asked {
   readonly charge: boolean;
   readonly neverRefused?: boolean;
   readonly admission?: Admission | undefined;
+  /** Whether it may not wait because too many do. */
+  readonly isCrowded?: boolean;
   /** Where several attribute sets are one request. */
   readonly parts?: readonly CheckPart[];
   /** Whether the request gets an entry id in any case. */
@@ -73,7 +89,7 @@ export interface Asked {
 }
 
 export function checkRequest(checks: readonly Check[], rulesVersion: number, asked: Asked): CheckRequest {
-  const { attributes, options, charge, neverRefused = false, admission, parts } = asked;
+  const { attributes, options, charge, neverRefused = false, admission, isCrowded = false, parts } = asked;
   let leases = false;
   let named = asked.isNamed === true;
   let mayPrefetch = false;
@@ -83,6 +99,8 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
     const { stored } = plan.policy;
     if (plan.prefetchMs > 0) mayPrefetch = true;
     if (checks[i]!.held !== undefined) holds = true;
+    // A turn that is given back goes by the name of its charge.
+    if (plan.maxWaitMs > 0) named = true;
     if (stored === "concurrency") leases = placesFit(checks[i]!);
     else if (stored === "rolling-window") named = entriesFit(checks[i]!);
   }
@@ -102,6 +120,7 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
     neverRefused,
     mayPrefetch,
     admission,
+    isCrowded,
     parts,
     sinceMonotonicMs: leases ? performance.now() : 0,
   };

@@ -60,6 +60,7 @@ test("its fields are its JSON; where it came from is not part of it", () => {
     "remaining",
     "retryAfterMs",
     "resetAfterMs",
+    "delayMs",
     "reason",
     "violated",
     "rulesVersion",

@@ -50,6 +50,7 @@ export class Decision implements DecisionSummary {
   declare readonly debt?: number;
   declare readonly retryAfterMs: number;
   declare readonly resetAfterMs: number;
+  declare readonly delayMs: number;
   declare readonly reason?: Reason;
   declare readonly violated: readonly string[];
   declare readonly rulesVersion: number;
@@ -71,11 +72,15 @@ export class Decision implements DecisionSummary {
     const results = new Array<CheckResult>(checks.length);
     let violated: string[] | undefined;
     let speaker = -1;
+    let delayMs = 0;
+    // A repeated answer tells when the turn comes from now on.
+    const agedMs = reply.repeated === undefined ? 0 : Math.max(0, reply.repeated.atMs - reply.nowMs);
     for (let i = 0; i < checks.length; i++) {
       const { plan } = checks[i]!;
       const verdict = verdicts[i]!;
       results[i] = resultOf(plan, verdict);
       if (plan.mode !== "enforce") continue;
+      if (verdict.delayMs > delayMs) delayMs = verdict.delayMs;
       if (!verdict.allowed) {
         if (violated === undefined) violated = [plan.rule];
         else violated.push(plan.rule);
@@ -95,9 +100,11 @@ export class Decision implements DecisionSummary {
       }
     }
     this.allowed = violated === undefined;
+    const waitMs = violated === undefined && delayMs > agedMs ? delayMs - agedMs : 0;
     if (speaker < 0) {
       this.retryAfterMs = 0;
       this.resetAfterMs = 0;
+      this.delayMs = waitMs;
     } else {
       const result = results[speaker]!;
       this.rule = result.rule;
@@ -106,6 +113,7 @@ export class Decision implements DecisionSummary {
       if (result.debt !== undefined) this.debt = result.debt;
       this.retryAfterMs = result.retryAfterMs;
       this.resetAfterMs = result.resetAfterMs;
+      this.delayMs = waitMs;
       if (result.reason !== undefined) this.reason = result.reason;
     }
     this.violated = violated ?? NONE;
@@ -143,6 +151,7 @@ function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {
   if (verdict.remaining < 0) result.debt = Math.min(-verdict.remaining, MOST_UNITS);
   if (verdict.reason !== undefined) result.reason = verdict.reason;
   if (plan.variant !== undefined) result.variant = plan.variant;
+  if (verdict.delayMs > 0) result.delayMs = verdict.delayMs;
   return result;
 }
 

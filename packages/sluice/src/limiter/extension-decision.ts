@@ -6,10 +6,13 @@ import type { Extension } from "../reservations/reservations.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
 import { Decision } from "./decision.js";
 
+/** Counters of a reservation are no rule's any more. */
+const UNPLANNED = { variant: undefined, keyEnd: "", onStoreFailure: "deny", prefetchMs: 0, maxWaitMs: 0 } as const;
+
 export function extensionDecision(extension: Extension, rulesVersion: number): Decision {
   const { counters, verdicts, nowMs, reservation, degraded } = extension;
   const checks = counters.map(({ rule, mode, policy, key }): Check => {
-    const plan = { rule, mode, variant: undefined, policy, keyEnd: "", onStoreFailure: "deny", prefetchMs: 0 } as const;
+    const plan = { ...UNPLANNED, rule, mode, policy } as const;
     return { plan, key, cost: 0, live: -1 };
   });
   const request: StoreRequest = { checks, charge: true, entryId: "", id: undefined, fingerprint: "", rulesVersion };

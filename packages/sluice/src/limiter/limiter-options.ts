@@ -19,9 +19,13 @@ export interface LimiterOptions {
    * counted while it answers, and the last number holds when it does not; 1 if it never did.
    */
   instances?: number;
+  /** How many requests may wait at once, in this process, for turns under rules with `maxWait`. Default 10 000; beyond it they are refused. */
+  maxWaiting?: number;
 }
 
-const knownOptions: readonly string[] = ["rules", "store", "rulesVersion", "clock", "instances"];
+export const DEFAULT_MAX_WAITING = 10_000;
+
+const knownOptions: readonly string[] = ["rules", "store", "rulesVersion", "clock", "instances", "maxWaiting"];
 
 /** Catches what a program in plain JavaScript gets wrong first: a URL for a store, a misspelled name. */
 export function checkOptions(options: LimiterOptions): void {
@@ -42,5 +46,9 @@ export function checkOptions(options: LimiterOptions): void {
   const { instances = 1 } = options;
   if (!Number.isSafeInteger(instances) || instances < 1) {
     throw refused(`instances: expected a whole number of at least 1, got ${String(instances)}`);
+  }
+  const { maxWaiting = DEFAULT_MAX_WAITING } = options;
+  if (!Number.isSafeInteger(maxWaiting) || maxWaiting < 0) {
+    throw refused(`maxWaiting: expected a whole number of at least 0, got ${String(maxWaiting)}`);
   }
 }

@@ -9,7 +9,7 @@ test("a decision's JSON is the contract's, in its order", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...rule, limit: 1 }] });
   await limiter.check({ user: "ann" });
   expect(JSON.stringify(await limiter.check({ user: "ann" }))).toBe(
-    '{"allowed":false,"rule":"r","limit":1,"remaining":0,"retryAfterMs":60000,"resetAfterMs":60000,"reason":"limit","violated":["r"],' +
+    '{"allowed":false,"rule":"r","limit":1,"remaining":0,"retryAfterMs":60000,"resetAfterMs":60000,"delayMs":0,"reason":"limit","violated":["r"],' +
       '"rulesVersion":1,"guarantee":"atomic","checks":[{"rule":"r","mode":"enforce","allowed":false,"limit":1,"remaining":0,' +
       '"retryAfterMs":60000,"resetAfterMs":60000,"reason":"limit"}]}',
   );

@@ -23,7 +23,14 @@ import type { BlockedKey, MaybePromise, Store, StoreReply } from "../store/store
 import type { StoreStats } from "../store/store-stats.js";
 import { asCharges, refusingNothing } from "./charges.js";
 import { checkedBlockLength } from "./check-input.js";
-import { type Asked, type CheckOptions, type CheckPart, type CheckRequest, checkRequest } from "./check-request.js";
+import {
+  type AcquireOptions,
+  type Asked,
+  type CheckOptions,
+  type CheckPart,
+  type CheckRequest,
+  checkRequest,
+} from "./check-request.js";
 import { Decision } from "./decision.js";
 import { newLeaseId } from "./entry-id.js";
 import { type Explanation, explainDecision } from "./explain.js";
@@ -33,13 +40,15 @@ import { InstanceShare } from "./instance-share.js";
 import { joinChecks } from "./join-checks.js";
 import { Leases } from "./leases.js";
 import { LimiterEmitter, type LimiterEvents } from "./limiter-events.js";
-import { checkOptions, type LimiterOptions } from "./limiter-options.js";
+import { checkOptions, DEFAULT_MAX_WAITING, type LimiterOptions } from "./limiter-options.js";
 import { Outage } from "./outage.js";
 import { type OutsideUnits, outsideUnitsOf } from "./outside-units.js";
 import { Refunds } from "./refunds.js";
 import { RulesInForce } from "./rules-in-force.js";
 import { SharedReports } from "./shared-reports.js";
 import { shedFirst } from "./shed-first.js";
+import { type WaitingStats, Waits } from "./waits.js";
+import { tooManyWaiting, withoutWaiting } from "./without-waiting.js";
 
 /** Of a report of utilisation. */
 export interface UtilisationOptions {
@@ -69,6 +78,7 @@ export class Limiter {
   readonly #leases: Leases;
   readonly #reservations: Reservations;
   readonly #refunds: Refunds;
+  readonly #waits: Waits;
   readonly #events = new LimiterEmitter();
   readonly #namesRequests: boolean;
   #closed = false;
@@ -104,6 +114,7 @@ export class Limiter {
       onExpired: (id, held) => events.emit("expired", id, held),
     });
     this.#refunds = new Refunds({ store, local, prefetch: this.#prefetch, reservations: this.#reservations });
+    this.#waits = new Waits(options.maxWaiting ?? DEFAULT_MAX_WAITING, clock);
     this.#outage = new Outage({
       store,
       degraded: (cause) => events.emit("degraded", cause),
@@ -141,6 +152,41 @@ export class Limiter {
   }
 
   /**
+   * Decides, charges and waits: resolves when the request's turn has come, at once where it needs none or is refused. Where the signal
+   * ends the wait, or the limiter closes, the turn is given back and the promise rejects.
+   */
+  async acquire(attributes: Attributes, options: AcquireOptions = NO_OPTIONS): Promise<Decision> {
+    if (options.signal instanceof AbortSignal) options.signal.throwIfAborted();
+    const decision = await this.#ask(attributes, options, true, this.#waits.isFull);
+    return decision.delayMs === 0 ? decision : await this.#untilTurn(decision, attributes, options);
+  }
+
+  async #untilTurn(decision: Decision, attributes: Attributes, options: AcquireOptions): Promise<Decision> {
+    // Others began to wait while the store was asked.
+    if (this.#waits.isFull) {
+      await this.#leave(decision);
+      return await this.#ask(attributes, options, true, true);
+    }
+    try {
+      await this.#waits.untilTurn(decision, options.signal);
+      return decision;
+    } catch (error) {
+      await this.#leave(decision);
+      throw error;
+    }
+  }
+
+  /** Gives back what a request holds that does not run. Without the store nothing is given back: the turn is spent, the lease ends. */
+  async #leave(decision: Decision): Promise<void> {
+    await Promise.allSettled([this.#refunds.refund(decision), decision.lease?.release()]);
+  }
+
+  /** How many requests wait in this process for a turn, by rule. */
+  waitingStats(): WaitingStats {
+    return this.#waits.stats();
+  }
+
+  /**
    * Charges a cost that has been incurred already: never refused, counters may pass their limits, and refuse checks until the
    * debt is paid. The decision is always allowed; `remaining` and `debt` report how the counters stand. Takes no place.
    */
@@ -157,7 +203,7 @@ export class Limiter {
    */
   async checkAll(
     parts: readonly CheckPart[],
-    options: Pick<CheckOptions, "id"> = NO_OPTIONS,
+    options: Pick<CheckOptions, "id" | "wait"> = NO_OPTIONS,
   ): Promise<{ decision: Decision; parts: readonly (readonly CheckResult[])[] }> {
     this.#mustBeOpen();
     const { checks, places } = this.#checksOf(parts, true);
@@ -352,6 +398,7 @@ export class Limiter {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#waits.close();
     this.#outage.close();
     this.#local.close();
     this.#reports.close();
@@ -377,20 +424,22 @@ export class Limiter {
     return book.estimates ? this.#reservations.estimates.price(checks) : checks;
   }
 
-  #ask(attributes: Attributes, options: CheckOptions, charge: boolean): MaybePromise<Decision> {
+  #ask(attributes: Attributes, options: CheckOptions, charge: boolean, isCrowded = false): MaybePromise<Decision> {
     this.#mustBeOpen();
     const { book } = this.#rules;
     if (book.shedding === undefined) {
-      return this.#askFor(this.#checks(book, attributes, options.cost), book.version, { attributes, options, charge });
+      const checks = this.#checks(book, attributes, options.cost);
+      return this.#askFor(checks, book.version, { attributes, options, charge, isCrowded });
     }
     const parts = [{ attributes, cost: options.cost }];
     return shedFirst(this.#shedder, { book, parts, looks: !charge, options }, (admission) => {
       const checks = admission?.refused ? [] : this.#checks(book, attributes, options.cost);
-      return this.#askFor(checks, book.version, { attributes, options, charge, admission });
+      return this.#askFor(checks, book.version, { attributes, options, charge, admission, isCrowded });
     });
   }
 
-  #askFor(checks: readonly Check[], rulesVersion: number, asked: Asked): MaybePromise<Decision> {
+  #askFor(found: readonly Check[], rulesVersion: number, asked: Asked): MaybePromise<Decision> {
+    const checks = asked.isCrowded === true || asked.options.wait === false ? withoutWaiting(found) : found;
     const request = checkRequest(checks, rulesVersion, this.#namesRequests ? { ...asked, isNamed: true } : asked);
     if (checks.length === 0) return this.#decide(request, NOTHING_TO_DECIDE);
     const reply =
@@ -408,7 +457,7 @@ export class Limiter {
   }
 
   #decide(request: CheckRequest, found: StoreReply): Decision {
-    const reply = request.neverRefused ? refusingNothing(found) : found;
+    const reply = reworded(request, found);
     const lease = this.#leases.leaseOf(request, reply, "store");
     const reservation = request.holdMs === undefined ? undefined : this.#reservations.of(request, reply, false);
     const made = { request, reply, charger: "store" as const, lease, reservation, degraded: undefined };
@@ -422,7 +471,7 @@ export class Limiter {
     const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(request);
     const judged: CheckRequest = { ...request, checks };
     const found: StoreReply = { nowMs, verdicts, guarantee: "atomic" };
-    const reply = request.neverRefused ? refusingNothing(found) : found;
+    const reply = reworded(judged, found);
     const charger = degraded === "local" ? "local" : "nobody";
     const lease = this.#leases.leaseOf(judged, reply, charger);
     const reservation = charger === "local" ? this.#reservations.of(judged, reply, true) : undefined;
@@ -438,6 +487,11 @@ export class Limiter {
   #mustBeOpen(): void {
     if (this.#closed) throw new SluiceError("closed", "the limiter is closed");
   }
+}
+
+function reworded(request: CheckRequest, reply: StoreReply): StoreReply {
+  if (request.neverRefused) return refusingNothing(reply);
+  return request.isCrowded ? tooManyWaiting(reply, request.checks) : reply;
 }
 
 /** For `sluice/internal`: `swapRules` for rules that `parseRules` returned, which need no second validation. */

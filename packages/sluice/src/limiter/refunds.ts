@@ -2,6 +2,7 @@
  * Gives back what decisions charged, each once: the store remembers a decision with an id, this class one without.
  * In: a decision, or the id of one. Out: whether anything was given back.
  */
+import { chargedAt } from "../algorithms/turns.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import { isFromHand, type Prefetch } from "../prefetch/prefetch.js";
@@ -57,7 +58,9 @@ export class Refunds {
   }
 
   /** Gives units back without naming a charge. */
-  async giveBack(checks: readonly Check[], asked: readonly CheckPart[]): Promise<boolean> {
+  async giveBack(given: readonly Check[], asked: readonly CheckPart[]): Promise<boolean> {
+    // Where turns are booked, the newest units are those of requests that wait.
+    const checks = given.filter(({ plan }) => plan.maxWaitMs === 0);
     try {
       return await this.#store.giveBack(checks, asked);
     } catch (error) {
@@ -68,12 +71,12 @@ export class Refunds {
   }
 
   async #refundCharges(origin: Origin): Promise<boolean> {
-    const { checks, verdicts, nowMs, timesMs, entryId, entryIds, id, charger, reply } = origin;
+    const { checks, verdicts, entryId, entryIds, id, charger, reply } = origin;
     if (reply !== undefined && isFromHand(reply)) return await this.#prefetch!.refund(reply, checks);
     const charges = checks
       // What is held goes back by its reservation: it may be settled already, and then nothing of it does.
       .map((check) => (check.held === undefined ? check : { ...check, cost: 0 }))
-      .map((check, i) => ({ check, atMs: timesMs?.[i] ?? nowMs, entryId: entryIds?.[i] ?? entryId }))
+      .map((check, i) => ({ check, atMs: chargedAt(origin, i), entryId: entryIds?.[i] ?? entryId }))
       .filter((_, i) => verdicts[i]!.charged);
     if (charger === "nobody" || charges.length === 0) return false;
     const store = charger === "store" ? this.#store : this.#local;

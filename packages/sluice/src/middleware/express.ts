@@ -60,7 +60,8 @@ export function rateLimit(options: RateLimitOptions): RateLimitHandler {
   };
 
   const handler = (req: Request, res: Response, next: NextFunction): void => {
-    const proceed = ({ decision, fields }: Passage): void => {
+    const proceed = ({ decision, fields, left }: Passage): void => {
+      if (left) return;
       if (decision === undefined) {
         next();
         return;

@@ -96,7 +96,8 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
 
 /** A promise of the reply ends the request here; of undefined, lets it go on. */
 async function pass({ gate, onRefused }: Guarded, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const { decision, fields } = await gate.check(request);
+  const { decision, fields, left } = await gate.check(request);
+  if (left) return reply.hijack();
   if (decision === undefined) return undefined;
   request.rateLimit = decision;
   for (const [name, value] of fields) reply.header(name, value);

@@ -10,7 +10,8 @@ import type { ServerResponse } from "node:http";
 import { addressNormaliser, clientAddresses, type Hops } from "../http/client-address.js";
 import { type Field, type LegacyReset, rateLimitFields } from "../http/rate-limit-fields.js";
 import { requestPath, unresolvedPath } from "../http/request-path.js";
-import type { CheckOptions } from "../limiter/check-request.js";
+import type { AcquireOptions, CheckOptions } from "../limiter/check-request.js";
+import { ClientLeft } from "../limiter/client-left.js";
 import type { Decision } from "../limiter/decision.js";
 import type { Limiter } from "../limiter/limiter.js";
 import type { Attributes } from "../rules/rule.js";
@@ -38,6 +39,8 @@ export interface Passage {
   /** Absent for a request that was skipped or counted before: let it through. */
   readonly decision: Decision | undefined;
   readonly fields: readonly Field[];
+  /** The client went away while its request waited for a turn: there is nobody to answer. */
+  readonly left?: true;
 }
 
 /** A request's visit to a limiter: what it asked, and the decision. */
@@ -50,6 +53,7 @@ interface Meeting {
 }
 
 const UNCOUNTED: Passage = { decision: undefined, fields: [] };
+const LEFT: Passage = { decision: undefined, fields: [], left: true };
 const NO_OPTIONS: CheckOptions = {};
 /** Beside the request rather than on it: Express changes the prototype of its requests, after which a new property costs microseconds. */
 const meetings = new WeakMap<object, Meeting[]>();
@@ -131,29 +135,46 @@ export class Gate<Request> {
     else if (met.some((earlier) => asksTheSame(earlier, meeting))) return Promise.resolve(UNCOUNTED);
     else met.push(meeting);
     const path = unresolvedPath(this.#reader.target(request), this.#options.paths);
+    const client = new ClientLeft(this.#reader.raw(request));
+    const asked: AcquireOptions = { ...options, signal: client.signal };
     const decided =
       path === undefined
-        ? limiter.check(attributes, options)
-        : this.#checkBoth([attributes, { ...attributes, path }], options);
-    return decided.then((decision) => {
-      meeting.decision = decision;
-      return { decision, fields: this.#fieldsOf(met === undefined ? [decision] : decisionsOf(met)) };
-    });
+        ? limiter.acquire(attributes, asked)
+        : this.#acquireBoth([attributes, { ...attributes, path }], asked);
+    return decided.then(
+      (decision) => {
+        client.forget();
+        meeting.decision = decision;
+        return { decision, fields: this.#fieldsOf(met === undefined ? [decision] : decisionsOf(met)) };
+      },
+      (error) => {
+        client.forget();
+        if (client.isSo) return LEFT;
+        throw error;
+      },
+    );
   }
 
   /** For a target with `..`, which routers read in two ways: both readings must pass, and both are held. */
-  async #checkBoth(
+  async #acquireBoth(
     [resolved, unresolved]: readonly [Attributes, Attributes],
-    options: CheckOptions,
+    options: AcquireOptions,
   ): Promise<Decision> {
-    const first = await this.limiter.check(resolved, options);
+    const first = await this.limiter.acquire(resolved, options);
     if (!first.allowed) return first;
-    const second = await this.limiter.check(unresolved, options);
+    const giveUp = (): Promise<unknown> => Promise.all([this.limiter.refund(first), first.lease?.release()]);
+    let second: Decision;
+    try {
+      second = await this.limiter.acquire(unresolved, options);
+    } catch (error) {
+      await giveUp();
+      throw error;
+    }
     if (second.allowed) {
       this.#secondReading.set(first, second);
       return first;
     }
-    await Promise.all([this.limiter.refund(first), first.lease?.release()]);
+    await giveUp();
     return second;
   }
 

@@ -61,7 +61,9 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiterHandler {
   const { onRefused } = options;
 
   const middleware: MiddlewareHandler = async (c, next) => {
-    const { decision, fields } = await gate.check(c);
+    const { decision, fields, left } = await gate.check(c);
+    // Nobody reads it; 499 is how nginx logs a client that went away.
+    if (left) return new Response(null, { status: 499 });
     if (decision === undefined) return await next();
     c.set("rateLimit", decision);
     if (!decision.allowed) {

@@ -36,7 +36,8 @@ export function rateLimit(options: RateLimitOptions): RateLimitMiddleware {
   const { onRefused } = options;
 
   const middleware: Middleware = async (ctx, next) => {
-    const { decision, fields } = await gate.check(ctx);
+    const { decision, fields, left } = await gate.check(ctx);
+    if (left) return;
     if (decision === undefined) return await next();
     ctx.state.rateLimit = decision;
     for (const [name, value] of fields) ctx.set(name, value);

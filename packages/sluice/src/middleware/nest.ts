@@ -228,7 +228,8 @@ export class RateLimitGuard implements CanActivate {
     if (found === undefined) return true;
 
     const { req: request, res: response } = found;
-    const { decision, fields } = await gate.check(request, callOf(context));
+    const { decision, fields, left } = await gate.check(request, callOf(context));
+    if (left) return false;
     if (decision === undefined) return true;
     request.rateLimit = decision;
     for (const [name, value] of fields) response.header(name, value);

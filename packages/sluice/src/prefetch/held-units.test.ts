@@ -10,6 +10,7 @@ const plan: CheckPlan = {
   keyEnd: "}:r:p",
   onStoreFailure: "local",
   prefetchMs: 20,
+  maxWaitMs: 0,
 };
 
 /** A key that was asked for ten times a millisecond, for long. */

@@ -284,7 +284,15 @@ const request: StoreRequest = {
   fingerprint: "",
   rulesVersion: 1,
 };
-const pass = { allowed: true, remaining: 900, retryAfterMs: 0, resetAfterMs: 0, reason: undefined, charged: true };
+const pass = {
+  allowed: true,
+  remaining: 900,
+  retryAfterMs: 0,
+  resetAfterMs: 0,
+  reason: undefined,
+  charged: true,
+  delayMs: 0,
+};
 const answer: StoreReply = { nowMs: 1_000, verdicts: [pass], guarantee: "atomic" };
 
 test("a use whose settlement got no answer is not given back into the hand: the store may have charged it", async () => {

@@ -21,6 +21,8 @@ export function checkEstimate(rule: Written, path: string, report: Report): void
   for (const [layer, at] of layersOf(rule, path)) {
     if (layer.prefetch !== undefined)
       report(`${at}.prefetch`, "expected either estimate or prefetch, got both: units in hand cannot be reserved");
+    if (layer.maxWait !== undefined)
+      report(`${at}.maxWait`, "expected either estimate or maxWait, got both: what is held until later has no turn");
     if (layer.algorithm === "concurrency")
       report(`${at}.algorithm`, 'expected an algorithm that counts units beside estimate, got "concurrency"');
   }
@@ -33,7 +35,7 @@ function layersOf(rule: Written, path: string): (readonly [Written, string])[] {
     return Array.isArray(list) ? list.map((layer, i) => [layer, `${path}.${name}[${i}]`] as const) : [];
   };
   const layers: (readonly [unknown, string])[] = [
-    [{ prefetch: rule.prefetch }, path],
+    [{ prefetch: rule.prefetch, maxWait: rule.maxWait }, path],
     [rule.candidate, `${path}.candidate`],
     ...listed("variants"),
     ...listed("overrides"),

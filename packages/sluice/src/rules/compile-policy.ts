@@ -24,6 +24,12 @@ export const calendarUnits: ReadonlyMap<Duration, Calendar["unit"]> = new Map([
 ]);
 
 export function compilePolicy(numbers: AlgorithmNumbers): Policy {
+  const maxWaitMs = maxWaitMsOf(numbers);
+  const policy = policyOf(numbers);
+  return maxWaitMs === 0 ? policy : ({ ...policy, maxWaitMs } as Policy);
+}
+
+function policyOf(numbers: AlgorithmNumbers): Policy {
   const { limit } = numbers;
   if (limit === 0) return nothing(numbers);
   switch (numbers.algorithm) {
@@ -59,6 +65,11 @@ export function compilePolicy(numbers: AlgorithmNumbers): Policy {
 /** 0 where the rule has no prefetch. */
 export function prefetchMsOf(numbers: AlgorithmNumbers): number {
   return "prefetch" in numbers && numbers.prefetch !== undefined && numbers.limit > 0 ? msOf(numbers.prefetch) : 0;
+}
+
+/** 0 where the rule hands out no turns. */
+export function maxWaitMsOf(numbers: AlgorithmNumbers): number {
+  return "maxWait" in numbers && numbers.maxWait !== undefined && numbers.limit > 0 ? msOf(numbers.maxWait) : 0;
 }
 
 /** A limit of 0 refuses everything: no algorithm is needed to say so, and a rate of 0 would have none of its numbers. */

@@ -159,6 +159,15 @@ export const quantile = kind(
   { type: "number", minimum: 0.01, maximum: 0.999 },
 );
 
+/** Nobody waits for an hour; and a counter stays so long ahead of now, at most. */
+const longestWaitMs = 3_600_000;
+
+export const maxWait = kind(
+  'a duration of at most "1h", such as "2s"',
+  (value) => (parseDuration(value) ?? Number.POSITIVE_INFINITY) <= longestWaitMs,
+  duration.schema,
+);
+
 /** Blocks that follow each other: the last length stays. */
 const MOST_BLOCK_LENGTHS = 8;
 

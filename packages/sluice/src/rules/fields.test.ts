@@ -6,7 +6,7 @@ test("every algorithm has its number fields, and each has a limit", () => {
   expect([...numberFieldsOf.keys()]).toEqual(algorithmNames);
   for (const fields of numberFieldsOf.values()) expect(fields).toContain("limit");
   expect(numberFieldsOf.get("concurrency")).toEqual(["limit", "ttl"]);
-  expect(numberFieldsOf.get("gcra")).toEqual(["limit", "window", "burst", "prefetch", "blockFor"]);
+  expect(numberFieldsOf.get("gcra")).toEqual(["limit", "window", "burst", "prefetch", "maxWait", "blockFor"]);
 });
 
 test("the algorithms of a field are those that know it", () => {

@@ -16,6 +16,7 @@ import {
   ipMatchValue,
   type Kind,
   matchValue,
+  maxWait,
   oneOf,
   orAuto,
   prefetchTerm,
@@ -127,6 +128,7 @@ const numbers = {
   burst: { shape: wholeNumber(1), algorithms: ["gcra"] },
   ttl: { shape: duration, algorithms: ["concurrency"] },
   prefetch: { shape: prefetchTerm, algorithms: ["token-bucket", "fixed-window", "rolling-window", "gcra"] },
+  maxWait: { shape: maxWait, algorithms: ["token-bucket", "fixed-window", "rolling-window", "gcra"] },
   blockFor: { shape: blockFor, algorithms: countingAlgorithms },
 } as const satisfies Record<keyof NumberFields, Field>;
 

@@ -5,7 +5,7 @@
  */
 import type { Check, CheckPlan } from "../check.js";
 import { SluiceError } from "../errors.js";
-import { blockKeyEnd, colocatedKey, counterKey, counterKeyEnd, spellEscaped, spellValues } from "../keys.js";
+import { blockKeyEnd, colocatedKey, counterKey, counterKeyEnd, spellEscaped, spellValues, turnsKey } from "../keys.js";
 import { runAtOnce, type Sliced, Stride } from "../time-slices.js";
 import { AttributeReader, checkCost, costIn, invalid, readAttribute } from "./attribute-reader.js";
 import { type CompiledRule, compilingRule, storedForms } from "./compiled-rule.js";
@@ -126,13 +126,14 @@ export class RuleBook {
     // Load shedding stores nothing.
     const counters = isShedding(rule) ? [] : storedForms(rule).map((form) => counterKeyEnd({ rule: ruleId, ...form }));
     const blocks = [false, true].map((candidate) => blockKeyEnd({ rule: ruleId, candidate }));
-    return this.#keysEnding(rule, attributes, hasBlocks(rule) ? [...counters, ...blocks] : counters);
+    const turns = has(rule, "maxWait") ? counters.map(turnsKey) : [];
+    return this.#keysEnding(rule, attributes, [...counters, ...turns, ...(has(rule, "blockFor") ? blocks : [])]);
   }
 
   /** The key of a block of the rule for these attributes; rules without `blockFor` never look at one. */
   blockKeyOf(ruleId: string, attributes: Attributes): string {
     const rule = this.#ruleIn(ruleId);
-    if (!hasBlocks(rule)) {
+    if (!has(rule, "blockFor")) {
       const remedy = "add blockFor to it, or an override with limit: 0 for the key";
       throw new SluiceError("invalid-request", `rule: expected a rule with blockFor, got ${ruleId}; ${remedy}`);
     }
@@ -296,7 +297,8 @@ export class RuleBook {
   }
 }
 
-function hasBlocks(rule: Rule): boolean {
+/** Whether the rule names a number anywhere. */
+function has(rule: Rule, field: keyof NumberLayer): boolean {
   if (isShedding(rule)) return false;
   const layers: readonly NumberLayer[] = [
     rule,
@@ -304,7 +306,7 @@ function hasBlocks(rule: Rule): boolean {
     ...(rule.variants ?? []),
     ...(rule.overrides ?? []),
   ];
-  return layers.some(({ blockFor }) => blockFor !== undefined);
+  return layers.some((layer) => layer[field] !== undefined);
 }
 
 function tooManyRules(count: number): SluiceError {

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { runAtOnce } from "../time-slices.js";
 import { Findings } from "./findings.js";
 import { findingInconsistencies } from "./rule-consistency.js";
+import { parseRules } from "./validate-rules.js";
 
 function mistakesOf(...rules: unknown[]): string[] {
   const findings = new Findings();
@@ -41,4 +42,22 @@ test("what the field table refuses is passed over: it has been reported", () => 
   expect(
     mistakesOf(7, { ...rule, key: "user" }, { ...rule, id: "s", variants: [{ name: "a", weight: "much" }] }),
   ).toEqual([]);
+});
+
+test.each([
+  [{ prefetch: "20ms" }, "rules[0].maxWait: expected either maxWait or prefetch"],
+  [
+    { algorithm: "fixed-window", align: "calendar", window: "1d" },
+    "rules[0].maxWait: expected either maxWait or align: calendar",
+  ],
+  [
+    { estimate: { quantile: 0.9 }, cost: { attribute: "tokens" } },
+    "rules[0].maxWait: expected either estimate or maxWait",
+  ],
+  [{ maxWait: "2h" }, 'rules[0].maxWait: expected a duration of at most "1h"'],
+  [{ algorithm: "sliding-counter" }, "rules[0].maxWait: sliding-counter has no maxWait"],
+  [{ algorithm: "concurrency", window: undefined }, "rules[0].maxWait: concurrency has no maxWait"],
+])("maxWait beside %j is a mistake", (more, message) => {
+  const rule = { id: "r", key: [], algorithm: "gcra", limit: 100, window: "1s", maxWait: "2s", ...more };
+  expect(() => parseRules([rule as never])).toThrow(message);
 });

@@ -224,6 +224,7 @@ function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boo
     );
   }
   checkPrefetch(numbers, refuse);
+  checkMaxWait(numbers, refuse);
   if (algorithm === "rolling-window" && (numbers.storage ?? DEFAULT_ROLLING_STORAGE) === "packed") {
     if (Number.isSafeInteger(limit) && (limit as number) > bounds.packedLimit) {
       refuse(["limit", "storage"], `expected at most ${bounds.packedLimit}, or storage: sorted-set, got ${limit}`);
@@ -270,6 +271,20 @@ function checkPrefetch(numbers: NumberFields & { algorithm: AlgorithmName }, ref
     ["prefetch", name, "refill", "window"],
     `expected a ${name} above the ${Math.ceil(refilled)} units that refill in ${describeValue(prefetch)}, got ${capacity}`,
   );
+}
+
+/** Turns are instants of one counter: units in hand have none, and a calendar's next window is not known to the store. */
+function checkMaxWait({ maxWait, prefetch, align }: NumberFields, refuse: Refuse): void {
+  if (maxWait === undefined) return;
+  if (prefetch !== undefined) {
+    refuse(["maxWait", "prefetch"], "expected either maxWait or prefetch, got both: units in hand have no turns");
+  }
+  if (align === "calendar") {
+    refuse(
+      ["maxWait", "align"],
+      "expected either maxWait or align: calendar, got both: turns need windows of one length",
+    );
+  }
 }
 
 function* findingRepeated(

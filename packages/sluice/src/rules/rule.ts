@@ -34,7 +34,12 @@ interface Blocking {
   blockFor?: Duration | readonly Duration[];
 }
 
-interface TokenBucketNumbers extends Blocking {
+interface Waiting {
+  /** Rather than refuse: a turn in the future, at most so far away. */
+  maxWait?: Duration;
+}
+
+interface TokenBucketNumbers extends Blocking, Waiting {
   /** Capacity; the bucket starts full. */
   limit: number;
   /** The time in which an empty bucket fills evenly. Either this or `refill`. */
@@ -43,7 +48,7 @@ interface TokenBucketNumbers extends Blocking {
   prefetch?: Duration;
 }
 
-export interface FixedWindowNumbers extends Blocking {
+export interface FixedWindowNumbers extends Blocking, Waiting {
   limit: number;
   /** With `align: calendar`: "1d" or "day", "7d" or "week" (from Monday), "month". */
   window: Duration;
@@ -53,7 +58,7 @@ export interface FixedWindowNumbers extends Blocking {
   prefetch?: Duration;
 }
 
-interface RollingWindowNumbers extends Blocking {
+interface RollingWindowNumbers extends Blocking, Waiting {
   limit: number;
   window: Duration;
   /** Least distance between two admitted requests; at most the window. */
@@ -67,7 +72,7 @@ interface SlidingCounterNumbers extends Blocking {
   window: Duration;
 }
 
-interface GcraNumbers extends Blocking {
+interface GcraNumbers extends Blocking, Waiting {
   limit: number;
   window: Duration;
   /** How many may come at once. Default: `limit`. */
@@ -120,6 +125,7 @@ export interface NumberFields {
   ttl?: Duration;
   /** How long an instance may use units that it fetched ahead: they are decided in process, and the limit still holds in every window. */
   prefetch?: Duration;
+  maxWait?: Duration;
   blockFor?: Duration | readonly Duration[];
 }
 

@@ -107,7 +107,7 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
       ...charged.map((one) => partOf(one, { overrides, answers })),
     ];
     await giveBackParts(charged, parts, options);
-    const { decision, parts: results } = await limiter.checkAll(parts);
+    const { decision, parts: results } = await limiter.checkAll(parts, { wait: false });
     if (answers.failsWithStore && decision.degraded !== undefined) {
       await decision.lease?.release().catch(() => undefined);
       throw new Undecided("the store does not answer (--envoy-store-failure error)");

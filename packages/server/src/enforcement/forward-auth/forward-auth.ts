@@ -8,6 +8,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type Attributes, type Decision, type Limiter, SluiceError } from "sluice";
 import { answerOf, type HeadersOption } from "sluice/http";
+import { ClientLeft } from "sluice/internal";
 import Type, { type Static } from "typebox";
 import { problemOf } from "../../http/problem.js";
 import { sendProblem } from "../../http/write-problem.js";
@@ -69,7 +70,12 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
       },
       async (request, reply) => {
         const arrival = { sinceMs: performance.now(), traceparent: request.headers.traceparent };
-        const decision = await decide(options, request);
+        const decision = await decide(options, request).catch((error: unknown) => {
+          if (request.socket.destroyed) return undefined;
+          throw error;
+        });
+        // The gateway went away while its request waited for a turn: there is nobody to answer.
+        if (decision === undefined) return reply.hijack();
         observer.decided(decision, arrival);
         const answer = answerOf(decision, { headers });
         reply.headers(answer.headers);
@@ -88,18 +94,37 @@ export function registerForwardAuth(app: FastifyInstance, options: ForwardAuthOp
 async function decide({ limiter, attributes }: ForwardAuthOptions, request: FastifyRequest): Promise<Decision> {
   const facts = factsOf(request);
   const known = await attributes.attributesOf(facts);
-  const decision = await checkWithoutLease(limiter, known);
-  const path = attributes.unresolvedPathOf(facts.target);
+  const client = new ClientLeft(request.raw);
+  try {
+    return await decideFor(limiter, { known, path: attributes.unresolvedPathOf(facts.target), signal: client.signal });
+  } finally {
+    client.forget();
+  }
+}
+
+interface Asked {
+  readonly known: Attributes;
+  /** Where it is read in another way too. */
+  readonly path: string | undefined;
+  readonly signal: () => AbortSignal;
+}
+
+async function decideFor(limiter: Limiter, { known, path, signal }: Asked): Promise<Decision> {
+  const decision = await acquireWithoutLease(limiter, known, signal);
   if (!decision.allowed || path === undefined) return decision;
-  const second = await checkWithoutLease(limiter, { ...known, path });
+  const second = await acquireWithoutLease(limiter, { ...known, path }, signal);
   if (second.allowed) return decision;
   await limiter.refund(decision);
   return second;
 }
 
 /** A lease would have to be released when the response ends, which a gateway that only asks cannot tell. */
-async function checkWithoutLease(limiter: Limiter, attributes: Attributes): Promise<Decision> {
-  const decision = await limiter.check(attributes, { hold: false });
+async function acquireWithoutLease(
+  limiter: Limiter,
+  attributes: Attributes,
+  signal: () => AbortSignal,
+): Promise<Decision> {
+  const decision = await limiter.acquire(attributes, { hold: false, signal });
   await decision.lease?.release();
   return decision;
 }

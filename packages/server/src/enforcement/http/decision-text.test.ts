@@ -20,6 +20,7 @@ const check = fc.record(
     debt: whole,
     reason,
     variant: name,
+    delayMs: whole,
   },
   { requiredKeys: ["rule", "mode", "allowed", "limit", "remaining", "retryAfterMs", "resetAfterMs"] },
 );
@@ -33,6 +34,7 @@ const shared = {
   allowed: fc.boolean(),
   retryAfterMs: whole,
   resetAfterMs: whole,
+  delayMs: whole,
   violated: fc.array(name, { maxLength: 3 }),
   rulesVersion: whole,
   guarantee: fc.constantFrom("atomic", "compensated", "prefetched"),

@@ -11,7 +11,7 @@ export function decisionText(made: Decision): string {
   let text = made.allowed ? '{"allowed":true' : '{"allowed":false';
   if (rule !== undefined) text += `,"rule":"${rule}","limit":${made.limit},"remaining":${made.remaining}`;
   if (made.debt !== undefined) text += `,"debt":${made.debt}`;
-  text += `,"retryAfterMs":${made.retryAfterMs},"resetAfterMs":${made.resetAfterMs}`;
+  text += `,"retryAfterMs":${made.retryAfterMs},"resetAfterMs":${made.resetAfterMs},"delayMs":${made.delayMs}`;
   if (reason !== undefined) text += `,"reason":"${reason}"`;
   if (violated.length > 0) text += `,"violated":["${violated.join('","')}"]`;
   text += closing(made);
@@ -50,8 +50,9 @@ const openings = new Map<string, Opening>();
 const MOST_OPENINGS = 10_000;
 
 function checkText(check: CheckResult): string {
-  const { remaining, debt, retryAfterMs, resetAfterMs, reason, variant } = check;
-  if (check.allowed && variant === undefined && retryAfterMs === 0 && reason === undefined && debt === undefined) {
+  const { remaining, debt, retryAfterMs, resetAfterMs, reason, variant, delayMs } = check;
+  const isPlain = variant === undefined && reason === undefined && debt === undefined && delayMs === undefined;
+  if (check.allowed && retryAfterMs === 0 && isPlain) {
     return `${openingOf(check)}${remaining},"retryAfterMs":0,"resetAfterMs":${resetAfterMs}}`;
   }
   const numbers = `"remaining":${remaining},"retryAfterMs":${retryAfterMs},"resetAfterMs":${resetAfterMs}`;
@@ -59,6 +60,7 @@ function checkText(check: CheckResult): string {
   if (debt !== undefined) text += `,"debt":${debt}`;
   if (reason !== undefined) text += `,"reason":"${reason}"`;
   if (variant !== undefined) text += `,"variant":"${variant}"`;
+  if (delayMs !== undefined) text += `,"delayMs":${delayMs}`;
   return `${text}}`;
 }
 

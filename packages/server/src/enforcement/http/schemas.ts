@@ -119,6 +119,7 @@ const reason = Type.Enum([
   "load",
   "cost-exceeds-limit",
   "blocked",
+  "too-many-waiting",
   "store-unavailable",
 ]);
 const numbers = {
@@ -137,6 +138,9 @@ const checkResult = Type.Object(
     ...numbers,
     reason: Type.Optional(reason),
     variant: Type.Optional(Type.String()),
+    delayMs: Type.Optional(
+      Type.Integer({ description: "How long until the request's turn under this rule comes, if it has not (maxWait)" }),
+    ),
   },
   { title: "CheckResult" },
 );
@@ -151,6 +155,9 @@ export const decision = Type.Object(
     debt: numbers.debt,
     retryAfterMs: Type.Integer(),
     resetAfterMs: Type.Integer(),
+    delayMs: Type.Integer({
+      description: "How long to wait before the request may go on (rules with maxWait); else 0",
+    }),
     reason: Type.Optional(reason),
     violated: Type.Array(Type.String()),
     rulesVersion: Type.Integer(),

@@ -13,6 +13,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Attributes, Decision, Limiter } from "sluice";
 import { answerOf, type HeadersOption } from "sluice/http";
+import { ClientLeft } from "sluice/internal";
 import { boundedServer } from "../../http/bounded-server.js";
 import { answerClientError } from "../../http/client-error.js";
 import { isClosing } from "../../http/drain.js";
@@ -51,6 +52,10 @@ interface ProxyOptions {
 /** Uploads may be long, so the whole request has more time than a check; a connection on which nothing moves has not. */
 const proxyBounds = { requestTimeout: 300_000, headersTimeout: 10_000, idleTimeoutMs: 120_000 } as const;
 
+/** The client went away while its request waited for a turn: there is nobody to answer. */
+const LEFT = new Error("the client left");
+const NOBODY = { decision: undefined, answer: undefined };
+
 export function createProxy(options: ProxyOptions): Server {
   const upstream = createUpstream(options);
   const observer = options.observe("proxy");
@@ -75,8 +80,10 @@ export function createProxy(options: ProxyOptions): Server {
     if (gateway !== undefined && call === undefined) return;
     const { decision, answer } = await decide(options, observer, client, call?.attributes).catch((error) => {
       call?.body?.letGo();
+      if (error === LEFT) return NOBODY;
       throw error;
     });
+    if (decision === undefined) return;
     const end = holdUntilEnd(options, { decision, response, call });
     // The client may have gone while we asked; "close" was then emitted before anyone listened.
     if (response.destroyed) end({ wasPassed: false });
@@ -147,7 +154,7 @@ async function upgrade(options: ProxyOptions, observer: RequestObserver, upgradi
     if (socket.destroyed) onEnd();
     else passUpgrade({ ...upgrading, rateLimitFields: answer.headers, onEnd });
   } catch (error) {
-    log.error("an upgrade failed", { error: String(error) });
+    if (error !== LEFT) log.error("an upgrade failed", { error: String(error) });
     socket.destroy();
   }
 }
@@ -194,6 +201,7 @@ function usedBy(call: LlmCall | undefined, isWhole: boolean): Attributes | undef
   return call === undefined ? {} : call.used({ isWhole });
 }
 
+/** Rejects with `LEFT` where the client did not wait. */
 async function decide(
   options: ProxyOptions,
   observer: RequestObserver,
@@ -210,9 +218,16 @@ async function decide(
     rawHeaders: client.rawHeaders,
     peer: client.socket.remoteAddress,
   });
-  const decision = await limiter.check({ ...known, ...ofCall });
-  observer.decided(decision, arrival);
-  return { decision, answer: spelled(decision, options) };
+  const left = new ClientLeft(client);
+  try {
+    const decision = await limiter.acquire({ ...known, ...ofCall }, { signal: left.signal });
+    observer.decided(decision, arrival);
+    return { decision, answer: spelled(decision, options) };
+  } catch (error) {
+    throw left.isSo ? LEFT : error;
+  } finally {
+    left.forget();
+  }
 }
 
 function spelled(decision: Decision, { limiter, headers, llm }: ProxyOptions): JsonAnswer {

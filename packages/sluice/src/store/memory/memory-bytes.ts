@@ -5,6 +5,7 @@
 import type { ConcurrencyState } from "../../algorithms/concurrency.js";
 import type { State } from "../../algorithms/model.js";
 import type { RollingWindowState } from "../../algorithms/rolling-window.js";
+import type { VacantState } from "../../algorithms/turns.js";
 import type { Check } from "../../check.js";
 import type { Stored } from "../../keys.js";
 
@@ -13,6 +14,7 @@ const COUNTER = 200;
 /** A typed array that lies outside of the heap. */
 const RING = 200;
 const LEASE = 150;
+const TURN = 150;
 /** A record with its fingerprint, reply and receipt, and what each check adds to it. */
 const RECORD = 450;
 const RECORDED_CHECK = 250;
@@ -29,6 +31,7 @@ function textBytes(text: string): number {
 export function counterBytes(key: string, state: State): number {
   const bytes = COUNTER + textBytes(key);
   if ("ring" in state) return bytes + RING + (state as RollingWindowState).ring.byteLength;
+  if ("turns" in state) return bytes + (state as VacantState).turns.length * TURN;
   if ("leases" in state) return bytes + (state as ConcurrencyState).leases.size * LEASE;
   return bytes;
 }

@@ -6,6 +6,7 @@ import { type ConcurrencyState, concurrency } from "../../algorithms/concurrency
 import { addCosts, type CostWeights } from "../../algorithms/cost-histogram.js";
 import { type Charge, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
+import type { Policy } from "../../algorithms/policy.js";
 import type { Check, CheckPlan } from "../../check.js";
 import { storedIn } from "../../keys.js";
 import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
@@ -25,6 +26,7 @@ import { MemoryGrants } from "./memory-grants.js";
 import { MemoryHolds } from "./memory-holds.js";
 import { MemoryLimit, type MemoryUse } from "./memory-limit.js";
 import { type Clock, checkedMaxBytes, type MemoryStoreOptions } from "./memory-store-options.js";
+import { MemoryTurns } from "./memory-turns.js";
 import { RequestRecords, repeated } from "./request-records.js";
 
 const SWEEP_EVERY_MS = 1_000;
@@ -48,6 +50,7 @@ interface Charged {
 export class MemoryStore implements Store {
   readonly #states: CounterMap;
   readonly #blocks: MemoryBlocks;
+  readonly #turns: MemoryTurns;
   readonly #records: RequestRecords;
   readonly #holds: MemoryHolds;
   readonly #limit: MemoryLimit;
@@ -73,6 +76,7 @@ export class MemoryStore implements Store {
     const holdBytes = Math.floor(recordBytes * SHARE_OF_HOLDS);
     this.#states = new CounterMap(maxBytes - recordBytes);
     this.#blocks = new MemoryBlocks(this.#states);
+    this.#turns = new MemoryTurns(this.#states);
     this.#records = new RequestRecords(recordBytes - holdBytes);
     const state = (key: string, nowMs: number): State | undefined => this.#state(key, nowMs);
     const charge = (counter: HeldCounter, added: Charge, found: Verdict, charged: State): void =>
@@ -195,7 +199,9 @@ export class MemoryStore implements Store {
       const { plan, key, cost } = check;
       const model = models[plan.policy.stored];
       const state = this.#state(key, nowMs) ?? model.fresh();
+      if (plan.maxWaitMs > 0) this.#turns.settle(check, state, nowMs);
       const verdict = model.look(state, plan.policy, cost, nowMs);
+      if (plan.maxWaitMs > 0) this.#turns.find(check, i, verdict, state, nowMs);
       if (this.#grants !== undefined) this.#grants.narrow(check, verdict, nowMs);
       if (check.block !== undefined) this.#blocks.apply(check, verdict, charge, nowMs);
       if (!verdict.allowed) this.#refused(check, i, verdict, state, nowMs);
@@ -207,8 +213,10 @@ export class MemoryStore implements Store {
       const check = checks[i]!;
       const verdict = verdicts[i]!;
       if (check.charge === true || !verdict.allowed || check.cost === 0) continue;
-      if (this.#refusals === 0 || this.#passesAsCandidate(check))
-        this.#charge(check, { cost: check.cost, nowMs, requestId: entryId }, verdict, states[i]!);
+      if (this.#refusals === 0 || this.#passesAsCandidate(check)) {
+        if (verdict.delayMs > 0 && this.#turns.take(check, i, nowMs)) verdict.charged = true;
+        else this.#charge(check, { cost: check.cost, nowMs, requestId: entryId }, verdict, states[i]!);
+      }
       if (verdict.charged && this.#grants !== undefined) this.#grants.afterCharge(check, verdict);
     }
     return verdicts;
@@ -238,12 +246,14 @@ export class MemoryStore implements Store {
     const { plan, key } = check;
     const model = models[plan.policy.stored];
     const state = this.#state(key, nowMs) ?? model.fresh();
+    if (plan.maxWaitMs > 0) this.#turns.settle(check, state, nowMs);
     let found = model.look(state, plan.policy, 0, nowMs, true);
     if (request.charge && check.cost > 0) {
       this.#charge(check, { cost: check.cost, nowMs, requestId: request.entryId }, found, state);
       found = model.look(state, plan.policy, 0, nowMs, true);
       found.charged = true;
     }
+    if (plan.maxWaitMs > 0) this.#turns.find(check, at, found, state, nowMs);
     this.#grants?.narrow(check, found, nowMs, true);
     if (!found.allowed) this.#refused(check, at, found, state, nowMs);
     return found;
@@ -255,7 +265,8 @@ export class MemoryStore implements Store {
     // A state that ends before now was made by the look: it is not in the map, or its end there has passed.
     const isNew = state.endsAtMs <= nowMs;
     const before = sizedPart(policy.stored, state);
-    models[policy.stored].charge(state, policy, charge, verdict);
+    if (verdict.delayMs === 0) models[policy.stored].charge(state, policy, charge, verdict);
+    else chargeLater(state, policy, charge, verdict);
     verdict.charged = true;
     if (isNew) this.#add(key, state, nowMs);
     else if (before !== sizedPart(policy.stored, state)) this.#states.measure(key, state, nowMs);
@@ -289,6 +300,7 @@ export class MemoryStore implements Store {
       const { plan, key, cost } = check;
       const state = this.#state(key, nowMs);
       if (state === undefined) continue;
+      if (plan.maxWaitMs > 0 && this.#turns.giveBack(check, { atMs, name: entryId }, state, nowMs)) continue;
       models[plan.policy.stored].refund(state, plan.policy, { cost, nowMs, chargedAtMs: atMs, requestId: entryId });
     }
     return true;
@@ -386,6 +398,13 @@ export class MemoryStore implements Store {
     }, SWEEP_EVERY_MS);
     this.#sweeper.unref();
   }
+}
+
+/** Charges at the instant of a turn: what is left until then is nothing. */
+function chargeLater(state: State, policy: Policy, charge: Charge, verdict: Verdict): void {
+  models[policy.stored].charge(state, policy, { ...charge, nowMs: charge.nowMs + verdict.delayMs }, verdict);
+  verdict.remaining = Math.min(verdict.remaining, 0);
+  verdict.resetAfterMs += verdict.delayMs;
 }
 
 /** A store for one process. */

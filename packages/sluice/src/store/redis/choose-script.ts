@@ -2,6 +2,7 @@
  * Chooses the script for each request, and the requests that share a call. Pure.
  *
  *   fetch      a rule with prefetch among them: as decide, and units that are held elsewhere count
+ *   turns      a rule with maxWait among them: as decide, and what does not fit now may be charged later
  *   decide     several checks, a look, a charge, a block, a request id or units to hold: the script that can decide anything
  *   single-X   one check to be charged: the lean script of its algorithm, where like requests (same counter, policy and cost) are one group
  *   plain-X    a batch for single-X in which every request costs 1 and has a counter of its own, under one policy: straight code
@@ -62,9 +63,15 @@ function entriesOf({ checks }: StoreRequest): number {
   return entries;
 }
 
-/** `decide`, or `fetch`, or the lean script for a single check without an id that is to be charged. */
+/** `decide`, `turns` or `fetch`, or the lean script for a single check without an id that is to be charged. */
 export function scriptFor({ checks, charge, id, holdMs }: StoreRequest): ScriptName {
-  for (let i = 0; i < checks.length; i++) if (checks[i]!.plan.prefetchMs > 0) return "fetch";
+  let hasTurns = false;
+  for (let i = 0; i < checks.length; i++) {
+    const { prefetchMs, maxWaitMs } = checks[i]!.plan;
+    if (prefetchMs > 0) return "fetch";
+    if (maxWaitMs > 0) hasTurns = true;
+  }
+  if (hasTurns) return "turns";
   const [only] = checks;
   const isSingle = checks.length === 1 && charge && id === undefined && holdMs === undefined;
   if (!isSingle || only === undefined || only.cost === 0 || only.charge === true || only.block !== undefined)

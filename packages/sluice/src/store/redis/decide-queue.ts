@@ -108,7 +108,7 @@ export class DecideQueue {
   async #call(script: ScriptName, batch: readonly Waiting[]): Promise<(StoreReply | IdProblem)[]> {
     // The first came first: its end is the earliest.
     const { endsAtMonotonicMs } = batch[0]!;
-    if (script === "decide" || script === "fetch") {
+    if (script === "decide" || script === "fetch" || script === "turns") {
       const { key } = batch[0]!.request.checks[0]!;
       const clock = { serverNowMs: this.serverNowMs, sentAtMs: this.#calls.sentAtMs(key) };
       const { keys, args } = encodeDecide(batch, clock, script);

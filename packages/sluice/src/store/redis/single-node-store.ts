@@ -3,7 +3,7 @@
  * script (or one command) and atomic.
  */
 import type { Check } from "../../check.js";
-import { holdKey, KEY_PREFIX, requestIdKey, storedAs } from "../../keys.js";
+import { holdKey, KEY_PREFIX, requestIdKey, storedAs, turnsKey } from "../../keys.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type { Charged, LeaseRequest, MadeAt, RefundRequest, StoreReply, StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
@@ -35,6 +35,14 @@ export type Guard =
 /** On a single Redis all keys are within one script's reach, whatever their tags, and records of request ids lie under one tag. */
 const SHARED_TAG = "*";
 const NO_UNDOS = { pending: 0, lost: 0 };
+
+interface GivingBack {
+  /** The entry id of an attempt that gives up its claim on the charges, which go with their last claim; "" for a refund. */
+  readonly attempt?: string;
+  /** For a slot on the move, where a script has one key: turns are spent, not vacated. */
+  readonly isApart?: boolean;
+  readonly madeAt?: MadeAt | undefined;
+}
 
 export class SingleNodeStore implements Counters {
   readonly #calls: RedisCalls;
@@ -78,11 +86,10 @@ export class SingleNodeStore implements Counters {
     return this.giveBackCharges(charges, guard, { madeAt });
   }
 
-  /** `attempt`: the entry id of an attempt that gives up its claim on the charges, which go with their last claim; "" for a refund. */
   async giveBackCharges(
     charges: readonly Charged[],
     guard: Guard,
-    { attempt = "", madeAt }: { attempt?: string; madeAt?: MadeAt | undefined } = {},
+    { attempt = "", isApart = false, madeAt }: GivingBack = {},
   ): Promise<boolean> {
     const guards = guard.kind === "" ? [] : [guard.key];
     const args: Argument[] = [
@@ -92,11 +99,16 @@ export class SingleNodeStore implements Counters {
       guard.kind === "mark" ? guard.lifeMs : 0,
       charges.length,
     ];
-    charges.forEach(({ check, atMs }, i) => {
-      args.push(guards.length + i + 1, ...this.#policyArguments(check), check.cost, atMs);
-    });
     const keys = charges.map(({ check }) => check.key);
-    const [nowUs, given] = (await this.#calls.run("refund", prefixed([...guards, ...keys]), args)) as unknown[];
+    const vacant: string[] = [];
+    charges.forEach(({ check, atMs }, i) => {
+      const { maxWaitMs } = check.plan;
+      if (maxWaitMs > 0 && !isApart) vacant.push(turnsKey(check.key));
+      const vacantAt = maxWaitMs === 0 ? 0 : isApart ? -1 : guards.length + keys.length + vacant.length;
+      args.push(guards.length + i + 1, ...this.#policyArguments(check), check.cost, atMs, vacantAt);
+    });
+    const all = prefixed([...guards, ...keys, ...vacant]);
+    const [nowUs, given] = (await this.#calls.run("refund", all, args)) as unknown[];
     this.#calls.showed(keys[0]!, msOf(nowUs));
     note(madeAt, nowUs);
     this.#options.onGivenBack(keys);

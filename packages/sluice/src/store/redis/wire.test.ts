@@ -12,6 +12,7 @@ const passed = fc.record({
   resetAfterMs: whole,
   reason: fc.constant(undefined),
   charged: fc.boolean(),
+  delayMs: fc.constant(0),
 });
 const refused = fc.record({
   allowed: fc.constant(false),
@@ -21,6 +22,7 @@ const refused = fc.record({
   reason: fc.constantFrom<Reason>("limit", "min-interval", "concurrency", "cost-exceeds-limit"),
   // A charge is counted and refused in name.
   charged: fc.boolean(),
+  delayMs: fc.constant(0),
 });
 const check = fc.record({
   plan: fc.record({
@@ -29,6 +31,7 @@ const check = fc.record({
     policy: fc.record({ stored: fc.constant("fixed-window"), limit: whole, windowMs: whole }),
     keyEnd: fc.string({ unit: "binary" }),
     onStoreFailure: fc.constant("local"),
+    maxWaitMs: fc.constantFrom(0, 500),
   }),
   key: fc.string({ unit: "binary" }),
   cost: whole,
@@ -40,9 +43,9 @@ test("what is written into a record of a request id is read from it, whatever th
   fc.assert(
     fc.property(judged, whole, whole, (pairs, nowMs, rulesVersion) => {
       const checks = pairs.map(([asked]) => asked);
-      const verdicts = pairs.map(([, found]) => found);
+      const verdicts = pairs.map(([{ plan }, found], i) => ({ ...found, delayMs: plan.maxWaitMs > 0 ? i : 0 }));
       const request = { checks, charge: true, entryId: "e1", id: "i", fingerprint: "f", rulesVersion };
-      const numbers = spellVerdicts({ nowMs, verdicts, guarantee: "atomic" });
+      const numbers = spellVerdicts({ nowMs, verdicts, guarantee: "atomic" }, checks);
       const record = `3 f e1 e1\n${numbers}\n${spellReceipt(request)}`;
       expect(decodeRecord(record, 7)).toEqual({
         nowMs,

@@ -9,12 +9,14 @@ import { type Verdict, verdict } from "../../algorithms/model.js";
 import type { Policy } from "../../algorithms/policy.js";
 import type { Check } from "../../check.js";
 import type { Reason } from "../../decision.js";
-import { grantsKey, KEY_PREFIX, storedAs } from "../../keys.js";
+import { grantsKey, KEY_PREFIX, storedAs, turnsKey } from "../../keys.js";
 import { heldCounters, holdDigest } from "../reserved.js";
 import type { Receipt, StoreReply, StoreRequest } from "../store.js";
 import { keepsEntryIds } from "./choose-script.js";
 
 type Argument = string | number;
+/** The scripts that can decide anything. */
+type DecideScript = "decide" | "fetch" | "turns";
 
 /** In the order of the codes in prelude.lua. */
 export const reasons: readonly (Reason | undefined)[] = [
@@ -89,7 +91,7 @@ function modeArgument({ plan, live }: Check): number {
 export function encodeDecide(
   batch: readonly Addressed[],
   { serverNowMs, sentAtMs }: { serverNowMs: number; sentAtMs: number },
-  script: "decide" | "fetch" = "decide",
+  script: DecideScript = "decide",
 ): { keys: string[]; args: Argument[] } {
   const keys: string[] = [];
   const keyPositions = new Map<string, number>();
@@ -115,7 +117,7 @@ export function encodeDecide(
     }
     return position;
   };
-  for (const { request, recordKey, holdKey, isPart } of batch) {
+  for (const { request, recordKey, holdKey, isPart, endsAtMonotonicMs } of batch) {
     const { checks, entryId, fingerprint } = request;
     const named = entryId !== "";
     const recorded = recordKey !== undefined;
@@ -135,13 +137,14 @@ export function encodeDecide(
     }
     for (let i = 0; i < checks.length; i++) {
       const check = checks[i]!;
-      const { policy, prefetchMs } = check.plan;
+      const { policy, prefetchMs, maxWaitMs } = check.plan;
       let position = policyPositions.get(policy);
       if (position === undefined) {
         position = policyPositions.size + 1;
         policyPositions.set(policy, position);
         policies.push(...policyArguments(policy, serverNowMs));
         if (script === "fetch") policies.push(prefetchMs);
+        if (script !== "decide") policies.push("noWait" in policy ? -maxWaitMs : maxWaitMs);
       }
       const { block } = check;
       const keyAt = prefetchMs > 0 ? heldPosition(check.key) : keyPosition(check.key);
@@ -154,6 +157,8 @@ export function encodeDecide(
       if (block !== undefined)
         requests.push(keyPosition(block.key) * MOST_LENGTHS + block.lengthsMs.length, ...block.lengthsMs);
       if (prefetchMs > 0) requests.push(spellFetch(request.fetches?.[i]));
+      // One of several calls for one request is for a slot on the move, where a script has one key.
+      if (maxWaitMs > 0) requests.push(endsAtMonotonicMs === undefined ? keyPosition(turnsKey(check.key)) : 0);
     }
   }
   return { keys, args: [policyPositions.size, ...policies, batch.length, sentAtMs, ...requests] };
@@ -167,14 +172,15 @@ export function spellReceipt({ entryId, rulesVersion, checks }: StoreRequest, ti
   return JSON.stringify({ entryId, rulesVersion, checks, timesMs } satisfies Receipt);
 }
 
+interface ReadInto {
+  readonly checks: readonly Check[];
+  readonly verdicts: Verdict[];
+  readonly fetches?: readonly (Fetch | undefined)[];
+  readonly grants?: (Grant | undefined)[];
+}
+
 /** Reads verdicts as decide.lua spells them, from `at` on; returns where the next ones begin. */
-function readVerdicts(
-  numbers: readonly number[],
-  at: number,
-  verdicts: Verdict[],
-  fetches?: readonly (Fetch | undefined)[],
-  grants?: (Grant | undefined)[],
-): number {
+function readVerdicts(numbers: readonly number[], at: number, { checks, verdicts, fetches, grants }: ReadInto): number {
   let next = at;
   for (let i = 0; i < verdicts.length; i++, next += 3) {
     const code = numbers[next]!;
@@ -183,19 +189,26 @@ function readVerdicts(
     found.charged = (code & 2) === 2;
     if (!allowed) found.retryAfterMs = numbers[next++ + 3]!;
     verdicts[i] = found;
-    if (fetches?.[i] === undefined) continue;
-    grants![i] = { units: numbers[next + 3]!, kept: numbers[next + 4]!, lifeMs: numbers[next + 5]! };
-    next += 3;
+    if (fetches?.[i] !== undefined) {
+      grants![i] = { units: numbers[next + 3]!, kept: numbers[next + 4]!, lifeMs: numbers[next + 5]! };
+      next += 3;
+    }
+    if (checks[i]!.plan.maxWaitMs > 0) found.delayMs = numbers[next++ + 3]!;
   }
   return next;
 }
 
 /** The verdicts of a reply, as decide.lua spells them: what `readVerdicts` reads. */
-export function spellVerdicts({ nowMs, verdicts }: StoreReply): string {
-  const numbers = verdicts.flatMap(({ allowed, remaining, retryAfterMs, resetAfterMs, reason, charged }) => {
-    const code = reasons.indexOf(reason) * 4 + (charged ? 2 : 0) + (allowed ? 1 : 0);
-    return allowed ? [code, remaining, resetAfterMs] : [code, remaining, resetAfterMs, retryAfterMs];
-  });
+export function spellVerdicts({ nowMs, verdicts }: StoreReply, checks: readonly Check[]): string {
+  const numbers = verdicts.flatMap(
+    ({ allowed, remaining, retryAfterMs, resetAfterMs, reason, charged, delayMs }, i) => {
+      const code = reasons.indexOf(reason) * 4 + (charged ? 2 : 0) + (allowed ? 1 : 0);
+      const turn = checks[i]!.plan.maxWaitMs > 0 ? [delayMs] : [];
+      return allowed
+        ? [code, remaining, resetAfterMs, ...turn]
+        : [code, remaining, resetAfterMs, retryAfterMs, ...turn];
+    },
+  );
   return [nowMs, ...numbers].join(" ");
 }
 
@@ -224,11 +237,11 @@ export function decodeDecide(given: readonly unknown[], batch: readonly Addresse
       const { checks, fetches } = batch[i]!.request;
       const verdicts = new Array<Verdict>(checks.length);
       if (fetches === undefined) {
-        at = readVerdicts(reply, at, verdicts);
+        at = readVerdicts(reply, at, { checks, verdicts });
         replies[i] = { nowMs, verdicts, guarantee: "atomic", nowUs };
       } else {
         const grants = new Array<Grant | undefined>(checks.length);
-        at = readVerdicts(reply, at, verdicts, fetches, grants);
+        at = readVerdicts(reply, at, { checks, verdicts, fetches, grants });
         replies[i] = { nowMs, verdicts, guarantee: "atomic", nowUs, grants };
       }
     }
@@ -335,7 +348,7 @@ export function decodeRecord(record: string, atMs: number): StoreReply | IdProbl
   const { timesMs, ...first } = JSON.parse(receipt!) as Receipt;
   const repeated = { ...first, atMs };
   const verdicts = new Array<Verdict>(repeated.checks.length);
-  readVerdicts(spelled, 1, verdicts);
+  readVerdicts(spelled, 1, { checks: repeated.checks, verdicts });
   const reply: StoreReply = { nowMs: spelled[0]!, verdicts, guarantee: "atomic", repeated };
   return timesMs === undefined ? reply : { ...reply, timesMs };
 }

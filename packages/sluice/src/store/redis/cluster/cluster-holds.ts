@@ -183,6 +183,15 @@ async function allOrFailure<T>(calls: readonly Promise<T>[]): Promise<T[]> {
 }
 
 function checkOf({ rule, mode, policy, key }: HeldCounter, cost: number): Check {
-  const plan = { rule, mode, variant: undefined, policy, keyEnd: "", onStoreFailure: "deny", prefetchMs: 0 } as const;
+  const plan = {
+    rule,
+    mode,
+    variant: undefined,
+    policy,
+    keyEnd: "",
+    onStoreFailure: "deny",
+    prefetchMs: 0,
+    maxWaitMs: 0,
+  } as const;
   return { plan, key, cost, live: -1 };
 }

@@ -159,7 +159,7 @@ export class Compensation {
   async #giveKey(undo: Undo, key: string): Promise<void> {
     const charges = undo.charges.filter(({ check }) => check.key === key);
     try {
-      await this.#node.giveBackCharges(charges, UNGUARDED, { attempt: undo.attempt });
+      await this.#node.giveBackCharges(charges, UNGUARDED, { attempt: undo.attempt, isApart: true });
     } catch (error) {
       // Without a guard nobody can tell whether it was done.
       if (mayHaveRun(error)) this.#lost++;

@@ -37,7 +37,13 @@ export class IdRecords {
   /** False if another attempt's record is there. One whose answer is lost is put again; the decision stands if that is lost too. */
   async put(request: StoreRequest, tag: string, reply: StoreReply, endsAtMonotonicMs: number): Promise<boolean> {
     const { id, fingerprint, entryId } = request;
-    const args = ["put", fingerprint, entryId, spellVerdicts(reply), spellReceipt(request, reply.timesMs)];
+    const args = [
+      "put",
+      fingerprint,
+      entryId,
+      spellVerdicts(reply, request.checks),
+      spellReceipt(request, reply.timesMs),
+    ];
     for (let isLast = false; ; isLast = true) {
       try {
         const [, written] = await this.#run(id!, tag, args, endsAtMonotonicMs);

@@ -6,6 +6,7 @@
 import type { Grant } from "../../../algorithms/grants.js";
 import { type Verdict, verdict } from "../../../algorithms/model.js";
 import { capacityOf } from "../../../algorithms/policy.js";
+import { chargedAt } from "../../../algorithms/turns.js";
 import type { Check } from "../../../check.js";
 import { hashTag } from "../../../keys.js";
 import type { StoreReply, StoreRequest } from "../../store.js";
@@ -104,7 +105,7 @@ export function joinReplies(
 export function undoOf({ request }: Part, found: StoreReply, isUndone: (check: Check) => boolean = () => true): Undo[] {
   const { checks, entryId } = found.repeated ?? request;
   const charges = checks.flatMap((check, i) =>
-    found.verdicts[i]!.charged && isUndone(check) ? [{ check, atMs: found.timesMs?.[i] ?? found.nowMs, entryId }] : [],
+    found.verdicts[i]!.charged && isUndone(check) ? [{ check, atMs: chargedAt(found, i), entryId }] : [],
   );
   if (charges.length === 0) return [];
   const lifeMs = Math.max(...found.verdicts.map(({ charged, resetAfterMs }) => (charged ? resetAfterMs : 0)));

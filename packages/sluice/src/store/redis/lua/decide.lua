@@ -15,7 +15,7 @@
              and retry_after_ms if refused; or
              one string: the record of a request id seen before, or '!\n' if that id was sent for another request,
              or '<\n' if it was sent before the id's record was dropped: nothing was charged
-  fetch.lua is this script with held units: it fills the places that are empty here.
+  fetch.lua is this script with held units, turns.lua with turns in the future: they fill the places that are empty here.
   Requests are decided in order; a key that several of them touch is read once and written once. Several things in one argument,
   and lists that are used again for every request: arguments and tables are what a script call costs. ]]
 include('prelude')
@@ -224,6 +224,7 @@ for _ = 1, requests do
   else
     if decide(count, any_charge, charging, entry_id, reply) and hold then open_hold(hold, count, entry_id) end
   end
+  include('end of a request')
 end
 
 -- Written only now: an error before this line leaves nothing half-charged.

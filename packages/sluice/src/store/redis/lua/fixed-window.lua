@@ -31,7 +31,7 @@ local function clock_of(state, policy)
   if state.last <= now then return now end
   local _, finish = window_at(policy, now)
   local _, next_finish = window_at(policy, finish)
-  if state.last < next_finish then return state.last end
+  if state.last < next_finish + (policy.ahead or 0) then return state.last end
   state.last, state.born, state.ends, state.moved = now, min(state.born, now), finish, true
   return now
 end

@@ -94,7 +94,7 @@ local function settle(state, policy)
   if state.window ~= window then
     state.window = window
     state.at = max(now, state.newest)
-    if state.at > now and state.at - now > window then
+    if state.at > now and state.at - now > window + (policy.ahead or 0) then
       -- All entries lie within a window of the newest, so all of them lie ahead: they count as now.
       local cutoff = state.at - window
       state.debt = state.count - max(count_dead(state, cutoff), state.first) + state.pending + live_debt(state, cutoff)

@@ -34,7 +34,7 @@ end
 local function settle(state, policy)
   local window = policy[2]
   local at = max(now, state.newest)
-  if at > now and at - now > window then
+  if at > now and at - now > window + (policy.ahead or 0) then
     -- All entries lie within a window of the newest, so all of them lie ahead: they count as now.
     state.debt = count_live(state, at - window) - state.gone + state.added + live_debt(state, at - window)
     state.debt_at, state.debt_from, state.newest, at = now, now, now, now
@@ -172,4 +172,4 @@ local function lasts_until(policy, at)
   return at + policy[2]
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save, lasts_until = lasts_until }
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save, lasts_until = lasts_until, renames = true }

@@ -30,7 +30,7 @@ end
 -- The deficit at the key's own clock, which never goes back: time that is lived twice refills once.
 local function settle(state, policy)
   local at = max(now, state.last)
-  if at > now and at - now > wait_for(policy[1] * policy[3], policy) then
+  if at > now and at - now > wait_for(policy[1] * policy[3], policy) + (policy.ahead or 0) then
     at, state.last, state.born, state.moved = now, now, min(state.born, now), true
     state.ends = now + wait_for(deficit_at(state, policy, now), policy)
   end
@@ -74,7 +74,7 @@ end
 
 local function save(key, state)
   local value = pack('<dddI4', state.deficit, state.last, state.scale, min(OLDEST, state.last - state.born))
-  if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1))) else call('SET', key, value, 'KEEPTTL') end
+  if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1) + (state.leeway or 0))) else call('SET', key, value, 'KEEPTTL') end
 end
 
 -- Until when a charge at an instant matters: until then, what was held is remembered beyond its end.

@@ -1,0 +1,49 @@
+/**
+ * Whether the client of a request has gone, as an AbortSignal: for requests that wait. Made when the wait begins, for most requests do
+ * not; `forget` when it ends, for a connection outlives its requests.
+ */
+interface Closing {
+  once(event: "close", listener: () => void): unknown;
+  off(event: "close", listener: () => void): unknown;
+  readonly destroyed?: boolean;
+}
+
+/** Node's requests; those of HTTP/2 have a stream of their own. Elsewhere a request has a signal. */
+interface RawRequest {
+  readonly socket?: Closing | null;
+  readonly stream?: Closing;
+  readonly req?: { readonly raw?: { readonly signal?: AbortSignal } };
+}
+
+export class ClientLeft {
+  readonly #raw: RawRequest;
+  readonly #controller = new AbortController();
+  #watched: Closing | undefined;
+  readonly #leave = (): void => this.#controller.abort();
+
+  constructor(raw: object) {
+    this.#raw = raw;
+  }
+
+  /** Whether the client was seen to leave. */
+  get isSo(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
+  readonly signal = (): AbortSignal => {
+    const watched = this.#raw.stream ?? this.#raw.socket ?? undefined;
+    if (watched === undefined) {
+      this.#raw.req?.raw?.signal?.addEventListener("abort", this.#leave, { once: true });
+    } else if (watched.destroyed === true) {
+      this.#leave();
+    } else {
+      this.#watched = watched;
+      watched.once("close", this.#leave);
+    }
+    return this.#controller.signal;
+  };
+
+  forget(): void {
+    this.#watched?.off("close", this.#leave);
+  }
+}

@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Rule } from "../rules/rule.js";
+import { virtualClock } from "../testing.js";
+import { createLimiter } from "./limiter.js";
+
+const rule: Rule = { id: "r", key: [], algorithm: "gcra", limit: 1, window: "1s", maxWait: "1m" };
+
+/** Whether a promise is settled once what is due has run. */
+async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  let settled = false;
+  const note = (): void => {
+    settled = true;
+  };
+  promise.then(note, note);
+  await sleep(20);
+  return settled;
+}
+
+test("acquire resolves when the turn has come, and not before", async () => {
+  const clock = virtualClock();
+  const limiter = createLimiter({ clock, rules: [rule] });
+  expect((await limiter.acquire({})).delayMs).toBe(0);
+  const turn = limiter.acquire({});
+  expect(await isSettled(turn)).toBe(false);
+  clock.advance(999);
+  expect(await isSettled(turn)).toBe(false);
+  expect([...limiter.waitingStats()]).toEqual([["r", 1]]);
+  clock.advance(1);
+  expect((await turn).allowed).toBe(true);
+  expect(limiter.waitingStats().size).toBe(0);
+});
+
+test("acquire resolves at once for a refusal", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...rule, maxWait: "500ms" } as Rule] });
+  await limiter.acquire({});
+  expect(await limiter.acquire({})).toMatchObject({ allowed: false, reason: "limit", retryAfterMs: 500 });
+});
+
+test("an aborted wait gives its turn back, and rejects with the signal's reason", async () => {
+  const clock = virtualClock();
+  const limiter = createLimiter({ clock, rules: [rule] });
+  await limiter.acquire({});
+  const controller = new AbortController();
+  const turn = limiter.acquire({}, { signal: controller.signal });
+  await isSettled(turn);
+  controller.abort(new Error("left"));
+  await expect(turn).rejects.toThrow("left");
+  expect((await limiter.check({})).delayMs).toBe(1_000);
+  await expect(limiter.acquire({}, { signal: controller.signal })).rejects.toThrow("left");
+  expect((await limiter.check({})).delayMs).toBe(2_000);
+});
+
+test("an aborted wait gives its place back too, and a place is held while its request waits", async () => {
+  const clock = virtualClock();
+  const places: Rule = { id: "places", key: [], algorithm: "concurrency", limit: 2 };
+  const limiter = createLimiter({ clock, rules: [rule, places] });
+  const first = await limiter.acquire({});
+  const controller = new AbortController();
+  const turn = limiter.acquire({}, { signal: controller.signal });
+  await isSettled(turn);
+  expect(await limiter.peek({})).toMatchObject({ allowed: false, reason: "concurrency" });
+  controller.abort();
+  await expect(turn).rejects.toThrow();
+  expect((await limiter.peek({})).allowed).toBe(true);
+  await first.lease!.release();
+});
+
+test("beyond maxWaiting nobody waits: refused with a reason of its own, and no turn is taken", async () => {
+  const clock = virtualClock();
+  const limiter = createLimiter({ clock, rules: [rule], maxWaiting: 2 });
+  await limiter.acquire({});
+  const turns = [limiter.acquire({}), limiter.acquire({})];
+  await isSettled(turns[0]!);
+  expect(await limiter.acquire({})).toMatchObject({ allowed: false, reason: "too-many-waiting", retryAfterMs: 3_000 });
+  expect((await limiter.check({})).delayMs).toBe(3_000);
+  clock.advance("3s");
+  await Promise.all(turns);
+});
+
+test("ten thousand requests wait at once; the next is refused; all get their turns in order", async () => {
+  const clock = virtualClock();
+  const fast: Rule = { ...rule, limit: 1_000, burst: 1 } as Rule;
+  const limiter = createLimiter({ clock, rules: [fast] });
+  const turns = Array.from({ length: 10_001 }, () => limiter.acquire({}));
+  await isSettled(turns[10_000]!);
+  expect(await limiter.acquire({})).toMatchObject({ allowed: false, reason: "too-many-waiting" });
+  clock.advance("10s");
+  expect((await Promise.all(turns)).map(({ delayMs }) => delayMs)).toEqual(Array.from({ length: 10_001 }, (_, i) => i));
+}, 30_000);
+
+test("a limiter that closes ends every wait", async () => {
+  const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
+  await limiter.acquire({});
+  const turn = limiter.acquire({});
+  await isSettled(turn);
+  await limiter.close();
+  await expect(turn).rejects.toMatchObject({ code: "closed" });
+});
+
+test.each([-1, 1.5, "many" as unknown as number])("maxWaiting %s is refused", (maxWaiting) => {
+  expect(() => createLimiter({ rules: [], maxWaiting })).toThrow("maxWaiting: expected a whole number");
+});

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { models } from "../../algorithms/models.js";
+import { compileRuleBook } from "../../rules/rule-book.js";
+import { CounterMap } from "./counter-map.js";
+import { MemoryTurns } from "./memory-turns.js";
+
+const book = compileRuleBook(
+  [{ id: "r", key: [], algorithm: "rolling-window", limit: 1, window: "1s", maxWait: "1m" }],
+  1,
+);
+const NOW_MS = 1_000_000;
+
+test("vacant turns lie beside their counter, count as memory, and go with the last of them", () => {
+  const states = new CounterMap(1e6);
+  const turns = new MemoryTurns(states);
+  const [check] = book.checks({}, 1);
+  const { policy } = check!.plan;
+  const model = models[policy.stored];
+  const state = model.fresh();
+  for (const nowMs of [NOW_MS, NOW_MS + 1_000]) {
+    const found = model.look(state, policy, 1, nowMs);
+    model.charge(state, policy, { cost: 1, nowMs, requestId: "a" }, found);
+  }
+  expect(turns.giveBack(check!, { atMs: NOW_MS + 1_000, name: "a" }, state, NOW_MS)).toBe(true);
+  expect(states.count).toBe(1);
+  expect(states.bytes).toBeGreaterThan(0);
+  const found = model.look(state, policy, 1, NOW_MS);
+  turns.find(check!, 0, found, state, NOW_MS);
+  expect(found).toMatchObject({ allowed: true, delayMs: 1_000 });
+  expect(turns.take(check!, 0, NOW_MS)).toBe(true);
+  expect([states.count, states.bytes]).toEqual([0, 0]);
+});
+
+test("a charge that lies behind the last turn was reset, and leaves nothing vacant", () => {
+  const states = new CounterMap(1e6);
+  const turns = new MemoryTurns(states);
+  const [check] = book.checks({}, 1);
+  const state = models[check!.plan.policy.stored].fresh();
+  expect(turns.giveBack(check!, { atMs: NOW_MS + 1_000, name: "a" }, state, NOW_MS)).toBe(true);
+  expect(states.count).toBe(0);
+});

@@ -1,0 +1,98 @@
+/** The vacant turns of the memory store (`algorithms/turns.ts`): they lie among its counters, each list beside its counter. */
+import type { State, Verdict } from "../../algorithms/model.js";
+import { models } from "../../algorithms/models.js";
+import {
+  addVacant,
+  findTurn,
+  freshVacant,
+  isBucket,
+  MOST_VACANT_SEEN,
+  mattersUntil,
+  tailOf,
+  takeVacant,
+  type VacantState,
+  type VacantTurn,
+} from "../../algorithms/turns.js";
+import type { Check } from "../../check.js";
+import { turnsKey } from "../../keys.js";
+import type { CounterMap } from "./counter-map.js";
+
+export class MemoryTurns {
+  readonly #states: CounterMap;
+  /** Of the request that is being decided, by the places of its checks. */
+  readonly #chosen: (VacantTurn | undefined)[] = [];
+
+  constructor(states: CounterMap) {
+    this.#states = states;
+  }
+
+  /** Vacant turns whose time has come go back to their counter. Before it is looked at. */
+  settle({ plan, key }: Check, state: State, nowMs: number): void {
+    const vacant = this.#find(key, nowMs);
+    if (vacant === undefined) return;
+    const { policy } = plan;
+    const seen = vacant.turns.slice(0, MOST_VACANT_SEEN);
+    const passed = seen.filter(({ atMs }) => atMs <= nowMs);
+    if (passed.length === 0) return;
+    vacant.turns = vacant.turns.slice(passed.length);
+    this.#keep(key, vacant, nowMs);
+    if (isBucket(policy)) return;
+    for (const { atMs, cost, name } of passed) {
+      models[policy.stored].refund(state, policy, { cost, nowMs, chargedAtMs: atMs, requestId: name });
+    }
+  }
+
+  /** Finds the turn of a check that does not fit now. `at`: its place in the request. */
+  find({ plan, key, cost, charge }: Check, at: number, found: Verdict, state: State, nowMs: number): void {
+    const { policy, maxWaitMs } = plan;
+    const seen = this.#find(key, nowMs)?.turns.slice(0, MOST_VACANT_SEEN) ?? [];
+    this.#chosen[at] = findTurn(found, {
+      // A charge is counted, and waits for nothing.
+      cost: charge === true ? 0 : cost,
+      nowMs,
+      tailMs: tailOf(state, policy),
+      vacant: seen,
+      maxWaitMs: "noWait" in policy ? 0 : maxWaitMs,
+    });
+  }
+
+  /** Takes the vacant turn that was found for a check; false if it has none, and must be charged. */
+  take({ key, cost }: Check, at: number, nowMs: number): boolean {
+    const turn = this.#chosen[at];
+    if (turn === undefined) return false;
+    const vacant = this.#find(key, nowMs)!;
+    takeVacant(vacant, turn, cost);
+    this.#keep(key, vacant, nowMs);
+    return true;
+  }
+
+  /** Gives back a charge of a counter with turns; false where that is an ordinary refund. */
+  giveBack(
+    { plan, key, cost }: Check,
+    { atMs, name }: { atMs: number; name: string },
+    state: State,
+    nowMs: number,
+  ): boolean {
+    const { policy } = plan;
+    const tailMs = tailOf(state, policy);
+    // A bucket with turns booked behind the charge would be fuller than their distance allows.
+    if (atMs <= nowMs) return isBucket(policy) && tailMs > nowMs;
+    // Beyond the last turn it is not in this counter: it was reset.
+    if (tailMs < atMs) return true;
+    const vacant = this.#find(key, nowMs) ?? freshVacant();
+    vacant.endsAtMs = Math.max(vacant.endsAtMs, mattersUntil(policy, atMs));
+    addVacant(vacant, { atMs, cost, name });
+    this.#keep(key, vacant, nowMs);
+    return true;
+  }
+
+  #find(key: string, nowMs: number): VacantState | undefined {
+    const state = this.#states.get(turnsKey(key)) as VacantState | undefined;
+    return state !== undefined && state.endsAtMs > nowMs ? state : undefined;
+  }
+
+  #keep(key: string, vacant: VacantState, nowMs: number): void {
+    this.#states.delete(turnsKey(key));
+    if (vacant.turns.length > 0) this.#states.set(turnsKey(key), vacant, nowMs);
+  }
+}

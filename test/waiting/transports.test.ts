@@ -1,0 +1,121 @@
+/** Waiting over real HTTP: every middleware, the proxy, forward-auth, the API and gRPC. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createLimiter, type Limiter, type Rule } from "sluice";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { frameworks } from "../middleware/apps/frameworks.js";
+import { type RunningService, startTestService } from "../service/running-service.js";
+
+/** A minute apart: whoever waits, waits for the whole test. */
+const slow: Rule = { id: "slow", key: [], algorithm: "gcra", limit: 1, window: "1m", burst: 1, maxWait: "1h" };
+const quick: Rule = { ...slow, id: "quick", window: "150ms" } as Rule;
+
+const waiting = (limiter: Limiter): number => limiter.waitingStats().get("slow") ?? 0;
+const becomes = (limiter: Limiter, expected: number): Promise<void> =>
+  vi.waitFor(() => expect(waiting(limiter)).toBe(expected), { timeout: 10_000, interval: 5 });
+
+describe.each(frameworks)("$name", ({ serve }) => {
+  test("a request waits for its turn, and is served", async () => {
+    const limiter = createLimiter({ rules: [quick] });
+    await using app = await serve({ limiter });
+    const answers = await Promise.all([fetch(app.url), fetch(app.url), fetch(app.url)]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+
+  test("a client that leaves gives its turn back, and beyond maxWaiting requests are refused with a reason", async () => {
+    const limiter = createLimiter({ rules: [slow], maxWaiting: 1 });
+    await using app = await serve({ limiter });
+    expect((await fetch(app.url)).status).toBe(200);
+    const controller = new AbortController();
+    const left = fetch(app.url, { signal: controller.signal }).catch(() => "left");
+    await becomes(limiter, 1);
+    const refused = await fetch(app.url);
+    expect(refused.status).toBe(429);
+    expect(await refused.json()).toMatchObject({ detail: expect.stringContaining("Too many requests wait") });
+    controller.abort();
+    expect(await left).toBe("left");
+    await becomes(limiter, 0);
+    const { delayMs } = await limiter.check({});
+    expect(delayMs).toBeGreaterThan(0);
+    expect(delayMs).toBeLessThanOrEqual(60_000);
+    await limiter.close();
+  });
+});
+
+describe("the service", () => {
+  const upstream = createServer((_request, response) => void response.end("served"));
+  let service: RunningService;
+
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+    service = await startTestService({
+      settings: {
+        upstream: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+        "max-waiting": "1",
+      },
+      rules: [
+        { ...slow, id: "api", match: { door: "api" } } as Rule,
+        { ...slow, id: "auth", match: { path: "/auth" } } as Rule,
+        { ...slow, id: "proxy", match: { path: "/proxy" } } as Rule,
+        { ...quick, id: "quick", match: { path: "/quick" } } as Rule,
+      ],
+    });
+  });
+
+  afterAll(async () => {
+    await service?.close();
+    upstream.close();
+  });
+
+  const check = async (attributes: object): Promise<{ delayMs: number; allowed: boolean }> => {
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ attributes });
+    return (await (await fetch(`${service.http}/v1/check`, { method: "POST", headers, body })).json()) as never;
+  };
+  const waitingIs = (rule: string, expected: number): Promise<void> =>
+    vi.waitFor(
+      async () => {
+        const metrics = await (await fetch(`${service.http}/metrics`)).text();
+        const found = new RegExp(`sluice_waiting_requests\\{rule="${rule}"\\} (\\d+)`).exec(metrics)?.[1] ?? "0";
+        expect(Number(found)).toBe(expected);
+      },
+      { timeout: 10_000, interval: 20 },
+    );
+
+  test("POST /v1/check answers at once with delayMs", async () => {
+    expect(await check({ door: "api" })).toMatchObject({ allowed: true, delayMs: 0 });
+    const second = await check({ door: "api" });
+    expect(second.allowed).toBe(true);
+    expect(second.delayMs).toBeGreaterThan(0);
+    expect(second).toMatchObject({ checks: [{ rule: "api", delayMs: second.delayMs }] });
+  });
+
+  test.each([
+    ["the proxy", () => `${service.proxy}/quick`, {}],
+    ["forward-auth", () => `${service.http}/v1/forward-auth`, { "x-forwarded-uri": "/quick" }],
+  ])("%s waits, and then passes the request", async (_, url, headers) => {
+    for (let i = 0; i < 3; i++) expect((await fetch(url(), { headers })).status).toBe(200);
+  });
+
+  test.each([
+    ["proxy", () => `${service.proxy}/proxy`, {}, "/proxy"],
+    ["auth", () => `${service.http}/v1/forward-auth`, { "x-forwarded-uri": "/auth" }, "/auth"],
+  ])(
+    "%s: a client that leaves gives its turn back; beyond the bound requests are refused",
+    async (rule, url, headers, path) => {
+      expect((await fetch(url(), { headers })).status).toBe(200);
+      const controller = new AbortController();
+      const left = fetch(url(), { headers, signal: controller.signal }).catch(() => "left");
+      await waitingIs(rule, 1);
+      const refused = await fetch(url(), { headers });
+      expect(refused.status).toBe(429);
+      expect(await refused.json()).toMatchObject({ detail: expect.stringContaining("Too many requests wait") });
+      controller.abort();
+      expect(await left).toBe("left");
+      await waitingIs(rule, 0);
+      const next = await check({ path });
+      expect(next.delayMs).toBeGreaterThan(0);
+      expect(next.delayMs).toBeLessThanOrEqual(60_000);
+    },
+  );
+});
