@@ -42,10 +42,12 @@ const rooms: readonly Room[] = [
     files: /^reservations\//,
     sees: ["ground", "algorithms", "rules", "store"],
   },
+  // Stands between instances and two stores.
+  { name: "regions", files: /^regions\//, sees: ["ground", "algorithms", "store"], seesTypesOf: ["rules"] },
   {
     name: "limiter",
     files: /^limiter\//,
-    sees: ["ground", "algorithms", "rules", "memory store", "prefetch", "shedding", "reservations"],
+    sees: ["ground", "algorithms", "rules", "memory store", "prefetch", "shedding", "reservations", "regions"],
     seesTypesOf: ["store"],
   },
   {
@@ -65,7 +67,7 @@ const rooms: readonly Room[] = [
   {
     name: "entry points",
     files: /^(index|redis|internal|testing|client)\.ts$/,
-    sees: ["ground", "rules", "memory store", "redis store", "limiter", "client", "shedding"],
+    sees: ["ground", "rules", "memory store", "redis store", "limiter", "client", "shedding", "regions"],
     seesTypesOf: ["store", "prefetch", "reservations"],
   },
 ];

@@ -55,6 +55,19 @@ test.skipIf(whyMissing("redis"))(
   },
 );
 
+test.skipIf(whyMissing("redis"))("the regions example keeps one limit over two regions", async () => {
+  const servers = await Promise.all([startRedis(), startRedis(), startRedis()]);
+  try {
+    const [sums, fetches] = await runExample("regions.mjs", ...servers.map(({ url }) => url));
+    const admitted = Number(/^sent 4000, admitted (\d+) of 2000$/.exec(sums!)![1]);
+    expect(admitted).toBeLessThanOrEqual(2_000);
+    expect(admitted).toBeGreaterThan(1_000);
+    expect(fetches).toMatch(/^fetches home: [1-9]/);
+  } finally {
+    await Promise.all(servers.map((server) => server.stop()));
+  }
+});
+
 test("the load-shedding example serves what is critical, and some of the rest", async () => {
   const lines = await runExample("load-shedding.mjs");
   expect(lines).toEqual(["critical: 30 of 30 served", "normal: some of 270 served"]);

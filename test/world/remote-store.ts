@@ -3,6 +3,7 @@
  * with `store-unavailable`, as the Redis store's does; an answer after that is dropped.
  */
 import type { CostWeights } from "../../packages/sluice/src/algorithms/cost-histogram.js";
+import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../packages/sluice/src/algorithms/pool.js";
 import type { Check } from "../../packages/sluice/src/check.js";
 import { SluiceError } from "../../packages/sluice/src/errors.js";
 import { InstanceCount } from "../../packages/sluice/src/store/instance-count.js";
@@ -132,8 +133,17 @@ export class RemoteStore implements Store {
     this.#refusals?.forget(keys);
   }
 
-  countInstances(): InstanceCount {
-    const id = this.#options.actor.name;
+  askForPool(key: string, ask: PoolAsk): Promise<PoolAsked> {
+    // Not doubled: the second would find a fetch under way. Lost, it is one that nobody sends.
+    return this.#call({ name: "askForPool", args: [key, ask], mayDouble: false });
+  }
+
+  fillPool(key: string, fill: PoolFill): Promise<PoolFilled> {
+    return this.#call({ name: "fillPool", args: [key, fill], mayDouble: true });
+  }
+
+  countInstances(region?: string): InstanceCount {
+    const id = region ?? this.#options.actor.name;
     return new InstanceCount((step, patienceMs) =>
       this.#call({ name: step, args: [id, patienceMs], mayDouble: step === "beat" }),
     );

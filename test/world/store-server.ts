@@ -3,6 +3,7 @@
  * In: calls by name, as they arrive. Out: replies. Observers see what was really done, whatever becomes of the reply.
  */
 import type { CostWeights } from "../../packages/sluice/src/algorithms/cost-histogram.js";
+import type { PoolAsk, PoolFill } from "../../packages/sluice/src/algorithms/pool.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
 import type { Amounts, ExtendReply, Reserved, SettleReply } from "../../packages/sluice/src/store/reserved.js";
 import type {
@@ -36,8 +37,8 @@ export class StoreServer {
   readonly #lastBeatMs = new Map<string, number>();
   calls = 0;
 
-  constructor(simulation: Simulation, observer: StoreObserver, clock: { driftPpm?: number } = {}) {
-    this.actor = new Actor("store", new ActorClock(simulation, clock));
+  constructor(simulation: Simulation, observer: StoreObserver, clock: { driftPpm?: number } = {}, name = "store") {
+    this.actor = new Actor(name, new ActorClock(simulation, clock));
     this.#simulation = simulation;
     this.#observer = observer;
     this.#store = this.#fresh();
@@ -115,6 +116,10 @@ export class StoreServer {
         this.#store.reset(args[0] as string[]);
         this.#observer.reset(args[0] as string[]);
         return undefined;
+      case "askForPool":
+        return this.#store.askForPool(args[0] as string, args[1] as PoolAsk);
+      case "fillPool":
+        return this.#store.fillPool(args[0] as string, args[1] as PoolFill);
       case "ready":
         return true;
       case "beat":

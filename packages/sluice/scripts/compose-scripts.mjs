@@ -21,6 +21,7 @@ const letters = {
   "rolling-window": "z",
   "rolling-window-packed": "p",
   concurrency: "c",
+  pool: "u",
 };
 
 /** The scripts that are one file with what it includes. */
@@ -37,6 +38,7 @@ const wholeScripts = [
   "block",
   "settle",
   "learn",
+  "fetch-home",
 ];
 
 /** The letters of stored forms with a plain file, and whose it is. */

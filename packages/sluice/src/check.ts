@@ -19,6 +19,8 @@ export interface CheckPlan {
   readonly prefetchMs: number;
   /** How far away a turn may be (`algorithms/turns.ts`); 0: what does not fit now is refused. */
   readonly maxWaitMs: number;
+  /** Of a rule whose counters lie in the global store: how long a region may hold units of them; 0 for every other. */
+  readonly regionTermMs: number;
   readonly block?: { readonly keyEnd: string; readonly lengthsMs: readonly number[] };
   /** Where the cost is known only afterwards. */
   readonly estimate?: PlannedEstimate;

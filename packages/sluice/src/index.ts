@@ -24,6 +24,7 @@ export type { LimiterOptions } from "./limiter/limiter-options.js";
 export { ruleBook } from "./limiter/rules-in-force.js";
 export type { WaitingStats } from "./limiter/waits.js";
 export type { PrefetchStats } from "./prefetch/prefetch.js";
+export type { RegionStats } from "./regions/home-fetches.js";
 export type { ReservationStats, ReservedUnits } from "./reservations/reservation-counts.js";
 export type { ExplainedEstimate } from "./reservations/reservations.js";
 export type {

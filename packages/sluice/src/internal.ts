@@ -12,6 +12,7 @@ export { Decision } from "./limiter/decision.js";
 export { joinChecks } from "./limiter/join-checks.js";
 export { outsideUnits, swapValidatedRules } from "./limiter/limiter.js";
 export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-units.js";
+export { refuseGlobal } from "./regions/region-options.js";
 export { parseDuration } from "./rules/duration.js";
 export { isCounting } from "./rules/rule.js";
 export { LoadShedder } from "./shedding/load-shedder.js";

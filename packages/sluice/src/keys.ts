@@ -29,6 +29,7 @@ export const storedAs = {
   "rolling-window": "z",
   "rolling-window-packed": "p",
   concurrency: "c",
+  pool: "u",
 } as const;
 
 export type Stored = keyof typeof storedAs;
@@ -88,6 +89,12 @@ export function counterKey(spelled: string, end: string): string {
 export function colocatedKey(colocated: string, spelled: string, end: string): string {
   const letterAt = end.lastIndexOf(":");
   return `{${colocated}${end.slice(0, letterAt)}:${spelled}${end.slice(letterAt)}`;
+}
+
+/** The pool of a region, for a counter in the global store. */
+export function poolKey(counter: string): string {
+  const letter = counter.slice(-1);
+  return counter.slice(0, -1) + (letter === letter.toLowerCase() ? storedAs.pool : storedAs.pool.toUpperCase());
 }
 
 /** Beside a counter: the units that holders fetched ahead of it (grants.lua). */
@@ -191,6 +198,9 @@ export function learnedKey(name: string): string {
 
 /** Where the instances that share a store are counted. Neither a counter nor a record goes on like this after its tag. */
 export const INSTANCES_KEY = "{~}instances";
+
+/** Where the regions that share a global store are counted. */
+export const REGIONS_KEY = "{~}regions";
 
 /** Where the instances that share a store share reports of utilisation. */
 export const UTILISATION_KEY = "{~}utilisation";

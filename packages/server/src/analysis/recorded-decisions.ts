@@ -35,7 +35,9 @@ export function uncertainForMs(checks: readonly Check[], { id }: DecisionLine): 
         ? policy.windowMs
         : "ttlMs" in policy
           ? policy.ttlMs
-          : (policy.capacity / policy.amount) * policy.scaleMs;
+          : "capacity" in policy
+            ? (policy.capacity / policy.amount) * policy.scaleMs
+            : 0;
     longestMs = Math.max(longestMs, spanMs, ...(block?.lengthsMs ?? []));
   }
   // A sliding counter looks at the window before, and a lease may have been renewed.

@@ -20,6 +20,8 @@ interface Committed extends VersionMark {
 }
 
 interface Surroundings {
+  /** Throws for rules that are valid, but not in this service. */
+  readonly accept?: ((rules: readonly Rule[]) => void) | undefined;
   readonly repository: RuleRepository;
   /** The rules of the newest version; who asks may have them at hand. */
   readonly rulesOf: (mark: VersionMark, slice: TimeSlice) => Promise<readonly Rule[]>;
@@ -39,7 +41,10 @@ export async function changeRules(change: Change, surroundings: Surroundings): P
 }
 
 /** Undefined if somebody else committed in between. */
-async function tryToChange(change: Change, { repository, rulesOf }: Surroundings): Promise<Outcome | undefined> {
+async function tryToChange(
+  change: Change,
+  { repository, rulesOf, accept }: Surroundings,
+): Promise<Outcome | undefined> {
   const slice = new TimeSlice();
   const head = await repository.head();
   const version = head?.version ?? 0;
@@ -48,6 +53,7 @@ async function tryToChange(change: Change, { repository, rulesOf }: Surroundings
     throw await mismatch({ seen: change.ifMatch, version, rules: old }, repository);
   }
   const rules = await parseRulesInSlices(change.edit(old, version));
+  accept?.(rules);
   const diff = await diffRules(old, rules, slice);
   // The first version is one even without rules: an instance that found no version would not know that it may serve.
   if (change.dryRun || (isEmpty(diff) && head !== undefined)) return { applied: { version, changed: false, diff } };

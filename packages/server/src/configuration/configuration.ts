@@ -33,6 +33,8 @@ export interface ConfigurationOptions {
   readonly dataFolder: string;
   /** The first version of an empty database. */
   readonly starterRules?: readonly Rule[] | undefined;
+  /** Throws for rules that are valid, but not in this service. */
+  readonly accept?: ((rules: readonly Rule[]) => void) | undefined;
   /** How often to poll for a version whose announcement was lost. Default 500. */
   readonly pollMs?: number | undefined;
   /** How long the cache outlives the last instance. Default one hour. */

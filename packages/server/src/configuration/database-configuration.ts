@@ -218,6 +218,7 @@ export class DatabaseConfiguration implements Configuration {
     const { applied, committed } = await changeRules(change, {
       repository: this.repository,
       rulesOf: (mark, slice) => this.#rulesOf(mark, slice),
+      accept: this.#options.accept,
     });
     if (committed === undefined) return applied;
     this.#noteDatabase(undefined);

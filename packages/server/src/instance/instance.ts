@@ -60,6 +60,7 @@ export async function openInstance(
     rules: [],
     store: recording?.store ?? store,
     maxWaiting: settings["max-waiting"],
+    ...regionOf(settings),
     ...(settings.instances !== undefined && { instances: settings.instances * settings.workers }),
   });
   recording?.watch(limiter);
@@ -96,6 +97,11 @@ function openStore(settings: Settings, { log, clock }: { log: Log; clock: Rememb
         ...evicted,
       }),
   });
+}
+
+function regionOf(settings: Settings): { region?: string; globalStore?: Store } {
+  const { region, "global-store": url, "global-store-deadline": deadlineMs } = settings;
+  return region === undefined || url === undefined ? {} : { region, globalStore: redisStore(url, { deadlineMs }) };
 }
 
 function openFolders(settings: Settings): { release(): void } | undefined {

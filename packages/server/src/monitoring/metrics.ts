@@ -8,6 +8,7 @@ import type { Limiter } from "sluice";
 import type { StoreHealth } from "../instance/store-health.js";
 import { prefetchMetrics } from "./prefetch-metrics.js";
 import { type ReadableCounter, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
+import { regionMetrics } from "./region-metrics.js";
 import { reservationMetrics } from "./reservation-metrics.js";
 import { sheddingMetrics } from "./shedding-metrics.js";
 import { storeMetrics } from "./store-metrics.js";
@@ -91,8 +92,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const ours: readonly ReadableMetric[] = [
     ...trafficMetrics(traffic),
     ...limiterMetrics(limiter, health),
-    ...[...sheddingMetrics(limiter), ...waitingMetrics(limiter)],
-    ...prefetchMetrics(limiter),
+    ...[sheddingMetrics, waitingMetrics, prefetchMetrics, regionMetrics].flatMap((metricsOf) => metricsOf(limiter)),
     ...reservationMetrics(limiter),
     ...storeMetrics(limiter),
     ...configurationMetrics(configuration),

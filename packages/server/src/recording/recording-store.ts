@@ -58,7 +58,7 @@ export class RecordingStore implements Store {
     recorder.storeNowMs = () => this.#clock?.now() ?? Date.now() + this.#aheadMs;
     this.isRemote = store.isRemote === true;
     // Absent here where they are absent there.
-    if (store.countInstances !== undefined) this.countInstances = () => store.countInstances!();
+    if (store.countInstances !== undefined) this.countInstances = (region) => store.countInstances!(region);
     if (store.stats !== undefined) this.stats = () => store.stats!();
     if (store.blocks !== undefined) this.blocks = () => store.blocks!();
     if (store.memory !== undefined) this.memory = () => store.memory!();
@@ -148,6 +148,14 @@ export class RecordingStore implements Store {
     return this.#then(this.#store.block(key, lengthMs, asked, madeAt), () => {
       if (asked !== undefined) this.#recorder.wasBlocked({ ...asked, lengthMs }, rulesVersion, this.#timeOf(madeAt));
     });
+  }
+
+  askForPool(...args: Parameters<Store["askForPool"]>): ReturnType<Store["askForPool"]> {
+    return this.#store.askForPool(...args);
+  }
+
+  fillPool(...args: Parameters<Store["fillPool"]>): ReturnType<Store["fillPool"]> {
+    return this.#store.fillPool(...args);
   }
 
   ready(): MaybePromise<boolean> {

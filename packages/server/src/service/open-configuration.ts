@@ -1,5 +1,6 @@
 /** The second step of the start: the configuration, and its rules put into the limiter whenever they change. */
 import type { Rule } from "sluice";
+import { refuseGlobal } from "sluice/internal";
 import { type Configuration, startConfiguration } from "../configuration/configuration.js";
 import { RulesInForce } from "../enforcement/rules-in-force.js";
 import type { Cleanup } from "../instance/cleanup.js";
@@ -24,6 +25,7 @@ export async function openConfiguration(
     rulesFile: settings.rules,
     dataFolder: settings["data-folder"],
     starterRules: hasOwnLimits(settings) ? [] : starterRules,
+    accept: settings["global-store"] === undefined ? refuseGlobal : undefined,
     onRedisReady: () => void limiter.ready(),
     log,
   });

@@ -118,6 +118,19 @@ export const store: Accepted<string> = {
       : undefined,
 };
 
+/** A memory store is nobody else's. */
+export const globalStore: Accepted<string> = {
+  placeholder: "URL",
+  expected: "a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://",
+  parse: (given) => (given === "memory" ? undefined : store.parse(given)),
+};
+
+export const regionName: Accepted<string> = {
+  placeholder: "NAME",
+  expected: 'a name such as "eu-west": letters, digits, ".", "_", "-", at most 63',
+  parse: (given) => (/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(given) ? given : undefined),
+};
+
 export const database: Accepted<string> = {
   placeholder: "URL",
   expected: "sqlite:PATH, or a URL that begins with postgres://",

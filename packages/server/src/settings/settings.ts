@@ -53,6 +53,15 @@ export const settingSpecs = {
     "How long the store may take before a rule's onStoreFailure answers.",
     "50ms",
   ),
+  "global-store": setting(
+    accept.globalStore,
+    "The Redis that all regions share: rules with scope global count there, through units that each region holds.",
+  ),
+  "global-store-deadline": setting(
+    accept.duration,
+    "How long the global store may take before a rule's onStoreFailure answers: a round trip there, and room.",
+    "1s",
+  ),
   instances: setting(
     accept.wholeNumber({ least: 1, most: 100_000 }),
     "How many instances share the limits: under onStoreFailure local each admits its part. Absent: counted through Redis. Multiplied by workers.",
@@ -220,7 +229,10 @@ export const settingSpecs = {
     accept.text("NAME", "a name"),
     "The subject alternative name that a client certificate must have, for gRPC.",
   ),
-  region: setting(accept.text("NAME", "a name"), "The attribute region of requests that name none."),
+  region: setting(
+    accept.text("NAME", "a name"),
+    "The attribute region of requests that name none; beside --global-store, the name of this region.",
+  ),
   "drain-delay": setting(
     accept.durationOrNone,
     "How long an instance that got SIGTERM is not ready but still serves, so that load balancers turn away first. Not after SIGINT.",
@@ -382,6 +394,8 @@ function conflicts(settings: Settings): string[] {
         `be ${settings.workers} times what the rules say. Use --store redis://… to share counters`,
     );
   }
+  if (settings["global-store"] !== undefined && accept.regionName.parse(settings.region ?? "") === undefined)
+    found.push(`region: expected ${accept.regionName.expected}, beside global-store`);
   for (const [cert, key] of certificatePairs) {
     if ((settings[cert] === undefined) !== (settings[key] === undefined))
       found.push(`${cert}, ${key}: expected both or neither, got one`);

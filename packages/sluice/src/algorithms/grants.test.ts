@@ -29,7 +29,7 @@ test("the same fetch again gets the same grant, and nothing is held twice", () =
   const grants = noGrants();
   granted(grants, fetch({}));
   expect(settle(grants, fetch({}))).toEqual({ kind: "repeated", spent: 0 });
-  expect(grantOf(grants, "a", NOW_MS + 5)).toEqual({ units: 10, kept: 0, lifeMs: 15 });
+  expect(grantOf(grants, "a", NOW_MS + 5)).toEqual({ units: 10, kept: 0, lifeMs: 15, retryAfterMs: 0 });
   expect(grants.total).toBe(10);
 });
 

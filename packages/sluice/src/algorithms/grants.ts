@@ -11,6 +11,7 @@
 import { windowEnd } from "./fixed-window.js";
 import type { State } from "./model.js";
 import type { BucketPolicy, Policy } from "./policy.js";
+import { POOL_MS, type PoolState } from "./pool.js";
 import { newestOf, type RollingWindowState } from "./rolling-window.js";
 import { fillTime } from "./token-bucket.js";
 
@@ -24,6 +25,8 @@ export interface Fetch {
   /** Units that it has in hand and goes on to hold; what it was granted beside these and the used ones is free again. */
   readonly held: number;
   readonly want: number;
+  /** Of these, how many requests wait for: not cut down for the sake of other holders. Default 0. */
+  readonly need?: number;
 }
 
 export interface Grant {
@@ -32,6 +35,8 @@ export interface Grant {
   readonly kept: number;
   /** How long both live, from the decision on. */
   readonly lifeMs: number;
+  /** When the next unit is expected, where less than needed was granted; else 0 or absent. */
+  readonly retryAfterMs?: number;
 }
 
 interface HolderRecord {
@@ -116,7 +121,7 @@ interface Granting {
 /** Grants what a settled fetch asks for, as far as it is left. */
 export function grant(
   grants: Grants,
-  { holder, want }: Fetch,
+  { holder, want, need = 0 }: Fetch,
   { policy, state, termMs, left, nowMs }: Granting,
 ): Grant {
   const record = grants.holders.get(holder)!;
@@ -124,10 +129,13 @@ export function grant(
   // Units end before their window does: what is charged at their end is charged in it.
   if (policy.stored === "fixed-window") {
     endsAtMs = Math.min(endsAtMs, lastsUntil(policy, Math.max(nowMs, lastOf(policy, state))) - 1);
+  } else if (policy.stored === "pool") {
+    const { lastMs, unitsEndMs } = state as PoolState;
+    endsAtMs = Math.min(endsAtMs, nowMs >= lastMs ? unitsEndMs : 0);
   }
   if (endsAtMs > nowMs && left > 0 && want > 0) {
     // A holder gets half of what is left at most, and less among many: the next one must not find nothing.
-    record.granted = Math.min(want, left, Math.ceil(left / Math.max(2, grants.holders.size / 4)));
+    record.granted = Math.min(want, left, Math.max(need, Math.ceil(left / Math.max(2, grants.holders.size / 4))));
     record.units += record.granted;
     grants.total += record.granted;
   }
@@ -137,18 +145,20 @@ export function grant(
   return grantOf(grants, holder, nowMs);
 }
 
+/** `retryAfterMs` is for the store to tell. */
 export function grantOf(grants: Grants, holder: string, nowMs: number): Grant {
   const { granted, kept, endsAtMs } = grants.holders.get(holder)!;
-  return { units: granted, kept, lifeMs: Math.max(0, endsAtMs - nowMs) };
+  return { units: granted, kept, lifeMs: Math.max(0, endsAtMs - nowMs), retryAfterMs: 0 };
 }
 
-export const NO_GRANT: Grant = { units: 0, kept: 0, lifeMs: 0 };
+export const NO_GRANT: Grant = { units: 0, kept: 0, lifeMs: 0, retryAfterMs: 0 };
 
 /**
  * When ended units are charged: at their end; undefined if that no longer matters. A bucket may have filled since, and a counter's own
  * clock may be ahead: those are charged now.
  */
 export function chargeTime(policy: Policy, state: State, endedAtMs: number, nowMs: number): number | undefined {
+  if (policy.stored === "pool") return nowMs;
   if (lastsUntil(policy, endedAtMs) <= nowMs) return undefined;
   return "capacity" in policy || lastOf(policy, state) > nowMs ? nowMs : endedAtMs;
 }
@@ -156,6 +166,7 @@ export function chargeTime(policy: Policy, state: State, endedAtMs: number, nowM
 /** Until when a charge at an instant matters. */
 function lastsUntil(policy: Policy, atMs: number): number {
   if (policy.stored === "fixed-window") return windowEnd(policy, atMs);
+  if (policy.stored === "pool") return atMs + POOL_MS;
   return atMs + ("windowMs" in policy ? policy.windowMs : fillTime(policy as BucketPolicy));
 }
 

@@ -12,7 +12,7 @@ const TABLE_ENTRY = 24;
 /** Up to this length a string lies in one piece with its header. */
 const LONGEST_EMBEDDED = 44;
 
-const storedBytes = { "token-bucket": 28, gcra: 28, "fixed-window": 24, "sliding-counter": 36 } as const;
+const storedBytes = { "token-bucket": 28, gcra: 28, "fixed-window": 24, "sliding-counter": 36, pool: 144 } as const;
 
 /** `zset-max-listpack-entries`: beyond it a sorted set becomes a skip list. */
 const LONGEST_LISTPACK = 128;

@@ -5,6 +5,7 @@ import { fixedWindow } from "./fixed-window.js";
 import { gcra } from "./gcra.js";
 import type { Model, State } from "./model.js";
 import type { Policy } from "./policy.js";
+import { pool } from "./pool.js";
 import { rollingWindow } from "./rolling-window.js";
 import { slidingCounter } from "./sliding-counter.js";
 import { tokenBucket } from "./token-bucket.js";
@@ -18,4 +19,5 @@ export const models = {
   "rolling-window": rollingWindow,
   "rolling-window-packed": rollingWindow,
   concurrency,
+  pool,
 } as unknown as Readonly<Record<Stored, Model<Policy, State>>>;

@@ -48,9 +48,24 @@ export interface ConcurrencyPolicy {
   readonly ttlMs: number;
 }
 
-export type Policy = BucketPolicy | FixedWindowPolicy | SlidingCounterPolicy | RollingWindowPolicy | ConcurrencyPolicy;
+/** A region's units of a counter in the global store, whose limit this is. */
+export interface PoolPolicy {
+  readonly stored: "pool";
+  readonly limit: number;
+  /** How much one request may cost at most: the capacity of that counter. */
+  readonly largestCost: number;
+}
+
+export type Policy =
+  | BucketPolicy
+  | FixedWindowPolicy
+  | SlidingCounterPolicy
+  | RollingWindowPolicy
+  | ConcurrencyPolicy
+  | PoolPolicy;
 
 /** How much one request may cost at most. */
 export function capacityOf(policy: Policy): number {
-  return "capacity" in policy ? policy.capacity : policy.limit;
+  if ("capacity" in policy) return policy.capacity;
+  return policy.stored === "pool" ? policy.largestCost : policy.limit;
 }

@@ -7,7 +7,14 @@ import type { StoreReply, StoreRequest } from "../store/store.js";
 import { Decision } from "./decision.js";
 
 /** Counters of a reservation are no rule's any more. */
-const UNPLANNED = { variant: undefined, keyEnd: "", onStoreFailure: "deny", prefetchMs: 0, maxWaitMs: 0 } as const;
+const UNPLANNED = {
+  variant: undefined,
+  keyEnd: "",
+  onStoreFailure: "deny",
+  prefetchMs: 0,
+  regionTermMs: 0,
+  maxWaitMs: 0,
+} as const;
 
 export function extensionDecision(extension: Extension, rulesVersion: number): Decision {
   const { counters, verdicts, nowMs, reservation, degraded } = extension;

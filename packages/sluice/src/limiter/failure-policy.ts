@@ -7,6 +7,7 @@
  */
 import { type Verdict, verdict } from "../algorithms/model.js";
 import { capacityOf, type Policy } from "../algorithms/policy.js";
+import { sharePolicy } from "../algorithms/share-policy.js";
 import type { Check } from "../check.js";
 import { type Degraded, NEVER_MS } from "../decision.js";
 import type { Store, StoreRequest } from "../store/store.js";
@@ -24,14 +25,13 @@ interface FailureAnswer {
 
 export class FailurePolicy {
   readonly #local: Store;
-  readonly #instances: () => number;
-  #sharedBy = 1;
-  #shared = new WeakMap<Policy, Policy>();
+  readonly #sharers: (check: Check) => number;
+  #shared = new WeakMap<Policy, { by: number; policy: Policy }>();
 
-  /** `instances`: how many share each limit, as far as is known now. */
-  constructor(local: Store, instances: () => number) {
+  /** `sharers`: how many instances share a check's limit, as far as is known now. */
+  constructor(local: Store, sharers: (check: Check) => number) {
     this.#local = local;
-    this.#instances = instances;
+    this.#sharers = sharers;
   }
 
   async answer(request: StoreRequest): Promise<FailureAnswer> {
@@ -71,30 +71,17 @@ export class FailurePolicy {
 
   #scaled(check: Check): Check {
     const { policy } = check.plan;
-    const instances = this.#instances();
-    if (instances !== this.#sharedBy) {
-      this.#sharedBy = instances;
-      this.#shared = new WeakMap();
+    const by = this.#sharers(check);
+    let shared = this.#shared.get(policy);
+    if (shared === undefined || shared.by !== by) {
+      shared = { by, policy: sharePolicy(policy, 1 / by) };
+      this.#shared.set(policy, shared);
     }
-    let scaled = this.#shared.get(policy);
-    if (scaled === undefined) {
-      scaled = sharePolicy(policy, 1 / instances);
-      this.#shared.set(policy, scaled);
-    }
+    const { policy: scaled } = shared;
     // An estimate is never above what the counter could bear.
     const cost = check.held === undefined ? check.cost : Math.min(check.cost, capacityOf(scaled));
     return { ...check, cost, plan: { ...check.plan, policy: scaled } };
   }
-}
-
-/** A part of a limit, at least 1: an instance that may admit nothing would be an outage of its own. */
-function sharePolicy(policy: Policy, share: number): Policy {
-  if (policy.limit === 0) return policy;
-  const limit = Math.max(1, Math.floor(policy.limit * share));
-  if (!("capacity" in policy)) return { ...policy, limit };
-  const capacity = Math.max(1, Math.floor(policy.capacity * share));
-  // The rate shrinks with the share: the same amount over a longer time.
-  return { ...policy, limit, capacity, scaleMs: Math.ceil(policy.scaleMs / share) };
 }
 
 function uncounted({ plan, cost, charge }: Check): Verdict {

@@ -4,7 +4,10 @@ import { checkOptions, type LimiterOptions } from "./limiter-options.js";
 test.each([
   [undefined, "createLimiter: expected { rules, store? }"],
   [null, "createLimiter: expected { rules, store? }"],
-  [{ rules: [], stroe: 1 }, "stroe: unknown option; known are rules, store, rulesVersion, clock, instances"],
+  [
+    { rules: [], stroe: 1 },
+    "stroe: unknown option; known are rules, store, globalStore, region, rulesVersion, clock, instances",
+  ],
   [{ rules: [], store: "redis://x" }, "store: expected a store such as redisStore"],
   [{ rules: [], store: { decide() {} }, clock: Date }, "clock: only the memory store takes one"],
   [{ rules: [], instances: 0 }, "instances: expected a whole number of at least 1, got 0"],

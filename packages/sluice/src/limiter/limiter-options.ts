@@ -2,6 +2,7 @@
  * The options of a limiter, and their validation.
  */
 import { SluiceError } from "../errors.js";
+import { checkRegion } from "../regions/region-options.js";
 import type { Rule } from "../rules/rule.js";
 import type { Clock } from "../store/memory/memory-store-options.js";
 import type { Store } from "../store/store.js";
@@ -10,6 +11,10 @@ export interface LimiterOptions {
   rules: readonly Rule[];
   /** Where counters live. Default: this process's memory. */
   store?: Store;
+  /** The store that all regions share, where rules with `scope: global` count. */
+  globalStore?: Store;
+  /** The name of this region; needs `globalStore`. */
+  region?: string;
   /** The version of `rules`. Default 1; `setRules` and `swapRules` count on. */
   rulesVersion?: number;
   /** For tests (`sluice/testing`): where the memory store's time comes from. */
@@ -25,7 +30,16 @@ export interface LimiterOptions {
 
 export const DEFAULT_MAX_WAITING = 10_000;
 
-const knownOptions: readonly string[] = ["rules", "store", "rulesVersion", "clock", "instances", "maxWaiting"];
+const knownOptions: readonly string[] = [
+  "rules",
+  "store",
+  "globalStore",
+  "region",
+  "rulesVersion",
+  "clock",
+  "instances",
+  "maxWaiting",
+];
 
 /** Catches what a program in plain JavaScript gets wrong first: a URL for a store, a misspelled name. */
 export function checkOptions(options: LimiterOptions): void {
@@ -34,12 +48,14 @@ export function checkOptions(options: LimiterOptions): void {
   for (const name of Object.keys(options)) {
     if (!knownOptions.includes(name)) throw refused(`${name}: unknown option; known are ${knownOptions.join(", ")}`);
   }
-  const { store } = options;
-  if (store !== undefined && typeof (store as Partial<Store> | null)?.decide !== "function") {
+  const { store, globalStore } = options;
+  for (const [name, given] of Object.entries({ store, globalStore })) {
+    if (given === undefined || typeof (given as Partial<Store> | null)?.decide === "function") continue;
     throw refused(
-      'store: expected a store such as redisStore("redis://127.0.0.1:6379") of "sluice/redis", or memoryStore()',
+      `${name}: expected a store such as redisStore("redis://127.0.0.1:6379") of "sluice/redis", or memoryStore()`,
     );
   }
+  checkRegion(options, refused);
   if (options.clock !== undefined && store !== undefined) {
     throw refused("clock: only the memory store takes one; leave out store or clock");
   }

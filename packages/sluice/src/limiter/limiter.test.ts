@@ -224,7 +224,10 @@ test("a wrong field in a rule literal does not compile", () => {
 
 test.each([
   [undefined, "createLimiter: expected { rules, store? }"],
-  [{ rules: [], stor: 1 }, "stor: unknown option; known are rules, store, rulesVersion, clock, instances"],
+  [
+    { rules: [], stor: 1 },
+    "stor: unknown option; known are rules, store, globalStore, region, rulesVersion, clock, instances",
+  ],
   [
     { rules: [], store: "redis://127.0.0.1:6379" },
     'store: expected a store such as redisStore("redis://127.0.0.1:6379")',

@@ -11,6 +11,9 @@ import type { Check } from "../check.js";
 import type { CheckResult, Settlement } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import { Prefetch, type PrefetchStats } from "../prefetch/prefetch.js";
+import type { RegionStats } from "../regions/home-fetches.js";
+import { refuseGlobal, regionalStoreOf } from "../regions/region-options.js";
+import type { RegionalStore } from "../regions/regional-store.js";
 import type { ReservationStats } from "../reservations/reservation-counts.js";
 import { Reservations } from "../reservations/reservations.js";
 import type { Attributes, Rule } from "../rules/rule.js";
@@ -65,6 +68,8 @@ const NOTHING_TO_DECIDE: StoreReply = { nowMs: 0, verdicts: [], guarantee: "atom
 
 export class Limiter {
   readonly #store: Store;
+  /** Where rules may be global. */
+  readonly #regional: RegionalStore | undefined;
   /** Where the policy `local` counts. */
   readonly #local: MemoryStore;
   readonly #rules: RulesInForce;
@@ -86,7 +91,10 @@ export class Limiter {
   constructor(options: LimiterOptions) {
     checkOptions(options);
     const { rules, rulesVersion: version = 1, clock, instances } = options;
-    const store: Store = options.store ?? new MemoryStore(clock === undefined ? {} : { clock });
+    const regionStore: Store = options.store ?? new MemoryStore(clock === undefined ? {} : { clock });
+    const regional = regionalStoreOf(options, regionStore, (rule) => this.findRule(rule)?.scope === "global");
+    const store: Store = regional ?? regionStore;
+    this.#regional = regional;
     const local = new MemoryStore({ maxBytes: LOCAL_BYTES });
     const share = new InstanceShare(store, instances);
     const events = this.#events;
@@ -100,12 +108,17 @@ export class Limiter {
     this.#shedder = new LoadShedder({ now: virtualNow ?? nowMonotonicMs, newId: newLeaseId });
     this.#reports = new SharedReports(store, this.#shedder);
     const onChange = (inForce: readonly Rule[], inForceVersion: number): void => {
+      if (inForce.some(({ scope }) => scope === "global")) regional?.countRegions();
       share.countFor(inForce);
       this.#reports.hearFor(inForce);
       events.emit("rules", inForce, inForceVersion);
     };
-    this.#rules = new RulesInForce({ rules, version, onChange });
-    this.#failurePolicy = new FailurePolicy(local, () => share.instances);
+    const accept = regional === undefined ? refuseGlobal : undefined;
+    this.#rules = new RulesInForce({ rules, version, onChange, accept });
+    this.#failurePolicy = new FailurePolicy(
+      local,
+      ({ plan }) => share.instances * (plan.regionTermMs > 0 ? (regional?.regions ?? 1) : 1),
+    );
     this.#leases = new Leases({ store, local, shedder: this.#shedder, events });
     this.#reservations = new Reservations({
       store,
@@ -381,6 +394,11 @@ export class Limiter {
     return this.#prefetch?.stats();
   }
 
+  /** This region's fetches from the global store; undefined without one. */
+  regionStats(): RegionStats | undefined {
+    return this.#regional?.regionStats();
+  }
+
   /** The contents of a store in memory; undefined for another. */
   memoryUse(): MemoryUse | undefined {
     return this.#store.memory?.();
@@ -449,7 +467,7 @@ export class Limiter {
     if (!(reply instanceof Promise)) return this.#decide(request, reply);
     return reply.then(
       (answered) => {
-        if (this.#outage.isOn) this.#outage.decided();
+        if (this.#outage.isOn && answered.judged === undefined) this.#outage.decided();
         return this.#decide(request, answered);
       },
       (error) => this.#decideByPolicy(request, error),
@@ -460,7 +478,12 @@ export class Limiter {
     const reply = reworded(request, found);
     const lease = this.#leases.leaseOf(request, reply, "store");
     const reservation = request.holdMs === undefined ? undefined : this.#reservations.of(request, reply, false);
-    const made = { request, reply, charger: "store" as const, lease, reservation, degraded: undefined };
+    const { judged } = reply;
+    // The region's store decided, but a failure policy stood in for the global one.
+    if (judged !== undefined) this.#outage.failed(judged.cause);
+    const asJudged = judged === undefined ? request : { ...request, checks: judged.checks };
+    const degraded = judged?.degraded;
+    const made = { request: asJudged, reply, charger: "store" as const, lease, reservation, degraded };
     return this.#publish(request, new Decision(made));
   }
 

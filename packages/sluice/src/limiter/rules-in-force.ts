@@ -13,18 +13,23 @@ interface RulesInForceOptions {
   readonly version: number;
   /** Called with the rules that have come into force, the first ones included. */
   readonly onChange: (rules: readonly Rule[], version: number) => void;
+  /** Throws for rules that are valid, but not here. */
+  readonly accept?: ((rules: readonly Rule[]) => void) | undefined;
 }
 
 export class RulesInForce {
   readonly #onChange: (rules: readonly Rule[], version: number) => void;
+  readonly #accept: ((rules: readonly Rule[]) => void) | undefined;
   #book: RuleBook;
   /** How many calls asked for other rules, and which of them brought the book in force: of calls that overlap, the latest wins. */
   #calls = 0;
   #bookCall = 0;
 
-  constructor({ rules, version, onChange }: RulesInForceOptions) {
+  constructor({ rules, version, onChange, accept }: RulesInForceOptions) {
     this.#onChange = onChange;
+    this.#accept = accept;
     this.#book = new RuleBook(runAtOnce(compilingDocument(rules)), version);
+    accept?.(this.#book.rules);
     onChange(this.#book.rules, this.#book.version);
   }
 
@@ -51,8 +56,10 @@ export class RulesInForce {
 
   #swap(compiled: CompiledRules, { call, version }: { call: number; version: number | undefined }): void {
     if (call < this.#bookCall) return;
+    const book = new RuleBook(compiled, version ?? this.#book.version + 1);
+    this.#accept?.(book.rules);
     this.#bookCall = call;
-    this.#book = new RuleBook(compiled, version ?? this.#book.version + 1);
+    this.#book = book;
     this.#onChange(this.#book.rules, this.#book.version);
   }
 }

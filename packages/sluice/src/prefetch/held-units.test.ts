@@ -9,6 +9,7 @@ const plan: CheckPlan = {
   policy: { stored: "rolling-window-packed", limit: 100_000, windowMs: 1_000, minIntervalMs: 0 },
   keyEnd: "}:r:p",
   onStoreFailure: "local",
+  regionTermMs: 0,
   prefetchMs: 20,
   maxWaitMs: 0,
 };

@@ -52,7 +52,7 @@ async function settlementOf(uses: Uses): Promise<Uses> {
 }
 
 export function isFromHand(reply: StoreReply): reply is ReplyFromHand {
-  return reply.guarantee === "prefetched";
+  return "uses" in reply;
 }
 
 /** A fetch that is to go along with a request, beside the check at place `at`. */

@@ -62,7 +62,7 @@ function counterIn(entry: unknown, entryId: string): HeldCounter {
   return { entryId: ownEntryId, rule, mode: named, key, policy, cost, finishes: finishes === 1, keyClass };
 }
 
-const numbersOf: Readonly<Record<Exclude<Policy["stored"], "concurrency">, readonly string[]>> = {
+const numbersOf: Readonly<Record<Exclude<Policy["stored"], "concurrency" | "pool">, readonly string[]>> = {
   "token-bucket": ["limit", "capacity", "amount", "scaleMs"],
   gcra: ["limit", "capacity", "amount", "scaleMs"],
   "fixed-window": ["limit", "windowMs"],

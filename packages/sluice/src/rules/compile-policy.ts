@@ -4,6 +4,7 @@
  */
 import { type Calendar, calendarMs } from "../algorithms/calendar.js";
 import type { BucketPolicy, Policy } from "../algorithms/policy.js";
+import { fillTime } from "../algorithms/token-bucket.js";
 import { parseDuration } from "./duration.js";
 import type { AlgorithmNumbers, Duration, FixedWindowNumbers, RollingStorage } from "./rule.js";
 
@@ -70,6 +71,18 @@ export function prefetchMsOf(numbers: AlgorithmNumbers): number {
 /** 0 where the rule hands out no turns. */
 export function maxWaitMsOf(numbers: AlgorithmNumbers): number {
   return "maxWait" in numbers && numbers.maxWait !== undefined && numbers.limit > 0 ? msOf(numbers.maxWait) : 0;
+}
+
+/** How long a region may hold units: long against a round trip around the world, short against the window. */
+const SHORTEST_REGION_TERM_MS = 1_000;
+const LONGEST_REGION_TERM_MS = 10_000;
+
+/** 0 for a limit of 0, which every region refuses by itself. */
+export function regionTermOf(policy: Policy): number {
+  if (policy.limit === 0) return 0;
+  const spanMs = "capacity" in policy ? fillTime(policy) : "windowMs" in policy ? policy.windowMs : 0;
+  const termMs = Math.min(LONGEST_REGION_TERM_MS, Math.max(SHORTEST_REGION_TERM_MS, spanMs / 10));
+  return Math.floor(Math.min(termMs, spanMs / 2));
 }
 
 /** A limit of 0 refuses everything: no algorithm is needed to say so, and a rate of 0 would have none of its numbers. */

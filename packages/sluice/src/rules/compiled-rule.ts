@@ -8,7 +8,7 @@ import { blockKeyEnd, counterKeyEnd, escapeKeyPart, type Stored } from "../keys.
 import type { Sliced, Stride } from "../time-slices.js";
 import type { AttributeReader } from "./attribute-reader.js";
 import { estimateUnder } from "./compile-estimate.js";
-import { blockLengths, compilePolicy, maxWaitMsOf, prefetchMsOf } from "./compile-policy.js";
+import { blockLengths, compilePolicy, maxWaitMsOf, prefetchMsOf, regionTermOf } from "./compile-policy.js";
 import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import type { RuleKeys } from "./key-memo.js";
@@ -170,6 +170,7 @@ function plannerOf(rule: CountingRule, over: { layer: NumberLayer; mode: CheckMo
       keyEnd,
       onStoreFailure: rule.onStoreFailure ?? DEFAULT_FAILURE_POLICY,
       prefetchMs: prefetchMsOf(numbers),
+      regionTermMs: rule.scope === "global" ? regionTermOf(policy) : 0,
       ...(rule.unit !== undefined && { unit: rule.unit }),
       maxWaitMs: maxWaitMsOf(numbers),
     };

@@ -205,6 +205,7 @@ export const rule = object("a rule {id, key, algorithm, limit, ...}", {
   estimate: { shape: estimate, algorithms: countingAlgorithms },
   mode: { shape: oneOf(["enforce", "shadow", "off"]) },
   onStoreFailure: { shape: oneOf(["local", "allow", "deny"]), algorithms: algorithmsInStore },
+  scope: { shape: oneOf(["region", "global"]), algorithms: algorithmsInStore },
   overrides: { shape: list("a list of overrides", override, bounds.overrides), algorithms: algorithmsInStore },
   candidate: { shape: candidate, algorithms: algorithmsInStore },
   variants: { shape: list("a list of variants", variant, bounds.variants), algorithms: algorithmsInStore },

@@ -6,6 +6,7 @@
 
 import type { Sliced, Stride } from "../time-slices.js";
 import { checkEstimate } from "./check-estimate.js";
+import { checkGlobal } from "./check-scope.js";
 import { checkShedding } from "./check-shedding.js";
 import { calendarUnits, DEFAULT_ROLLING_STORAGE } from "./compile-policy.js";
 import { describeValue } from "./describe-value.js";
@@ -225,6 +226,7 @@ function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boo
   }
   checkPrefetch(numbers, refuse);
   checkMaxWait(numbers, refuse);
+  if ((layers[0] as Written).scope === "global") checkGlobal(numbers, layers[0] as Written, refuse);
   if (algorithm === "rolling-window" && (numbers.storage ?? DEFAULT_ROLLING_STORAGE) === "packed") {
     if (Number.isSafeInteger(limit) && (limit as number) > bounds.packedLimit) {
       refuse(["limit", "storage"], `expected at most ${bounds.packedLimit}, or storage: sorted-set, got ${limit}`);

@@ -160,6 +160,8 @@ export interface Estimate {
   overrun?: "finish" | "stop";
 }
 
+type RuleScope = "region" | "global";
+
 interface RuleBase {
   /** Unique; `[a-z0-9][a-z0-9-_.]{0,63}`. */
   id: string;
@@ -177,6 +179,8 @@ interface RuleBase {
   mode?: RuleMode;
   /** The failure policy: it answers while the store does not. Default `local`. */
   onStoreFailure?: FailurePolicy;
+  /** Where the rule counts: in this region's store, or in the global one through units that the region holds. Default `region`. */
+  scope?: RuleScope;
   overrides?: readonly Override[];
   candidate?: Candidate;
   variants?: readonly Variant[];

@@ -9,8 +9,9 @@
 import type { CostWeights } from "../algorithms/cost-histogram.js";
 import type { Fetch, Grant } from "../algorithms/grants.js";
 import type { Verdict } from "../algorithms/model.js";
+import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../algorithms/pool.js";
 import type { Check } from "../check.js";
-import type { Guarantee } from "../decision.js";
+import type { Degraded, Guarantee } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import type { Attributes, Rule } from "../rules/rule.js";
 import type { InstanceCount } from "./instance-count.js";
@@ -61,6 +62,8 @@ export interface StoreReply {
   readonly nowUs?: number;
   /** The server was not asked: it had refused the same moments before, and would again. */
   readonly isRemembered?: true;
+  /** The checks as they were judged, where a failure policy answered for some of them; and which. */
+  readonly judged?: { readonly checks: readonly Check[]; readonly degraded: Degraded; readonly cause: unknown };
   /** The answers to the request's fetches, in their order; absent where none was looked at. */
   readonly grants?: readonly (Grant | undefined)[];
 }
@@ -148,12 +151,19 @@ export interface Store {
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
   reset(keys: readonly string[], asked?: AskedKey, madeAt?: MadeAt): MaybePromise<void>;
+  /** Before a region's fetch from the global store is sent: what the pool under this key tells. */
+  askForPool(key: string, ask: PoolAsk): MaybePromise<PoolAsked>;
+  /** When it was answered, or was not. */
+  fillPool(key: string, fill: PoolFill): MaybePromise<PoolFilled>;
   /** Whether every request gets an entry id, also where no counter keeps it: a store that records names requests by it. */
   readonly namesRequests?: boolean;
   /** Whether the store is so far away that units are worth fetching ahead. Every store answers fetches. */
   readonly isRemote?: boolean;
-  /** Joins the heartbeat, where several instances can share the store. Counts the instances that have joined. */
-  countInstances?(): InstanceCount;
+  /**
+   * Joins the heartbeat, where several instances can share the store. Counts the instances that have joined; with the name of a region,
+   * the regions that have.
+   */
+  countInstances?(region?: string): InstanceCount;
   /** Writes a report of utilisation, if one is given, and returns all that hold; absent where nobody shares the store. */
   shareReports?(report?: SharedReport): Promise<SharedReport[]>;
   /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */

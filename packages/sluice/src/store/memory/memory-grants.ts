@@ -4,6 +4,7 @@
  */
 import {
   chargeTime,
+  type Fetch,
   type Grant,
   type Grants,
   grant,
@@ -16,6 +17,7 @@ import {
 } from "../../algorithms/grants.js";
 import type { Charge, State, Verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
+import { lookAtPool, type PoolState } from "../../algorithms/pool.js";
 import type { Check } from "../../check.js";
 import type { StoreRequest } from "../store.js";
 
@@ -54,6 +56,11 @@ export class MemoryGrants {
     const { plan, cost, charge } = check;
     const grants = plan.prefetchMs > 0 ? this.#byKey.get(check.key) : undefined;
     if (grants === undefined || grants.total === 0) return;
+    if (plan.policy.stored === "pool") {
+      const asked = { cost: charge === true ? 0 : cost, nowMs, strict, beside: grants.total };
+      Object.assign(verdict, lookAtPool(this.#counters.state(check, nowMs) as PoolState, plan.policy, asked));
+      return;
+    }
     const wanted = charge === true ? 0 : cost;
     let waitMs = Math.max(1, grants.endsAtMs - nowMs);
     verdict.remaining -= grants.total;
@@ -89,12 +96,14 @@ export class MemoryGrants {
       const fetch = request.fetches![i]!;
       const grants = this.#of(check);
       if (settlement.kind === "late") return NO_GRANT;
-      if (settlement.kind === "repeated") return grantOf(grants, fetch.holder, nowMs);
+      if (settlement.kind === "repeated")
+        return this.#withRetry(check, fetch, grantOf(grants, fetch.holder, nowMs), nowMs);
       const { policy, prefetchMs: termMs } = check.plan;
       const want = request.charge && passes(check) ? fetch.want : 0;
       const left = verdicts[i]!.remaining;
       const state = this.#counters.state(check, nowMs);
-      return grant(grants, { ...fetch, want }, { policy, state, termMs, left, nowMs });
+      const granted = grant(grants, { ...fetch, want }, { policy, state, termMs, left, nowMs });
+      return this.#withRetry(check, fetch, granted, nowMs);
     });
   }
 
@@ -106,6 +115,25 @@ export class MemoryGrants {
   /** Forgets keys whose grants no longer matter: nobody may ask for them again. */
   sweep(nowMs: number): void {
     for (const [key, { goneAtMs }] of this.#byKey) if (goneAtMs < nowMs) this.#byKey.delete(key);
+  }
+
+  #withRetry(check: Check, { need = 0 }: Fetch, granted: Grant, nowMs: number): Grant {
+    if (need <= granted.units) return granted;
+    const { plan, key } = check;
+    const { policy } = plan;
+    const one: Check = { plan, key, cost: 1, live: -1 };
+    const found = models[policy.stored].look(this.#counters.state(check, nowMs), policy, 1, nowMs);
+    this.narrow(one, found, nowMs);
+    return { ...granted, retryAfterMs: found.retryAfterMs };
+  }
+
+  /** Units of a counter that holders have, ended ones included. */
+  heldOf(key: string): number {
+    return this.#byKey.get(key)?.total ?? 0;
+  }
+
+  forget(key: string): void {
+    this.#byKey.delete(key);
   }
 
   #of({ key }: Check): Grants {

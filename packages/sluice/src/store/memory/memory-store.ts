@@ -7,6 +7,16 @@ import { addCosts, type CostWeights } from "../../algorithms/cost-histogram.js";
 import { type Charge, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import type { Policy } from "../../algorithms/policy.js";
+import {
+  askForPool,
+  fillPool,
+  type PoolAsk,
+  type PoolAsked,
+  type PoolFill,
+  type PoolFilled,
+  type PoolState,
+  pool,
+} from "../../algorithms/pool.js";
 import type { Check, CheckPlan } from "../../check.js";
 import { storedIn } from "../../keys.js";
 import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
@@ -373,6 +383,22 @@ export class MemoryStore implements Store {
       state.endsAtMs = nowMs + 1;
       this.#states.set(key, state, nowMs);
     }
+  }
+
+  askForPool(key: string, ask: PoolAsk): PoolAsked {
+    const nowMs = this.#clock.now();
+    const known = this.#state(key, nowMs) as PoolState | undefined;
+    const state = known ?? pool.fresh();
+    const { asked, endsHeld } = askForPool(state, ask, { heldUnits: this.#grants?.heldOf(key) ?? 0, nowMs });
+    if (endsHeld) this.#grants?.forget(key);
+    if (known === undefined && asked.isMine) this.#add(key, state, nowMs);
+    return asked;
+  }
+
+  fillPool(key: string, fill: PoolFill): PoolFilled {
+    const nowMs = this.#clock.now();
+    const state = this.#state(key, nowMs) as PoolState | undefined;
+    return { nowMs, isCounted: state !== undefined && fillPool(state, fill, nowMs) };
   }
 
   ready(): boolean {

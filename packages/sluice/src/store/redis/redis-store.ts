@@ -7,8 +7,9 @@
  */
 import { randomUUID } from "node:crypto";
 import { type CostWeights, LEAST_WEIGHT, MOST_WEIGHT } from "../../algorithms/cost-histogram.js";
+import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../algorithms/pool.js";
 import type { Check } from "../../check.js";
-import { hashTag, INSTANCES_KEY, KEY_PREFIX, learnedKey, UTILISATION_KEY } from "../../keys.js";
+import { hashTag, INSTANCES_KEY, KEY_PREFIX, learnedKey, REGIONS_KEY, UTILISATION_KEY } from "../../keys.js";
 import { InstanceCount } from "../instance-count.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type {
@@ -28,6 +29,7 @@ import { RedisCalls } from "./calls.js";
 import { ClusterStore } from "./cluster/cluster-store.js";
 import { type RedisClient, type RedisConnection, redisConnection } from "./connection.js";
 import type { Counters } from "./counters.js";
+import { decodePool, encodeFill, poolKeys } from "./pool-wire.js";
 import { RefusalMemory } from "./refusal-memory.js";
 import { MOST_REPORTS, readReports, spellReport } from "./shared-reports.js";
 import { SingleNodeStore } from "./single-node-store.js";
@@ -115,6 +117,21 @@ export class RedisStore implements Store {
     return this.#counters.inspect(checks);
   }
 
+  async askForPool(key: string, { name, onlySeq, givesBack, leaseMs }: PoolAsk): Promise<PoolAsked> {
+    const args = ["ask", name, onlySeq, givesBack, leaseMs];
+    return decodePool(await this.#calls.run("fetch-home", poolKeys(key), args));
+  }
+
+  async fillPool(key: string, fill: PoolFill): Promise<PoolFilled> {
+    const [nowMs, counted] = (await this.#calls.run("fetch-home", poolKeys(key), [
+      "fill",
+      ...encodeFill(fill),
+    ])) as unknown[];
+    // The pool has units now, or knows why not.
+    this.#refusals?.forget([key]);
+    return { nowMs: Number(nowMs), isCounted: Number(counted) === 1 };
+  }
+
   async reset(keys: readonly string[], _asked?: AskedKey, madeAt?: MadeAt): Promise<void> {
     this.#refusals?.forget(keys);
     await this.#counters.reset(keys, madeAt);
@@ -122,14 +139,11 @@ export class RedisStore implements Store {
     this.#refusals?.forget(keys);
   }
 
-  countInstances(): InstanceCount {
-    const id = randomUUID();
+  countInstances(region?: string): InstanceCount {
+    const id = region ?? randomUUID();
+    const key = KEY_PREFIX + (region === undefined ? INSTANCES_KEY : REGIONS_KEY);
     return new InstanceCount(async (step, patienceMs) => {
-      const [, count] = (await this.#calls.run(
-        "instances",
-        [KEY_PREFIX + INSTANCES_KEY],
-        [step, id, patienceMs],
-      )) as unknown[];
+      const [, count] = (await this.#calls.run("instances", [key], [step, id, patienceMs])) as unknown[];
       return Number(count);
     });
   }

@@ -79,6 +79,8 @@ export function policyArguments(policy: Policy, serverNowMs: number): Argument[]
       return [storedAs[policy.stored], policy.limit, policy.windowMs, policy.minIntervalMs];
     case "concurrency":
       return [storedAs[policy.stored], policy.limit, policy.ttlMs];
+    case "pool":
+      return [storedAs[policy.stored], policy.largestCost];
   }
 }
 
@@ -165,7 +167,9 @@ export function encodeDecide(
 }
 
 function spellFetch(fetch: Fetch | undefined): string {
-  return fetch === undefined ? "" : `${fetch.seq} ${fetch.used} ${fetch.held} ${fetch.want} ${fetch.holder}`;
+  return fetch === undefined
+    ? ""
+    : `${fetch.seq} ${fetch.used} ${fetch.held} ${fetch.want} ${fetch.need ?? 0} ${fetch.holder}`;
 }
 
 export function spellReceipt({ entryId, rulesVersion, checks }: StoreRequest, timesMs?: readonly number[]): string {
@@ -190,8 +194,9 @@ function readVerdicts(numbers: readonly number[], at: number, { checks, verdicts
     if (!allowed) found.retryAfterMs = numbers[next++ + 3]!;
     verdicts[i] = found;
     if (fetches?.[i] !== undefined) {
-      grants![i] = { units: numbers[next + 3]!, kept: numbers[next + 4]!, lifeMs: numbers[next + 5]! };
-      next += 3;
+      const [units, kept, lifeMs, retryAfterMs] = numbers.slice(next + 3, next + 7) as [number, number, number, number];
+      grants![i] = { units, kept, lifeMs, retryAfterMs };
+      next += 4;
     }
     if (checks[i]!.plan.maxWaitMs > 0) found.delayMs = numbers[next++ + 3]!;
   }

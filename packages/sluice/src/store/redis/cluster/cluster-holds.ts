@@ -191,6 +191,7 @@ function checkOf({ rule, mode, policy, key }: HeldCounter, cost: number): Check 
     keyEnd: "",
     onStoreFailure: "deny",
     prefetchMs: 0,
+    regionTermMs: 0,
     maxWaitMs: 0,
   } as const;
   return { plan, key, cost, live: -1 };

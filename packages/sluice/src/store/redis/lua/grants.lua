@@ -11,8 +11,8 @@ local grants_keys, texts, fetches, changed = {}, {}, {}, {}
 local function charge_ended(key, state, body, policy, units, at)
   if body.lasts_until(policy, at) <= now then return state end
   local present = now
-  -- A bucket may have filled since, and a counter's own clock may be ahead: those are charged now.
-  if not state.deficit and (state.newest or state.last) <= now then now = at end
+  -- A bucket may have filled since, a counter's own clock may be ahead, a pool has no past: those are charged now.
+  if not state.deficit and not body.ends_of and (state.newest or state.last) <= now then now = at end
   -- Redis deletes a key whose expiry has come meanwhile; it is read again below.
   state.leeway = 1000
   body.charge(state, policy, units, 'h' .. spell(at))
@@ -66,6 +66,8 @@ local function holding(body, policy)
 
   local function look(state, _, cost, strict)
     local total = held(state)
+    -- A pool's look counts what is held by itself: more may be had from the global store.
+    if body.ends_of then return body.look(state, policy, cost, strict, total) end
     local allowed, remaining, retry, reset, reason = body.look(state, policy, cost, strict)
     if total == 0 then return allowed, remaining, retry, reset, reason end
     local wait = max(1, state.grants.ends - now)
@@ -102,7 +104,7 @@ local function settle_fetch(i, text)
   local key, policy = keys[i], policy_of[i]
   local state = state_of(key, policy.algorithm)
   local grants = state.grants
-  local seq, used, held_units, want, holder = string.match(text, '^(%d+) (%d+) (%d+) (%d+) (.+)$')
+  local seq, used, held_units, want, need, holder = string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+) (.+)$')
   seq, used = tonumber(seq), tonumber(used)
   local record = grants and holder_of(grants, holder)
   if not grants or (record and seq < record.seq) then
@@ -110,7 +112,7 @@ local function settle_fetch(i, text)
     return
   end
   if record and seq == record.seq then
-    fetches[i] = { record = record }
+    fetches[i] = { record = record, need = tonumber(need) }
     return
   end
   local outstanding = record and record.units or 0
@@ -123,25 +125,27 @@ local function settle_fetch(i, text)
   grants.total = grants.total - outstanding + kept
   if not record then grants.new = (grants.new or 0) + 1 end
   grants.holders[holder] = { seq = seq, used = used, units = kept, granted = 0, kept = kept, ends = 0 }
-  fetches[i] = { record = grants.holders[holder], grants = grants, state = state, want = tonumber(want) }
+  fetches[i] = { record = grants.holders[holder], grants = grants, state = state, want = tonumber(want), need = tonumber(need) }
 end
 
--- Grants what was asked for, as far as it is left; into `out` goes what the holder got, what it keeps, and for how long.
+-- Grants what was asked for, as far as it is left; into `out` goes what the holder got, what it keeps, for how long, and if it needs
+-- more than it got, when the next unit is expected.
 local function grant(i, out, n, left, passes)
   local fetch, policy = fetches[i], policy_of[i]
   local record, grants = fetch.record, fetch.grants
   if not record then
-    out[n + 1], out[n + 2], out[n + 3] = 0, 0, 0
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = 0, 0, 0, 0
     return
   end
   if grants then
     local body, term = policy.algorithm.body, policy.term
     local ends = now + term
     -- Units end before their window does: what is charged at their end is charged in it.
+    if body.ends_of then ends = min(ends, body.ends_of(fetch.state)) end
     if body.ends_with_window then ends = min(ends, body.lasts_until(policy, max(now, fetch.state.last)) - 1) end
     if passes and ends > now and left > 0 and fetch.want > 0 then
       local holders = max(0, call('HLEN', grants.key) - 1) + (grants.new or 0)
-      record.granted = min(fetch.want, left, ceil(left / max(2, holders / 4)))
+      record.granted = min(fetch.want, left, max(fetch.need, ceil(left / max(2, holders / 4))))
       record.units = record.units + record.granted
       grants.total = grants.total + record.granted
     end
@@ -150,7 +154,9 @@ local function grant(i, out, n, left, passes)
     grants.lives = max(grants.lives or 0, body.lasts_until(policy, ends) - now)
     changed[keys[i]] = grants
   end
-  out[n + 1], out[n + 2], out[n + 3] = record.granted, record.kept, max(0, record.ends - now)
+  local _, retry = nil, 0
+  if fetch.need > record.granted then _, _, retry = policy.algorithm.look(state_of(keys[i], policy.algorithm), policy, 1) end
+  out[n + 1], out[n + 2], out[n + 3], out[n + 4] = record.granted, record.kept, max(0, record.ends - now), retry
 end
 
 local function write_grants(grants)

@@ -14,6 +14,7 @@ local describe = {
   s = function(state) return { previous = state.previous, current = state.current, lastMs = state.last } end,
   z = function(state, key) return { count = call('ZCARD', key) - (state.marker and 1 or 0) + state.debt, lastMs = state.newest } end,
   p = function(state) return { count = state.count + state.debt, lastMs = state.newest } end,
+  u = function(state) return { units = state.units, unitsEndMs = state.ends, used = state.used } end,
   c = function(state, key) return { count = call('ZCARD', key), latestEndMs = state.latest } end,
 }
 local described = {}

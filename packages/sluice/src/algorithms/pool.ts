@@ -1,0 +1,250 @@
+/**
+ * A region's pool: units of a global counter that the region fetched home and hands on to its requests and instances. Twin: pool.lua.
+ * It lies in the region's store like a counter, so that one script decides a request under rules of both scopes.
+ *
+ * Towards the global store the pool is a holder of units (grants.ts): it tells what was used and what it holds, under a number that only
+ * grows. `ask` is taken before such a fetch is sent, `fill` when its answer is back. Units end `life` after the `ask`, on this store's
+ * clock: that is before the global store's own end, wherever the two clocks stand. A clock that goes back ends the pool.
+ */
+import { NEVER_MS } from "../decision.js";
+import { type Charge, type Model, type State, type Verdict, verdict } from "./model.js";
+import type { PoolPolicy } from "./policy.js";
+
+/** The numbers of a pool, in the order of pool.lua. */
+export interface PoolNumbers {
+  /** Not used yet; those that instances hold are among them. */
+  units: number;
+  /** Nothing of them is usable from then on. */
+  unitsEndMs: number;
+  /** All units used since the pool began to count. */
+  used: number;
+  /** At or below so many units, or from this instant on, the next fetch is due. */
+  low: number;
+  renewAtMs: number;
+  /** The last charge, ask or fill. */
+  lastMs: number;
+  /** Used since the last ask. */
+  arrived: number;
+  /** Until then a fetch is taken to be under way. */
+  fetchingUntilMs: number;
+  /** Until then the global store would refuse this cost and above, as far as is known; and when it says that it would not. */
+  refusedUntilMs: number;
+  refusedCost: number;
+  retryAtMs: number;
+  /** When the global counter is as good as new. */
+  resetAtMs: number;
+  seq: number;
+  /** What the pool calls itself: one that was lost and begins anew has nothing to do with what it held. */
+  name: number;
+  /** What the last ask told to hold, below 0 once it was answered; and when it was. */
+  told: number;
+  askedAtMs: number;
+  /** Units a ms; kept for the fetcher. */
+  rate: number;
+  /** The region's part of the limit, by what it used lately; below 0 if not known. */
+  share: number;
+}
+
+export interface PoolState extends State, PoolNumbers {}
+
+/** How long a pool that nobody uses is remembered: its share answers while the global store is away. */
+export const POOL_MS = 60_000;
+
+export type GivesBack = "no" | "if-idle" | "all";
+
+export interface PoolAsk {
+  /** For a pool that is not known. */
+  readonly name: number;
+  /** Only if the last fetch was this one; 0: whichever it was; below 0: the numbers are only read. */
+  readonly onlySeq: number;
+  /** Whether what no instance holds is to go back: no, if nothing was used since the last ask, or in any case. */
+  readonly givesBack: GivesBack;
+  /** How long others leave it to this fetch. */
+  readonly leaseMs: number;
+}
+
+/** `isMine`: this fetch may be sent; else another one is under way, or came since. `numbers`: as they are after the ask. */
+export interface PoolAsked {
+  readonly nowMs: number;
+  readonly isMine: boolean;
+  readonly numbers: Readonly<PoolNumbers>;
+  /** Between this ask and the one before. */
+  readonly arrived: number;
+  readonly elapsedMs: number;
+}
+
+/** The answer to a fetch, or that there was none: then only `seq` matters. */
+export interface PoolFill {
+  readonly seq: number;
+  readonly isAnswered: boolean;
+  readonly units: number;
+  readonly kept: number;
+  readonly unitsEndMs: number;
+  /** Of all units, at or below this part the next fetch is due; below 0: never. */
+  readonly lowPart: number;
+  readonly renewAtMs: number;
+  readonly refusedForMs: number;
+  readonly refusedCost: number;
+  readonly retryAfterMs: number;
+  readonly resetAfterMs: number;
+  readonly rate: number;
+  readonly share: number;
+}
+
+/** `isCounted`: no later fetch was sent meanwhile. */
+export interface PoolFilled {
+  readonly nowMs: number;
+  readonly isCounted: boolean;
+}
+
+function left(state: PoolState, nowMs: number): number {
+  return nowMs < state.unitsEndMs && nowMs >= state.lastMs ? state.units : 0;
+}
+
+/** `beside`: units that instances hold. A refusal that may be wrong, because nobody has asked the global store yet, has no wait. */
+export function lookAtPool(
+  state: PoolState,
+  policy: PoolPolicy,
+  asked: { cost: number; nowMs: number; strict?: boolean | undefined; beside: number },
+): Verdict {
+  const { cost, nowMs, strict, beside } = asked;
+  const units = left(state, nowMs);
+  const remaining = units - beside;
+  const isCurrent = nowMs >= state.lastMs;
+  const isFetching = isCurrent && nowMs < state.fetchingUntilMs;
+  const isRefused = isCurrent && nowMs < state.refusedUntilMs && cost >= state.refusedCost;
+  const isDue = !isFetching && !isRefused && (units <= state.low || nowMs >= state.renewAtMs);
+  const resetAfterMs = Math.max(0, state.resetAtMs - nowMs);
+  // Below 0: a fetch is due.
+  const reset = isDue ? -1 - resetAfterMs : resetAfterMs;
+  if (cost === 0 && !strict) return verdict(true, remaining, 0, reset, undefined);
+  if (cost > policy.largestCost) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
+  if (remaining >= Math.max(1, cost)) return verdict(true, remaining, 0, reset, undefined);
+  if (!isRefused) return verdict(false, remaining, 0, reset, "limit");
+  return verdict(false, remaining, Math.max(1, state.retryAtMs - nowMs), resetAfterMs, "limit");
+}
+
+export function usePool(state: PoolState, cost: number, nowMs: number): void {
+  state.units = Math.max(0, left(state, nowMs) - cost);
+  state.used += cost;
+  state.arrived += cost;
+  touch(state, nowMs);
+}
+
+/** A clock that went back ends the units: how long ago they were fetched is not known any more. */
+function touch(state: PoolState, nowMs: number): void {
+  if (nowMs < state.lastMs) {
+    state.unitsEndMs = 0;
+    state.fetchingUntilMs = 0;
+    state.refusedUntilMs = 0;
+  }
+  state.lastMs = nowMs;
+  state.endsAtMs = nowMs + POOL_MS;
+}
+
+/** `heldUnits`: what instances hold. Returns whether these are ended with the pool: then they are taken for used. */
+export function askForPool(
+  state: PoolState,
+  { name, onlySeq, givesBack, leaseMs }: PoolAsk,
+  { heldUnits, nowMs }: { heldUnits: number; nowMs: number },
+): { asked: PoolAsked; endsHeld: boolean } {
+  const isKnown = state.seq > 0;
+  const elapsedMs = isKnown ? nowMs - state.askedAtMs : 0;
+  const { arrived } = state;
+  const isFetching = nowMs >= state.lastMs && nowMs < state.fetchingUntilMs;
+  if (isFetching || (onlySeq !== 0 && onlySeq !== state.seq)) {
+    return { asked: { nowMs, isMine: false, numbers: numbersOf(state), arrived, elapsedMs }, endsHeld: false };
+  }
+  if (!isKnown) state.name = name;
+  const endsHeld = nowMs >= state.unitsEndMs || nowMs < state.lastMs;
+  if (endsHeld) {
+    state.used += heldUnits;
+    state.units = 0;
+  } else if (givesBack === "all" || (givesBack === "if-idle" && arrived === 0))
+    state.units = Math.min(state.units, heldUnits);
+  touch(state, nowMs);
+  // By the clock, so that a store that lost its last writes does not count them again.
+  state.seq = Math.max(state.seq + 1, nowMs);
+  state.told = state.units;
+  state.askedAtMs = nowMs;
+  state.arrived = 0;
+  state.fetchingUntilMs = nowMs + leaseMs;
+  return { asked: { nowMs, isMine: true, numbers: numbersOf(state), arrived, elapsedMs }, endsHeld };
+}
+
+/** False if a later fetch was sent meanwhile, which told the global store that these units were never heard of; or if it was filled before. */
+export function fillPool(state: PoolState, fill: PoolFill, nowMs: number): boolean {
+  const { told } = state;
+  if (fill.seq !== state.seq || told < 0 || nowMs < state.lastMs) return false;
+  state.fetchingUntilMs = 0;
+  state.told = -1;
+  touch(state, nowMs);
+  if (!fill.isAnswered) return true;
+  // Units that had ended on the way were taken for used.
+  state.units = (fill.kept < told ? 0 : state.units) + fill.units;
+  state.unitsEndMs = fill.unitsEndMs;
+  state.low = fill.lowPart < 0 ? -1 : Math.floor(state.units * fill.lowPart);
+  state.renewAtMs = fill.renewAtMs;
+  state.refusedUntilMs = fill.refusedForMs > 0 ? nowMs + fill.refusedForMs : 0;
+  state.refusedCost = fill.refusedCost;
+  state.retryAtMs = nowMs + fill.retryAfterMs;
+  state.resetAtMs = nowMs + fill.resetAfterMs;
+  state.rate = fill.rate;
+  state.share = fill.share;
+  return true;
+}
+
+function numbersOf(state: PoolState): PoolNumbers {
+  const { endsAtMs: _, bytes: __, isUsedUp: ___, bornMs: ____, ...numbers } = state;
+  return numbers;
+}
+
+export const pool: Model<PoolPolicy, PoolState> = {
+  fresh: () => ({
+    endsAtMs: 0,
+    bytes: 0,
+    isUsedUp: false,
+    bornMs: 0,
+    units: 0,
+    unitsEndMs: 0,
+    used: 0,
+    low: 0,
+    renewAtMs: 0,
+    lastMs: 0,
+    arrived: 0,
+    fetchingUntilMs: 0,
+    refusedUntilMs: 0,
+    refusedCost: 0,
+    retryAtMs: 0,
+    resetAtMs: 0,
+    seq: 0,
+    name: 0,
+    told: 0,
+    askedAtMs: 0,
+    rate: 0,
+    share: -1,
+  }),
+
+  look: (state, policy, cost, nowMs, strict) => lookAtPool(state, policy, { cost, nowMs, strict, beside: 0 }),
+
+  charge(state: PoolState, _policy: PoolPolicy, { cost, nowMs }: Charge, found: Verdict): void {
+    usePool(state, cost, nowMs);
+    found.remaining = left(state, nowMs);
+    const isDue = nowMs >= state.fetchingUntilMs && (found.remaining <= state.low || nowMs >= state.renewAtMs);
+    const resetAfterMs = Math.max(0, state.resetAtMs - nowMs);
+    found.resetAfterMs = isDue ? -1 - resetAfterMs : resetAfterMs;
+  },
+
+  /** What the global store was told stays used there. */
+  refund(state: PoolState, _policy: PoolPolicy, { cost, nowMs, chargedAtMs }): void {
+    if (chargedAtMs <= state.askedAtMs || nowMs < state.lastMs || nowMs >= state.unitsEndMs) return;
+    const back = Math.min(cost, state.arrived);
+    state.units += back;
+    state.used -= back;
+    state.arrived -= back;
+  },
+
+  giveBack: () => false,
+
+  describe: ({ units, unitsEndMs, used }: PoolState) => ({ units, unitsEndMs, used }),
+};

@@ -1,0 +1,141 @@
+/**
+ * How many units a region fetches, and what its pool is to know afterwards.
+ * In: the pool's numbers, what waits, the answer of the global store. Out: the fetch, the fill. Pure: time is an argument.
+ */
+import type { Fetch, Grant } from "../algorithms/grants.js";
+import type { BucketPolicy, Policy } from "../algorithms/policy.js";
+import type { PoolAsked, PoolFill } from "../algorithms/pool.js";
+import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
+import type { CheckPlan } from "../check.js";
+
+/** Clocks may run apart by this share of a term; both stores' also cut off a fraction of a millisecond. */
+const DRIFT = 0.02;
+const TRUNCATION_MS = 2;
+const MOST_WANTED = 1_000_000;
+/**
+ * A pool that requests found empty was too small: it grows by this factor, up to a part of what the whole limit gives in a term; a pool
+ * that was idle begins with a smaller part.
+ */
+const GROWTH = 4;
+const GROWN_PART = 1 / 4;
+const FIRST_PART = 1 / 16;
+/** So many requests that wait tell how fast they come. */
+const TELLING_REQUESTS = 4;
+/** A refusal is remembered for at least this part of a term, so that a region asks a few times a term at most; and not longer than this. */
+const REFUSAL_PART = 1 / 8;
+const LONGEST_REFUSAL_MS = 1_000;
+
+/** Requests that wait for units: how many units, for how long, and the least that one of them needs. */
+export interface Waiting {
+  readonly units: number;
+  readonly forMs: number;
+  readonly leastCost: number;
+}
+
+interface FetchSize {
+  readonly want: number;
+  readonly need: number;
+  /** Units a ms. */
+  readonly rate: number;
+  readonly share: number;
+}
+
+/** Units a ms that the limit gives. */
+function rateOf(policy: Policy): number {
+  if ("capacity" in policy) return (policy as BucketPolicy).amount / (policy as BucketPolicy).scaleMs;
+  return "windowMs" in policy ? policy.limit / policy.windowMs : 0;
+}
+
+export function sizeFetch(
+  { policy, regionTermMs: termMs }: CheckPlan,
+  { numbers, arrived, elapsedMs }: PoolAsked,
+  { waiting, roundTripMs, isLast }: { waiting: Waiting; roundTripMs: number; isLast: boolean },
+): FetchSize {
+  const limitRate = rateOf(policy);
+  const seenRate = elapsedMs > 0 ? arrived / elapsedMs : 0;
+  let rate = blended(numbers.rate, seenRate, elapsedMs, Math.max(250, termMs / 4));
+  if (waiting.units >= TELLING_REQUESTS && waiting.forMs > 0) rate = Math.max(rate, waiting.units / waiting.forMs);
+  const seenShare = Math.min(1, seenRate / limitRate);
+  const share =
+    elapsedMs === 0
+      ? numbers.share
+      : numbers.share < 0
+        ? seenShare
+        : blended(numbers.share, seenShare, elapsedMs, 2 * termMs);
+  const { units } = numbers;
+  const need = Math.max(0, waiting.units - units);
+  if (isLast || (arrived === 0 && waiting.units === 0)) return { want: 0, need: 0, rate, share };
+  const cycleMs = termMs / 2 + Math.min(roundTripMs, termMs / 2);
+  const used = rate * cycleMs;
+  const inTerm = waiting.units > 0 ? limitRate * termMs : 0;
+  const grown = Math.floor(Math.max(inTerm * FIRST_PART, Math.min(inTerm * GROWN_PART, GROWTH * used)));
+  // Requests come unevenly: as much more as their number varies by.
+  const wanted = Math.max(grown, Math.ceil(used + Math.sqrt(used)));
+  const most = policy.stored === "rolling-window" ? MOST_ENTRIES : MOST_WANTED;
+  const want = Math.min(most, Math.max(need, wanted - units));
+  // One at least, so that a refusal tells when to come again.
+  return { want, need: want === 0 ? 0 : Math.min(most, Math.max(1, need)), rate, share };
+}
+
+function blended(old: number, seen: number, elapsedMs: number, memoryMs: number): number {
+  return old + (1 - Math.exp(-elapsedMs / memoryMs)) * (seen - old);
+}
+
+interface Answered {
+  readonly plan: CheckPlan;
+  readonly asked: PoolAsked;
+  readonly size: FetchSize;
+  readonly fetch: Fetch;
+  readonly grant: Grant;
+  readonly resetAfterMs: number;
+  readonly waiting: Waiting;
+  readonly roundTripMs: number;
+}
+
+/** How long units live that were granted for so long: from before the fetch was sent, so that clocks need not agree. */
+export function usableMs({ lifeMs }: Grant): number {
+  return Math.max(0, Math.floor(lifeMs * (1 - DRIFT)) - TRUNCATION_MS);
+}
+
+export function fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting, roundTripMs }: Answered): PoolFill {
+  const lifeMs = usableMs(grant);
+  const unitsEndMs = asked.nowMs + lifeMs;
+  const isShort = grant.units < size.need || (grant.units === 0 && size.want > 0);
+  const { retryAfterMs = 0 } = grant;
+  const retryMs = Math.max(1, Math.ceil(retryAfterMs - roundTripMs));
+  const leastMs = plan.regionTermMs * REFUSAL_PART;
+  const refusedForMs = isShort ? Math.ceil(Math.min(LONGEST_REFUSAL_MS, Math.max(leastMs, retryMs))) : 0;
+  return {
+    seq: fetch.seq,
+    isAnswered: true,
+    units: grant.units,
+    kept: grant.kept,
+    unitsEndMs,
+    lowPart: isShort && grant.units === 0 ? -1 : 0.5,
+    renewAtMs: unitsEndMs - Math.ceil(lifeMs / 4 + roundTripMs),
+    refusedForMs,
+    refusedCost: Math.max(1, waiting.leastCost),
+    retryAfterMs: Math.max(refusedForMs, retryMs),
+    resetAfterMs: Math.max(0, resetAfterMs),
+    rate: size.rate,
+    share: size.share,
+  };
+}
+
+export function failedFill(seq: number): PoolFill {
+  return {
+    seq,
+    isAnswered: false,
+    units: 0,
+    kept: 0,
+    unitsEndMs: 0,
+    lowPart: 0,
+    renewAtMs: 0,
+    refusedForMs: 0,
+    refusedCost: 0,
+    retryAfterMs: 0,
+    resetAfterMs: 0,
+    rate: 0,
+    share: 0,
+  };
+}

@@ -1,0 +1,336 @@
+/**
+ * Fetches units from the global store into the pools of a region, for one instance of it.
+ *
+ * The region's store says who fetches: an instance that finds a pool low or empty asks there first, and one fetch of a pool is under
+ * way at a time. The instance that filled a pool last sees to it that units which nobody uses go back before their end. If it crashes,
+ * they are charged at their end; what was under way is told by the next fetch.
+ */
+import { randomBytes } from "node:crypto";
+import type { Fetch } from "../algorithms/grants.js";
+import type { GivesBack, PoolAsked } from "../algorithms/pool.js";
+import type { Check, CheckPlan } from "../check.js";
+import { ExpiringMap } from "../store/expiring-map.js";
+import type { Store, StoreRequest } from "../store/store.js";
+import { failedFill, fillOf, sizeFetch, usableMs, type Waiting } from "./fetch-size.js";
+
+/** Keys that are remembered: the busiest of a process are few. */
+const MOST_KEYS = 16_384;
+const IDLE_MS = 60_000;
+/** For so long after a failure the global store is not asked again by this instance. */
+const AWAY_MS = 100;
+/** How often an instance looks whether the fetch of another one has ended. */
+const POLL_MS = 10;
+/** How long others leave a pool to the instance that fetches; of a term, if that is shorter. */
+const LONGEST_LEASE_MS = 1_000;
+const SHORTEST_TICK_MS = 50;
+/** What the pool said of the region's share is read again after so long. */
+const SHARE_MS = 1_000;
+
+/** `over`: a fetch has ended, whoever sent it. */
+type Outcome = { readonly kind: "over" } | { readonly kind: "away"; readonly cause: unknown };
+
+/** A pool as this instance knows it. */
+interface Pool {
+  readonly key: string;
+  plan: CheckPlan;
+  home: Check;
+  /** Units that requests of this instance wait for, since when, and the least that one of them needs. */
+  waiting: number;
+  waitingSinceMonotonicMs: number;
+  leastCost: number;
+  underWay: Promise<Outcome> | undefined;
+  /** The last fill that was ours, and when its units end. */
+  seq: number;
+  unitsEndMonotonicMs: number;
+  renewAtMonotonicMs: number;
+  units: number;
+  share: number;
+  shareReadMonotonicMs: number;
+  /** For the map that keeps it. */
+  endsAtMs: number;
+  readonly bytes: 0;
+}
+
+interface HomeFetchesOptions {
+  readonly region: string;
+  readonly regionStore: Store;
+  readonly globalStore: Store;
+}
+
+/** Figures of one instance since its start. */
+export interface RegionStats {
+  readonly region: string;
+  /** Regions that share the global store, by heartbeat; 0 if it was never reached. */
+  readonly regions: number;
+  /** Requests under a global rule; those that waited for a fetch; those that a failure policy answered because the global store was away. */
+  readonly requests: number;
+  readonly waited: number;
+  readonly cutOffRequests: number;
+  readonly fetches: number;
+  readonly failedFetches: number;
+  /** Units in the pools that this instance filled last, and how many pools. */
+  readonly units: number;
+  readonly pools: number;
+  /** Of the last fetch; 0 before the first. */
+  readonly roundTripMs: number;
+  readonly isCutOff: boolean;
+}
+
+export class HomeFetches {
+  readonly #options: HomeFetchesOptions;
+  readonly #byKey = new ExpiringMap<Pool>();
+  /** Those that this instance filled last. */
+  readonly #mine = new Set<Pool>();
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+  #awayUntilMonotonicMs = 0;
+  #cause: unknown;
+  fetches = 0;
+  failedFetches = 0;
+  roundTripMs = 0;
+  /** Whether the last fetch failed. */
+  isCutOff = false;
+
+  constructor(options: HomeFetchesOptions) {
+    this.#options = options;
+  }
+
+  get pools(): number {
+    return this.#mine.size;
+  }
+
+  get units(): number {
+    let units = 0;
+    for (const pool of this.#mine) units += pool.units;
+    return units;
+  }
+
+  /** For a request that found too few units. `key`: the pool's. */
+  async fetchFor(check: Check, key: string): Promise<Outcome> {
+    const nowMonotonicMs = performance.now();
+    const pool = this.#poolOf(check, key, nowMonotonicMs);
+    if (pool.waiting === 0) {
+      pool.waitingSinceMonotonicMs = nowMonotonicMs;
+      pool.leastCost = check.cost;
+    }
+    pool.waiting += check.cost;
+    pool.leastCost = Math.min(pool.leastCost, check.cost);
+    // A fetch that is under way does not know of this request: what it brings may be enough all the same.
+    const fetching = pool.underWay ?? this.#start(pool, "no", 0);
+    if (!this.isCutOff) return await fetching;
+    // Nobody waits for one that will probably fail.
+    fetching.catch(() => {});
+    pool.waiting = 0;
+    return { kind: "away", cause: this.#cause };
+  }
+
+  /** The pool is low: nobody waits. */
+  fetchAhead(check: Check, key: string): void {
+    const pool = this.#poolOf(check, key, performance.now());
+    if (pool.underWay === undefined && !this.#closed) this.#start(pool, "no", 0).catch(() => {});
+  }
+
+  /** The region's last share of a limit's use; undefined if it is not known. */
+  async shareOf(check: Check, key: string): Promise<number | undefined> {
+    const nowMonotonicMs = performance.now();
+    const pool = this.#poolOf(check, key, nowMonotonicMs);
+    if (nowMonotonicMs >= pool.shareReadMonotonicMs + SHARE_MS) {
+      const { numbers } = await this.#options.regionStore.askForPool(key, askOf(check.plan, "no", -1));
+      pool.share = numbers.share;
+      pool.shareReadMonotonicMs = nowMonotonicMs;
+    }
+    return pool.share < 0 ? undefined : pool.share;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await Promise.all(
+      [...this.#mine].map(async (pool) => {
+        await pool.underWay?.catch(() => {});
+        await this.#start(pool, "all", pool.seq).catch(() => {});
+      }),
+    );
+  }
+
+  #start(pool: Pool, givesBack: GivesBack, onlySeq: number): Promise<Outcome> {
+    const fetching = this.#fetch(pool, givesBack, onlySeq).finally(() => {
+      pool.underWay = undefined;
+    });
+    pool.underWay = fetching;
+    return fetching;
+  }
+
+  async #fetch(pool: Pool, givesBack: GivesBack, onlySeq: number): Promise<Outcome> {
+    const { regionStore, globalStore, region } = this.#options;
+    // Those of the same turn are asked for together.
+    await undefined;
+    if (performance.now() < this.#awayUntilMonotonicMs) {
+      pool.waiting = 0;
+      return { kind: "away", cause: this.#cause };
+    }
+    const { plan, home } = pool;
+    const asked = await regionStore.askForPool(pool.key, askOf(plan, givesBack, onlySeq));
+    const sentMonotonicMs = performance.now();
+    const waiting = waitingOf(pool, sentMonotonicMs);
+    pool.waiting = 0;
+    if (!asked.isMine) {
+      if (onlySeq > 0) this.#forget(pool);
+      else await this.#othersEnd(pool, asked);
+      return { kind: "over" };
+    }
+    const { numbers } = asked;
+    const size = sizeFetch(plan, asked, { waiting, roundTripMs: this.roundTripMs, isLast: givesBack === "all" });
+    const fetch: Fetch = {
+      holder: `${region}.${numbers.name.toString(36)}`,
+      seq: numbers.seq,
+      used: numbers.used,
+      held: numbers.told,
+      want: size.want,
+      need: size.need,
+    };
+    this.fetches++;
+    try {
+      const { verdicts, grants } = await globalStore.decide(requestOf(home, fetch));
+      const nowMonotonicMs = performance.now();
+      const roundTripMs = nowMonotonicMs - sentMonotonicMs;
+      this.roundTripMs = roundTripMs;
+      this.isCutOff = false;
+      const grant = grants![0]!;
+      const { resetAfterMs } = verdicts[0]!;
+      const fill = fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting, roundTripMs });
+      const { isCounted } = await regionStore.fillPool(pool.key, fill);
+      if (isCounted) this.#filled(pool, asked, grant.units, sentMonotonicMs + usableMs(grant));
+      return { kind: "over" };
+    } catch (cause) {
+      return await this.#failed(pool, fetch.seq, cause);
+    }
+  }
+
+  /** Another instance fetches: until it is done, or its time is over. */
+  async #othersEnd(pool: Pool, { numbers: { seq } }: PoolAsked): Promise<void> {
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      const { nowMs, numbers } = await this.#options.regionStore.askForPool(pool.key, askOf(pool.plan, "no", -1));
+      if (numbers.seq !== seq || nowMs >= numbers.fetchingUntilMs) return;
+    }
+  }
+
+  async #failed(pool: Pool, seq: number, cause: unknown): Promise<Outcome> {
+    this.failedFetches++;
+    this.isCutOff = true;
+    this.#cause = cause;
+    this.#awayUntilMonotonicMs = performance.now() + AWAY_MS;
+    // Another instance may reach what this one does not.
+    await Promise.resolve(this.#options.regionStore.fillPool(pool.key, failedFill(seq))).catch(() => {});
+    return { kind: "away", cause };
+  }
+
+  #filled(pool: Pool, { numbers }: PoolAsked, granted: number, unitsEndMonotonicMs: number): void {
+    pool.seq = numbers.seq;
+    pool.units = numbers.told + granted;
+    pool.unitsEndMonotonicMs = unitsEndMonotonicMs;
+    pool.renewAtMonotonicMs = unitsEndMonotonicMs - pool.plan.regionTermMs / 4 - this.roundTripMs;
+    if (pool.units === 0) this.#forget(pool);
+    else {
+      this.#mine.add(pool);
+      this.#watch();
+    }
+  }
+
+  #forget(pool: Pool): void {
+    this.#mine.delete(pool);
+    pool.units = 0;
+  }
+
+  #watch(): void {
+    if (this.#closed || this.#timer !== undefined) return;
+    let nextMonotonicMs = Number.POSITIVE_INFINITY;
+    for (const { renewAtMonotonicMs } of this.#mine) nextMonotonicMs = Math.min(nextMonotonicMs, renewAtMonotonicMs);
+    if (nextMonotonicMs === Number.POSITIVE_INFINITY) return;
+    const waitMs = Math.max(SHORTEST_TICK_MS, nextMonotonicMs - performance.now());
+    this.#timer = setTimeout(() => this.#tick(), waitMs).unref();
+  }
+
+  /** A pool that is near its end was not renewed by a request: what it has may go back. */
+  #tick(): void {
+    const nowMonotonicMs = performance.now();
+    this.#timer = undefined;
+    for (const pool of this.#mine) {
+      if (nowMonotonicMs >= pool.unitsEndMonotonicMs + pool.plan.regionTermMs) this.#forget(pool);
+      else if (nowMonotonicMs >= pool.renewAtMonotonicMs && pool.underWay === undefined)
+        this.#start(pool, "if-idle", pool.seq).catch(() => {});
+    }
+    this.#watch();
+  }
+
+  #poolOf({ plan, key: homeKey }: Check, key: string, nowMonotonicMs: number): Pool {
+    let pool = this.#byKey.get(key);
+    if (pool === undefined) {
+      if (this.#byKey.count >= MOST_KEYS) this.#byKey.evict(nowMonotonicMs);
+      pool = {
+        key,
+        plan,
+        home: homeCheck(plan, homeKey),
+        waiting: 0,
+        waitingSinceMonotonicMs: 0,
+        leastCost: 1,
+        underWay: undefined,
+        seq: 0,
+        unitsEndMonotonicMs: 0,
+        renewAtMonotonicMs: 0,
+        units: 0,
+        share: -1,
+        shareReadMonotonicMs: Number.NEGATIVE_INFINITY,
+        endsAtMs: 0,
+        bytes: 0,
+      };
+      this.#byKey.set(key, pool, nowMonotonicMs);
+    } else if (pool.plan !== plan) {
+      pool.plan = plan;
+      pool.home = homeCheck(plan, homeKey);
+    }
+    pool.endsAtMs = nowMonotonicMs + IDLE_MS;
+    return pool;
+  }
+}
+
+function askOf(
+  { regionTermMs }: CheckPlan,
+  givesBack: GivesBack,
+  onlySeq: number,
+): {
+  name: number;
+  onlySeq: number;
+  givesBack: GivesBack;
+  leaseMs: number;
+} {
+  const name = randomBytes(6).readUIntBE(0, 6);
+  return { name, onlySeq, givesBack, leaseMs: Math.min(LONGEST_LEASE_MS, regionTermMs) };
+}
+
+function waitingOf({ waiting, waitingSinceMonotonicMs, leastCost }: Pool, nowMonotonicMs: number): Waiting {
+  return { units: waiting, forMs: waiting === 0 ? 0 : nowMonotonicMs - waitingSinceMonotonicMs, leastCost };
+}
+
+const homePlans = new WeakMap<CheckPlan, CheckPlan>();
+
+/** The plan of a global rule as the global store sees it: regions are its holders. */
+export function homePlan(plan: CheckPlan): CheckPlan {
+  let home = homePlans.get(plan);
+  if (home === undefined) {
+    home = { ...plan, prefetchMs: plan.regionTermMs };
+    homePlans.set(plan, home);
+  }
+  return home;
+}
+
+/** A check at cost 0 is always allowed, and charges nothing: a fetch rides on it. */
+function homeCheck(plan: CheckPlan, key: string): Check {
+  return { plan: homePlan(plan), key, cost: 0, live: -1 };
+}
+
+function requestOf(check: Check, fetch: Fetch): StoreRequest {
+  const fetches = [fetch];
+  return { checks: [check], charge: true, entryId: "", id: undefined, fingerprint: "", rulesVersion: 0, fetches };
+}
