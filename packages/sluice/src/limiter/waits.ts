@@ -56,8 +56,8 @@ export class Waits {
   }
 
   #sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const now = this.#clock === undefined ? () => performance.now() : () => this.#clock!.now();
-    const endsAt = now() + delayMs;
+    const clock = this.#clock ?? performance;
+    const endsAt = clock.now() + delayMs;
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
       const settle = (): void => {
@@ -71,7 +71,7 @@ export class Waits {
       };
       const abort = (): void => end(signal!.reason);
       const look = (): void => {
-        const leftMs = endsAt - now();
+        const leftMs = endsAt - clock.now();
         // Timers may fire a fraction of a millisecond early.
         if (leftMs > 0) timer = setTimeout(look, this.#clock === undefined ? Math.ceil(leftMs) : LOOK_EVERY_MS);
         else {

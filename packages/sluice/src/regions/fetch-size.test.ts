@@ -25,8 +25,8 @@ const size = (given: PoolAsked, waiting = NOBODY, isLast = false) =>
 
 test("a busy region wants what it uses in half a term and a round trip, and a little more", () => {
   const { want, need } = size(asked({ arrived: 250 }, { rate: 0.5, units: 100 }));
-  // 0.5 a ms for 700 ms.
-  expect(want).toBe(350 + 19 - 100);
+  // 0.5 a ms for 700 ms, and three times its square root.
+  expect(want).toBe(350 + 57 - 100);
   expect(need).toBe(1);
 });
 

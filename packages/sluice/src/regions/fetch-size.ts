@@ -69,8 +69,8 @@ export function sizeFetch(
   const used = rate * cycleMs;
   const inTerm = waiting.units > 0 ? limitRate * termMs : 0;
   const grown = Math.floor(Math.max(inTerm * FIRST_PART, Math.min(inTerm * GROWN_PART, GROWTH * used)));
-  // Requests come unevenly: as much more as their number varies by.
-  const wanted = Math.max(grown, Math.ceil(used + Math.sqrt(used)));
+  // Requests come unevenly: three times as much more as their number varies by.
+  const wanted = Math.max(grown, Math.ceil(used + 3 * Math.sqrt(used)));
   const most = policy.stored === "rolling-window" ? MOST_ENTRIES : MOST_WANTED;
   const want = Math.min(most, Math.max(need, wanted - units));
   // One at least, so that a refusal tells when to come again.

@@ -126,7 +126,8 @@ export class HomeFetches {
 
   /** The pool is low: nobody waits. */
   fetchAhead(check: Check, key: string): void {
-    const pool = this.#poolOf(check, key, performance.now());
+    const nowMonotonicMs = performance.now();
+    const pool = this.#poolOf(check, key, nowMonotonicMs);
     if (pool.underWay === undefined && !this.#closed) this.#start(pool, "no", 0).catch(() => {});
   }
 

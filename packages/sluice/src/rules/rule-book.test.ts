@@ -31,6 +31,7 @@ test("a request by a user leads to one check of the user's counter", () => {
         keyEnd: "}:per-user:p",
         onStoreFailure: "local",
         prefetchMs: 0,
+        regionTermMs: 0,
         maxWaitMs: 0,
       },
       key: "{user=42}:per-user:p",
