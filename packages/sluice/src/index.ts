@@ -14,6 +14,7 @@ export type {
 export { NEVER_MS } from "./decision.js";
 export { type ErrorCode, type Mistake, SluiceError } from "./errors.js";
 export { readCounterKey, ruleOfKey } from "./keys.js";
+export type { AdaptiveStats, LimitMove } from "./limiter/adaptive-limits.js";
 export type { AcquireOptions, CheckOptions, CheckPart, DecidedRequest } from "./limiter/check-request.js";
 export type { Decision } from "./limiter/decision.js";
 export type { ExplainedRule, Explanation } from "./limiter/explain.js";
@@ -28,6 +29,8 @@ export type { RegionStats } from "./regions/home-fetches.js";
 export type { ReservationStats, ReservedUnits } from "./reservations/reservation-counts.js";
 export type { ExplainedEstimate } from "./reservations/reservations.js";
 export type {
+  Adapt,
+  AdaptSignal,
   AlgorithmName,
   Attributes,
   AttributeValue,

@@ -205,6 +205,9 @@ export const REGIONS_KEY = "{~}regions";
 /** Where the instances that share a store share reports of utilisation. */
 export const UTILISATION_KEY = "{~}utilisation";
 
+/** Where the instances that share a store keep the limits of adaptive rules. */
+export const LIMITS_KEY = "{~}limits";
+
 function spellId(id: string): string {
   return id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`;
 }

@@ -6,6 +6,7 @@ import { performance } from "node:perf_hooks";
 import { Counter, collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import type { Limiter } from "sluice";
 import type { StoreHealth } from "../instance/store-health.js";
+import { adaptiveMetrics } from "./adaptive-metrics.js";
 import { prefetchMetrics } from "./prefetch-metrics.js";
 import { type ReadableCounter, type ReadableMetric, readableMetric, type Sample } from "./readable-metric.js";
 import { regionMetrics } from "./region-metrics.js";
@@ -92,7 +93,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const ours: readonly ReadableMetric[] = [
     ...trafficMetrics(traffic),
     ...limiterMetrics(limiter, health),
-    ...[sheddingMetrics, waitingMetrics, prefetchMetrics, regionMetrics].flatMap((metricsOf) => metricsOf(limiter)),
+    ...[sheddingMetrics, waitingMetrics, adaptiveMetrics, prefetchMetrics, regionMetrics].flatMap((of) => of(limiter)),
     ...reservationMetrics(limiter),
     ...storeMetrics(limiter),
     ...configurationMetrics(configuration),

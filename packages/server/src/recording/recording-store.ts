@@ -47,6 +47,8 @@ export class RecordingStore implements Store {
   /** The store's clock minus ours, as the last decision had it. */
   #aheadMs = 0;
   declare countInstances?: NonNullable<Store["countInstances"]>;
+  declare shareReports?: NonNullable<Store["shareReports"]>;
+  declare shareLimits?: NonNullable<Store["shareLimits"]>;
   declare stats?: NonNullable<Store["stats"]>;
   declare memory?: NonNullable<Store["memory"]>;
   declare blocks?: NonNullable<Store["blocks"]>;
@@ -59,6 +61,8 @@ export class RecordingStore implements Store {
     this.isRemote = store.isRemote === true;
     // Absent here where they are absent there.
     if (store.countInstances !== undefined) this.countInstances = (region) => store.countInstances!(region);
+    if (store.shareReports !== undefined) this.shareReports = (report) => store.shareReports!(report);
+    if (store.shareLimits !== undefined) this.shareLimits = (request) => store.shareLimits!(request);
     if (store.stats !== undefined) this.stats = () => store.stats!();
     if (store.blocks !== undefined) this.blocks = () => store.blocks!();
     if (store.memory !== undefined) this.memory = () => store.memory!();

@@ -24,6 +24,7 @@ import type { Settings } from "../settings/settings.js";
 import { envoyAnswers, envoyCounts, envoyFolder, xdsOf } from "./envoy-settings.js";
 import { createHttpApp } from "./http-app.js";
 import { type NotedFailures, noteFailures } from "./note-failures.js";
+import { noteLimitMoves } from "./note-limit-moves.js";
 import { type OpenLlmGateway, openLlmGateway } from "./open-llm-gateway.js";
 import { closePorts, type Ports } from "./open-ports.js";
 import type { CloseOptions } from "./service.js";
@@ -150,6 +151,8 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
   const tokens = await openTokens({ dataFolder, adminToken, repository, log });
   const failures = noteFailures({ log, metrics, repository, networkOf: attributes.networkOf });
   cleanup.add(() => failures.close());
+  const limitMoves = noteLimitMoves({ limiter, repository, log });
+  cleanup.add(() => limitMoves.close());
   return {
     ...options,
     ...certificates,

@@ -4,6 +4,7 @@
 import { EventEmitter } from "node:events";
 import type { Settlement } from "../decision.js";
 import type { Rule } from "../rules/rule.js";
+import type { LimitMove } from "./adaptive-limits.js";
 import type { DecidedRequest } from "./check-request.js";
 import type { Decision } from "./decision.js";
 
@@ -15,6 +16,8 @@ export interface LimiterEvents {
   recovered: [];
   /** Other rules have come into force, or the same as another version. */
   rules: [rules: readonly Rule[], version: number];
+  /** The limit of a rule with `adapt` moved; `leads`: this instance moved it for all. */
+  limit: [move: LimitMove];
   /** A lease was released, or renewed for another term, through this limiter. */
   released: [leaseId: string];
   renewed: [leaseId: string, expiresAfterMs: number];

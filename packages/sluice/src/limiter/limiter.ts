@@ -24,6 +24,8 @@ import type { MemoryUse } from "../store/memory/memory-limit.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
 import type { BlockedKey, MaybePromise, Store, StoreReply } from "../store/store.js";
 import type { StoreStats } from "../store/store-stats.js";
+import { AdaptSignals } from "./adapt-signals.js";
+import { AdaptiveLimits, type AdaptiveStats } from "./adaptive-limits.js";
 import { asCharges, refusingNothing } from "./charges.js";
 import { checkedBlockLength } from "./check-input.js";
 import {
@@ -80,6 +82,7 @@ export class Limiter {
   readonly #outage: Outage;
   readonly #shedder: LoadShedder;
   readonly #reports: SharedReports;
+  readonly #adaptive: AdaptiveLimits;
   readonly #leases: Leases;
   readonly #reservations: Reservations;
   readonly #refunds: Refunds;
@@ -111,10 +114,23 @@ export class Limiter {
       if (inForce.some(({ scope }) => scope === "global")) regional?.countRegions();
       share.countFor(inForce);
       this.#reports.hearFor(inForce);
+      // The first rules come before they can be asked for.
+      if (this.#rules !== undefined) this.#adaptive.follow(this.#rules.book);
       events.emit("rules", inForce, inForceVersion);
     };
+    const now = virtualNow ?? nowMonotonicMs;
+    const instance = newLeaseId();
+    const signals = new AdaptSignals({ reports: this.#shedder.reports, shared: this.#reports, instance, now });
+    this.#adaptive = new AdaptiveLimits({
+      store,
+      instance,
+      now,
+      utilisationOf: (signal) => signals.utilisationOf(signal),
+      onMove: (move) => events.emit("limit", move),
+    });
     const accept = regional === undefined ? refuseGlobal : undefined;
     this.#rules = new RulesInForce({ rules, version, onChange, accept });
+    this.#adaptive.follow(this.#rules.book);
     this.#failurePolicy = new FailurePolicy(
       local,
       ({ plan }) => share.instances * (plan.regionTermMs > 0 ? (regional?.regions ?? 1) : 1),
@@ -329,6 +345,11 @@ export class Limiter {
     return this.#shedder.stats().filter(({ rule }) => this.findRule(rule)?.algorithm === "load-shedding");
   }
 
+  /** How the rules with `adapt` stand. */
+  adaptiveStats(): AdaptiveStats[] {
+    return this.#adaptive.stats();
+  }
+
   /** Frees a lease by its id. False if it was not held any more. */
   release(leaseId: string): Promise<boolean> {
     return this.#leases.release(leaseId);
@@ -420,6 +441,7 @@ export class Limiter {
     this.#outage.close();
     this.#local.close();
     this.#reports.close();
+    this.#adaptive.close();
     await this.#prefetch?.close();
     await this.#reservations.close();
     await this.#share.stop();

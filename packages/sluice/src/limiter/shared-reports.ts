@@ -21,7 +21,9 @@ export class SharedReports {
 
   /** Reads what others report if one of these rules looks at it. */
   hearFor(rules: readonly Rule[]): void {
-    const isWanted = rules.some((rule) => isShedding(rule) && [rule.signal].flat().includes("reported"));
+    const isWanted = rules.some(
+      (rule) => rule.adapt !== undefined || (isShedding(rule) && [rule.signal].flat().includes("reported")),
+    );
     if (!isWanted || this.#isClosed || this.#store.shareReports === undefined) {
       clearInterval(this.#timer);
       this.#timer = undefined;

@@ -72,6 +72,13 @@ export function orAuto(number: Kind): Kind {
   };
 }
 
+/** The utilisation that a limit aims at. */
+export const target = kind(
+  "a utilisation above 0, up to 1",
+  (value) => typeof value === "number" && value > 0 && value <= 1,
+  { type: "number", exclusiveMinimum: 0, maximum: 1 },
+);
+
 export const threshold = kind(
   `a utilisation above 0 and up to ${bounds.threshold}, such as 0.9`,
   (value) => typeof value === "number" && value > 0 && value <= bounds.threshold,

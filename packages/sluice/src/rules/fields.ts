@@ -23,6 +23,7 @@ import {
   quantile,
   reservationTerm,
   ruleId,
+  target,
   threshold,
   timezone,
   unitName,
@@ -168,6 +169,16 @@ const estimate = object("an object {default, attribute, quantile, ttl, overrun}"
   overrun: { shape: oneOf(["finish", "stop"]) },
 });
 
+const adapt = object("an object {signal, target, min, max}", {
+  signal: {
+    shape: { shape: "one-or-many", item: oneOf(["reported", "event-loop"]), most: 2 },
+    required: true,
+  },
+  target: { shape: target, required: true },
+  min: { shape: wholeNumber(1), required: true },
+  max: { shape: wholeNumber(1), required: true },
+});
+
 export const override: ObjectOf = {
   ...object("an override {match, and the numbers that differ}", {
     match: { shape: matchOf(1), required: true },
@@ -210,6 +221,7 @@ export const rule = object("a rule {id, key, algorithm, limit, ...}", {
   candidate: { shape: candidate, algorithms: algorithmsInStore },
   variants: { shape: list("a list of variants", variant, bounds.variants), algorithms: algorithmsInStore },
   colocate: { shape: attributeName, algorithms: algorithmsInStore },
+  adapt: { shape: adapt, algorithms: algorithmsInStore },
 });
 
 export const ruleDocument = object("an object {rules: [...]}, or a list of rules", {

@@ -84,6 +84,7 @@ export class RuleBook {
   readonly #index: MatchIndex;
   readonly #found = new EntryList();
   readonly #memo = new KeyMemo();
+  #compiledById: ReadonlyMap<string, CompiledRule> | undefined;
 
   constructor({ rules, byId, reader, compiled, index, shedding }: CompiledRules, version: number) {
     this.version = version;
@@ -98,6 +99,12 @@ export class RuleBook {
 
   find(id: string): Rule | undefined {
     return this.#byId.get(id);
+  }
+
+  /** The plans of a rule under all its overrides and variants, without its candidate's; none for a rule that is off. */
+  plansOf(id: string): CheckPlan[] {
+    this.#compiledById ??= new Map(this.#compiled.map((compiled) => [compiled.id, compiled]));
+    return this.#compiledById.get(id)?.plans.flat() ?? [];
   }
 
   /** The checks of a request. `cost`: what the caller names, if anything; 0 only looks. */

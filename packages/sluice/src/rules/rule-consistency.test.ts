@@ -61,3 +61,26 @@ test.each([
   const rule = { id: "r", key: [], algorithm: "gcra", limit: 100, window: "1s", maxWait: "2s", ...more };
   expect(() => parseRules([rule as never])).toThrow(message);
 });
+
+test.each([
+  [{ limit: 10 }, "rules[0].limit: expected a limit from 20 to 200 (adapt), got 10"],
+  [
+    { adapt: { signal: "reported", target: 0.8, min: 300, max: 200 } },
+    "rules[0].adapt.min: expected at most max (200), got 300",
+  ],
+  [{ prefetch: "20ms" }, "rules[0].adapt: expected either adapt or prefetch"],
+  [{ adapt: { signal: "inflight", target: 0.8, min: 20, max: 200 } }, "rules[0].adapt.signal: expected"],
+  [
+    { adapt: { signal: "reported", target: 0, min: 20, max: 200 } },
+    "rules[0].adapt.target: expected a utilisation above 0",
+  ],
+  [
+    { adapt: { signal: "reported", target: 0.8, min: 20, max: 9_000_000 }, algorithm: "rolling-window" },
+    "rules[0].adapt.max",
+  ],
+  [{ algorithm: "load-shedding", window: undefined, signal: "reported" }, "rules[0].adapt: load-shedding has no adapt"],
+])("adapt beside %j is a mistake", (more, message) => {
+  const adapt = { signal: "reported", target: 0.8, min: 20, max: 200 };
+  const adaptive = { id: "r", key: [], algorithm: "gcra", limit: 100, window: "1s", adapt, ...more };
+  expect(() => parseRules([adaptive as never])).toThrow(message);
+});

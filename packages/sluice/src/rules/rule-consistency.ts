@@ -106,6 +106,7 @@ function* checkingLayers(rule: Written, path: string, { report, stride }: Search
     return;
   }
   checkLimit(rule, path, report);
+  checkAdapt(rule, path, report);
   checkEstimate(rule, path, report);
   checkNumbers({ layers: [base], top: rule, path, beside: "" }, report);
 
@@ -158,6 +159,25 @@ function checkLimit({ limit }: Written, path: string, report: Report): void {
   const { expected } = ruleFields.fields.get("limit")!.shape as { expected: string };
   const only = limit === "auto" ? " (only load-shedding estimates its limit)" : "";
   report(`${path}.limit`, `expected ${expected}, got ${describeValue(limit)}${only}`);
+}
+
+/** A limit that moves begins within its range, and units in hand would not see it move. */
+function checkAdapt({ adapt, limit, prefetch, algorithm, storage }: Written, path: string, report: Report): void {
+  if (!isObject(adapt)) return;
+  const { min, max } = adapt;
+  if (typeof min === "number" && typeof max === "number" && min > max) {
+    report(`${path}.adapt.min`, `expected at most max (${max}), got ${min}`);
+  } else if (typeof limit === "number" && typeof min === "number" && typeof max === "number") {
+    if (limit < min || limit > max)
+      report(`${path}.limit`, `expected a limit from ${min} to ${max} (adapt), got ${limit}`);
+  }
+  if (prefetch !== undefined) {
+    report(`${path}.adapt`, "expected either adapt or prefetch, got both: units in hand do not see a limit that moves");
+  }
+  const isPacked = algorithm === "rolling-window" && (storage ?? DEFAULT_ROLLING_STORAGE) === "packed";
+  if (isPacked && typeof max === "number" && max > bounds.packedLimit) {
+    report(`${path}.adapt.max`, `expected at most ${bounds.packedLimit}, or storage: sorted-set, got ${max}`);
+  }
 }
 
 /** Fields that none of the algorithms knows, or that exclude each other. */

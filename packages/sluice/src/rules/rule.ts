@@ -162,6 +162,19 @@ export interface Estimate {
 
 type RuleScope = "region" | "global";
 
+/** Of a rule with `adapt`: what programs and backends report, or the busiest event loop of the instances. */
+export type AdaptSignal = "reported" | "event-loop";
+
+/** The limit moves between two numbers, so that utilisation comes to a target. */
+export interface Adapt {
+  /** Of several, the highest counts. */
+  signal: AdaptSignal | readonly AdaptSignal[];
+  /** Above 0, up to 1. */
+  target: number;
+  min: number;
+  max: number;
+}
+
 interface RuleBase {
   /** Unique; `[a-z0-9][a-z0-9-_.]{0,63}`. */
   id: string;
@@ -186,6 +199,7 @@ interface RuleBase {
   variants?: readonly Variant[];
   /** Attribute whose rules share a Redis Cluster slot. */
   colocate?: string;
+  adapt?: Adapt;
 }
 
 /** A rule that counts in the store. */

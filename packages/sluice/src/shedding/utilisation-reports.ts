@@ -42,9 +42,9 @@ export class UtilisationReports {
 
   /** The highest that holds for a gauge; undefined if none does. */
   highest(key: string, nowMs: number): number | undefined {
-    const all = this.#highestOf("", nowMs);
+    const all = this.highestOf("", nowMs);
     if (key === "") return all;
-    const own = this.#highestOf(key, nowMs);
+    const own = this.highestOf(key, nowMs);
     return own === undefined || (all !== undefined && all > own) ? all : own;
   }
 
@@ -57,7 +57,8 @@ export class UtilisationReports {
     }
   }
 
-  #highestOf(key: string, nowMs: number): number | undefined {
+  /** The highest of those that name a key themselves. */
+  highestOf(key: string, nowMs: number): number | undefined {
     let highest: number | undefined;
     for (const { value, endsAtMs } of this.#byKey.get(key)?.values() ?? []) {
       if (endsAtMs > nowMs && (highest === undefined || value > highest)) highest = value;

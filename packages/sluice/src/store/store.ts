@@ -125,6 +125,21 @@ export interface SharedReport {
   readonly ttlMs: number;
 }
 
+/** The limits of adaptive rules, as one instance would set them. */
+export interface SharedLimitsRequest {
+  readonly instance: string;
+  /** How long a leader leads from now on. */
+  readonly leadsMs: number;
+  readonly limits: readonly { readonly rule: string; readonly limit: number }[];
+}
+
+export interface SharedLimits {
+  /** Whether this instance leads: only a leader's limits count. */
+  readonly leads: boolean;
+  /** In the order of the request's; undefined where there is none. */
+  readonly limits: readonly (number | undefined)[];
+}
+
 export interface Store {
   decide(request: StoreRequest): MaybePromise<StoreReply>;
   /** The reply that a request id was given, while it is remembered: not after its refund. */
@@ -166,6 +181,8 @@ export interface Store {
   countInstances?(region?: string): InstanceCount;
   /** Writes a report of utilisation, if one is given, and returns all that hold; absent where nobody shares the store. */
   shareReports?(report?: SharedReport): Promise<SharedReport[]>;
+  /** Writes the limits that this instance would set, if it leads, and returns those in force; absent where nobody shares the store. */
+  shareLimits?(request: SharedLimitsRequest): Promise<SharedLimits>;
   /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */
   ready(): MaybePromise<boolean>;
   /** The last failure of `ready`, if it answered no. */

@@ -42,7 +42,7 @@ export interface AuditEntry {
   readonly id: number;
   readonly atMs: number;
   readonly actor: string;
-  /** `rules.changed`, `key.reset`, `token.created`, `token.deleted`, `authentication.failed`. */
+  /** `rules.changed`, `key.reset`, `token.created`, `token.deleted`, `authentication.failed`, `limit.moved`. */
   readonly action: string;
   readonly target: string;
   readonly details: Readonly<Record<string, unknown>>;

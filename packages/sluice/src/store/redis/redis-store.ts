@@ -9,7 +9,15 @@ import { randomUUID } from "node:crypto";
 import { type CostWeights, LEAST_WEIGHT, MOST_WEIGHT } from "../../algorithms/cost-histogram.js";
 import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../algorithms/pool.js";
 import type { Check } from "../../check.js";
-import { hashTag, INSTANCES_KEY, KEY_PREFIX, learnedKey, REGIONS_KEY, UTILISATION_KEY } from "../../keys.js";
+import {
+  hashTag,
+  INSTANCES_KEY,
+  KEY_PREFIX,
+  LIMITS_KEY,
+  learnedKey,
+  REGIONS_KEY,
+  UTILISATION_KEY,
+} from "../../keys.js";
 import { InstanceCount } from "../instance-count.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type {
@@ -19,6 +27,8 @@ import type {
   MadeAt,
   MaybePromise,
   RefundRequest,
+  SharedLimits,
+  SharedLimitsRequest,
   SharedReport,
   Store,
   StoreReply,
@@ -154,6 +164,13 @@ export class RedisStore implements Store {
     return readReports(reply as unknown[]);
   }
 
+  async shareLimits({ instance, leadsMs, limits }: SharedLimitsRequest): Promise<SharedLimits> {
+    const wanted = limits.flatMap(({ rule, limit }) => [rule, limit]);
+    const reply = await this.#calls.run("limits", [KEY_PREFIX + LIMITS_KEY], [instance, leadsMs, ...wanted]);
+    const [, leads, ...agreed] = reply as unknown[];
+    return { leads: Number(leads) === 1, limits: agreed.map(readLimit) };
+  }
+
   async ready(): Promise<boolean> {
     this.whyNotReady = await this.#calls.loadScripts().then(
       () => undefined,
@@ -170,6 +187,12 @@ export class RedisStore implements Store {
     await this.#counters.close();
     await this.#calls.close();
   }
+}
+
+/** What is no limit was not written by us. */
+function readLimit(text: unknown): number | undefined {
+  const limit = Number(String(text) === "" ? Number.NaN : text);
+  return limit > 0 && Number.isFinite(limit) ? limit : undefined;
 }
 
 /** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client, single or cluster. */

@@ -1,0 +1,196 @@
+/**
+ * Moves the limits of rules with `adapt`, once a second: one number a rule for all instances, kept in the store, moved by the instance
+ * that leads (limits.lua). In: rules in force, utilisation. Out: plans whose policies have the limit in force, and an event for each move.
+ *
+ * Without the store each instance keeps the last number, and after half a minute lets it go back to the rule's own limit; when the
+ * store is back, its number counts again.
+ */
+
+import type { Policy } from "../algorithms/policy.js";
+import { scalePolicy } from "../algorithms/scale-policy.js";
+import type { CheckPlan } from "../check.js";
+import type { AdaptSignal, CountingRule, Rule } from "../rules/rule.js";
+import type { RuleBook } from "../rules/rule-book.js";
+import { LimitController } from "../shedding/limit-controller.js";
+import type { Store } from "../store/store.js";
+
+/** One move of a limit, as this instance saw it. */
+export interface LimitMove {
+  readonly rule: string;
+  readonly from: number;
+  readonly to: number;
+  /** What moved it; undefined where none is known. */
+  readonly utilisation: number | undefined;
+  /** Whether this instance moved it; false: it follows another's move. */
+  readonly leads: boolean;
+}
+
+/** How an adaptive rule stands. */
+export interface AdaptiveStats {
+  readonly rule: string;
+  /** In force now. */
+  readonly limit: number;
+  readonly configured: number;
+  readonly min: number;
+  readonly max: number;
+  readonly target: number;
+  readonly utilisation: number | undefined;
+  readonly raised: number;
+  readonly lowered: number;
+  readonly leads: boolean;
+}
+
+interface Adaptive {
+  readonly rule: CountingRule & { adapt: NonNullable<CountingRule["adapt"]> };
+  readonly plans: readonly { readonly plan: { policy: Policy }; readonly own: Policy }[];
+  readonly controller: LimitController;
+  /** Not rounded. */
+  limit: number;
+  utilisation: number | undefined;
+  raised: number;
+  lowered: number;
+}
+
+interface AdaptiveLimitsOptions {
+  readonly store: Store;
+  readonly instance: string;
+  readonly now: () => number;
+  readonly utilisationOf: (signal: AdaptSignal) => number | undefined;
+  readonly onMove: (move: LimitMove) => void;
+}
+
+const STEP_MS = 1_000;
+/** A leader that is gone is followed by another after so long. */
+const LEADS_MS = 3_000;
+
+export class AdaptiveLimits {
+  readonly #options: AdaptiveLimitsOptions;
+  #rules: Adaptive[] = [];
+  #leads = false;
+  #timer: NodeJS.Timeout | undefined;
+  #isStepping = false;
+  #isAway = false;
+
+  constructor(options: AdaptiveLimitsOptions) {
+    this.#options = options;
+  }
+
+  /** Rules that go on keep their numbers. */
+  follow(book: RuleBook): void {
+    const before = new Map(this.#rules.map((adaptive) => [adaptive.rule.id, adaptive]));
+    this.#rules = book.rules.filter(isAdaptive).map((rule) => this.#adaptive(rule, book, before.get(rule.id)));
+    for (const adaptive of this.#rules) apply(adaptive);
+    if (this.#rules.length === 0) this.close();
+    else if (this.#timer === undefined) {
+      this.#timer = setInterval(() => void this.step(), STEP_MS);
+      this.#timer.unref();
+    }
+  }
+
+  stats(): AdaptiveStats[] {
+    return this.#rules.map(({ rule, limit, utilisation, raised, lowered }) => ({
+      rule: rule.id,
+      limit: Math.round(limit),
+      configured: rule.limit,
+      min: rule.adapt.min,
+      max: rule.adapt.max,
+      target: rule.adapt.target,
+      utilisation,
+      raised,
+      lowered,
+      leads: this.#leads,
+    }));
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** One step of every rule. A step that takes longer than a second is not overtaken by the next. */
+  async step(): Promise<void> {
+    if (this.#isStepping) return;
+    this.#isStepping = true;
+    const rules = this.#rules;
+    const nowMs = this.#options.now();
+    const wanted = rules.map((adaptive) => {
+      // Without the store nobody knows what the others measure.
+      adaptive.utilisation = this.#isAway ? undefined : this.#measure(adaptive);
+      return adaptive.controller.next(adaptive.limit, adaptive.utilisation, nowMs);
+    });
+    const agreed = await this.#share(rules, wanted);
+    this.#isStepping = false;
+    // Rules that were replaced meanwhile took their numbers along; the next step moves them.
+    if (rules !== this.#rules) return;
+    for (const [i, adaptive] of rules.entries()) this.#move(adaptive, agreed?.[i] ?? wanted[i]!);
+  }
+
+  /** What the fleet agrees on; undefined where nobody shares the store, or it does not answer. */
+  async #share(
+    rules: readonly Adaptive[],
+    wanted: readonly number[],
+  ): Promise<readonly (number | undefined)[] | undefined> {
+    const { store, instance } = this.#options;
+    if (store.shareLimits === undefined) {
+      this.#leads = true;
+      return undefined;
+    }
+    const limits = rules.map(({ rule }, i) => ({ rule: rule.id, limit: wanted[i]! }));
+    try {
+      const shared = await store.shareLimits({ instance, leadsMs: LEADS_MS, limits });
+      this.#leads = shared.leads;
+      this.#isAway = false;
+      return shared.limits;
+    } catch {
+      this.#leads = false;
+      const wasAway = this.#isAway;
+      this.#isAway = true;
+      return wasAway ? undefined : rules.map(({ limit }) => limit);
+    }
+  }
+
+  #move(adaptive: Adaptive, to: number): void {
+    const { rule, limit: from } = adaptive;
+    const { min, max } = rule.adapt;
+    adaptive.limit = Math.min(max, Math.max(min, to));
+    const [before, after] = [Math.round(from), Math.round(adaptive.limit)];
+    if (before === after) return;
+    if (after > before) adaptive.raised++;
+    else adaptive.lowered++;
+    apply(adaptive);
+    const { utilisation } = adaptive;
+    this.#options.onMove({ rule: rule.id, from: before, to: after, utilisation, leads: this.#leads });
+  }
+
+  #measure({ rule }: Adaptive): number | undefined {
+    let highest: number | undefined;
+    for (const signal of [rule.adapt.signal].flat()) {
+      const utilisation = this.#options.utilisationOf(signal);
+      if (utilisation !== undefined && (highest === undefined || utilisation > highest)) highest = utilisation;
+    }
+    return highest;
+  }
+
+  #adaptive(rule: Adaptive["rule"], book: RuleBook, before: Adaptive | undefined): Adaptive {
+    const { min, max, target } = rule.adapt;
+    const isSame = before !== undefined && before.rule.limit === rule.limit;
+    return {
+      rule,
+      plans: book.plansOf(rule.id).map((plan) => ({ plan: plan as CheckPlan & { policy: Policy }, own: plan.policy })),
+      controller: new LimitController({ limit: rule.limit, min, max, target }, this.#options.now()),
+      limit: isSame ? Math.min(max, Math.max(min, before.limit)) : rule.limit,
+      utilisation: undefined,
+      raised: before?.raised ?? 0,
+      lowered: before?.lowered ?? 0,
+    };
+  }
+}
+
+function isAdaptive(rule: Rule): rule is Adaptive["rule"] {
+  return rule.adapt !== undefined && rule.mode !== "off";
+}
+
+/** Overrides and variants move in proportion. Decisions under way keep the policy that they were asked with. */
+function apply({ rule, plans, limit }: Adaptive): void {
+  for (const { plan, own } of plans) plan.policy = scalePolicy(own, Math.round(limit) / rule.limit);
+}
