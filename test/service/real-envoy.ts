@@ -173,6 +173,8 @@ export interface TestApp {
 }
 
 /** An application that tells how many requests it has under way. `answer` ends each response. */
+const LOOK_AFTER_MS = 3;
+
 export async function startApp(
   answer: (request: import("node:http").IncomingMessage, response: import("node:http").ServerResponse) => void,
 ): Promise<TestApp> {
@@ -181,7 +183,12 @@ export async function startApp(
   let most = 0;
   const server = createServer((request, response) => {
     total++;
-    most = Math.max(most, ++now);
+    now++;
+    // A moment later: of a client that left, Envoy tells the limiter before this process hears of it. One too many stays for longer.
+    const look = (): void => {
+      most = Math.max(most, now);
+    };
+    setTimeout(() => setImmediate(look), LOOK_AFTER_MS);
     response.once("close", () => now--);
     answer(request, response);
   });
