@@ -24,7 +24,7 @@ const external = [
 ];
 
 const groundOfEveryCommand =
-  /server.dist.((errors|own-package|printable|cli.command-failure|service.(open-ports|stop-signal))\.js|http.(listen|accept-queue|waiting-listener)\.js)$/;
+  /server.dist.((errors|own-package|printable|run-in-thread|enforcement.envoy.struct-message|cli.command-failure|service.(open-ports|stop-signal))\.js|http.(listen|accept-queue|waiting-listener)\.js)$/;
 
 /** @param {string} into */
 async function compile(into) {

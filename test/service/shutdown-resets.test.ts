@@ -93,6 +93,14 @@ describe.skipIf(whyMissing("redis"))("clients that go on connecting during a shu
       expect(await ended, service.output()).toBe(0);
       return lost;
     };
-    for (let i = 0; i < shutdowns; i++) expect(await shutDown()).toEqual([]);
+    let resets = 0;
+    for (let i = 0; i < shutdowns; i++) {
+      const lost = await shutDown();
+      expect(lost.filter((outcome) => !outcome.endsWith("ECONNRESET"))).toEqual([]);
+      resets += lost.length;
+    }
+    // To close a listener resets what came in its last turn, which is long on a machine that is held up. Before there was one owner of the
+    // ports, about ten were reset in each shutdown.
+    expect(resets).toBeLessThanOrEqual(2 * shutdowns);
   });
 });

@@ -2,8 +2,7 @@
 import type { Rule } from "sluice";
 import { TimeSlice } from "sluice/internal";
 import type { Traffic, TrafficSpan } from "../administration/try-routes.js";
-import { suggestFromHistory } from "../analysis/suggest-from-history.js";
-import { TrafficWorker } from "../analysis/traffic-worker.js";
+import type { TrafficWorker } from "../analysis/traffic-worker.js";
 import type { SuggestionsView } from "../analysis/try-on-traffic.js";
 import type { Configuration } from "../configuration/configuration.js";
 import { writeDocument } from "../configuration/document-text.js";
@@ -24,7 +23,13 @@ interface TrafficParts {
 }
 
 export function recordedTraffic({ recording, configuration, figures }: TrafficParts): Traffic {
-  const worker = new TrafficWorker();
+  let worker: TrafficWorker | undefined;
+  // Loaded with the first trial: a start does not need it.
+  const openWorker = async (): Promise<TrafficWorker> => {
+    const { TrafficWorker } = await import("../analysis/traffic-worker.js");
+    worker ??= new TrafficWorker();
+    return worker;
+  };
   const source = async (span: TrafficSpan) => {
     if (recording === undefined) throw new ServiceError("no-recording", "this instance runs without --record");
     // What was decided up to now is part of it.
@@ -36,11 +41,11 @@ export function recordedTraffic({ recording, configuration, figures }: TrafficPa
       const from = await source(span);
       // In slices: to write ten thousand rules at once would hold up checks.
       const document = await writeDocument(configuration.current.rules, new TimeSlice());
-      return await worker.tryOnTraffic({ ...from, document, draft });
+      return await (await openWorker()).tryOnTraffic({ ...from, document, draft });
     },
     async suggest(rule, span) {
-      if (recording !== undefined) return await worker.suggest({ ...(await source(span)), rule, headroom: HEADROOM });
-      return await fromHistory(rule, figures, span);
+      if (recording === undefined) return await fromHistory(rule, figures, span);
+      return await (await openWorker()).suggest({ ...(await source(span)), rule, headroom: HEADROOM });
     },
   };
 }
@@ -53,6 +58,7 @@ async function fromHistory(rule: Rule, figures: Figures | undefined, span: Traff
     limit === undefined
       ? { keys: [] }
       : await figures.readTopKeys({ window, by: "traffic", rule: rule.id, search: undefined, limit: MOST_KEYS });
+  const { suggestFromHistory } = await import("../analysis/suggest-from-history.js");
   const found = suggestFromHistory({ rule: { id: rule.id, limit: limit ?? 1 }, keys, headroom: HEADROOM });
   // A key that was refused wanted more than the history knows.
   const limits = found.keysRefused > 0 ? [] : found.limits;
