@@ -68,6 +68,16 @@ test.skipIf(whyMissing("redis"))("the regions example keeps one limit over two r
   }
 });
 
+test("the waiting example gives turns in order, and the fourth caller the turn that the third left", async () => {
+  const lines = await runExample("waiting.mjs");
+  expect(lines.map((line) => line.replace(/^[\d.]+ s {2}/, ""))).toEqual([
+    "first: my turn",
+    "third: left, my turn is free",
+    "second: my turn",
+    "fourth: my turn",
+  ]);
+});
+
 test("the load-shedding example serves what is critical, and some of the rest", async () => {
   const lines = await runExample("load-shedding.mjs");
   expect(lines).toEqual(["critical: 30 of 30 served", "normal: some of 270 served"]);

@@ -73,33 +73,36 @@ describe.skipIf(whyMissing("redis"))("clients that go on connecting during a shu
     ["one process", { workers: "1", isTls: false, shutdowns: 1 }],
     ["two workers", { workers: "2", isTls: false, shutdowns: 2 }],
     ["two workers with TLS", { workers: "2", isTls: true, shutdowns: 1 }],
-  ])("of %s are answered, refused, or reset in the last turn, over HTTP and gRPC", async (_, { workers, isTls, shutdowns }) => {
-    if (isTls && whyMissing("openssl")) return;
-    const certificate = isTls ? makeCertificate() : undefined;
-    const tls = certificate ? { "tls-cert": certificate.certFile, "tls-key": certificate.keyFile } : {};
-    const settings = { store: redis.url, "store-deadline": "2s", "drain-timeout": "30s", workers, ...tls };
-    const shutDown = async (): Promise<string[]> => {
-      const service = await startServiceProcess({ rules, settings });
-      const ports = { http: Number(new URL(service.http).port), grpc: Number(service.grpc.split(":")[1]) };
-      let answered = 0;
-      const clients = (["http", "grpc"] as const).flatMap((transport) =>
-        Array.from({ length: CLIENTS }, () =>
-          goOnConnecting({ transport, port: ports[transport], isTls }, () => answered++),
-        ),
-      );
-      await expect.poll(() => answered, { timeout: 30_000 }).toBeGreaterThan(10 * CLIENTS);
-      const ended = service.end("SIGTERM");
-      const lost = (await Promise.all(clients)).flat();
-      expect(await ended, service.output()).toBe(0);
-      return lost;
-    };
-    let resets = 0;
-    for (let i = 0; i < shutdowns; i++) {
-      const lost = await shutDown();
-      expect(lost.filter((outcome) => !outcome.endsWith("ECONNRESET"))).toEqual([]);
-      resets += lost.length;
-    }
-    // To close a listener resets what came in its last turn, which is long on a machine that is held up: printed, not judged.
-    console.log(`${resets} connections were reset in ${shutdowns} shutdowns of ${workers} processes`);
-  });
+  ])(
+    "of %s are answered, refused, or reset in the last turn, over HTTP and gRPC",
+    async (_, { workers, isTls, shutdowns }) => {
+      if (isTls && whyMissing("openssl")) return;
+      const certificate = isTls ? makeCertificate() : undefined;
+      const tls = certificate ? { "tls-cert": certificate.certFile, "tls-key": certificate.keyFile } : {};
+      const settings = { store: redis.url, "store-deadline": "2s", "drain-timeout": "30s", workers, ...tls };
+      const shutDown = async (): Promise<string[]> => {
+        const service = await startServiceProcess({ rules, settings });
+        const ports = { http: Number(new URL(service.http).port), grpc: Number(service.grpc.split(":")[1]) };
+        let answered = 0;
+        const clients = (["http", "grpc"] as const).flatMap((transport) =>
+          Array.from({ length: CLIENTS }, () =>
+            goOnConnecting({ transport, port: ports[transport], isTls }, () => answered++),
+          ),
+        );
+        await expect.poll(() => answered, { timeout: 30_000 }).toBeGreaterThan(10 * CLIENTS);
+        const ended = service.end("SIGTERM");
+        const lost = (await Promise.all(clients)).flat();
+        expect(await ended, service.output()).toBe(0);
+        return lost;
+      };
+      let resets = 0;
+      for (let i = 0; i < shutdowns; i++) {
+        const lost = await shutDown();
+        expect(lost.filter((outcome) => !outcome.endsWith("ECONNRESET"))).toEqual([]);
+        resets += lost.length;
+      }
+      // To close a listener resets what came in its last turn, which is long on a machine that is held up: printed, not judged.
+      console.log(`${resets} connections were reset in ${shutdowns} shutdowns of ${workers} processes`);
+    },
+  );
 });
