@@ -6,7 +6,7 @@ import type { CostWeights } from "../../packages/sluice/src/algorithms/cost-hist
 import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../packages/sluice/src/algorithms/pool.js";
 import type { Check } from "../../packages/sluice/src/check.js";
 import { SluiceError } from "../../packages/sluice/src/errors.js";
-import { InstanceCount } from "../../packages/sluice/src/store/instance-count.js";
+import { InstanceCount, type OnBeat } from "../../packages/sluice/src/store/instance-count.js";
 import { unavailable } from "../../packages/sluice/src/store/redis/failure.js";
 import { RefusalMemory } from "../../packages/sluice/src/store/redis/refusal-memory.js";
 import type {
@@ -142,10 +142,11 @@ export class RemoteStore implements Store {
     return this.#call({ name: "fillPool", args: [key, fill], mayDouble: true });
   }
 
-  countInstances(region?: string): InstanceCount {
+  countInstances(region?: string, onBeat?: OnBeat): InstanceCount {
     const id = region ?? this.#options.actor.name;
-    return new InstanceCount((step, patienceMs) =>
-      this.#call({ name: step, args: [id, patienceMs], mayDouble: step === "beat" }),
+    return new InstanceCount(
+      (step, patienceMs) => this.#call({ name: step, args: [id, patienceMs], mayDouble: step === "beat" }),
+      onBeat,
     );
   }
 

@@ -16,6 +16,7 @@ import { registerAlertRoutes } from "./alert-routes.js";
 import { registerBlockRoutes } from "./block-routes.js";
 import { registerKeyRoutes } from "./key-routes.js";
 import { largeBodies, validatorCompiler } from "./large-bodies.js";
+import { registerRegionRoutes } from "./region-routes.js";
 import type { AdministrationOptions } from "./route.js";
 import { registerRuleRoutes } from "./rule-routes.js";
 import { registerSessionRoutes } from "./session-routes.js";
@@ -55,6 +56,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerTokenRoutes(admin, options);
       registerStatsRoutes(admin, options);
       if (options.readStore !== undefined) registerStoreRoutes(admin, options.readStore);
+      registerRegionRoutes(admin, options);
       if (options.readAlerts !== undefined) registerAlertRoutes(admin, options.readAlerts);
       if (options.traffic !== undefined) registerTryRoutes(admin, options, options.traffic);
       registerSessionRoutes(admin, options);

@@ -9,7 +9,7 @@ import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Credential } from "../http/failed-authentication.js";
 import { anyErrors, bodyErrors, problemResponses } from "../http/problem-schema.js";
 import type { Figures } from "../monitoring/figures.js";
-import type { AlertsView, BlockedKeysView, StoreView } from "../monitoring/views.js";
+import type { AlertsView, BlockedKeysView, RegionsView, StoreView } from "../monitoring/views.js";
 import { versionMismatch } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
 import type { Traffic } from "./try-routes.js";
@@ -25,6 +25,7 @@ export interface AdministrationOptions {
   readonly traffic?: Traffic | undefined;
   readonly readStore?: (() => Promise<StoreView>) | undefined;
   readonly readBlockedKeys?: (() => Promise<BlockedKeysView>) | undefined;
+  readonly readRegions?: (() => Promise<RegionsView>) | undefined;
   readonly readAlerts?: (() => Promise<AlertsView>) | undefined;
   /** The attribute `region` of requests that name none. */
   readonly region?: string | undefined;

@@ -79,6 +79,45 @@ export const statsView = Type.Object(
   { title: "Stats" },
 );
 
+const rate = Type.Number({ minimum: 0, description: "Over the last seconds." });
+
+export const regionsView = Type.Object(
+  {
+    atMs,
+    scope: Type.Union([Type.Literal("all"), Type.Literal("region"), Type.Literal("instance")], {
+      description:
+        "`all`: from the global store. `region`: it does not answer, and only this region is known. `instance`: nor does the region's store.",
+    }),
+    own: Type.Optional(Type.String({ description: "The region of the instance that answers." })),
+    regions: Type.Array(
+      Type.Object({
+        region: text,
+        state: Type.Union([Type.Literal("up"), Type.Literal("cut-off"), Type.Literal("silent")], {
+          description:
+            "`cut-off`: none of its instances reaches the global store. `silent`: heard of within a day, not in the last ten seconds.",
+        }),
+        sinceMs: Type.Optional(
+          Type.Integer({ description: "Unless it is up: since when, or when it was last heard of. By its own clock." }),
+        ),
+        instances: count,
+        cutOffInstances: count,
+        requestsPerSecond: rate,
+        refusedPerSecond: rate,
+        globalPerSecond: Type.Number({ minimum: 0, description: "Requests under rules with scope global." }),
+        waitedPerSecond: Type.Number({ minimum: 0, description: "Of these, those that waited for units." }),
+        byPolicyPerSecond: Type.Number({ minimum: 0, description: "Of these, those that a failure policy answered." }),
+        fetchesPerSecond: rate,
+        units: Type.Number({ minimum: 0, description: "Units in the region's pools, as they were filled." }),
+        pools: count,
+        roundTripMs: Type.Optional(
+          Type.Number({ description: "To the global store; the median of the region's instances." }),
+        ),
+      }),
+    ),
+  },
+  { title: "Regions" },
+);
+
 export const topKeysView = Type.Object(
   {
     atMs,

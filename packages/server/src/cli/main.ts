@@ -22,6 +22,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   block: async () => (await import("./block.js")).blockCommand(),
   blocked: async () => (await import("./block.js")).blockedCommand(),
   rules: async () => (await import("./rules.js")).rulesCommand(),
+  regions: async () => (await import("./regions.js")).regionsCommand(),
   top: async () => (await import("./top.js")).topCommand(),
   simulate: async () => (await import("./simulate.js")).simulateCommand(),
   suggest: async () => (await import("./suggest.js")).suggestCommand(),

@@ -41,6 +41,8 @@ export interface Fleet {
   readonly shared: SharedState;
   /** Absent with the memory store: this instance is the fleet. */
   readonly redis: RedisClient | undefined;
+  /** That of the global store, which the instances of all regions share; absent without one. */
+  readonly home: SharedState | undefined;
 }
 
 export async function openInstance(
@@ -71,6 +73,7 @@ export async function openInstance(
   const fleet = settings.monitoring === "off" ? undefined : await joinFleet(settings, log);
   cleanup.add(async () => {
     await fleet?.shared.close();
+    await fleet?.home?.close();
     fleet?.redis?.disconnect();
   });
   return { id, settings, log, store, storeKind: schemeOf(settings.store), limiter, recording, health, fleet };
@@ -79,10 +82,14 @@ export async function openInstance(
 async function joinFleet(settings: Settings, log: Log): Promise<Fleet> {
   if (settings.store === "memory") {
     const shared = await MemorySharedState.open({ dataFolder: settings["data-folder"], log });
-    return { shared, redis: undefined };
+    return { shared, redis: undefined, home: homeOf(settings) };
   }
   const redis = redisClient(settings.store);
-  return { shared: new RedisSharedState(redis), redis };
+  return { shared: new RedisSharedState(redis), redis, home: homeOf(settings) };
+}
+
+function homeOf({ "global-store": url, "global-store-deadline": timeoutMs }: Settings): SharedState | undefined {
+  return url === undefined ? undefined : new RedisSharedState(redisClient(url, { timeoutMs }));
 }
 
 function openStore(settings: Settings, { log, clock }: { log: Log; clock: RememberedClock | undefined }): Store {

@@ -12,9 +12,12 @@ type RedisTarget = ReturnType<typeof parseRedisUrl>;
 const COMMAND_TIMEOUT_MS = 500;
 
 /** `lazy`: connects when first asked. */
-export function redisClient(target: string | RedisTarget, { lazy = false } = {}): RedisClient {
+export function redisClient(
+  target: string | RedisTarget,
+  { lazy = false, timeoutMs = COMMAND_TIMEOUT_MS } = {},
+): RedisClient {
   const parsed = typeof target === "string" ? parseRedisUrl(target) : target;
-  const client = connectRedis(parsed, { commandTimeoutMs: COMMAND_TIMEOUT_MS, lazy });
+  const client = connectRedis(parsed, { commandTimeoutMs: timeoutMs, lazy });
   // Commands that fail tell their caller; an unheard "error" event would end the process.
   client.on("error", () => undefined);
   return client;

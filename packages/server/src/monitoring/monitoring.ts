@@ -16,20 +16,22 @@ import { openHistory, openOwnHistory } from "./history/open-history.js";
 import { createMetrics, type Metrics } from "./metrics.js";
 import { type Observe, observeRequests } from "./observe-requests.js";
 import type { Otlp } from "./otlp/otlp.js";
+import { type RegionWatch, startRegionWatch } from "./regions/region-watch.js";
 import { callSummary } from "./store-view/call-summary.js";
 import { redisNodesOf } from "./store-view/redis-nodes.js";
 import { createStoreView, type StoreWatch } from "./store-view/store-view.js";
 import { TopKeysReader } from "./top-keys/read-top-keys.js";
 import { observeTraffic, type Traffic } from "./traffic.js";
-import type { AlertsView, BlockedKeysView, StoreView } from "./views.js";
+import type { AlertsView, BlockedKeysView, RegionsView, StoreView } from "./views.js";
 
 export interface Monitoring {
   readonly metrics: Metrics;
   readonly observe: Observe;
   readStore(): Promise<StoreView>;
   readBlockedKeys(): Promise<BlockedKeysView>;
-  /** Both absent with monitoring off. */
+  /** All absent with monitoring off. */
   readonly figures: Figures | undefined;
+  readonly readRegions: (() => Promise<RegionsView>) | undefined;
   readonly readAlerts: (() => Promise<AlertsView>) | undefined;
 }
 
@@ -65,6 +67,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
     readStore: storeView.read,
     readBlockedKeys: storeView.blockedKeys,
     figures: counted?.figures,
+    readRegions: counted?.readRegions,
     readAlerts: counted?.readAlerts,
   };
 }
@@ -73,7 +76,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
 async function startCounting(
   sources: Sources & { fleet: Fleet; history: History; traffic: Traffic; storeView: StoreWatch },
   cleanup: Cleanup,
-): Promise<{ figures: Figures; readAlerts: () => Promise<AlertsView> }> {
+): Promise<Pick<Monitoring, "readAlerts" | "readRegions"> & { figures: Figures }> {
   const { instance, fleet, history, traffic, storeView } = sources;
   const { settings, log, limiter, health, storeKind } = instance;
   const { shared } = fleet;
@@ -112,7 +115,24 @@ async function startCounting(
   cleanup.add(() => figures.close());
   alerts.start();
   cleanup.add(() => alerts.close());
-  return { figures, readAlerts: () => alerts.read() };
+  const regions = watchRegions(sources);
+  cleanup.add(() => regions?.close());
+  const none = (): RegionsView => ({ atMs: Date.now(), scope: "all", regions: [] });
+  return {
+    figures,
+    readRegions: () => regions?.read() ?? Promise.resolve(none()),
+    readAlerts: () => alerts.read(),
+  };
+}
+
+function watchRegions({
+  instance,
+  fleet,
+  traffic,
+}: Sources & { fleet: Fleet; traffic: Traffic }): RegionWatch | undefined {
+  if (fleet.home === undefined) return undefined;
+  const { id, limiter } = instance;
+  return startRegionWatch({ limiter, traffic, instance: id, shared: fleet.shared, home: fleet.home });
 }
 
 function heartbeatOf({ instance, configuration, fleet }: Sources & { fleet: Fleet }): Heartbeat {

@@ -49,8 +49,14 @@ const told: readonly Told[] = [
     figureOf: ({ units }) => units,
   },
   {
+    name: "sluice_region_pools",
+    help: "How many pools these are.",
+    type: "gauge",
+    figureOf: ({ pools }) => pools,
+  },
+  {
     name: "sluice_region_round_trip_seconds",
-    help: "How long the last fetch from the global store took.",
+    help: "How long the last fetch from the global store, or heartbeat, took.",
     type: "gauge",
     aggregator: "max",
     figureOf: ({ roundTripMs }) => roundTripMs / 1_000,
@@ -61,6 +67,14 @@ const told: readonly Told[] = [
     type: "gauge",
     aggregator: "max",
     figureOf: ({ isCutOff }) => (isCutOff ? 1 : 0),
+  },
+  {
+    name: "sluice_region_cut_off_seconds",
+    help: "For how long that has been so; 0 while it is not.",
+    type: "gauge",
+    aggregator: "max",
+    figureOf: ({ cutOffSinceMs }) =>
+      cutOffSinceMs === undefined ? 0 : Math.max(0, Date.now() - cutOffSinceMs) / 1_000,
   },
   {
     name: "sluice_region_regions",

@@ -60,7 +60,7 @@ export class RecordingStore implements Store {
     recorder.storeNowMs = () => this.#clock?.now() ?? Date.now() + this.#aheadMs;
     this.isRemote = store.isRemote === true;
     // Absent here where they are absent there.
-    if (store.countInstances !== undefined) this.countInstances = (region) => store.countInstances!(region);
+    if (store.countInstances !== undefined) this.countInstances = (...args) => store.countInstances!(...args);
     if (store.shareReports !== undefined) this.shareReports = (report) => store.shareReports!(report);
     if (store.shareLimits !== undefined) this.shareLimits = (request) => store.shareLimits!(request);
     if (store.stats !== undefined) this.stats = () => store.stats!();

@@ -14,7 +14,7 @@ import { recordedTraffic } from "./recorded-traffic.js";
 export async function createHttpApp(parts: TransportParts): Promise<FastifyInstance> {
   const { instance, configuration, monitoring, attributes, envoy, tokens, failures, carriesToken, headers } = parts;
   const { settings, log, limiter, storeKind } = instance;
-  const { observe, figures, readStore, readBlockedKeys, readAlerts } = monitoring;
+  const { observe, figures, readStore, readBlockedKeys, readRegions, readAlerts } = monitoring;
   const { region } = settings;
   const app = createEdge({
     log,
@@ -53,6 +53,7 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
     traffic: recordedTraffic({ recording: instance.recording, configuration, figures }),
     readStore,
     readBlockedKeys,
+    readRegions,
     readAlerts,
     region,
     noteFailure,

@@ -18,6 +18,8 @@ const MOST_KEYS = 16_384;
 const IDLE_MS = 60_000;
 /** For so long after a failure the global store is not asked again by this instance. */
 const AWAY_MS = 100;
+/** After so long without a failed fetch, an answered heartbeat ends a cut. */
+const QUIET_MS = 2_000;
 /** How often an instance looks whether the fetch of another one has ended. */
 const POLL_MS = 10;
 /** How long others leave a pool to the instance that fetches; of a term, if that is shorter. */
@@ -71,9 +73,12 @@ export interface RegionStats {
   /** Units in the pools that this instance filled last, and how many pools. */
   readonly units: number;
   readonly pools: number;
-  /** Of the last fetch; 0 before the first. */
+  /** Of the last fetch or heartbeat; 0 before the first. */
   readonly roundTripMs: number;
+  /** Whether the last fetch failed, and no heartbeat was answered long after it. */
   readonly isCutOff: boolean;
+  /** Present while it is: since when, ms since the epoch. */
+  readonly cutOffSinceMs?: number;
 }
 
 export class HomeFetches {
@@ -88,11 +93,25 @@ export class HomeFetches {
   fetches = 0;
   failedFetches = 0;
   roundTripMs = 0;
-  /** Whether the last fetch failed. */
-  isCutOff = false;
+  /** Ms since the epoch: the first of the fetches that failed, if the last did. */
+  cutOffSinceMs: number | undefined;
+  #failedAtMonotonicMs = 0;
 
   constructor(options: HomeFetchesOptions) {
     this.#options = options;
+  }
+
+  get isCutOff(): boolean {
+    return this.cutOffSinceMs !== undefined;
+  }
+
+  /**
+   * A heartbeat was answered. It ends a cut that no fetch has tried lately: without traffic, nothing else would. Where fetches fail all
+   * the same, they count.
+   */
+  beat(roundTripMs: number): void {
+    this.roundTripMs = roundTripMs;
+    if (performance.now() >= this.#failedAtMonotonicMs + QUIET_MS) this.cutOffSinceMs = undefined;
   }
 
   get pools(): number {
@@ -196,7 +215,7 @@ export class HomeFetches {
       const nowMonotonicMs = performance.now();
       const roundTripMs = nowMonotonicMs - sentMonotonicMs;
       this.roundTripMs = roundTripMs;
-      this.isCutOff = false;
+      this.cutOffSinceMs = undefined;
       const grant = grants![0]!;
       const { resetAfterMs } = verdicts[0]!;
       const fill = fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting, roundTripMs });
@@ -219,9 +238,10 @@ export class HomeFetches {
 
   async #failed(pool: Pool, seq: number, cause: unknown): Promise<Outcome> {
     this.failedFetches++;
-    this.isCutOff = true;
+    this.cutOffSinceMs ??= Date.now();
     this.#cause = cause;
-    this.#awayUntilMonotonicMs = performance.now() + AWAY_MS;
+    this.#failedAtMonotonicMs = performance.now();
+    this.#awayUntilMonotonicMs = this.#failedAtMonotonicMs + AWAY_MS;
     // Another instance may reach what this one does not.
     await Promise.resolve(this.#options.regionStore.fillPool(pool.key, failedFill(seq))).catch(() => {});
     return { kind: "away", cause };

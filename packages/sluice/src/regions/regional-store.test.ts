@@ -1,9 +1,11 @@
 /** Regions on memory stores: what a request under rules of both scopes does, and what each call means for a global rule. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { SluiceError } from "../errors.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import type { Rule } from "../rules/rule.js";
+import { InstanceCount, type OnBeat } from "../store/instance-count.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
+import { RegionalStore } from "./regional-store.js";
 
 const GLOBAL: Rule = {
   id: "all",
@@ -207,6 +209,48 @@ describe("cut off from home", () => {
     expect(await world.us.check({ user: "c" })).toMatchObject({ allowed: true, guarantee: "prefetched" });
     expect(world.us.regionStats()!.isCutOff).toBe(false);
   });
+});
+
+describe("heartbeats to home", () => {
+  class BeatenHome extends Home {
+    onBeat: OnBeat | undefined;
+
+    countInstances(_region?: string, onBeat?: OnBeat): InstanceCount {
+      this.onBeat = onBeat;
+      return new InstanceCount(() => new Promise(() => {}));
+    }
+  }
+
+  test("tell the round trip, and end a cut that no fetch has tried for two seconds", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    try {
+      const home = new BeatenHome();
+      const rules = [{ ...GLOBAL, onStoreFailure: "allow" as const }];
+      const eu = createLimiter({ rules, store: new MemoryStore(), globalStore: home, region: "eu" });
+      home.onBeat!(70);
+      expect(eu.regionStats()).toMatchObject({ roundTripMs: 70, isCutOff: false });
+      home.isAway = true;
+      const beforeMs = Date.now();
+      await eu.check({ user: "a" });
+      expect(eu.regionStats()!.cutOffSinceMs).toBeGreaterThanOrEqual(beforeMs);
+      home.onBeat!(70);
+      expect(eu.regionStats()!.isCutOff).toBe(true);
+      vi.advanceTimersByTime(2_001);
+      home.onBeat!(70);
+      expect(eu.regionStats()).toMatchObject({ isCutOff: false });
+      expect(eu.regionStats()!.cutOffSinceMs).toBeUndefined();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+test("what the instances of a region share, they share through the region's store", async () => {
+  const shared = { leads: true, limits: [7] };
+  const regionStore = Object.assign(new MemoryStore(), { shareLimits: async () => shared });
+  const store = new RegionalStore({ region: "eu", regionStore, globalStore: new MemoryStore(), isGlobal: () => false });
+  const request = { instance: "a", leadsMs: 1_000, limits: [{ rule: "r", limit: 5 }] };
+  expect(await store.shareLimits!(request)).toBe(shared);
 });
 
 describe("options", () => {

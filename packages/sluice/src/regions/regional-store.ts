@@ -60,6 +60,7 @@ export class RegionalStore implements Store {
   readonly namesRequests: boolean;
   declare countInstances?: NonNullable<Store["countInstances"]>;
   declare shareReports?: NonNullable<Store["shareReports"]>;
+  declare shareLimits?: NonNullable<Store["shareLimits"]>;
   declare stats?: NonNullable<Store["stats"]>;
   declare memory?: NonNullable<Store["memory"]>;
   declare blocks?: NonNullable<Store["blocks"]>;
@@ -75,6 +76,7 @@ export class RegionalStore implements Store {
     // Absent here where they are absent there.
     if (regionStore.countInstances !== undefined) this.countInstances = () => regionStore.countInstances!();
     if (regionStore.shareReports !== undefined) this.shareReports = (report) => regionStore.shareReports!(report);
+    if (regionStore.shareLimits !== undefined) this.shareLimits = (request) => regionStore.shareLimits!(request);
     if (regionStore.stats !== undefined) this.stats = () => regionStore.stats!();
     if (regionStore.memory !== undefined) this.memory = () => regionStore.memory!();
     if (regionStore.blocks !== undefined) this.blocks = () => regionStore.blocks!();
@@ -82,7 +84,9 @@ export class RegionalStore implements Store {
 
   /** From the moment that a rule is global. */
   countRegions(): void {
-    this.#regions ??= this.#home.countInstances?.(this.#options.region);
+    this.#regions ??= this.#home.countInstances?.(this.#options.region, (roundTripMs) =>
+      this.#fetches.beat(roundTripMs),
+    );
   }
 
   /** How many share the global store, as far as is known; at least 1. */
@@ -91,7 +95,7 @@ export class RegionalStore implements Store {
   }
 
   regionStats(): RegionStats {
-    const { fetches, failedFetches, units, pools, roundTripMs, isCutOff } = this.#fetches;
+    const { fetches, failedFetches, units, pools, roundTripMs, isCutOff, cutOffSinceMs } = this.#fetches;
     const { region } = this.#options;
     const counts = { requests: this.#requests, waited: this.#waited, cutOffRequests: this.#cutOffRequests };
     return {
@@ -104,6 +108,7 @@ export class RegionalStore implements Store {
       pools,
       roundTripMs,
       isCutOff,
+      ...(cutOffSinceMs !== undefined && { cutOffSinceMs }),
     };
   }
 

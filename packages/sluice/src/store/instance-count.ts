@@ -14,14 +14,19 @@ export const PATIENCE_MS = 3_500;
 /** One heartbeat, or the last one. Resolves to how many instances live now, this one included until it leaves. */
 type Beat = (step: "beat" | "leave", patienceMs: number) => Promise<number>;
 
+/** A heartbeat was answered, after so long. */
+export type OnBeat = (roundTripMs: number) => void;
+
 export class InstanceCount {
   readonly #beat: Beat;
+  readonly #onBeat: OnBeat | undefined;
   #heard: { atMonotonicMs: number; count: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  constructor(beat: Beat) {
+  constructor(beat: Beat, onBeat?: OnBeat) {
     this.#beat = beat;
+    this.#onBeat = onBeat;
     void this.#go();
   }
 
@@ -32,8 +37,10 @@ export class InstanceCount {
 
   async #go(): Promise<void> {
     try {
+      const sentMonotonicMs = performance.now();
       const count = await this.#beat("beat", PATIENCE_MS);
       const nowMonotonicMs = performance.now();
+      this.#onBeat?.(nowMonotonicMs - sentMonotonicMs);
       this.hear(count, nowMonotonicMs);
     } catch {
       // The store is away: the last count stays.

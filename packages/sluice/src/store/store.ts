@@ -14,7 +14,7 @@ import type { Check } from "../check.js";
 import type { Degraded, Guarantee } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import type { Attributes, Rule } from "../rules/rule.js";
-import type { InstanceCount } from "./instance-count.js";
+import type { InstanceCount, OnBeat } from "./instance-count.js";
 import type { MemoryUse } from "./memory/memory-limit.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "./reserved.js";
 import type { StoreStats } from "./store-stats.js";
@@ -176,9 +176,9 @@ export interface Store {
   readonly isRemote?: boolean;
   /**
    * Joins the heartbeat, where several instances can share the store. Counts the instances that have joined; with the name of a region,
-   * the regions that have.
+   * the regions that have. `onBeat` hears of each answer.
    */
-  countInstances?(region?: string): InstanceCount;
+  countInstances?(region?: string, onBeat?: OnBeat): InstanceCount;
   /** Writes a report of utilisation, if one is given, and returns all that hold; absent where nobody shares the store. */
   shareReports?(report?: SharedReport): Promise<SharedReport[]>;
   /** Writes the limits that this instance would set, if it leads, and returns those in force; absent where nobody shares the store. */

@@ -18,7 +18,7 @@ import {
   REGIONS_KEY,
   UTILISATION_KEY,
 } from "../../keys.js";
-import { InstanceCount } from "../instance-count.js";
+import { InstanceCount, type OnBeat } from "../instance-count.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type {
   AskedKey,
@@ -149,13 +149,13 @@ export class RedisStore implements Store {
     this.#refusals?.forget(keys);
   }
 
-  countInstances(region?: string): InstanceCount {
+  countInstances(region?: string, onBeat?: OnBeat): InstanceCount {
     const id = region ?? randomUUID();
     const key = KEY_PREFIX + (region === undefined ? INSTANCES_KEY : REGIONS_KEY);
     return new InstanceCount(async (step, patienceMs) => {
       const [, count] = (await this.#calls.run("instances", [key], [step, id, patienceMs])) as unknown[];
       return Number(count);
-    });
+    }, onBeat);
   }
 
   async shareReports(report?: SharedReport): Promise<SharedReport[]> {

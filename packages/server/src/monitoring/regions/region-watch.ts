@@ -1,0 +1,148 @@
+/**
+ * The view by region (`GET /admin/v1/regions`). Every two seconds each instance writes a report of itself into the shared state of the
+ * global store and into that of its own region. A report that has expired belongs to an instance that is gone; a region of which only
+ * the memory is left is silent. So no two clocks are compared.
+ *
+ * Read from the global store; while that does not answer, from the region's, which knows this region alone; then from this instance.
+ */
+import type { Limiter } from "sluice";
+import { InstanceText } from "../../instance/instance-text.js";
+import { parseSharedText } from "../../instance/parse-shared-text.js";
+import type { SharedState } from "../../instance/shared-state.js";
+import { singleFlight } from "../single-flight.js";
+import type { Traffic } from "../traffic.js";
+import type { RegionsView, RegionView } from "../views.js";
+import { type RegionCounts, type RegionReport, readReport, regionViews, reportOf } from "./region-report.js";
+
+export interface RegionWatch {
+  read(): Promise<RegionsView>;
+  close(): Promise<void>;
+}
+
+interface RegionWatchOptions {
+  readonly limiter: Pick<Limiter, "regionStats">;
+  readonly traffic: Pick<Traffic, "decisions">;
+  readonly instance: string;
+  /** Of this region's instances. */
+  readonly shared: SharedState;
+  /** Of the global store. */
+  readonly home: SharedState;
+}
+
+const REPORTS = "region:";
+const SEEN = "region-seen:";
+const EVERY_MS = 2_000;
+/** As a heartbeat: an instance that was not heard of for this long is gone. */
+const KEEP_MS = 10_000;
+const SEEN_EVERY = 5;
+const SEEN_KEEP_MS = 24 * 3_600_000;
+const READ_FOR_MS = 1_000;
+
+export function startRegionWatch(options: RegionWatchOptions): RegionWatch {
+  const watch = new Watch(options);
+  let writing: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    // While a report is on its way to a slow home, the next ones are left out.
+    writing ??= watch.write(Date.now()).finally(() => {
+      writing = undefined;
+    });
+  }, EVERY_MS);
+  timer.unref();
+  return {
+    read: singleFlight(READ_FOR_MS, () => watch.read()),
+    async close() {
+      clearInterval(timer);
+      await writing;
+    },
+  };
+}
+
+class Watch {
+  readonly #options: RegionWatchOptions;
+  readonly #region: string;
+  readonly #hereText: InstanceText;
+  readonly #homeText: InstanceText;
+  readonly #seenText: InstanceText;
+  #before: { atMs: number; counts: RegionCounts };
+  #report: RegionReport;
+  #cutOffSinceMs: number | undefined;
+  #writes = 0;
+
+  constructor(options: RegionWatchOptions) {
+    this.#options = options;
+    const atMs = Date.now();
+    this.#before = { atMs, counts: this.#counts() };
+    this.#region = this.#before.counts.stats.region;
+    this.#report = this.#next(atMs);
+    const name = `${REPORTS}${this.#region}:${options.instance}`;
+    this.#hereText = new InstanceText(options.shared, name);
+    this.#homeText = new InstanceText(options.home, name);
+    this.#seenText = new InstanceText(options.home, `${SEEN}${this.#region}`);
+  }
+
+  async write(nowMs: number): Promise<void> {
+    this.#report = this.#next(nowMs);
+    const text = JSON.stringify(this.#report);
+    const isSeen = this.#writes++ % SEEN_EVERY === 0;
+    const here = this.#hereText.write(text, KEEP_MS).catch(() => undefined);
+    try {
+      await this.#homeText.write(text, KEEP_MS);
+      if (isSeen) await this.#seenText.write(JSON.stringify({ region: this.#region, atMs: nowMs }), SEEN_KEEP_MS);
+      this.#cutOffSinceMs = undefined;
+    } catch {
+      this.#cutOffSinceMs ??= nowMs;
+    }
+    await here;
+  }
+
+  async read(): Promise<RegionsView> {
+    const { home, shared } = this.#options;
+    const about = { atMs: Date.now(), own: this.#region };
+    try {
+      return { ...about, scope: "all", regions: await readRegions(home) };
+    } catch {
+      this.#cutOffSinceMs ??= about.atMs;
+    }
+    try {
+      return { ...about, scope: "region", regions: this.#withOwn(await readRegions(shared)) };
+    } catch {
+      return { ...about, scope: "instance", regions: this.#withOwn([]) };
+    }
+  }
+
+  /** Where the store of the region has no report either, this instance's own stands in. */
+  #withOwn(regions: readonly RegionView[]): readonly RegionView[] {
+    if (regions.some(({ region }) => region === this.#region)) return regions;
+    const sinceMs = this.#cutOffSinceMs;
+    const own = { ...this.#report, ...(sinceMs !== undefined && { cutOffSinceMs: sinceMs }) };
+    return [...regions, ...regionViews([own], new Map())];
+  }
+
+  #next(atMs: number): RegionReport {
+    const now = { atMs, counts: this.#counts() };
+    const about = { instance: this.#options.instance, cutOffSinceMs: this.#cutOffSinceMs };
+    const report = reportOf(about, { before: this.#before, now });
+    this.#before = now;
+    return report;
+  }
+
+  #counts(): RegionCounts {
+    const { limiter, traffic } = this.#options;
+    const { allowed, refused } = traffic.decisions.requests;
+    return { allowed, refused, stats: limiter.regionStats()! };
+  }
+}
+
+async function readRegions(shared: SharedState): Promise<RegionView[]> {
+  const reports = await shared.readAll(REPORTS);
+  const seen = await shared.readAll(SEEN);
+  const seenMs = new Map<string, number>();
+  for (const text of seen.values()) {
+    const { region, atMs } = parseSharedText<{ region?: unknown; atMs?: unknown }>(text) ?? {};
+    if (typeof region === "string" && typeof atMs === "number") seenMs.set(region, atMs);
+  }
+  return regionViews(
+    [...reports.values()].flatMap((text) => readReport(parseSharedText(text)) ?? []),
+    seenMs,
+  );
+}
