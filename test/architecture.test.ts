@@ -67,7 +67,7 @@ const rooms: readonly Room[] = [
   {
     name: "entry points",
     files: /^(index|redis|internal|testing|client)\.ts$/,
-    sees: ["ground", "rules", "memory store", "redis store", "limiter", "client", "shedding", "regions"],
+    sees: ["ground", "rules", "memory store", "redis store", "limiter", "http", "client", "shedding", "regions"],
     seesTypesOf: ["store", "prefetch", "reservations"],
   },
 ];

@@ -4,11 +4,14 @@
 export type { Cluster, Redis } from "ioredis";
 export type { Check } from "./check.js";
 export { errorKinds } from "./errors.js";
+export { type BodyKind, bodyKind, JsonDocuments } from "./http/json-documents.js";
+export { JsonScanner, textOf } from "./http/json-scanner.js";
 export { BLOCK_KEYS, KEY_PREFIX } from "./keys.js";
 export { asCharges } from "./limiter/charges.js";
 export type { CheckRequest } from "./limiter/check-request.js";
 export { ClientLeft } from "./limiter/client-left.js";
 export { Decision } from "./limiter/decision.js";
+export { holdReservation } from "./limiter/held-reservation.js";
 export { joinChecks } from "./limiter/join-checks.js";
 export { outsideUnits, swapValidatedRules } from "./limiter/limiter.js";
 export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-units.js";

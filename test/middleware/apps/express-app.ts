@@ -3,7 +3,17 @@ import { Readable } from "node:stream";
 import express, { type NextFunction, type Request, type Response } from "express";
 import express4 from "express4";
 import { rateLimit } from "sluice/express";
-import { adapted, type CommonOptions, type Framework, listening, type ServedApp, Stage } from "./served-app.js";
+import {
+  adapted,
+  COST_FIELD,
+  type CommonOptions,
+  EVENTS,
+  type Framework,
+  listening,
+  type ServedApp,
+  Stage,
+  TOLD,
+} from "./served-app.js";
 
 function serveWith(make: typeof express): (options: CommonOptions) => Promise<ServedApp> {
   return (options) => {
@@ -19,6 +29,8 @@ function serveWith(make: typeof express): (options: CommonOptions) => Promise<Se
       res.send("ok");
     });
     app.get("/stream", (_req, res) => void Readable.from(stage.parts()).pipe(res));
+    app.get("/told", (_req, res) => void res.set(...COST_FIELD).json(TOLD));
+    app.get("/events", (_req, res) => void Readable.from(stage.events()).pipe(res.type(EVENTS)));
     app.get("/break", (_req, res) => {
       const parts = Readable.from(stage.brokenParts());
       parts.on("error", () => res.destroy());

@@ -1,7 +1,16 @@
 import { Readable } from "node:stream";
 import fastify, { type FastifyRequest } from "fastify";
 import { rateLimit } from "sluice/fastify";
-import { adapted, type CommonOptions, type Framework, type ServedApp, Stage } from "./served-app.js";
+import {
+  adapted,
+  COST_FIELD,
+  type CommonOptions,
+  EVENTS,
+  type Framework,
+  type ServedApp,
+  Stage,
+  TOLD,
+} from "./served-app.js";
 
 async function serve(options: CommonOptions): Promise<ServedApp> {
   const stage = new Stage();
@@ -17,6 +26,8 @@ async function serve(options: CommonOptions): Promise<ServedApp> {
   });
   app.options("/", () => "ok");
   app.get("/stream", (_request, reply) => reply.send(Readable.from(stage.parts())));
+  app.get("/told", (_request, reply) => reply.header(...COST_FIELD).send(TOLD));
+  app.get("/events", (_request, reply) => reply.type(EVENTS).send(Readable.from(stage.events())));
   app.get("/break", (_request, reply) => reply.send(Readable.from(stage.brokenParts())));
   app.get("/fail", () => {
     throw new Error("the handler failed");

@@ -3,7 +3,17 @@ import { createAdaptorServer } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { stream } from "hono/streaming";
 import { rateLimiter } from "sluice/hono";
-import { adapted, type CommonOptions, type Framework, listening, type ServedApp, Stage } from "./served-app.js";
+import {
+  adapted,
+  COST_FIELD,
+  type CommonOptions,
+  EVENTS,
+  type Framework,
+  listening,
+  type ServedApp,
+  Stage,
+  TOLD,
+} from "./served-app.js";
 
 /** The application alone, for runtimes other than Node too. */
 export function honoApp(options: CommonOptions, stage: Stage): Hono {
@@ -23,6 +33,16 @@ export function honoApp(options: CommonOptions, stage: Stage): Hono {
       for await (const part of stage.parts()) await to.write(part);
     }),
   );
+  app.get("/told", (c) => {
+    c.header(...COST_FIELD);
+    return c.json(TOLD);
+  });
+  app.get("/events", (c) => {
+    c.header("content-type", EVENTS);
+    return stream(c, async (to) => {
+      for await (const part of stage.events()) await to.write(part);
+    });
+  });
   app.get("/break", () => {
     const parts = stage.brokenParts();
     const body = new ReadableStream({

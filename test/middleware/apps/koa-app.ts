@@ -2,7 +2,17 @@ import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import Koa, { type Context } from "koa";
 import { rateLimit } from "sluice/koa";
-import { adapted, type CommonOptions, type Framework, listening, type ServedApp, Stage } from "./served-app.js";
+import {
+  adapted,
+  COST_FIELD,
+  type CommonOptions,
+  EVENTS,
+  type Framework,
+  listening,
+  type ServedApp,
+  Stage,
+  TOLD,
+} from "./served-app.js";
 
 function serve(options: CommonOptions): Promise<ServedApp> {
   const stage = new Stage();
@@ -23,7 +33,13 @@ function serve(options: CommonOptions): Promise<ServedApp> {
     stage.decisions.push(ctx.state.rateLimit);
     if (ctx.path === "/" || ctx.path === "/nested/leaf") ctx.body = "ok";
     else if (ctx.path === "/stream") ctx.body = Readable.from(stage.parts());
-    else if (ctx.path === "/break") ctx.body = Readable.from(stage.brokenParts());
+    else if (ctx.path === "/told") {
+      ctx.set(...COST_FIELD);
+      ctx.body = TOLD;
+    } else if (ctx.path === "/events") {
+      ctx.type = EVENTS;
+      ctx.body = Readable.from(stage.events());
+    } else if (ctx.path === "/break") ctx.body = Readable.from(stage.brokenParts());
     else if (ctx.path === "/fail") throw new Error("the handler failed");
   });
   return listening(createServer(app.callback()), stage);

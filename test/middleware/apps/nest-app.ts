@@ -1,11 +1,20 @@
 /** Decorators are applied by hand: tests are compiled without the compiler options that Nest's decorators need. */
 import "reflect-metadata";
 import { Readable } from "node:stream";
-import { Controller, Get, Module, Options, Req, StreamableFile, type Type, UseGuards } from "@nestjs/common";
+import { Controller, Get, Header, Module, Options, Req, StreamableFile, type Type, UseGuards } from "@nestjs/common";
 import { APP_GUARD, NestFactory } from "@nestjs/core";
 import { FastifyAdapter } from "@nestjs/platform-fastify";
 import { type NestRequest, RateLimitGuard, RateLimitModule } from "sluice/nest";
-import { adapted, type CommonOptions, type Framework, type ServedApp, Stage } from "./served-app.js";
+import {
+  adapted,
+  COST_FIELD,
+  type CommonOptions,
+  EVENTS,
+  type Framework,
+  type ServedApp,
+  Stage,
+  TOLD,
+} from "./served-app.js";
 
 type Decorator = MethodDecorator;
 
@@ -31,6 +40,12 @@ function controllers(stage: Stage): Type[] {
     stream(): StreamableFile {
       return new StreamableFile(Readable.from(stage.parts(), { objectMode: false }));
     }
+    told(): object {
+      return TOLD;
+    }
+    events(): StreamableFile {
+      return new StreamableFile(Readable.from(stage.events(), { objectMode: false }), { type: EVENTS });
+    }
     break(): StreamableFile {
       return new StreamableFile(Readable.from(stage.brokenParts(), { objectMode: false }));
     }
@@ -42,6 +57,8 @@ function controllers(stage: Stage): Type[] {
   Req()(Pages.prototype, "root", 0);
   decorate(Pages, "preflight", Options("/"));
   decorate(Pages, "stream", Get("/stream"));
+  decorate(Pages, "told", Get("/told"), Header(...COST_FIELD));
+  decorate(Pages, "events", Get("/events"));
   decorate(Pages, "break", Get("/break"));
   decorate(Pages, "fail", Get("/fail"));
   Controller()(Pages);

@@ -4,6 +4,8 @@
  *   /stream        a first part, and the rest when the test says so (`Stage.finish`)
  *   /break         a first part, and then the handler fails
  *   /fail          an error before anything is sent
+ *   /told          JSON that tells a cost of 12 and a field `x-cost` that tells 7
+ *   /events        server-sent events: a cost of 5, and, when the test says so, of 9
  *   /absent        404
  *   /nested/leaf   "ok", behind a second mount of the same limits
  */
@@ -11,6 +13,7 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Attributes, Decision, Limiter, Rule, Store } from "sluice";
+import type { SettleOption } from "sluice/express";
 import type { HeadersOption, TrustedProxies } from "sluice/http";
 
 /** What the test tells handlers, and hears from them. */
@@ -37,11 +40,21 @@ export class Stage {
     yield "last";
   }
 
+  async *events(): AsyncGenerator<string> {
+    yield 'data: {"usage":{"total":5}}\n\n';
+    await this.#finished;
+    yield 'data: {"usage":{"total":9}}\n\n';
+  }
+
   async *brokenParts(): AsyncGenerator<string> {
     yield "first ";
     throw new Error("the handler broke");
   }
 }
+
+export const TOLD = { text: "twelve", usage: { total: 12 } };
+export const COST_FIELD = ["x-cost", "7"] as const;
+export const EVENTS = "text/event-stream";
 
 /** Reads a request header, whatever the framework. */
 export type HeaderOf = (name: string) => string | undefined;
@@ -59,6 +72,7 @@ export interface CommonOptions {
   cost?: number | ((header: HeaderOf) => number);
   skipSuccessful?: boolean;
   skipFailed?: boolean;
+  settle?: SettleOption<unknown>;
   trustProxy?: TrustedProxies;
   /** Answers "refused by hand" where true. */
   ownRefusal?: boolean;

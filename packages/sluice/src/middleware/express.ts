@@ -14,6 +14,8 @@ import { expressAddress, nodeHops } from "./framework-address.js";
 import { Gate, type Passage, type RequestReader } from "./gate.js";
 import type { GateOptions } from "./gate-options.js";
 
+export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
+
 declare global {
   namespace Express {
     interface Locals {
@@ -74,7 +76,7 @@ export function rateLimit(options: RateLimitOptions): RateLimitHandler {
         void refuse(req, res, next, decision);
         return;
       }
-      gate.holdUntilClose(decision, res);
+      gate.holdUntilClose(decision, req, res);
       next();
     };
     gate.check(req).then(proceed, next);

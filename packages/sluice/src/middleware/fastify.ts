@@ -16,6 +16,8 @@ import { fastifyAddress, nodeHops } from "./framework-address.js";
 import { Gate, type RequestReader } from "./gate.js";
 import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-options.js";
 
+export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
+
 export interface RouteRateLimit extends GateOptions<FastifyRequest> {
   /** Answers a refused request instead of the problem body; status, Retry-After and RateLimit fields are set already. */
   onRefused?: (request: FastifyRequest, reply: FastifyReply, decision: Decision) => unknown;
@@ -102,7 +104,7 @@ async function pass({ gate, onRefused }: Guarded, request: FastifyRequest, reply
   request.rateLimit = decision;
   for (const [name, value] of fields) reply.header(name, value);
   if (decision.allowed) {
-    gate.holdUntilClose(decision, reply.raw);
+    gate.holdUntilClose(decision, request, reply.raw);
     return undefined;
   }
   reply.code(refusalStatus(decision));

@@ -9,6 +9,7 @@ import type { PathOptions } from "../http/request-path.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import type { AlgorithmName, Attributes, FailurePolicy, NumberFields, Rule } from "../rules/rule.js";
 import type { Store } from "../store/store.js";
+import type { SettleOption } from "./settle-option.js";
 
 /** One rule in one line: `{ limit: 100, window: "1m" }` counts by client address. */
 interface InlineRule extends NumberFields {
@@ -39,6 +40,8 @@ export interface GateOptions<Request> extends InlineRule, ClientAddressOptions {
   skipSuccessful?: boolean;
   /** Gives back what a request was charged if its response had a status of 400 or above, or was cut off. */
   skipFailed?: boolean;
+  /** Where a response tells what its request has cost, for rules with `estimate`. */
+  settle?: SettleOption<Request>;
   /** Which spellings of a path are one, beyond those that RFC 3986 makes equal. */
   paths?: PathOptions;
   /** The peer's address, where the framework cannot tell it. */
@@ -69,6 +72,7 @@ export const GATE_FIELDS = [
   "headers",
   "skipSuccessful",
   "skipFailed",
+  "settle",
   "paths",
   "address",
   "trustProxy",
@@ -92,7 +96,7 @@ const calledHere: Readonly<Record<string, string>> = {
   ipv6Subnet: "ipv6Prefix",
 };
 
-type AnyOptions = Omit<GateOptions<never>, "attributes" | "skip" | "cost" | "address">;
+type AnyOptions = Omit<GateOptions<never>, "attributes" | "skip" | "cost" | "settle" | "address">;
 
 /** Whether the options say what to enforce, or only how. */
 export function hasRules({ limiter, rules, limit }: AnyOptions): boolean {

@@ -17,7 +17,10 @@ import type { Limiter } from "../limiter/limiter.js";
 import type { Attributes } from "../rules/rule.js";
 import { AbsentKeys } from "./absent-keys.js";
 import { checkNames, type GateOptions, limiterOf } from "./gate-options.js";
-import { type Aftermath, type End, endWithResponse, holdUntilEnd } from "./hold-until-end.js";
+import { type Aftermath, type End, endWithResponse, holdUntilEnd, type Settling } from "./hold-until-end.js";
+import { ResponseReading } from "./response-reading.js";
+import { bodyPaths, checkSettle, readsBody, type SeenResponse } from "./settle-option.js";
+import { type HeaderOf, watchBody, watchHead } from "./watch-response.js";
 
 /** How a framework's request is read. */
 export interface RequestReader<Request> {
@@ -65,7 +68,7 @@ export class Gate<Request> {
   readonly #reader: RequestReader<Request>;
   readonly #fieldsOf: (decisions: readonly Decision[]) => readonly Field[];
   readonly #addressOf: (request: Request) => string;
-  readonly #aftermath: Aftermath;
+  readonly #aftermath: Aftermath<Request>;
   /** Whether a request needs nothing of the user's functions. */
   readonly #plain: boolean;
   readonly #fixedCost: CheckOptions;
@@ -74,6 +77,7 @@ export class Gate<Request> {
 
   constructor(options: GateOptions<Request>, reader: RequestReader<Request>) {
     checkNames(options, reader.extraOptions);
+    checkSettle(options.settle);
     const { limiter, owned } = limiterOf(options);
     this.limiter = limiter;
     this.#owned = owned;
@@ -85,6 +89,7 @@ export class Gate<Request> {
       limiter,
       skipSuccessful: options.skipSuccessful === true,
       skipFailed: options.skipFailed === true,
+      settle: options.settle,
     };
     const { skip, attributes, cost } = options;
     this.#plain = skip === undefined && attributes === undefined && typeof cost !== "function";
@@ -178,22 +183,42 @@ export class Gate<Request> {
     return second;
   }
 
-  /** Call it when the response has ended; undefined if nothing is left to do then. */
-  hold(decision: Decision): End | undefined {
-    const end = holdUntilEnd(decision, this.#aftermath);
+  /** Call it when the response has ended; undefined if nothing is left to do then. `settling`: where `mustSettle`. */
+  hold(decision: Decision, settling?: Settling<Request>): End | undefined {
+    const end = holdUntilEnd(decision, this.#aftermath, settling);
     const second = this.#secondReading.get(decision);
-    const secondEnd = second === undefined ? undefined : holdUntilEnd(second, this.#aftermath);
+    const secondEnd = second === undefined ? undefined : holdUntilEnd(second, this.#aftermath, settling);
     if (secondEnd === undefined) return end;
-    return (failed) => {
-      end?.(failed);
-      secondEnd(failed);
+    return (ended) => {
+      end?.(ended);
+      secondEnd(ended);
     };
   }
 
-  /** The same, where Node tells the end. */
-  holdUntilClose(decision: Decision, response: ServerResponse): void {
-    const end = this.hold(decision);
+  /** Whether the response has to be read for what it tells of its cost. */
+  mustSettle(decision: Decision): boolean {
+    const isHeld = decision.reservation ?? this.#secondReading.get(decision)?.reservation;
+    return isHeld !== undefined && this.#options.settle !== undefined;
+  }
+
+  /** What a response tells of its cost, as far as it was seen; its bytes are to be pushed. */
+  seenResponse(headerOf: HeaderOf): SeenResponse {
+    return { headerOf, reading: new ResponseReading({ paths: bodyPaths(this.#options.settle ?? {}), headerOf }) };
+  }
+
+  /** The same as `hold`, where Node tells the end. */
+  holdUntilClose(decision: Decision, request: Request, response: ServerResponse): void {
+    const settling = this.mustSettle(decision) ? this.#watch(request, response) : undefined;
+    const end = this.hold(decision, settling);
     if (end !== undefined) endWithResponse(end, response);
+  }
+
+  #watch(request: Request, response: ServerResponse): Settling<Request> {
+    const seen = this.seenResponse(watchHead(response));
+    // The body of an answer to HEAD is never sent.
+    const hasBody = this.#reader.method(request) !== "HEAD" && readsBody(this.#options.settle ?? {});
+    if (hasBody) watchBody(response, (chunk) => seen.reading.push(chunk));
+    return { request, seen, stop: () => response.destroy() };
   }
 
   /** Closes the limiter if it was made here. */

@@ -17,6 +17,8 @@ import { Gate, type RequestReader } from "./gate.js";
 import type { GateOptions } from "./gate-options.js";
 import type { End } from "./hold-until-end.js";
 
+export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
+
 declare module "hono" {
   interface ContextVariableMap {
     /** The decision that let this request through, or refused it. */
@@ -75,13 +77,13 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiterHandler {
       return answer;
     }
     const { outgoing } = nodeOf(c);
-    if (outgoing !== undefined) gate.holdUntilClose(decision, outgoing);
-    const end = outgoing === undefined ? gate.hold(decision) : undefined;
+    if (outgoing !== undefined) gate.holdUntilClose(decision, c, outgoing);
+    const onBody = outgoing === undefined ? bodyHold(gate, decision, c) : undefined;
     await next();
     // Not before: a handler that returns a Response of its own would lose what was set on the context. A limiter further inside
     // has told of our decision together with its own.
     for (const [name, value] of fields) if (!c.res.headers.has(name)) c.header(name, value);
-    if (end !== undefined) c.res = endWithBody(c.res, end);
+    if (onBody !== undefined) c.res = endWithBody(c.res, onBody);
   };
   return Object.assign(middleware, { limiter: gate.limiter });
 }
@@ -90,28 +92,52 @@ function problemResponse(decision: Decision): Response {
   return new Response(JSON.stringify(problemOf(decision)), { headers: { "Content-Type": PROBLEM_CONTENT_TYPE } });
 }
 
-/** The same response, with a callback at its end: body read to its end, dropped by the client, or broken. */
-function endWithBody(response: Response, end: End): Response {
-  const failed = response.status >= 400;
+/** What is done with a response's body on its way, and at its end. */
+interface OnBody {
+  readonly end: End;
+  readonly push: (chunk: Uint8Array) => void;
+  /** Ends the body early. */
+  readonly stopped: AbortSignal;
+}
+
+function bodyHold(gate: Gate<Context>, decision: Decision, c: Context): OnBody | undefined {
+  const stopping = new AbortController();
+  const seen = gate.mustSettle(decision)
+    ? gate.seenResponse((name) => c.res.headers.get(name) ?? undefined)
+    : undefined;
+  const settling = seen && { request: c, seen, stop: () => stopping.abort() };
+  const end = gate.hold(decision, settling);
+  return end && { end, push: (chunk) => seen?.reading.push(chunk), stopped: stopping.signal };
+}
+
+/** The same response, with callbacks for its body: read to its end, dropped by the client, or broken. */
+function endWithBody(response: Response, { end, push, stopped }: OnBody): Response {
+  const { status } = response;
   if (response.body === null) {
-    end(failed);
+    end({ status, isWhole: true });
     return response;
   }
   const source = response.body.getReader();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
+        stopped.throwIfAborted();
         const { done, value } = await source.read();
-        if (!done) return controller.enqueue(value);
-        end(failed);
-        controller.close();
+        if (done) {
+          end({ status, isWhole: true });
+          controller.close();
+          return;
+        }
+        push(value);
+        controller.enqueue(value);
       } catch (error) {
-        end(true);
+        end({ status, isWhole: false });
         controller.error(error);
+        await source.cancel(error).catch(() => undefined);
       }
     },
     async cancel(reason) {
-      end(true);
+      end({ status, isWhole: false });
       await source.cancel(reason);
     },
   });

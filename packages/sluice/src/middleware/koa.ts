@@ -14,6 +14,8 @@ import { koaAddress, nodeHops } from "./framework-address.js";
 import { Gate, type RequestReader } from "./gate.js";
 import type { GateOptions } from "./gate-options.js";
 
+export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
+
 export interface RateLimitOptions extends GateOptions<Context> {
   /** Answers a refused request instead of the problem body; status, Retry-After and RateLimit fields are set already. */
   onRefused?: (ctx: Context, decision: Decision) => void | Promise<void>;
@@ -42,7 +44,7 @@ export function rateLimit(options: RateLimitOptions): RateLimitMiddleware {
     ctx.state.rateLimit = decision;
     for (const [name, value] of fields) ctx.set(name, value);
     if (decision.allowed) {
-      gate.holdUntilClose(decision, ctx.res);
+      gate.holdUntilClose(decision, ctx, ctx.res);
       return await next();
     }
     ctx.status = refusalStatus(decision);

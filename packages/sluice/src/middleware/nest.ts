@@ -36,6 +36,8 @@ import { expressAddress, fastifyAddress, nodeHops } from "./framework-address.js
 import { Gate, type RequestReader } from "./gate.js";
 import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-options.js";
 
+export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
+
 /** The fields that requests of Express and Fastify share. */
 export interface NestRequest {
   readonly method: string;
@@ -234,7 +236,7 @@ export class RateLimitGuard implements CanActivate {
     request.rateLimit = decision;
     for (const [name, value] of fields) response.header(name, value);
     if (decision.allowed) {
-      gate.holdUntilClose(decision, response.raw ?? (response as unknown as ServerResponse));
+      gate.holdUntilClose(decision, request, response.raw ?? (response as unknown as ServerResponse));
       return true;
     }
     for (const [name, value] of retryFields(decision)) response.header(name, value);

@@ -13,7 +13,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Attributes, Decision, Limiter } from "sluice";
 import { answerOf, type HeadersOption } from "sluice/http";
-import { ClientLeft } from "sluice/internal";
+import { ClientLeft, holdReservation } from "sluice/internal";
 import { boundedServer } from "../../http/bounded-server.js";
 import { answerClientError } from "../../http/client-error.js";
 import { isClosing } from "../../http/drain.js";
@@ -25,7 +25,6 @@ import type { Log } from "../../log.js";
 import type { Observe, RequestObserver } from "../../monitoring/observe-requests.js";
 import type { RequestAttributes } from "../attributes/request-attributes.js";
 import { holdLease } from "./held-lease.js";
-import { holdReservation } from "./held-reservation.js";
 import { hasNoBody } from "./message-headers.js";
 import { normaliseRequest } from "./normalise-request.js";
 import { passRequest } from "./pass-request.js";
@@ -146,10 +145,11 @@ async function upgrade(options: ProxyOptions, observer: RequestObserver, upgradi
     const release = holdLease(decision);
     // No cost is read from what passes: what was held stands.
     const usedSoFar = (): Attributes => ({});
-    const reservation = holdReservation({ limiter, decision, usedSoFar, onRefused: () => socket.destroy() });
+    const { reservation } = decision;
+    const held = holdReservation({ limiter, reservation, usedSoFar, onRefused: () => socket.destroy() });
     const onEnd = (): void => {
       release();
-      reservation.end({});
+      held.end({});
     };
     if (socket.destroyed) onEnd();
     else passUpgrade({ ...upgrading, rateLimitFields: answer.headers, onEnd });
@@ -181,16 +181,16 @@ function holdUntilEnd(
   { decision, response, call }: { decision: Decision; response: ServerResponse; call: LlmCall | undefined },
 ): (end: { wasPassed: boolean }) => void {
   const release = holdLease(decision);
-  const reservation = holdReservation({
+  const held = holdReservation({
     limiter,
-    decision,
+    reservation: decision.reservation,
     usedSoFar: () => usedBy(call, false) ?? {},
     onRefused: () => response.destroy(),
   });
   const end = ({ wasPassed }: { wasPassed: boolean }): void => {
     release();
     call?.body?.letGo();
-    reservation.end(wasPassed ? usedBy(call, response.writableFinished) : undefined);
+    held.end(wasPassed ? usedBy(call, response.writableFinished) : undefined);
   };
   response.once("close", () => end({ wasPassed: decision.allowed }));
   return end;

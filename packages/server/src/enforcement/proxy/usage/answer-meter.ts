@@ -4,7 +4,8 @@
  * an event is held until its end, up to 64 KiB; clients of event streams cannot act on part of one anyway.
  */
 import { Transform, type TransformCallback } from "node:stream";
-import { type AnswerKind, UsageReader } from "./usage-reader.js";
+import type { BodyKind } from "sluice/internal";
+import { UsageReader } from "./usage-reader.js";
 import type { Vendor } from "./vendors.js";
 
 const MOST_HELD_BYTES = 64 * 1024;
@@ -13,7 +14,7 @@ const NOTHING: Buffer = Buffer.alloc(0);
 
 interface MeterOptions {
   readonly vendor: Vendor;
-  readonly kind: AnswerKind;
+  readonly kind: BodyKind;
   /** Take out events that report usage and carry nothing else. */
   readonly hidesUsage: boolean;
 }

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import type { AnswerKind } from "./usage-reader.js";
+import { type BodyKind, bodyKind } from "sluice/internal";
 
 type Decoding = () => Transform;
 
@@ -20,17 +20,10 @@ const decodings: ReadonlyMap<string, Decoding> = new Map<string, Decoding>([
 export function readingOf(
   { headers, statusCode }: Pick<IncomingMessage, "headers" | "statusCode">,
   method: string | undefined,
-): { kind: AnswerKind; decoding: Decoding | undefined } {
+): { kind: BodyKind; decoding: Decoding | undefined } {
   if (method === "HEAD" || statusCode === 204 || statusCode === 304) return { kind: "unread", decoding: undefined };
   const coding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   const decoding = decodings.get(coding);
   const isReadable = coding === "identity" || coding === "" || decoding !== undefined;
-  return { kind: isReadable ? kindOf(headers["content-type"] ?? "") : "unread", decoding };
-}
-
-function kindOf(contentType: string): AnswerKind {
-  const type = contentType.split(";", 1)[0]!.trim().toLowerCase();
-  if (type === "text/event-stream") return "events";
-  if (type === "application/x-ndjson" || type === "application/jsonl") return "lines";
-  return type === "application/json" || type.endsWith("+json") ? "json" : "unread";
+  return { kind: isReadable ? bodyKind(headers["content-type"] ?? "") : "unread", decoding };
 }

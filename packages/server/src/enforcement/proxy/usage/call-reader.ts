@@ -3,7 +3,7 @@
  * In: the body's bytes. Out: facts of the call, or the mistake for which it is refused. Keeps no part of the body.
  * A name that comes twice is refused: parsers differ in which of the two they take, and the limits would be another model's.
  */
-import { JsonScanner, textOf } from "./json-scanner.js";
+import { JsonScanner, textOf } from "sluice/internal";
 import type { Splice } from "./splice-blocks.js";
 import { tokensIn } from "./usage-reader.js";
 

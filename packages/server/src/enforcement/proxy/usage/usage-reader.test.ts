@@ -1,9 +1,10 @@
 import fc from "fast-check";
+import type { BodyKind } from "sluice/internal";
 import { expect, test } from "vitest";
-import { type AnswerKind, tokensIn, UsageReader } from "./usage-reader.js";
+import { tokensIn, UsageReader } from "./usage-reader.js";
 import { vendorOf } from "./vendors.js";
 
-function usageOf(usage: string, kind: AnswerKind, text: string, { isWhole = true, places = [] as number[] } = {}) {
+function usageOf(usage: string, kind: BodyKind, text: string, { isWhole = true, places = [] as number[] } = {}) {
   const reader = new UsageReader({ vendor: vendorOf(usage), kind });
   const whole = Buffer.from(text);
   const ends = [...places.map((place) => place % (whole.length + 1)), whole.length].sort((a, b) => a - b);

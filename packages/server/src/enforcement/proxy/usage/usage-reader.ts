@@ -2,12 +2,8 @@
  * Reads what a call has used from the bytes of its answer, as they pass: JSON or server-sent events.
  * In: the answer's bytes. Out: token counts. Holds no part of the answer, whatever its size.
  */
-import { EventStream } from "./event-stream.js";
-import { JsonScanner } from "./json-scanner.js";
+import { type BodyKind, JsonDocuments, JsonScanner } from "sluice/internal";
 import type { UsageField, Vendor } from "./vendors.js";
-
-/** How an answer is read. `lines`: a JSON document a line (Ollama). `unread`: its bytes are counted, no more. */
-export type AnswerKind = "json" | "events" | "lines" | "unread";
 
 export interface Usage {
   readonly prompt: number | undefined;
@@ -24,17 +20,15 @@ const BYTES_A_TOKEN = 4;
 /** A server that reports more for one call is wrong; a counter must not take it for a fact. */
 const MOST_TOKENS = 1_000_000_000;
 
-const LF = 0x0a;
-
 export function tokensIn(bytes: number): number {
   return Math.ceil(bytes / BYTES_A_TOKEN);
 }
 
 export class UsageReader {
   readonly #vendor: Vendor;
-  readonly #kind: AnswerKind;
+  readonly #kind: BodyKind;
   readonly #scanner: JsonScanner;
-  readonly #events: EventStream;
+  readonly #documents: JsonDocuments;
   readonly #counts = new Map<UsageField, number>();
   #isFinal = false;
   /** Bytes of text that the model produced; of an unread answer all bytes. */
@@ -42,7 +36,7 @@ export class UsageReader {
   #eventHasUsage = false;
   #eventHasChoice = false;
 
-  constructor({ vendor, kind, onEvent }: { vendor: Vendor; kind: AnswerKind; onEvent?: OnEvent | undefined }) {
+  constructor({ vendor, kind, onEvent }: { vendor: Vendor; kind: BodyKind; onEvent?: OnEvent | undefined }) {
     this.#vendor = vendor;
     this.#kind = kind;
     this.#scanner = new JsonScanner({
@@ -56,23 +50,21 @@ export class UsageReader {
         if (scanner.depth === 2 && scanner.path === "choices/*") this.#eventHasChoice = true;
       },
     });
-    this.#events = new EventStream({
-      data: (chunk, from, to) => this.#scanner.push(chunk, from, to),
-      end: (next, byReturn) => {
+    this.#documents = new JsonDocuments({
+      kind,
+      scanner: this.#scanner,
+      onEvent: (next, byReturn) => {
         const isUsageOnly = this.#eventHasUsage && !this.#eventHasChoice;
         this.#eventHasUsage = false;
         this.#eventHasChoice = false;
-        this.#scanner.reset();
         onEvent?.({ next, byReturn, isUsageOnly });
       },
     });
   }
 
   push(chunk: Buffer): void {
-    if (this.#kind === "events") this.#events.push(chunk);
-    else if (this.#kind === "json") this.#scanner.push(chunk);
-    else if (this.#kind === "lines") this.#pushLines(chunk);
-    else this.#textBytes += chunk.length;
+    if (this.#kind === "unread") this.#textBytes += chunk.length;
+    else this.#documents.push(chunk);
   }
 
   /** `isWhole`: the answer ended as it should; what was reported on the way is then final. */
@@ -87,17 +79,6 @@ export class UsageReader {
       completion: reported !== undefined && this.#isFinal && isWhole ? reported : Math.max(reported ?? 0, seen),
       cachedPrompt: Math.min((counts.get("cachedPrompt") ?? 0) + (counts.get("cacheRead") ?? 0), prompt ?? 0),
     };
-  }
-
-  #pushLines(chunk: Buffer): void {
-    let from = 0;
-    for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, from)) {
-      this.#scanner.push(chunk, from, end);
-      this.#scanner.end();
-      this.#scanner.reset();
-      from = end + 1;
-    }
-    this.#scanner.push(chunk, from);
   }
 
   #literal(text: string): void {

@@ -1,5 +1,5 @@
 /**
- * Where each vendor's answers hold the tokens that a call has used, and the text that it produced. Data, by path (`json-scanner.ts`).
+ * Where each vendor's answers hold the tokens that a call has used, and the text that it produced. Data, by path (`JsonScanner`).
  * `--usage openai`, `--usage anthropic`, or a JSON pointer for others.
  */
 

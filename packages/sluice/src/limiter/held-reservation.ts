@@ -1,0 +1,114 @@
+/**
+ * Keeps a decision's reservation for as long as its response lives: begins its term anew before it ends, holds more where the response
+ * uses more than was held, and settles or cancels it once.
+ */
+import type { Reservation } from "../decision.js";
+import type { Attributes } from "../rules/rule.js";
+import type { Limiter } from "./limiter.js";
+
+type Used = Attributes | undefined;
+
+interface HeldReservation {
+  /** Call when the response is over, however it ended. Undefined: nothing was used. Empty: not known; what was held stands. */
+  end(used: Used | Promise<Used>): void;
+}
+
+interface HoldOptions {
+  readonly limiter: Limiter;
+  readonly reservation: Reservation | undefined;
+  /** The least that the request has used so far, as far as it is known. */
+  readonly usedSoFar: () => Attributes;
+  /** A rule with `overrun: stop` has no room for what the request uses. */
+  readonly onRefused: () => void;
+  /** The costs could not be found out, are malformed, or name none that the reservation waits for. */
+  readonly onMistake?: (error: unknown) => void;
+}
+
+interface HeldCost {
+  held: number;
+  /** Its rule says `overrun: stop`. */
+  readonly stops: boolean;
+}
+
+/** How often a response is asked how far it is: a second's use passes uncounted, not a term's. */
+const LOOK_MS = 1_000;
+/** A response that may finish holds a quarter more than it has used, and at least so much: it will go on. */
+const FEWEST_MORE = 64;
+
+export function holdReservation(options: HoldOptions): HeldReservation {
+  const { limiter, reservation, usedSoFar, onRefused, onMistake = ignore } = options;
+  if (reservation === undefined) return { end: ignore };
+  const { id, expiresAfterMs } = reservation;
+  const costs = heldCosts(limiter, reservation.held);
+  // Three tries within a term, as for a lease: one that is lost must not let it end.
+  const termMs = Math.max(1, expiresAfterMs / 3);
+  const everyMs = Math.min(termMs, LOOK_MS);
+  let sinceExtendedMs = 0;
+  let isAsking = false;
+  const look = async (): Promise<void> => {
+    sinceExtendedMs += everyMs;
+    if (isAsking) return;
+    const { wanted, isBeyond } = wantedOf(costs, usedSoFar());
+    if (!isBeyond && sinceExtendedMs < termMs) return;
+    sinceExtendedMs = 0;
+    isAsking = true;
+    try {
+      const { allowed } = await limiter.extend(id, wanted);
+      if (!allowed) onRefused();
+      else for (const [name, cost] of costs) cost.held = Math.max(cost.held, wanted[name] ?? 0);
+    } finally {
+      isAsking = false;
+    }
+  };
+  const timer = setInterval(() => void look().catch(ignore), everyMs);
+  timer.unref();
+  let ended = false;
+  return {
+    end(used) {
+      if (ended) return;
+      ended = true;
+      clearInterval(timer);
+      void Promise.resolve(used)
+        .then(async (costs) => {
+          // Without the store the limiter keeps a settlement and sends it later.
+          if (costs === undefined) await limiter.cancel(id);
+          else if (Object.keys(costs).length > 0) await limiter.settle(id, costs);
+        })
+        .catch(onMistake);
+    },
+  };
+}
+
+/** The totals to hold now. Those not known are asked for at 0, which begins the term anew and holds no more. */
+function wantedOf(
+  costs: ReadonlyMap<string, HeldCost>,
+  usedSoFar: Attributes,
+): { wanted: Record<string, number>; isBeyond: boolean } {
+  const wanted: Record<string, number> = {};
+  let isBeyond = false;
+  for (const [name, { held, stops }] of costs) {
+    const used = Number(usedSoFar[name] ?? 0);
+    wanted[name] = used;
+    if (used <= held) continue;
+    isBeyond = true;
+    // Ahead of need only where that refuses nothing.
+    if (!stops) wanted[name] = used + Math.max(FEWEST_MORE, Math.ceil(used / 4));
+  }
+  return { wanted, isBeyond };
+}
+
+/** What is held of each cost, by its attribute; of several rules that count it, the least. */
+function heldCosts(limiter: Limiter, held: Readonly<Record<string, number>>): Map<string, HeldCost> {
+  const costs = new Map<string, HeldCost>();
+  for (const [id, units] of Object.entries(held)) {
+    const { cost, estimate } = limiter.findRule(id) ?? {};
+    if (typeof cost !== "object") continue;
+    const known = costs.get(cost.attribute);
+    const stops = estimate?.overrun === "stop" || known?.stops === true;
+    costs.set(cost.attribute, { held: Math.min(units, known?.held ?? units), stops });
+  }
+  return costs;
+}
+
+/** The reservation has expired, or the limiter is closed: what was held stands as spent. */
+function ignore(): void {}
