@@ -1,6 +1,7 @@
 /** What a call holds, and what it is charged in the end, however it ends: exact figures under rules that give nothing back within the test. */
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
@@ -250,6 +251,42 @@ test("without --usage no cost is read, and what was held stands", async () => {
   });
   await (await post(service, "plain", { model: "fake-1", messages })).text();
   await untilUsed(service, "plain", { requests: 1, prompt: 100, completion: 300 });
+});
+
+test("under overrun: finish a stream that uses more than was held holds more while it runs", async () => {
+  await using service = await startTestService({
+    rules: [counted("completion", "completion_tokens", { default: 10 })],
+    files,
+    settings: { attributes: "attributes.yaml", upstream: fake.url, usage: "openai" },
+  });
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  fake.script.push({ hold: (token) => (token < 100 ? Promise.resolve() : released) });
+  const answer = await post(service, "more", { model: "fake-500", messages, stream: true });
+  // 100 tokens of "word " are 125 by their bytes.
+  await expect
+    .poll(async () => (await used(service, "more")).completion, { timeout: 30_000 })
+    .toBeGreaterThanOrEqual(125);
+  release();
+  await answer.text();
+  await untilUsed(service, "more", { completion: 500 });
+});
+
+test("a vendor that cannot be reached, or hangs up without an answer, costs the request and no token", async () => {
+  const hangsUp = createTcpServer((socket) => void socket.once("data", () => socket.destroy()));
+  await once(hangsUp.listen(0, "127.0.0.1"), "listening");
+  const { port } = hangsUp.address() as AddressInfo;
+  await using service = await startTestService({
+    rules,
+    files,
+    settings: { attributes: "attributes.yaml", upstream: `http://127.0.0.1:${port}`, usage: "openai" },
+  });
+  const body = { model: "fake-7", messages, max_tokens: 40 };
+  expect((await post(service, "hung-up", body)).status).toBe(502);
+  await untilUsed(service, "hung-up", { requests: 1, prompt: 0, completion: 0, money: 0, streams: 0 });
+  hangsUp.close();
+  expect((await post(service, "absent", { ...body, stream: true })).status).toBe(502);
+  await untilUsed(service, "absent", { requests: 1, prompt: 0, completion: 0, money: 0, streams: 0 });
 });
 
 test("under overrun: stop a stream is ended where the limit has no room for it", async () => {
