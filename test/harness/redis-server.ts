@@ -6,7 +6,7 @@ import { execFile } from "node:child_process";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { components } from "../../scripts/system-components.mjs";
+import { components, describeMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "./free-port.js";
 import { makeTempFolder, removeTempFolder } from "./leash.js";
 import { type ServerProcess, startServerProcess } from "./server-process.js";
@@ -129,7 +129,7 @@ export function redisBinary(): string {
 function found(id: keyof typeof components): string {
   const component = components[id];
   const file = component.find();
-  if (file === undefined) throw new Error(`${component.name} was not found: install ${component.debianPackage}`);
+  if (file === undefined) throw new Error(describeMissing(component));
   return file;
 }
 

@@ -8,6 +8,9 @@ const manifest = new URL("../package.json", import.meta.url);
 
 export const protoFolder = fileURLToPath(new URL("../proto", import.meta.url));
 
+/** Built from packages/dashboard; absent in a checkout that was never built. */
+export const consoleFolder = fileURLToPath(new URL("../console", import.meta.url));
+
 export function packageVersion(): string {
   return JSON.parse(readFileSync(manifest, "utf8")).version;
 }

@@ -26,7 +26,7 @@ import { registerTokenRoutes } from "./token-routes.js";
 import { registerTryRoutes } from "./try-routes.js";
 import { registerVersionRoutes } from "./version-routes.js";
 
-export { dashboardFolder, registerDashboard } from "./dashboard-files.js";
+export { registerDashboard } from "./dashboard-files.js";
 export type { AdministrationOptions } from "./route.js";
 export { openTokens, type Tokens } from "./tokens.js";
 

@@ -5,8 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, extname, join, relative, sep } from "node:path";
+import { extname, join, relative, sep } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ConfigurationLog } from "../configuration/configuration.js";
@@ -32,20 +31,11 @@ interface ServedFile {
   readonly isHashed: boolean;
 }
 
-/** Where the build lies beside this package; undefined if the dashboard is not installed. */
-export function dashboardFolder(): string | undefined {
-  try {
-    return join(dirname(createRequire(import.meta.url).resolve("sluice-dashboard/package.json")), "dist");
-  } catch {
-    return undefined;
-  }
-}
-
 export function registerDashboard(
   app: FastifyInstance,
-  { folder, log }: { folder: string | undefined; log: Pick<ConfigurationLog, "info"> },
+  { folder, log }: { folder: string; log: Pick<ConfigurationLog, "info"> },
 ): void {
-  const files = folder === undefined ? new Map<string, ServedFile>() : readFiles(folder);
+  const files = readFiles(folder);
   const page = files.get("index.html");
   if (page === undefined) log.info("the dashboard is not built, so / only says so; `npm run build` builds it");
   const route = { schema: { hide: true } };

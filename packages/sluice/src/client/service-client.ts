@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * A typed client of the service's data plane: each call is one POST to `/v1/...`.
  *

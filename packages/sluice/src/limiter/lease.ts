@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /**
  * A lease as its holder sees it: release, renew, and an abort signal when it is lost.
  */
