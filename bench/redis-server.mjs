@@ -15,10 +15,12 @@ async function freePort() {
   return port;
 }
 
-export async function startRedis() {
+/** @param {readonly string[]} more Arguments of redis-server. */
+export async function startRedis(more = []) {
   const port = await freePort();
   const folder = await mkdtemp(join(tmpdir(), "sluice-bench-"));
-  const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder];
+  const own = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder];
+  const args = [...own, ...more];
   const server = spawn("redis-server", args, { stdio: "ignore" });
   const failed = once(server, "error").then(([error]) => {
     throw new Error(`redis-server does not start (Debian: apt-get install redis-server): ${error.message}`);

@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { allocationsSection, printAllocations } from "./allocations.mjs";
 import { bytesSection } from "./bytes.mjs";
+import { clusterBars, clusterSections } from "./cluster.mjs";
 import { llmBars, llmSection, printLlm } from "./llm.mjs";
 import { logsBars, logsSection, printLogs } from "./logs.mjs";
 import { hostileSection, matchingSection, printHostile, printMatching } from "./matching.mjs";
@@ -65,6 +66,8 @@ try {
   printStalls(stalls);
   const sections = await redisSection(redis, options);
   for (const section of sections) printSection(section);
+  const clusters = await clusterSections(redis, options);
+  for (const section of clusters) printSection(section);
   const prefetch = await prefetchSection(redis, options);
   printPrefetch(prefetch);
   const bytes = await bytesSection(redis);
@@ -86,6 +89,7 @@ try {
   printOverload(overload);
   const bars = [
     ...barsOf({ memory, sections, bytes, monitoring, express }),
+    ...clusterBars(clusters),
     ...prefetchBars(prefetch),
     ...serviceBars(service),
     ...logsBars(logs),
@@ -96,7 +100,7 @@ try {
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, prefetch, bytes, start, workers, service, monitoring, express, logs, llm, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, clusters, prefetch, bytes, start, workers, service, monitoring, express, logs, llm, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));

@@ -62,15 +62,19 @@ export function slotOfUser(user: string): number {
   return clusterSlot(`{user=${user}}`);
 }
 
-/** Users whose counters live on each of the leaders, in the order of the nodes. */
-export async function usersByLeader(cluster: RedisCluster, each: number): Promise<Map<RedisServer, string[]>> {
+/** Users (or values of another attribute) whose counters live on each of the leaders, in the order of the nodes. */
+export async function usersByLeader(
+  cluster: RedisCluster,
+  each: number,
+  attribute = "user",
+): Promise<Map<RedisServer, string[]>> {
   const nodes = await nodesSeenBy(cluster.nodes[0]!);
   const found = new Map<RedisServer, string[]>();
   for (const { port, slots } of nodes) {
     if (slots.length === 0) continue;
     const users: string[] = [];
     for (let i = 0; users.length < each; i++) {
-      const slot = slotOfUser(`u${i}`);
+      const slot = clusterSlot(`{${attribute}=u${i}}`);
       if (slots.some(([first, last]) => first <= slot && slot <= last)) users.push(`u${i}`);
     }
     found.set(cluster.nodes.find((server) => server.port === port)!, users);

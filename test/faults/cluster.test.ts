@@ -195,7 +195,7 @@ describe.skipIf(whyMissing("redis"))("a Redis Cluster of 3 + 3 under steady load
     await whole(cluster);
   });
 
-  test("checks of one turn for many keys are split by node, and each node gets its own part", async () => {
+  test("checks of one turn for many keys are split by node, and each node gets its part in one call", async () => {
     // Without a rule under `local` it sends no heartbeat of its own: what it calls is the checks. The fleet's are on the servers' count.
     const rules: Rule[] = [{ ...rule, onStoreFailure: "deny" }];
     const limiter = createLimiter({ store: redisStore(cluster.url, { deadlineMs: 2_000 }), rules });
@@ -204,7 +204,7 @@ describe.skipIf(whyMissing("redis"))("a Redis Cluster of 3 + 3 under steady load
     const before = limiter.storeStats()!.calls;
     const decisions = await Promise.all(Array.from({ length: 90 }, (_, i) => limiter.check({ user: `many-${i}` })));
     expect(decisions.every(({ degraded, allowed }) => degraded === undefined && allowed)).toBe(true);
-    expect(limiter.storeStats()!.calls - before).toBe(90);
+    expect(limiter.storeStats()!.calls - before).toBe(3);
     await limiter.close();
     const stats = await Promise.all(cluster.nodes.map((server) => server.cli("INFO", "commandstats")));
     const calls = stats
@@ -212,7 +212,6 @@ describe.skipIf(whyMissing("redis"))("a Redis Cluster of 3 + 3 under steady load
       .filter((count) => count > 0);
     console.log(`split by node: 90 keys in one turn, ${calls.join(" + ")} calls`);
     expect(calls).toHaveLength(3);
-    expect(Math.min(...calls)).toBeGreaterThan(15);
     expect(stats.join()).not.toMatch(/cmdstat_evalsha:[^\n]*failed_calls=[1-9]/);
   });
 

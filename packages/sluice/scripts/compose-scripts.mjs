@@ -2,7 +2,7 @@
  * Composes the Redis scripts from src/store/redis/lua into scripts.generated.ts beside them (committed; a test holds it equal).
  * `include('x')` in a Lua file stands for x.lua; `include('algorithms')` for every algorithm's body, chosen by its letter;
  * `include('algorithm')` in decide-single.lua for one algorithm's functions. decide-plain.lua is composed around an algorithm's plain
- * file. Comments and indentation stay in the sources.
+ * file. cross-slot.lua opens what runs over several slots of a node. Comments and indentation stay in the sources.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -143,7 +143,8 @@ export function composeScripts() {
   }
   for (const [letter, stem] of Object.entries(plainFiles)) scripts[`plain-${letter}`] = plain(stem);
   const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${JSON.stringify(lua)},\n`);
-  return `// Composed by scripts/compose-scripts.mjs from the Lua files; do not edit.\nexport const scriptSources = {\n${entries.join("")}} as const;\n`;
+  const opening = JSON.stringify(`#!lua flags=allow-cross-slot-keys\n${stripped(source("cross-slot"))}\n`);
+  return `// Composed by scripts/compose-scripts.mjs from the Lua files; do not edit.\nexport const scriptSources = {\n${entries.join("")}} as const;\n\nexport const crossSlotOpening = ${opening};\n`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -11,12 +11,12 @@
 import { createHash } from "node:crypto";
 import { SluiceError } from "../../errors.js";
 import { CallCounts, type StoreStats } from "../store-stats.js";
-import type { ScriptName } from "./choose-script.js";
+import { decidingScripts, type ScriptName } from "./choose-script.js";
 import { CircuitBreaker } from "./circuit-breaker.js";
 import type { Argument, RedisConnection } from "./connection.js";
 import { Deadlines } from "./deadlines.js";
-import { redisSays, unavailable } from "./failure.js";
-import { scriptSources } from "./lua/scripts.generated.js";
+import { isAboutTheCall, redisSays, unavailable } from "./failure.js";
+import { crossSlotOpening, scriptSources } from "./lua/scripts.generated.js";
 import { ServerClocks } from "./server-clocks.js";
 import { type CallContext, TimedCall } from "./timed-call.js";
 
@@ -26,9 +26,24 @@ interface CallOptions {
   breakerIntervalMs: number;
 }
 
-const scriptShas = Object.fromEntries(
-  Object.entries(scriptSources).map(([name, source]) => [name, createHash("sha1").update(source).digest("hex")]),
-) as Record<ScriptName, string>;
+interface Script {
+  readonly source: string;
+  readonly sha: string;
+}
+
+const scriptOf = (source: string): Script => ({ source, sha: createHash("sha1").update(source).digest("hex") });
+const scripts = new Map(Object.entries(scriptSources).map(([name, source]) => [name, scriptOf(source)]));
+/** The same for keys of several slots of one node: made when a cluster first asks for one. */
+const crossSlotScripts = new Map<string, Script>();
+
+function crossSlotScript(name: ScriptName): Script {
+  let script = crossSlotScripts.get(name);
+  if (script === undefined) {
+    script = scriptOf(crossSlotOpening + scriptSources[name]);
+    crossSlotScripts.set(name, script);
+  }
+  return script;
+}
 
 /** Stands for the whole: calls to every node, and all calls to a single Redis. */
 const WHOLE = "";
@@ -81,7 +96,13 @@ export class RedisCalls {
     const [first, ...rest] = Object.values(scriptSources);
     // One goes ahead: it is the probe of a breaker that is open, and one failure is enough to know.
     await load(first!);
-    await Promise.all(rest.map(load));
+    // A server that does not know scripts over several slots is found out at the first call of one (node-reach.ts).
+    const loadIfKnown = (name: ScriptName): Promise<unknown> =>
+      load(crossSlotScript(name).source).catch((error: unknown) => {
+        if (!isAboutTheCall(error)) throw error;
+      });
+    const crossSlot = this.#connection.sharded ? decidingScripts.map(loadIfKnown) : [];
+    await Promise.all([...rest.map(load), ...crossSlot]);
   }
 
   /** `endsAtMonotonicMs`: of a call that follows another one's failure; by default the call has a whole deadline. */
@@ -91,15 +112,33 @@ export class RedisCalls {
     args: readonly Argument[],
     endsAtMonotonicMs?: number,
   ): Promise<unknown> {
-    const call: Argument[] = [scriptShas[name], keys.length, ...keys, ...args];
+    const script = scripts.get(name)!;
+    return this.#run(script, [script.sha, keys.length, ...keys, ...args], endsAtMonotonicMs);
+  }
+
+  /** The script over keys of several slots of a cluster's node: the first key's. Redis is told of that key alone (cross-slot.lua). */
+  runCrossSlot(
+    name: ScriptName,
+    keys: readonly string[],
+    args: readonly Argument[],
+    endsAtMonotonicMs?: number,
+  ): Promise<unknown> {
+    const script = crossSlotScript(name);
+    const call: Argument[] = [script.sha, 1, keys[0]!, ...args];
+    for (let i = 1; i < keys.length; i++) call.push(keys[i]!);
+    call.push(keys.length - 1);
+    return this.#run(script, call, endsAtMonotonicMs);
+  }
+
+  #run({ source }: Script, call: Argument[], endsAtMonotonicMs: number | undefined): Promise<unknown> {
     const startMonotonicMs = performance.now();
-    const node = this.#connection.nodeOf(keys[0]!);
+    const node = this.#connection.nodeOf(String(call[2]));
     const isCold = this.#connection.isCold(node);
     return this.#inTime(node, () => this.#connection.send("EVALSHA", call), endsAtMonotonicMs).catch(
       (error: unknown) => {
         // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
         if (!redisSays(error, /^NOSCRIPT /)) throw error;
-        const again = (): Promise<unknown> => this.#connection.send("EVAL", [scriptSources[name], ...call.slice(1)]);
+        const again = (): Promise<unknown> => this.#connection.send("EVAL", [source, ...call.slice(1)]);
         // A cold process has used its time on the connection.
         return this.#inTime(node, again, endsAtMonotonicMs ?? (isCold ? this.endOf() : this.endOf(startMonotonicMs)));
       },

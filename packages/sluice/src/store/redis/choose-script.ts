@@ -10,9 +10,14 @@
 import type { Policy } from "../../algorithms/policy.js";
 import { type Stored, storedAs } from "../../keys.js";
 import type { StoreRequest } from "../store.js";
-import type { scriptSources } from "./lua/scripts.generated.js";
+import { scriptSources } from "./lua/scripts.generated.js";
 
 export type ScriptName = keyof typeof scriptSources;
+
+/** The scripts that are chosen here: on a cluster they also run over several slots of a node. */
+export const decidingScripts = (Object.keys(scriptSources) as ScriptName[]).filter((name) =>
+  /^(fetch|turns|decide|single-.*|plain-.*)$/.test(name),
+);
 
 /** Bounds how long one script call may block Redis. */
 const MAX_REQUESTS_PER_CALL = 128;
@@ -33,27 +38,50 @@ interface Call<T> {
 }
 
 /**
- * The calls for the waiting requests, in order. Requests share a call if they need the same script and their keys have the same tag;
- * without `tagOf` all keys are within the reach of one script.
+ * The calls for the waiting requests, in order. Requests share a call if they need the same script and one script reaches both: their keys
+ * have the same reach. Without `reachOf` one script reaches all keys.
  */
-export function arrange<T extends Queued>(waiting: readonly T[], tagOf?: (key: string) => string): Call<T>[] {
+export function arrange<T extends Queued>(waiting: readonly T[], reachOf?: (key: string) => string): Call<T>[] {
   const calls: Call<T>[] = [];
-  const open = new Map<string, { batch: T[]; checks: number }>();
+  const open = new Map<ScriptName, Map<string, { batch: T[]; checks: number }>>();
   for (const queued of waiting) {
     const script = scriptFor(queued.request);
     const { key } = queued.request.checks[0]!;
     const isApart = queued.endsAtMonotonicMs !== undefined;
-    const lane = isApart ? `${script} ${key}` : tagOf === undefined ? script : `${script} {${tagOf(key)}}`;
-    let call = open.get(lane);
+    const reach = isApart ? key : reachOf === undefined ? "" : reachOf(key);
+    let ofScript = open.get(script);
+    if (ofScript === undefined) {
+      ofScript = new Map();
+      open.set(script, ofScript);
+    }
+    let call = ofScript.get(reach);
     if (call === undefined || call.batch.length === MAX_REQUESTS_PER_CALL || call.checks >= MAX_CHECKS_PER_CALL) {
       call = { batch: [], checks: 0 };
-      open.set(lane, call);
+      ofScript.set(reach, call);
       calls.push({ script, batch: call.batch });
     }
     call.batch.push(queued);
     call.checks += queued.request.checks.length + entriesOf(queued.request);
   }
   return calls;
+}
+
+/** Whether the counters of a batch lie in more than one slot of a cluster, as far as their tags tell. */
+export function crossesSlots(batch: readonly Queued[]): boolean {
+  const { key } = batch[0]!.request.checks[0]!;
+  const tagged = key.slice(0, key.indexOf("}") + 1);
+  for (let i = 0; i < batch.length; i++) if (!allBegin(batch[i]!.request, tagged)) return true;
+  return false;
+}
+
+/** Whether the counters of one request lie in more than one slot. */
+export function spansSlots(request: StoreRequest): boolean {
+  return crossesSlots([{ request }]);
+}
+
+function allBegin({ checks }: StoreRequest, tagged: string): boolean {
+  for (let i = 0; i < checks.length; i++) if (!checks[i]!.key.startsWith(tagged)) return false;
+  return true;
 }
 
 /** The writes of a request of several units beyond its first, where each unit is an entry of a sorted set. */

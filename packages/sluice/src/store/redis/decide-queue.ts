@@ -3,10 +3,11 @@
  * A lone request leaves at once, no timer is involved. Exact: requests of one turn are concurrent, so any order among them is right.
  */
 import { SluiceError } from "../../errors.js";
-import { KEY_PREFIX } from "../../keys.js";
+import { hashTag, KEY_PREFIX } from "../../keys.js";
 import { otherRequest, type StoreReply, type StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
-import { arrange, plainScriptFor, type ScriptName, scriptFor } from "./choose-script.js";
+import { arrange, crossesSlots, plainScriptFor, type ScriptName, scriptFor, spansSlots } from "./choose-script.js";
+import type { NodeReach } from "./cluster/node-reach.js";
 import { isScriptError, lateRequest, redisSays } from "./failure.js";
 import {
   type Addressed,
@@ -23,18 +24,32 @@ interface Waiting extends Addressed {
   readonly reject: (error: unknown) => void;
 }
 
+/** How a call stands to the one before it that failed. */
+interface Again {
+  /** Its boundaries of calendar windows were mended. */
+  readonly isMended?: boolean;
+  readonly endsAtMonotonicMs?: number;
+}
+
+interface Call {
+  readonly script: ScriptName;
+  readonly batch: readonly Waiting[];
+  readonly isCrossSlot: boolean;
+  readonly endsAtMonotonicMs: number | undefined;
+}
+
 export class DecideQueue {
   readonly #calls: RedisCalls;
-  readonly #tagOf: ((key: string) => string) | undefined;
+  readonly #reach: NodeReach | undefined;
   #waiting: Waiting[] = [];
   #callsUnderWay = 0;
   /** Redis's clock minus ours, as last reported: only calendar boundaries depend on it. */
   #clockAheadMs = 0;
 
-  /** `tagOf`: a call may only hold requests of one tag; absent if all keys are within the reach of one script. */
-  constructor(calls: RedisCalls, tagOf: ((key: string) => string) | undefined) {
+  /** `reach`: of a script on a cluster; absent if one script reaches all keys. */
+  constructor(calls: RedisCalls, reach: NodeReach | undefined) {
     this.#calls = calls;
-    this.#tagOf = tagOf;
+    this.#reach = reach;
   }
 
   /** Redis's clock now, as far as we know. */
@@ -70,15 +85,16 @@ export class DecideQueue {
   #flush(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    if (waiting.length === 1) this.#decide(scriptFor(waiting[0]!.request), waiting, true);
-    else for (const { script, batch } of arrange(waiting, this.#tagOf)) this.#decide(script, batch, true);
+    if (waiting.length === 1) this.#decide(scriptFor(waiting[0]!.request), waiting);
+    else for (const { script, batch } of arrange(waiting, this.#reach?.of)) this.#decide(script, batch);
   }
 
-  #decide(script: ScriptName, batch: readonly Waiting[], mayMend: boolean): void {
+  #decide(script: ScriptName, batch: readonly Waiting[], again: Again = {}): void {
     this.#callsUnderWay++;
-    const ownEndMonotonicMs = this.#calls.endOf();
+    const ownEndMonotonicMs = again.endsAtMonotonicMs ?? this.#calls.endOf();
     this.#calls.counts.batchSizes.add(batch.length);
-    this.#call(script, batch).then(
+    const isCrossSlot = this.#reach !== undefined && crossesSlots(batch);
+    this.#call({ script, batch, isCrossSlot, endsAtMonotonicMs: again.endsAtMonotonicMs }).then(
       (replies) => {
         this.#callsUnderWay--;
         for (let i = 0; i < batch.length; i++) {
@@ -90,7 +106,9 @@ export class DecideQueue {
       },
       (error) => {
         this.#callsUnderWay--;
-        this.#failed(script, batch, error, mayMend);
+        const { key } = batch[0]!.request.checks[0]!;
+        if (isCrossSlot && this.#reach!.wasRefused(key, error)) this.#decideByTag(batch, error, ownEndMonotonicMs);
+        else this.#failed(script, batch, error, again);
       },
     );
   }
@@ -101,18 +119,33 @@ export class DecideQueue {
    */
   #sendLateAgain(script: ScriptName, waiting: Waiting, ownEndMonotonicMs: number): void {
     const endsAtMonotonicMs = waiting.endsAtMonotonicMs ?? ownEndMonotonicMs;
-    if (performance.now() < endsAtMonotonicMs) this.#decide(script, [{ ...waiting, endsAtMonotonicMs }], true);
+    if (performance.now() < endsAtMonotonicMs) this.#decide(script, [{ ...waiting, endsAtMonotonicMs }]);
     else waiting.reject(lateRequest());
   }
 
-  async #call(script: ScriptName, batch: readonly Waiting[]): Promise<(StoreReply | IdProblem)[]> {
+  /** A node did not take a script over several slots, and nothing was written. A request over several of them is its caller's to split. */
+  #decideByTag(batch: readonly Waiting[], error: unknown, endsAtMonotonicMs: number): void {
+    const whole = batch.filter(({ request, reject }) => {
+      const spans = spansSlots(request);
+      if (spans) reject(error);
+      return !spans;
+    });
+    for (const { script, batch: sameTag } of arrange(whole, hashTag))
+      this.#decide(script, sameTag, { endsAtMonotonicMs });
+  }
+
+  async #call({ script, batch, isCrossSlot, ...again }: Call): Promise<(StoreReply | IdProblem)[]> {
     // The first came first: its end is the earliest.
-    const { endsAtMonotonicMs } = batch[0]!;
+    const endsAtMonotonicMs = batch[0]!.endsAtMonotonicMs ?? again.endsAtMonotonicMs;
+    const run = (name: ScriptName, keys: string[], args: (string | number)[]): Promise<unknown> =>
+      isCrossSlot
+        ? this.#calls.runCrossSlot(name, keys, args, endsAtMonotonicMs)
+        : this.#calls.run(name, keys, args, endsAtMonotonicMs);
     if (script === "decide" || script === "fetch" || script === "turns") {
       const { key } = batch[0]!.request.checks[0]!;
       const clock = { serverNowMs: this.serverNowMs, sentAtMs: this.#calls.sentAtMs(key) };
       const { keys, args } = encodeDecide(batch, clock, script);
-      const reply = (await this.#calls.run(script, keys, args, endsAtMonotonicMs)) as unknown[];
+      const reply = (await run(script, keys, args)) as unknown[];
       this.#calls.showed(key, msOf(reply[0]));
       return decodeDecide(reply, batch);
     }
@@ -120,28 +153,28 @@ export class DecideQueue {
     const plainScript = plainPolicy && plainScriptFor(plainPolicy);
     const reply =
       plainScript === undefined
-        ? await this.#calls.run(script, keys, args, endsAtMonotonicMs)
-        : await this.#calls.run(plainScript, keys, args, endsAtMonotonicMs).catch((error: unknown) => {
+        ? await run(script, keys, args)
+        : await run(plainScript, keys, args).catch((error: unknown) => {
             // The plain script does not handle the state of some counter. Nothing was written.
             if (!redisSays(error, /^LONG /)) throw error;
-            return this.#calls.run(script, keys, args, endsAtMonotonicMs);
+            return run(script, keys, args);
           });
     return decodeSingles(reply as unknown[], groups, batch.length);
   }
 
   /** An error of one request must not be every request's: nothing was written, so the batch can be mended and sent again, once. */
-  #failed(script: ScriptName, batch: readonly Waiting[], error: unknown, mayMend: boolean): void {
+  #failed(script: ScriptName, batch: readonly Waiting[], error: unknown, again: Again): void {
     const calendar = redisSays(error, /CALENDAR (\d+)/);
-    if (calendar && mayMend) {
+    if (calendar && !again.isMended) {
       // Our clock was more than a window off; Redis reported its own, so the boundaries will be right.
       this.#clockAheadMs = Number(calendar[1]) - Date.now();
-      this.#decide(script, batch, false);
+      this.#decide(script, batch, { ...again, isMended: true });
       return;
     }
     const foreign = redisSays(error, /^WRONGTYPE /);
     // A script error does not say which request caused it: each is sent alone, and fails alone.
     if (batch.length > 1 && (foreign || isScriptError(error))) {
-      for (const waiting of batch) this.#decide(script, [waiting], mayMend);
+      for (const waiting of batch) this.#decide(script, [waiting], again);
       return;
     }
     for (const { reject } of batch) reject(foreign ? foreignKey() : error);

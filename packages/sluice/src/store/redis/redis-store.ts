@@ -3,21 +3,13 @@
  *
  * The life of a decision: a remembered refusal answers at once (`refusal-memory.ts`) -> decide() queues (`decide-queue.ts`) -> at the
  * end of this turn of the event loop the waiting requests share script calls (`choose-script.ts` chooses them, `wire.ts` spells
- * them) -> each call ends by its deadline (`calls.ts`) -> verdicts. On a cluster, `cluster/` splits a request by slot first.
+ * them) -> each call ends by its deadline (`calls.ts`) -> verdicts. On a cluster, `cluster/` splits a request by node first.
  */
 import { randomUUID } from "node:crypto";
 import { type CostWeights, LEAST_WEIGHT, MOST_WEIGHT } from "../../algorithms/cost-histogram.js";
 import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../algorithms/pool.js";
 import type { Check } from "../../check.js";
-import {
-  hashTag,
-  INSTANCES_KEY,
-  KEY_PREFIX,
-  LIMITS_KEY,
-  learnedKey,
-  REGIONS_KEY,
-  UTILISATION_KEY,
-} from "../../keys.js";
+import { INSTANCES_KEY, KEY_PREFIX, LIMITS_KEY, learnedKey, REGIONS_KEY, UTILISATION_KEY } from "../../keys.js";
 import { InstanceCount, type OnBeat } from "../instance-count.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type {
@@ -64,7 +56,7 @@ export class RedisStore implements Store {
     this.#refusals = refusals;
     this.#calls = calls;
     this.#counters = connection.sharded
-      ? new ClusterStore(calls, new SingleNodeStore({ calls, onGivenBack, tagOf: hashTag, claimsRecords: true }))
+      ? new ClusterStore(calls, { onGivenBack, nodeOf: connection.nodeOf })
       : new SingleNodeStore({ calls, onGivenBack, claimsRecords: false });
   }
 

@@ -1,12 +1,13 @@
 /**
- * Counters within the reach of one script: all keys of a single Redis, or the keys of one hash tag on a cluster. Each call is one
+ * Counters within the reach of one script: all keys of a single Redis, or on a cluster those of one node or hash tag. Each call is one
  * script (or one command) and atomic.
  */
 import type { Check } from "../../check.js";
-import { holdKey, KEY_PREFIX, requestIdKey, storedAs, turnsKey } from "../../keys.js";
+import { hashTag, holdKey, KEY_PREFIX, requestIdKey, storedAs, turnsKey } from "../../keys.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type { Charged, LeaseRequest, MadeAt, RefundRequest, StoreReply, StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
+import type { NodeReach } from "./cluster/node-reach.js";
 import type { Argument } from "./connection.js";
 import type { Counters } from "./counters.js";
 import { DecideQueue } from "./decide-queue.js";
@@ -15,8 +16,8 @@ import { decodeRecord, msOf, policyArguments, recordText } from "./wire.js";
 
 interface SingleNodeOptions {
   readonly calls: RedisCalls;
-  /** On a cluster: keys with equal tags are within the reach of one script. Absent on a single Redis: all keys are. */
-  readonly tagOf?: (key: string) => string;
+  /** On a cluster: which keys one script reaches. Absent on a single Redis: it reaches all. */
+  readonly reach?: NodeReach;
   /** Whether a request may be one part of several: then each attempt that relies on a record is noted in it (id-record.lua). */
   readonly claimsRecords: boolean;
   /** Called with the keys of counters that have more room now. */
@@ -54,7 +55,7 @@ export class SingleNodeStore implements Counters {
   constructor(options: SingleNodeOptions) {
     this.#options = options;
     this.#calls = options.calls;
-    this.#queue = new DecideQueue(options.calls, options.tagOf);
+    this.#queue = new DecideQueue(options.calls, options.reach);
     this.#holds = new Holds({
       calls: options.calls,
       serverNowMs: () => this.#queue.serverNowMs,
@@ -166,7 +167,7 @@ export class SingleNodeStore implements Counters {
 
   /** The hold of a reservation lies under the tag of its first counter. */
   #holdKey(entryId: string, firstKey: string): string {
-    return holdKey(entryId, this.#options.tagOf?.(firstKey) ?? SHARED_TAG);
+    return holdKey(entryId, this.#tagOf(firstKey));
   }
 
   async block(key: string, lengthMs: number, madeAt?: MadeAt): Promise<void> {
@@ -189,9 +190,13 @@ export class SingleNodeStore implements Counters {
 
   async close(): Promise<void> {}
 
+  #tagOf(key: string): string {
+    return this.#options.reach === undefined ? SHARED_TAG : hashTag(key);
+  }
+
   /** The record of a request id lies under the tag of its first counter. */
   #recordKey(id: string, firstKey: string): string {
-    return requestIdKey(id, this.#options.tagOf?.(firstKey) ?? SHARED_TAG);
+    return requestIdKey(id, this.#tagOf(firstKey));
   }
 
   #policyArguments({ plan }: Check): Argument[] {

@@ -1,6 +1,6 @@
 /**
- * Counters on a cluster: splits each call by hash tag, sends the parts through a single-node store in parallel, and joins the answers.
- * A decision in several parts is compensated, not atomic: `decide-in-parts.ts`.
+ * Counters on a cluster: splits each call by node or hash tag, sends the parts through a single-node store in parallel, and joins the
+ * answers. A decision in several parts is compensated, not atomic: `decide-in-parts.ts`.
  */
 import type { Check } from "../../../check.js";
 import { hashTag } from "../../../keys.js";
@@ -9,14 +9,22 @@ import type { LeaseRequest, MadeAt, RefundRequest, StoreReply, StoreRequest } fr
 import type { StoreStats } from "../../store-stats.js";
 import type { RedisCalls } from "../calls.js";
 import type { Counters } from "../counters.js";
-import type { SingleNodeStore } from "../single-node-store.js";
+import { SingleNodeStore } from "../single-node-store.js";
 import { ClusterHolds } from "./cluster-holds.js";
 import { Compensation } from "./compensation.js";
 import { PartsDecider } from "./decide-in-parts.js";
 import { IdRecords } from "./id-records.js";
 import { MovingSlots } from "./moving-slots.js";
+import { NodeReach } from "./node-reach.js";
 import { RequestPlaces } from "./request-places.js";
 import { groupByTag } from "./split-by-tag.js";
+
+interface ClusterStoreOptions {
+  /** Which node a key lives on, as far as the client knows; "" if it does not. */
+  readonly nodeOf: (key: string) => string;
+  /** Called with the keys of counters that have more room now. */
+  readonly onGivenBack: (keys: readonly string[]) => void;
+}
 
 export class ClusterStore implements Counters {
   readonly #node: SingleNodeStore;
@@ -25,8 +33,10 @@ export class ClusterStore implements Counters {
   readonly #holds: ClusterHolds;
   readonly #parts: PartsDecider;
 
-  constructor(calls: RedisCalls, node: SingleNodeStore) {
+  constructor(calls: RedisCalls, { nodeOf, onGivenBack }: ClusterStoreOptions) {
     const moving = new MovingSlots();
+    const reach = new NodeReach(nodeOf, moving);
+    const node = new SingleNodeStore({ calls, onGivenBack, reach, claimsRecords: true });
     const records = new IdRecords(calls);
     const places = new RequestPlaces(calls);
     const compensation = new Compensation({ node, records, moving });
@@ -35,7 +45,7 @@ export class ClusterStore implements Counters {
     this.#compensation = compensation;
     const holds = new ClusterHolds({ calls, node, compensation, moving });
     this.#holds = holds;
-    this.#parts = new PartsDecider({ calls, node, records, places, compensation, moving, holds });
+    this.#parts = new PartsDecider({ calls, node, records, places, compensation, moving, reach, holds });
   }
 
   decide(request: StoreRequest): Promise<StoreReply> {

@@ -1,24 +1,30 @@
 /**
- * Decides a request on a cluster: slot by slot, in parallel, each slot all or nothing in itself.
+ * Decides a request on a cluster: node by node (or slot by slot), in parallel, each part all or nothing in itself.
  *
- * The life of such a request: split by hash tag -> each part one script, with the record of the request's id beside its counters ->
- * all passed, and the id's place is written: the reply; one refused, or failed: what the others charged is undone
- * (`compensation.ts`), then the refusal, or the error. Parts in a moving slot are decided key by key.
+ * The life of such a request: split by what one script reaches (`node-reach.ts`) -> each part one script, with the record of the request's
+ * id beside its counters -> all passed, and the id's place is written: the reply; one refused, or failed: what the others charged is
+ * undone (`compensation.ts`), then the refusal, or the error. Parts in a moving slot are decided by tag, then key by key.
  */
 import { SluiceError } from "../../../errors.js";
+import { hashTag } from "../../../keys.js";
 import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
+import { spansSlots } from "../choose-script.js";
 import type { SingleNodeStore } from "../single-node-store.js";
 import { Blocks } from "./blocks.js";
 import type { ClusterHolds } from "./cluster-holds.js";
 import type { Compensation, Undo } from "./compensation.js";
 import type { IdRecords } from "./id-records.js";
 import { type MovingSlots, slotIsMoving } from "./moving-slots.js";
+import type { NodeReach } from "./node-reach.js";
 import type { RequestPlaces } from "./request-places.js";
 import { joinReplies, type Part, splitByKey, splitByTag, undoOf } from "./split-by-tag.js";
 
 /** The records of one request end this much apart at most: clocks that run unevenly, parts that waited. */
 const ENDS_APART_MS = 10_000;
+
+/** Where the check of a request of one stands. */
+const ONLY = [0];
 
 type Outcome = PromiseSettledResult<StoreReply>;
 
@@ -38,6 +44,7 @@ interface PartsDeciderOptions {
   readonly places: RequestPlaces;
   readonly compensation: Compensation;
   readonly moving: MovingSlots;
+  readonly reach: NodeReach;
   readonly holds: ClusterHolds;
 }
 
@@ -48,10 +55,12 @@ export class PartsDecider {
   readonly #places: RequestPlaces;
   readonly #compensation: Compensation;
   readonly #moving: MovingSlots;
+  readonly #reach: NodeReach;
   readonly #blocks: Blocks;
   readonly #holds: ClusterHolds;
 
-  constructor({ calls, node, records, places, compensation, moving, holds }: PartsDeciderOptions) {
+  constructor({ calls, node, records, places, compensation, moving, reach, holds }: PartsDeciderOptions) {
+    this.#reach = reach;
     this.#holds = holds;
     this.#calls = calls;
     this.#node = node;
@@ -64,14 +73,27 @@ export class PartsDecider {
 
   decide(request: StoreRequest): Promise<StoreReply> {
     const endsAtMonotonicMs = this.#calls.endOf();
-    const parts = splitByTag(request);
+    const [first] = request.checks;
+    // Most requests have one check.
+    if (request.checks.length === 1 && request.id === undefined)
+      return this.#decidePart({ tag: hashTag(first!.key), request, places: ONLY }, endsAtMonotonicMs);
+    return this.#decideAll(request, splitByTag(request, this.#reachOf(request)), endsAtMonotonicMs);
+  }
+
+  /** What is written beside the counters, a record or a hold, lies under a tag: such a request is decided by tag. */
+  #reachOf({ id, holdMs }: StoreRequest): (key: string) => string {
+    return id === undefined && holdMs === undefined ? this.#reach.of : hashTag;
+  }
+
+  #decideAll(request: StoreRequest, parts: readonly Part[], endsAtMonotonicMs: number): Promise<StoreReply> {
     const [only] = parts;
     if (parts.length > 1 || request.id !== undefined) return this.#decideInParts(request, parts, endsAtMonotonicMs);
     return this.#decidePart(only!, endsAtMonotonicMs);
   }
 
-  /** Decides the checks under one tag in one script; or key by key, while its slot is moving. */
+  /** Decides checks within one script's reach in one script; or by tag, or key by key, while a slot is moving. */
   #decidePart({ tag, request }: Part, endsAtMonotonicMs: number): Promise<StoreReply> {
+    if (spansSlots(request)) return this.#decideOnNode(request, endsAtMonotonicMs);
     if (this.#moving.has(tag)) return this.#decideKeyByKey(tag, request, endsAtMonotonicMs);
     return this.#node.decide(request).catch((error: unknown) => {
       if (!slotIsMoving(error)) throw error;
@@ -80,7 +102,15 @@ export class PartsDecider {
     });
   }
 
-  /** Slot by slot, in parallel; if one part refuses, the others are undone. */
+  /** Over several slots of one node; by tag if it does not take them together. */
+  #decideOnNode(request: StoreRequest, endsAtMonotonicMs: number): Promise<StoreReply> {
+    return this.#node.decide(request).catch((error: unknown) => {
+      if (!this.#reach.wasRefused(request.checks[0]!.key, error)) throw error;
+      return this.#decideAll(request, splitByTag(request), endsAtMonotonicMs);
+    });
+  }
+
+  /** Part by part, in parallel; if one part refuses, the others are undone. */
   async #decideInParts(request: StoreRequest, parts: readonly Part[], endsAtMonotonicMs: number): Promise<StoreReply> {
     const decide = (part: Part): Promise<StoreReply> => this.#decidePart(part, endsAtMonotonicMs);
     const [[place], settled] = await Promise.all([

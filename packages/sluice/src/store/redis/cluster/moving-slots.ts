@@ -10,6 +10,10 @@ const MOST_MOVING_TAGS = 1_024;
 export class MovingSlots {
   readonly #untilMonotonicMs = new Map<string, number>();
 
+  get size(): number {
+    return this.#untilMonotonicMs.size;
+  }
+
   add(tag: string): void {
     // Slots move one by one; a full map holds mostly old entries.
     if (this.#untilMonotonicMs.size === MOST_MOVING_TAGS) this.#untilMonotonicMs.clear();

@@ -19,10 +19,10 @@ export interface Part {
   readonly places: readonly number[];
 }
 
-/** By hash tag: checks whose tags are equal share a slot for certain. */
-export function splitByTag(request: StoreRequest): Part[] {
+/** By hash tag, or by what else says which keys one script reaches: checks whose tags are equal share a slot for certain. */
+export function splitByTag(request: StoreRequest, reachOf: (key: string) => string = hashTag): Part[] {
   const { checks } = request;
-  const groups = groupByTag([...checks.keys()], (i) => checks[i]!.key);
+  const groups = groupBy([...checks.keys()], (i) => reachOf(checks[i]!.key));
   return groups.map((places) => ({
     tag: hashTag(checks[places[0]!]!.key),
     places,
@@ -98,7 +98,7 @@ export function joinReplies(
 }
 
 /**
- * The refund that undoes a part, if it charged anything. (A charge stands even if another part refuses, but not where the failure policy counts it
+ * The refunds that undo a part, one a tag, if it charged anything. (A charge stands even if another part refuses, but not where the failure policy counts it
  * instead.) A part that was found decided is undone too: its charge stands, or it would not have been found, and no other attempt's
  * claim on it is touched.
  */
@@ -109,7 +109,8 @@ export function undoOf({ request }: Part, found: StoreReply, isUndone: (check: C
   );
   if (charges.length === 0) return [];
   const lifeMs = Math.max(...found.verdicts.map(({ charged, resetAfterMs }) => (charged ? resetAfterMs : 0)));
-  return [{ charges, id: request.id, attempt: request.entryId, lifeMs }];
+  const byTag = groupByTag(charges, ({ check }) => check.key);
+  return byTag.map((sameTag) => ({ charges: sameTag, id: request.id, attempt: request.entryId, lifeMs }));
 }
 
 function refuses(check: Check, found: Verdict): boolean {
@@ -125,12 +126,16 @@ function givenBack(check: Check, found: Verdict): Verdict {
 
 /** Items with a key, grouped by the key's tag: each group is within one script's reach. */
 export function groupByTag<T>(entries: readonly T[], keyOf: (entry: T) => string): T[][] {
-  const byTag = new Map<string, T[]>();
+  return groupBy(entries, (entry) => hashTag(keyOf(entry)));
+}
+
+function groupBy<T>(entries: readonly T[], nameOf: (entry: T) => string): T[][] {
+  const byName = new Map<string, T[]>();
   for (const entry of entries) {
-    const tag = hashTag(keyOf(entry));
-    const group = byTag.get(tag);
-    if (group === undefined) byTag.set(tag, [entry]);
+    const name = nameOf(entry);
+    const group = byName.get(name);
+    if (group === undefined) byName.set(name, [entry]);
     else group.push(entry);
   }
-  return [...byTag.values()];
+  return [...byName.values()];
 }
