@@ -25,7 +25,7 @@ const external = [
 ];
 
 const groundOfEveryCommand =
-  /server.dist.((errors|own-package|printable|run-in-thread|enforcement.envoy.struct-message|cli.command-failure|service.(open-ports|stop-signal))\.js|http.(listen|accept-queue|waiting-listener)\.js)$/;
+  /server.dist.((errors|own-package|printable|run-in-thread|enforcement.envoy.struct-message|cli.command-failure|service.(open-ports|inherit-ports|stop-signal))\.js|http.(listen|accept-queue|waiting-listener|own-hosts)\.js)$/;
 
 /** @param {string} into */
 async function compile(into) {

@@ -109,6 +109,12 @@ export const components = {
     purpose: "the library's tarball in Deno",
     find: () => findNpmProgram("deno"),
   },
+  socketActivate: {
+    name: "systemd-socket-activate",
+    debianPackage: "systemd",
+    purpose: "sockets that the service inherits from systemd's own program",
+    find: () => onPath("systemd-socket-activate"),
+  },
   chromium: {
     name: "chromium",
     debianPackage: "chromium",

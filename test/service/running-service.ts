@@ -11,6 +11,7 @@ import type { Rule } from "sluice";
 import { createLog } from "../../packages/server/src/log.js";
 import { type Service, startService } from "../../packages/server/src/service/service.js";
 import { resolveSettings } from "../../packages/server/src/settings/settings.js";
+import { activated, type HeldSockets } from "../harness/held-sockets.js";
 import { leashProcess, makeTempFolder, removeTempFolder } from "../harness/leash.js";
 
 export interface RunningService extends Service, AsyncDisposable {
@@ -23,6 +24,8 @@ export interface StartOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Written into the folder before the start, by name; a setting may name them relative to it. */
   readonly files?: Readonly<Record<string, string>>;
+  /** Of a process: sockets that it inherits, with their names. */
+  readonly sockets?: { readonly held: HeldSockets; readonly names?: readonly string[] };
 }
 
 const anyPort = { port: "0", "grpc-port": "0", "proxy-port": "0" };
@@ -99,9 +102,10 @@ export async function startServiceProcess(
 ): Promise<ServiceProcess> {
   const folder = makeTempFolder("service");
   const flags = Object.entries(flagsIn(folder, options)).flatMap(([name, value]) => [`--${name}`, value]);
-  const child = spawn(process.execPath, ["--expose-gc", "--import", memoryReport, bin, "serve", ...flags], {
+  const { command, args } = serveCommand(["--expose-gc", "--import", memoryReport, bin, "serve", ...flags], options);
+  const child = spawn(command, args, {
     cwd: folder,
-    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    stdio: ["ignore", "pipe", "pipe", ...(options.sockets?.held.descriptors ?? []), "ipc"],
   });
   leashProcess(child);
   onSpawn(child);
@@ -137,6 +141,16 @@ export async function startServiceProcess(
       return status;
     },
   };
+}
+
+function serveCommand(args: string[], { sockets }: StartOptions): { command: string; args: string[] } {
+  if (sockets === undefined) return { command: process.execPath, args };
+  const { held, names } = sockets;
+  const env = {
+    LISTEN_FDS: String(held.ports.length),
+    ...(names !== undefined && { LISTEN_FDNAMES: names.join(":") }),
+  };
+  return activated([process.execPath, ...args], env);
 }
 
 function addressIn(output: string, pattern: RegExp): string | undefined {

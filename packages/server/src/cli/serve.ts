@@ -2,7 +2,14 @@
 import cluster from "node:cluster";
 import { Command, Option } from "commander";
 import { closePorts, openPorts } from "../service/open-ports.js";
-import { resolveSettings, type Settings, settingNames, settingSpecs, variableOf } from "../settings/settings.js";
+import {
+  resolveSettings,
+  type Settings,
+  settingNames,
+  settingSpecs,
+  socketsOfSupervisor,
+  variableOf,
+} from "../settings/settings.js";
 import { CommandFailure } from "./command-failure.js";
 
 export function serveCommand(): Command {
@@ -34,7 +41,7 @@ export function serveCommand(): Command {
 async function openAndServe(settings: Settings): Promise<number> {
   // It asks for new workers; before there are any, it must not end the process.
   if (settings.workers > 1) process.on("SIGHUP", () => undefined);
-  const ports = await openPorts(settings);
+  const ports = await openPorts(settings, socketsOfSupervisor());
   try {
     // Loaded only now: the other commands need none of it, and start in a tenth of the time.
     const { serve } = await import("../service/serve.js");

@@ -1,5 +1,6 @@
-/** Opens a listening socket, or says which setting to change. */
+/** Opens a listening socket, or takes one that a supervisor has opened. A failure names the setting to change. */
 import type { AddressInfo, Server } from "node:net";
+import { SluiceError } from "sluice";
 import { countAccepted } from "./accept-queue.js";
 
 export interface ListenAddress {
@@ -18,6 +19,25 @@ export function listen(server: Server, { host, port, portSetting }: ListenAddres
     server.listen({ host, port }, () => {
       server.off("error", fail);
       resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+/** Resolves with the address of the socket; connections that wait at it come at once. */
+export function listenOnInherited(server: Server, fd: number): Promise<AddressInfo> {
+  countAccepted(server);
+  return new Promise((resolve, reject) => {
+    const fail = (got: string): void => {
+      const expected = "expected a TCP socket that listens, or can";
+      reject(new SluiceError("invalid-setting", `LISTEN_FDS: descriptor ${fd}: ${expected}, got ${got}`));
+    };
+    const failed = (error: NodeJS.ErrnoException): void => fail(error.code ?? error.message);
+    server.once("error", failed);
+    server.listen({ fd }, () => {
+      server.off("error", failed);
+      const address = server.address();
+      if (address !== null && typeof address === "object") resolve(address);
+      else fail(`a Unix socket (${address})`);
     });
   });
 }

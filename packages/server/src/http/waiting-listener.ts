@@ -3,9 +3,9 @@
  * waiting for the moment that a start takes, where a closed port would refuse them.
  * Small on purpose: it is loaded and opened before the rest of the service is even read.
  */
-import { createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { untilNobodyWaits, untilQueueIsEmpty } from "./accept-queue.js";
-import { type ListenAddress, listen } from "./listen.js";
+import { type ListenAddress, listen, listenOnInherited } from "./listen.js";
 import type { Port } from "./port.js";
 
 /** A start that hangs must not hold clients: an open port that never answers costs each request its whole timeout. */
@@ -19,6 +19,7 @@ export class WaitingListener implements Port {
   readonly #waiting = new Set<Socket>();
   #number = 0;
   #address: ListenAddress | undefined;
+  #isInherited = false;
   #hasWaitedLong = false;
   #take: ((socket: Socket) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -42,6 +43,20 @@ export class WaitingListener implements Port {
     this.pause();
     this.#address = address;
     this.#number = await listen(this.#server, address);
+    return this;
+  }
+
+  /** A socket that a supervisor holds. Resolves with where it listens; `standsFor` then names what the settings call it. */
+  async inherit(fd: number): Promise<AddressInfo> {
+    this.pause();
+    this.#isInherited = true;
+    const at = await listenOnInherited(this.#server, fd);
+    this.#number = at.port;
+    return at;
+  }
+
+  standsFor(address: ListenAddress): this {
+    this.#address = address;
     return this;
   }
 
@@ -69,14 +84,21 @@ export class WaitingListener implements Port {
     this.#timer.unref();
   }
 
-  /** Takes what waits in the kernel's queue, then no more. Connections that were never served are reset. */
+  /**
+   * Takes what waits in the kernel's queue, then no more. Connections that were never served are reset. An inherited socket stays open
+   * elsewhere: what waits in its queue is for the next process.
+   */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     if (!this.#server.listening) return;
-    if (this.#take !== undefined) await untilQueueIsEmpty();
-    await untilNobodyWaits();
+    if (!this.#isInherited) await this.#emptyQueue();
     this.#server.close();
     this.#resetWaiting();
+  }
+
+  async #emptyQueue(): Promise<void> {
+    if (this.#take !== undefined) await untilQueueIsEmpty();
+    await untilNobodyWaits();
   }
 
   #accept(socket: Socket): void {

@@ -5,7 +5,9 @@
 import type { ListenAddress } from "../http/listen.js";
 import type { Port } from "../http/port.js";
 import { WaitingListener } from "../http/waiting-listener.js";
+import type { InheritedSockets } from "../settings/inherited-sockets.js";
 import type { Settings } from "../settings/settings.js";
+import { inheritPorts } from "./inherit-ports.js";
 
 export type PortName = "grpc" | "http" | "proxy" | "metrics";
 
@@ -20,9 +22,23 @@ export interface Ports<P extends Port = Port> {
 
 type PortSettings = Pick<Settings, "host" | "port" | "grpc-port" | "proxy-port" | "upstream" | "metrics-address">;
 
-/** Opens every port that the settings name, or none. */
-export async function openPorts(settings: PortSettings): Promise<Ports<WaitingListener>> {
-  return await collectPorts(settings, async (_name, address) => await new WaitingListener().listen(address));
+/** Opens every port that the settings name, or none. Sockets of a supervisor stand for the ports that they fit. */
+export async function openPorts(
+  settings: PortSettings,
+  { sockets, forProcess }: InheritedSockets = { sockets: [] },
+): Promise<Ports<WaitingListener>> {
+  const inherited = await inheritPorts(sockets, addressesIn(settings));
+  try {
+    return await collectPorts(
+      settings,
+      async (name, address) => inherited.get(name) ?? (await new WaitingListener().listen(address)),
+    );
+  } catch (error) {
+    await closePorts(Object.fromEntries(inherited));
+    if (forProcess !== undefined && error instanceof Error)
+      error.message += `. LISTEN_PID has sockets for process ${forProcess}; this is ${process.pid}: let the supervisor start node itself`;
+    throw error;
+  }
 }
 
 /** `open` is called for one port after the other, gRPC first: an Envoy that fails closed answers 500 while it is away. */

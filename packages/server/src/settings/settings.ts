@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { SluiceError } from "sluice";
 import { parse as parseYaml } from "yaml";
 import * as accept from "./accepted-settings.js";
+import { type InheritedSockets, inheritedSockets } from "./inherited-sockets.js";
 import { referenceSettings } from "./reference-environment.js";
 
 interface SettingSpec<T> extends accept.Accepted<T> {
@@ -430,6 +431,11 @@ function conflicts(settings: Settings): string[] {
     found.push("rules, database: expected one of them, got both; rules come from a file or from a database");
   }
   return found;
+}
+
+/** Sockets that a supervisor keeps for this process. */
+export function socketsOfSupervisor(env: Readonly<Record<string, string | undefined>> = process.env): InheritedSockets {
+  return inheritedSockets(env, process.pid);
 }
 
 /** The environment of the commands that call a running service. */
