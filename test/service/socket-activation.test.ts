@@ -1,8 +1,10 @@
 /** Sockets that a supervisor holds (systemd's socket activation): the port stays open between two processes, so a restart refuses nobody. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { resolveSettings } from "../../packages/server/src/settings/settings.js";
 import { components, whyMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
 import { activated, HeldSockets } from "../harness/held-sockets.js";
@@ -132,6 +134,19 @@ test.skipIf(whyMissing("socketActivate"))("systemd's own program hands its socke
   const ended = once(child, "exit");
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
+});
+
+test("the units in deploy/systemd listen where the service's settings are, and start it with flags that it knows", () => {
+  const unit = (name: string) =>
+    readFileSync(fileURLToPath(new URL(`../../deploy/systemd/${name}`, import.meta.url)), "utf8");
+  const listens = [...unit("sluice.socket").matchAll(/^ListenStream=(.*)$/gm)].map(([, address]) => address);
+  const given = [...unit("sluice.service").matchAll(/--([a-z-]+) (\S+)/g)];
+  const settings = resolveSettings({
+    flags: Object.fromEntries(given.map(([, name, value]) => [name, value])),
+    env: {},
+  });
+  expect(listens).toEqual([`${settings.host}:${settings.port}`, `${settings.host}:${settings["grpc-port"]}`]);
+  expect(given.map(([, name]) => name)).toEqual(["store", "drain-delay"]);
 });
 
 describe.skipIf(whyMissing("redis"))("a restart in place", () => {
