@@ -1,7 +1,7 @@
 /** What figures are read from, for tests that have a history and nothing else. */
 import type { InstanceReport } from "../../packages/server/src/instance/heartbeat.js";
 import type { History } from "../../packages/server/src/monitoring/history/history.js";
-import type { StatsSources } from "../../packages/server/src/monitoring/read-stats.js";
+import type { StatsSources } from "../../packages/server/src/monitoring/read-window.js";
 
 const report = (atMs: number): InstanceReport => ({
   instance: "one",

@@ -17,6 +17,8 @@ import { TopKeysPage } from "./pages/top-keys.js";
 /** With the YAML parser: only those who open a rule need it. */
 const rulePage = () => import("./rule-editor/rule-page.js");
 const RulePage = lazy(async () => ({ default: (await rulePage()).RulePage }));
+/** Views that few open every day. */
+const LoadPage = lazy(async () => ({ default: (await import("./load/load-page.js")).LoadPage }));
 const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
 
 import { Empty, Page } from "./components/panel.js";
@@ -85,6 +87,7 @@ function Pages() {
       <Route path="/history" component={HistoryPage} />
       <Route path="/keys" component={KeysPage} />
       <Route path="/top-keys" component={TopKeysPage} />
+      <Route path="/load" component={LoadPage} />
       <Route path="/alerts" component={AlertsPage} />
       <Route path="/store" component={StorePage} />
       <Route path="/audit" component={AuditPage} />

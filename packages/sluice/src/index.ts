@@ -23,7 +23,7 @@ export { createLimiter, type Limiter, type UtilisationOptions } from "./limiter/
 export type { LimiterEvents } from "./limiter/limiter-events.js";
 export type { LimiterOptions } from "./limiter/limiter-options.js";
 export { ruleBook } from "./limiter/rules-in-force.js";
-export type { WaitingStats } from "./limiter/waits.js";
+export type { WaitingKey, WaitingStats } from "./limiter/waits.js";
 export type { PrefetchStats } from "./prefetch/prefetch.js";
 export type { RegionStats } from "./regions/home-fetches.js";
 export type { ReservationStats, ReservedUnits } from "./reservations/reservation-counts.js";
@@ -54,7 +54,7 @@ export type { RuleBook } from "./rules/rule-book.js";
 export { ruleJsonSchema, rulesDocumentJsonSchema } from "./rules/rule-json-schema.js";
 export { fullRuleKeyBytes } from "./rules/rule-memory.js";
 export { invalidRules, parseRules, parseRulesInSlices, validateRules } from "./rules/validate-rules.js";
-export type { SheddingStats } from "./shedding/load-shedder.js";
+export type { SheddingClass, SheddingStats } from "./shedding/load-shedder.js";
 export type { MemoryUse } from "./store/memory/memory-limit.js";
 export { type MemoryStore, memoryStore } from "./store/memory/memory-store.js";
 export type { Clock, MemoryStoreOptions } from "./store/memory/memory-store-options.js";

@@ -18,6 +18,7 @@ export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-unit
 export { refuseGlobal } from "./regions/region-options.js";
 export { parseDuration } from "./rules/duration.js";
 export { isCounting } from "./rules/rule.js";
+export { sheddingClasses } from "./rules/shedding-plan.js";
 export { LoadShedder } from "./shedding/load-shedder.js";
 export { type ClientOptions, connectRedis } from "./store/redis/client.js";
 export { startHeartbeat } from "./store/redis/heartbeat.js";

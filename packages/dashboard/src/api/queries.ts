@@ -6,8 +6,10 @@ import type {
   AlertsView,
   AuditView,
   BlockedKeysView,
+  LoadView,
   RulesView,
   SessionView,
+  StatsSpan,
   StatsView,
   StatsWindow,
   StoreView,
@@ -62,6 +64,14 @@ export const statsQuery = ({ window, rule }: { window: StatsWindow; rule?: strin
     queryKey: ["stats", window, rule ?? ""],
     queryFn: () => request<StatsView>("/stats", { query: { window, rule } }),
     refetchInterval: FIGURES_MS,
+    placeholderData: keepPreviousData,
+  });
+
+export const loadQuery = ({ window, rule }: { window: StatsSpan; rule?: string }) =>
+  queryOptions({
+    queryKey: ["load", window, rule ?? ""],
+    queryFn: () => request<LoadView>("/load", { query: { window, rule } }),
+    refetchInterval: window === "live" ? 2_000 : FIGURES_MS,
     placeholderData: keepPreviousData,
   });
 
@@ -121,6 +131,6 @@ export const tokensQuery = queryOptions({
 /** After a change of the rules: everything that shows them. */
 export async function rulesChanged(): Promise<void> {
   await Promise.all(
-    ["rules", "versions", "audit", "stats"].map((key) => queryClient.invalidateQueries({ queryKey: [key] })),
+    ["rules", "versions", "audit", "stats", "load"].map((key) => queryClient.invalidateQueries({ queryKey: [key] })),
   );
 }

@@ -80,6 +80,12 @@ export const windows = [
   { value: "day", label: "Last day" },
 ] as const;
 
+export const spans = [
+  { value: "live", label: "Live" },
+  { value: "hour", label: "Last hour" },
+  { value: "day", label: "Last day" },
+] as const;
+
 export function Search({
   label,
   value,

@@ -1,6 +1,6 @@
 /** Figures in a row, the gate bar of passed against refused, attributes as they are written, and legends. */
 import type { ReactNode } from "react";
-import { count, share } from "./format.js";
+import { count, share, visible } from "./format.js";
 
 export type Mark = "allowed" | "refused" | "shadow" | "candidate" | "latency";
 
@@ -57,8 +57,8 @@ export function AttributeList({
     <span className="attributes">
       {entries.map(([name, value]) => (
         <span className="attribute" key={name}>
-          <span>{name}=</span>
-          {Array.isArray(value) ? value.join(" | ") : String(value)}
+          <span>{visible(name)}=</span>
+          {visible(Array.isArray(value) ? value.join(" | ") : String(value))}
         </span>
       ))}
     </span>

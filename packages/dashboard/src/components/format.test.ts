@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bytes, count, milliseconds, rate, share, span, wait } from "./format.js";
+import { bytes, count, milliseconds, rate, share, span, visible, wait, withUnit } from "./format.js";
 
 test("a share never rounds something to nothing, nor nearly all to all", () => {
   expect([0, 0.0001, 0.034, 0.5, 0.9995, 1].map(share)).toEqual(["0 %", "<0.1 %", "3.4 %", "50 %", ">99.9 %", "100 %"]);
@@ -31,4 +31,20 @@ test("sizes and spans use the largest unit that fits", () => {
   expect([bytes(0), bytes(1023), bytes(1536), bytes(5 * 2 ** 30)]).toEqual(["0 B", "1023 B", "1.5 KiB", "5 GiB"]);
   expect([span(-5), span(59_999), span(61_000), span(90_000_000)]).toEqual(["0 s", "59 s", "1 min", "1 d"]);
   expect([milliseconds(0.123), milliseconds(12.6), milliseconds(1_234)]).toEqual(["0.12 ms", "13 ms", "1.2 s"]);
+});
+
+test("a number has the unit of its rule, money and sizes their own form", () => {
+  expect([
+    withUnit(1_234, undefined),
+    withUnit(1_234, "tokens"),
+    withUnit(2_048, "bytes"),
+    withUnit(20_000_000, "microdollars"),
+    withUnit(1_234, "microdollars"),
+  ]).toEqual(["1,234", "1,234 tokens", "2 KiB", "$20.00", "$0.0012"]);
+});
+
+test("characters that are not seen, or turn text around, are spelled out", () => {
+  expect(visible("gift\u202egpj.exe a\u0000b \u200bé漢 \ud83d\ude00")).toBe(
+    "gift\\u202egpj.exe a\\u0000b \\u200bé漢 😀",
+  );
 });

@@ -71,6 +71,29 @@ export function bytes(value: number): string {
   return `${Number(scaled.toFixed(scaled < 10 && power > 0 ? 1 : 0))} ${units[power]}`;
 }
 
+/** What a rule counts: "1,234 tokens"; requests where it names nothing else, which need no word. */
+export function withUnit(value: number, unit: string | undefined): string {
+  if (unit === undefined) return count(value);
+  if (unit === "bytes") return bytes(value);
+  if (unit === "microdollars") return dollars(value / 1_000_000);
+  return `${count(value)} ${visible(unit)}`;
+}
+
+/** Four places below a cent's worth: single calls cost that little. */
+export function dollars(value: number): string {
+  const places = value !== 0 && Math.abs(value) < 1 ? 4 : 2;
+  return `$${new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: places }).format(value)}`;
+}
+
+// Control characters, and those that are unseen or turn the text around: a client may choose a key that looks like another.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const unseen = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+/** Text of others as it is: what would not be seen is spelled out. */
+export function visible(text: string): string {
+  return text.replace(unseen, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** A figure that may be missing. */
 export function known<T>(value: T | undefined, format: (value: T) => string): string {
   return value === undefined ? "–" : format(value);

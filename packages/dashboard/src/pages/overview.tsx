@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { statsQuery } from "../api/queries.js";
 import type { LiveView, StatsView } from "../api/shapes.js";
-import { Choice } from "../components/controls.js";
+import { Choice, spans } from "../components/controls.js";
 import { Figure, Figures, Utilisation } from "../components/figures.js";
 import { clockTime, count, milliseconds, rate, share } from "../components/format.js";
 import { Empty, Notice, Page, Panel } from "../components/panel.js";
@@ -12,12 +12,6 @@ import { coverageWords, pointsOf } from "../components/traffic-points.js";
 import type { Feed } from "../live/live-feed.js";
 import { useLiveFeed } from "../live/use-live-feed.js";
 import { BusyRules, FiringAlerts, StoreHealth } from "./overview-panels.js";
-
-const spans = [
-  { value: "live", label: "Live" },
-  { value: "hour", label: "Last hour" },
-  { value: "day", label: "Last day" },
-] as const;
 
 export function OverviewPage() {
   const [span, setSpan] = useState<(typeof spans)[number]["value"]>("live");

@@ -12,6 +12,7 @@ import { RuleTags } from "../components/rule-tags.js";
 import { toast } from "../components/toast.js";
 import { RuleChart } from "../components/traffic-charts.js";
 import { coverageWords } from "../components/traffic-points.js";
+import { RuleLoad } from "../load/load-page.js";
 import { releaseGuard } from "../shell/leave-guard.js";
 import { NeedsRole, useMay, useSession } from "../shell/session.js";
 import { CandidatePanel } from "./candidate-panel.js";
@@ -129,6 +130,7 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
       }
     >
       <RuleTraffic rule={rule} />
+      {hasLoad(rule) && <RuleLoad rule={rule.id} />}
       {rule.candidate !== undefined && (
         <CandidatePanel
           rule={rule}
@@ -161,6 +163,12 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
       {isDeleting && <DeleteDialog id={rule.id} version={version} onClose={() => setIsDeleting(false)} />}
     </Page>
   );
+}
+
+function hasLoad(rule: Rule): boolean {
+  const numbers = [rule, ...(rule.overrides ?? []), ...(rule.variants ?? [])];
+  const waits = numbers.some((one) => "maxWait" in one && one.maxWait !== undefined);
+  return rule.algorithm === "load-shedding" || rule.adapt !== undefined || waits;
 }
 
 function DeleteDialog({ id, version, onClose }: { id: string; version: number; onClose: () => void }) {

@@ -12,7 +12,18 @@ import type { ConfigurationLog } from "../configuration/configuration.js";
 import { dashboardHeaders } from "../http/security-headers.js";
 
 /** Pages of the dashboard; each may have paths below it. `packages/dashboard/src/app.tsx` shows them. */
-const pages = ["rules", "new-rule", "history", "keys", "top-keys", "alerts", "store", "audit", "tokens"] as const;
+const pages = [
+  "rules",
+  "new-rule",
+  "history",
+  "keys",
+  "top-keys",
+  "load",
+  "alerts",
+  "store",
+  "audit",
+  "tokens",
+] as const;
 
 const types: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",

@@ -9,6 +9,7 @@ import { ServiceError } from "../errors.js";
 import type { Figures } from "../monitoring/figures.js";
 import type { LiveView, StatsSpan, StatsWindow } from "../monitoring/views.js";
 import { callerOf, isStillKnown } from "./access.js";
+import { loadView } from "./load-schema.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
 
@@ -51,6 +52,20 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: A
       const { window = "hour", rule } = query;
       const view = await counted(figures).readStats({ window, rule });
       return reply.send(view);
+    },
+  );
+
+  app.get<StatsRequest>(
+    "/load",
+    describeRoute({
+      role: "viewer",
+      summary: "Rules that shed load, move their limits or let requests wait: series, and how they stand now",
+      querystring: statsQuery,
+      reply: loadView,
+      errors: ["monitoring-off"],
+    }),
+    async ({ query: { window = "hour", rule } }, reply) => {
+      return reply.send(await counted(figures).readLoad({ window, rule }));
     },
   );
 

@@ -5,6 +5,7 @@ import { comparisonNames } from "./candidate-comparison.js";
 import type { RuleTotals } from "./decision-counts.js";
 import { type Counted, OTHER_SERIES, type SeriesCounts, seriesOfRule, TOTAL_SERIES } from "./history/history.js";
 import { latencyNames } from "./latency-buckets.js";
+import { readingNames } from "./load/load-readings.js";
 import type { Traffic } from "./traffic.js";
 
 const RULES_AT_ONCE = 50;
@@ -28,7 +29,10 @@ const ruleNames: readonly Counted[] = [
   "candidateAllowed",
   "candidateRefused",
   ...Array.from({ length: 10 }, (_, i): Counted => `use0${i}` as Counted),
+  "turns",
+  "waitMs",
 ];
+const classNames: readonly Counted[] = ["allowed", "refused"];
 
 interface CountedSpan {
   readonly counts: readonly SeriesCounts[];
@@ -52,7 +56,7 @@ export class CounterDeltas {
   async next(nowMs: number): Promise<CountedSpan> {
     const seconds = Math.min(MOST_SECONDS, Math.max(1, Math.round((nowMs - this.#lastMs) / 1_000)));
     this.#lastMs = nowMs;
-    const { decisions, requests } = this.#traffic;
+    const { decisions, requests, load } = this.#traffic;
     const { allowed, refused, shadowRefused, unmatched, degraded } = decisions.requests;
     const byPolicy = degraded.allow + degraded.deny + degraded.local;
     const storeErrors = this.#limiter.storeStats()?.errors ?? 0;
@@ -61,6 +65,12 @@ export class CounterDeltas {
     this.#addSince(counts, { series: TOTAL_SERIES, names: totalNames, now: total });
     for (const [series, cells] of decisions.comparisons.read()) {
       this.#addSince(counts, { series, names: comparisonNames, now: [...cells] });
+    }
+    for (const [series, cells] of load.classes()) {
+      this.#addSince(counts, { series, names: classNames, now: cells });
+    }
+    for (const [rule, cells] of load.rules()) {
+      this.#addSince(counts, { series: seriesOf(rule), part: "load", names: readingNames, now: [...cells] });
     }
     let rules = 0;
     for (const totals of decisions.totals()) {
@@ -72,11 +82,12 @@ export class CounterDeltas {
 
   #addSince(
     counted: SeriesCounts[],
-    read: { series: string; names: readonly Counted[]; now: readonly number[] },
+    read: { series: string; part?: string; names: readonly Counted[]; now: readonly number[] },
   ): void {
-    const { series, names, now } = read;
-    const before = this.#before.get(series);
-    this.#before.set(series, now);
+    const { series, part = "", names, now } = read;
+    const name = `${part} ${series}`;
+    const before = this.#before.get(name);
+    this.#before.set(name, now);
     const counts: Partial<Record<Counted, number>> = {};
     let came = false;
     for (let i = 0; i < names.length; i++) {
@@ -94,6 +105,6 @@ function seriesOf(rule: string): string {
 }
 
 function valuesOf(totals: RuleTotals): number[] {
-  const { allowed, refused, shadowRefused, candidateAllowed, candidateRefused, use } = totals;
-  return [allowed, refused, shadowRefused, candidateAllowed, candidateRefused, ...use];
+  const { allowed, refused, shadowRefused, candidateAllowed, candidateRefused, use, turns, waitMs } = totals;
+  return [allowed, refused, shadowRefused, candidateAllowed, candidateRefused, ...use, turns, waitMs];
 }

@@ -42,6 +42,9 @@ export interface RuleTotals {
   readonly candidateAllowed: number;
   readonly candidateRefused: number;
   readonly use: Float64Array;
+  /** Turns that were booked (`maxWait`), and how long they were away, in sum. */
+  readonly turns: number;
+  readonly waitMs: number;
 }
 
 interface RequestTotals {
@@ -64,6 +67,8 @@ class RuleCounts {
   readonly plain = new Float64Array(CELLS);
   readonly use = new Float64Array(TENTHS);
   readonly byVariant = new Map<string, Float64Array>();
+  turns = 0;
+  waitMs = 0;
 
   cellsOf(variant: string | undefined): Float64Array {
     if (variant === undefined) return this.plain;
@@ -119,6 +124,10 @@ export class DecisionCounts {
     const row = mode === "enforce" ? 0 : mode === "shadow" ? 1 : 2;
     counts.cellsOf(check.variant)[row * reasons.length + reason]!++;
     if (row === 0 && isCounted) counts.use[tenthInUse(check)]!++;
+    if (check.delayMs !== undefined && row === 0) {
+      counts.turns++;
+      counts.waitMs += check.delayMs;
+    }
   }
 
   get requests(): RequestTotals {
@@ -163,6 +172,8 @@ export class DecisionCounts {
         candidateAllowed: sums.candidate[0]!,
         candidateRefused: sums.candidate[1]!,
         use: counts.use,
+        turns: counts.turns,
+        waitMs: counts.waitMs,
       };
     }
   }

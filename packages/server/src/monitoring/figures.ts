@@ -8,17 +8,22 @@ import type { StoreHealth } from "../instance/store-health.js";
 import type { Log } from "../log.js";
 import type { History } from "./history/history.js";
 import { LiveFeed } from "./live-feed.js";
+import { readLoad } from "./load/read-load.js";
+import { SharedLoad } from "./load/shared-load.js";
 import { readAttributes, type SeenNames } from "./read-attributes.js";
-import { readLive, readStats, type StatsSources } from "./read-stats.js";
+import { readLive, readStats } from "./read-stats.js";
+import type { StatsSources } from "./read-window.js";
 import { startRecorder } from "./recorder.js";
 import { singleFlight } from "./single-flight.js";
 import type { TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
 import type { Traffic } from "./traffic.js";
-import type { StatsSpan, StatsView, TopKeysView } from "./views.js";
+import type { LoadView, StatsSpan, StatsView, TopKeysView } from "./views.js";
 
 export interface Figures {
   /** Where the history cannot be reached, the instance shows what it counted itself. */
   readStats(asked: { window: StatsSpan; rule?: string | undefined }): Promise<StatsView>;
+  /** Load shedding, moving limits, waiting; of all rules or one. */
+  readLoad(asked: { window: StatsSpan; rule?: string | undefined }): Promise<LoadView>;
   readTopKeys(query: TopKeysQuery): Promise<TopKeysView>;
   /** The names of attributes that requests had. */
   readAttributes(): Promise<SeenNames>;
@@ -49,7 +54,8 @@ const ATTRIBUTES_FOR_MS = 2_000;
 
 export function startFigures(options: FiguresOptions): Figures {
   const { limiter, history, own, shared, heartbeat, health, storeKind, traffic, topKeys } = options;
-  const recorder = startRecorder({ ...options, own });
+  const load = new SharedLoad({ limiter, instance: options.instance, shared });
+  const recorder = startRecorder({ ...options, own, load });
   const sources: StatsSources = {
     history,
     own,
@@ -66,8 +72,14 @@ export function startFigures(options: FiguresOptions): Figures {
     hour: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "hour" })),
     day: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "day" })),
   };
+  const loadOfAll = {
+    live: singleFlight(STATS_FOR_MS, () => readLoad(sources, load, { window: "live" })),
+    hour: singleFlight(STATS_FOR_MS, () => readLoad(sources, load, { window: "hour" })),
+    day: singleFlight(STATS_FOR_MS, () => readLoad(sources, load, { window: "day" })),
+  };
   return {
     readStats: (asked) => (asked.rule === undefined ? statsOfAll[asked.window]() : readStats(sources, asked)),
+    readLoad: (asked) => (asked.rule === undefined ? loadOfAll[asked.window]() : readLoad(sources, load, asked)),
     readTopKeys: (query) => topKeys.read(query),
     readAttributes: singleFlight(ATTRIBUTES_FOR_MS, () => readAttributes(shared, traffic.attributes)),
     live,

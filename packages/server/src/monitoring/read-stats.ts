@@ -3,86 +3,29 @@
  * Read from the history that all instances share. Where that cannot be read, or has nothing of a step, this instance tells what it counted itself.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Rule } from "sluice";
-import type { Heartbeat, InstanceReport } from "../instance/heartbeat.js";
 import { comparisonNames, comparisonSeries, isComparison } from "./candidate-comparison.js";
-import {
-  type Counted,
-  type History,
-  type Point,
-  ruleOfSeries,
-  type Step,
-  stepAt,
-  steps,
-  TOTAL_SERIES,
-} from "./history/history.js";
-import { addCounts, type Counts } from "./history/packed-counts.js";
+import { type Counted, type Point, ruleOfSeries, stepAt, TOTAL_SERIES } from "./history/history.js";
+import type { Counts } from "./history/packed-counts.js";
 import { latencyNames, latencyOf } from "./latency-buckets.js";
-import type {
-  ComparisonView,
-  Latency,
-  LiveView,
-  OutageView,
-  RuleStats,
-  Scope,
-  StatsPoint,
-  StatsSpan,
-  StatsView,
-} from "./views.js";
+import { LIVE_DELAY_MS, type Range, readFleetOrOwn, readWindow, type StatsSources, sumOf } from "./read-window.js";
+import type { ComparisonView, Latency, LiveView, RuleStats, StatsPoint, StatsSpan, StatsView } from "./views.js";
 
-/** The sources of a view beside the history. */
-export interface StatsSources {
-  readonly history: History;
-  /** This instance's own counts, in memory; absent if `history` is that. */
-  readonly own: History | undefined;
-  readonly storeKind: string;
-  rules(): readonly Rule[];
-  rulesVersion(): number;
-  readonly heartbeat: Pick<Heartbeat, "report" | "readAll">;
-  /** Of this instance's store; undefined while it answers. */
-  outage(): OutageView | undefined;
-  alertsFiring(): number;
-}
-
-type Series = ReadonlyMap<string, readonly Point[]>;
-
-const windows: Readonly<Record<StatsSpan, { step: Step; lengthMs: number }>> = {
-  live: { step: "second", lengthMs: 110_000 },
-  hour: { step: "minute", lengthMs: 3_600_000 },
-  day: { step: "quarter", lengthMs: 24 * 3_600_000 },
-};
 const MOST_RULES = 1_000;
 const RULES_AT_ONCE = 50;
 const MOST_LIVE_RULES = 20;
-/** By then every instance has reported the second. */
-const LIVE_DELAY_MS = 2_000;
-
-interface Steps {
-  readonly step: Step;
-  readonly fromMs: number;
-  readonly toMs: number;
-  readonly nowMs: number;
-}
 
 export async function readStats(
   sources: StatsSources,
   asked: { window: StatsSpan; rule?: string | undefined },
 ): Promise<StatsView> {
-  const { step, lengthMs } = windows[asked.window];
-  const stepMs = steps[step].lengthMs;
-  const atMs = Date.now();
-  const toMs = stepAt(step, asked.window === "live" ? atMs - LIVE_DELAY_MS : atMs) + stepMs;
-  const range: Steps = { step, fromMs: toMs - lengthMs, toMs, nowMs: atMs };
-  const { series, scope, present, ownSteps } = await readFleetOrOwn(sources, range);
+  const { atMs, stepMs, series, scope, present, covered } = await readWindow(sources, asked.window);
   const total = series.get(TOTAL_SERIES) ?? [];
   const sum = sumOf(total);
-  const covered = coverage(total, range);
   const pointsOf = (points: readonly Point[]): (StatsPoint & { counts: Counts })[] => {
     const byStart = new Map(points.map((point) => [point.atMs, point.counts]));
-    return covered.map(({ startMs, coveredMs }) => {
-      const counts = byStart.get(startMs) ?? {};
-      const own: Scope = ownSteps.has(startMs) ? "instance" : "fleet";
-      return { ...pointOf(startMs, counts), coveredMs, scope: own, counts };
+    return covered.map((step) => {
+      const counts = byStart.get(step.atMs) ?? {};
+      return { ...pointOf(counts), ...step, counts };
     });
   };
   const candidates = new Map(sources.rules().map((rule) => [rule.id, comparisonSeries(rule)]));
@@ -91,8 +34,11 @@ export async function readStats(
     const rule = isComparison(name) ? undefined : ruleOfSeries(name);
     if (rule === undefined || (asked.rule !== undefined && rule !== asked.rule)) continue;
     const compared = candidates.get(rule);
+    const own = ruleStats(rule, sumOf(points));
+    // Readings of load come also without traffic.
+    if (asked.rule === undefined && own.allowed + own.refused === 0) continue;
     rules.push({
-      ...ruleStats(rule, sumOf(points)),
+      ...own,
       ...(asked.rule === rule && { points: pointsOf(points).map(({ counts: _, ...point }) => point) }),
       ...(compared !== undefined && { comparison: comparisonOf(series.get(compared) ?? []) }),
     });
@@ -121,7 +67,7 @@ export async function readStats(
 
 export async function readLive(sources: StatsSources): Promise<LiveView> {
   const atMs = stepAt("second", Date.now() - LIVE_DELAY_MS);
-  const range: Steps = { step: "second", fromMs: atMs, toMs: atMs + 1, nowMs: Date.now() };
+  const range: Range = { step: "second", fromMs: atMs, toMs: atMs + 1, nowMs: Date.now() };
   const { series, scope, present, ownSteps } = await readFleetOrOwn(sources, range);
   const total = series.get(TOTAL_SERIES)?.[0]?.counts ?? {};
   // Of an instance that was late, several seconds come as one.
@@ -129,8 +75,9 @@ export async function readLive(sources: StatsSources): Promise<LiveView> {
   const perSecond = (count = 0): number => Math.round(count / seconds);
   const rules = [...series].flatMap(([name, [point]]) => {
     const rule = isComparison(name) ? undefined : ruleOfSeries(name);
-    if (rule === undefined) return [];
-    return [{ rule, allowed: perSecond(point?.counts.allowed), refused: perSecond(point?.counts.refused) }];
+    const { allowed, refused } = point?.counts ?? {};
+    if (rule === undefined || (allowed ?? 0) + (refused ?? 0) === 0) return [];
+    return [{ rule, allowed: perSecond(allowed), refused: perSecond(refused) }];
   });
   const outage = sources.outage();
   const away = present.filter(({ store }) => store === "degraded").length;
@@ -156,70 +103,6 @@ export async function readLive(sources: StatsSources): Promise<LiveView> {
     rules: rules.sort((a, b) => b.allowed + b.refused - a.allowed - a.refused).slice(0, MOST_LIVE_RULES),
     alertsFiring: sources.alertsFiring(),
   };
-}
-
-interface Found {
-  readonly series: Series;
-  readonly scope: Scope;
-  readonly present: readonly InstanceReport[];
-  /** Steps that this instance alone told. */
-  readonly ownSteps: ReadonlySet<number>;
-}
-
-async function readFleetOrOwn({ history, own, heartbeat }: StatsSources, { step, ...range }: Steps): Promise<Found> {
-  const [fleet, mine] = await Promise.all([
-    Promise.all([history.read(step, range), heartbeat.readAll()]).catch((error: unknown) => {
-      if (own === undefined) throw error;
-      return undefined;
-    }),
-    own === undefined ? new Map<string, Point[]>() : own.read(step, range),
-  ]);
-  if (fleet === undefined) {
-    const ownSteps = new Set((mine.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
-    return { series: mine, scope: "instance", present: [heartbeat.report(Date.now())], ownSteps };
-  }
-  const [series, heard] = fleet;
-  // A Redis that is full answers reads and refuses writes: then not even this instance is heard of.
-  const present = heard.length === 0 ? [heartbeat.report(Date.now())] : heard;
-  // The newest step may not be written yet: that is no hole.
-  const newestMs = stepAt(step, range.nowMs - LIVE_DELAY_MS);
-  const known = new Set((series.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
-  const ownSteps = new Set(
-    (mine.get(TOTAL_SERIES) ?? []).flatMap(({ atMs }) => (known.has(atMs) || atMs > newestMs ? [] : [atMs])),
-  );
-  return { series: ownSteps.size === 0 ? series : filled(series, mine, ownSteps), scope: "fleet", present, ownSteps };
-}
-
-/** The history's steps, and this instance's where the history has nothing. */
-function filled(series: Series, own: Series, ownSteps: ReadonlySet<number>): Series {
-  const both = new Map(series);
-  for (const [name, points] of own) {
-    const missing = points.filter(({ atMs }) => ownSteps.has(atMs));
-    if (missing.length === 0) continue;
-    both.set(
-      name,
-      [...(series.get(name) ?? []), ...missing].sort((a, b) => a.atMs - b.atMs),
-    );
-  }
-  return both;
-}
-
-/** For each step, how much of it was counted. Steps that an older version wrote say nothing of it: they count as whole. */
-function coverage(
-  total: readonly Point[],
-  { step, fromMs, toMs, nowMs }: Steps,
-): { startMs: number; coveredMs: number }[] {
-  const { lengthMs } = steps[step];
-  const byStart = new Map(total.map(({ atMs, counts }) => [atMs, counts]));
-  return Array.from({ length: Math.round((toMs - fromMs) / lengthMs) }, (_, i) => {
-    const startMs = fromMs + i * lengthMs;
-    const counts = byStart.get(startMs);
-    const elapsedMs = Math.min(lengthMs, Math.max(0, nowMs - startMs));
-    if (counts === undefined) return { startMs, coveredMs: 0 };
-    const countedMs = counts.seconds === undefined ? elapsedMs : counts.seconds * 1_000;
-    // A second of an instance that was late holds several; a minute never holds more than a minute.
-    return { startMs, coveredMs: step === "second" ? countedMs : Math.min(countedMs, lengthMs) };
-  });
 }
 
 function ruleStats(rule: string, sum: Counts): RuleStats {
@@ -250,7 +133,7 @@ function comparisonOf(points: readonly Point[]): ComparisonView {
   };
 }
 
-function pointOf(atMs: number, counts: Counts): Omit<StatsPoint, "coveredMs" | "scope"> {
+function pointOf(counts: Counts): Omit<StatsPoint, "atMs" | "coveredMs" | "scope"> {
   const {
     allowed = 0,
     refused = 0,
@@ -259,15 +142,9 @@ function pointOf(atMs: number, counts: Counts): Omit<StatsPoint, "coveredMs" | "
     candidateRefused = 0,
     degraded = 0,
   } = counts;
-  return { atMs, allowed, refused, shadowRefused, candidateAllowed, candidateRefused, degraded };
+  return { allowed, refused, shadowRefused, candidateAllowed, candidateRefused, degraded };
 }
 
 function latencyIn(counts: Counts): Latency {
   return latencyOf(latencyNames.map((name) => counts[name] ?? 0));
-}
-
-function sumOf(points: readonly { counts: Counts }[]): Counts {
-  const sum: Record<string, number> = {};
-  for (const { counts } of points) addCounts(sum, counts);
-  return sum as Counts;
 }

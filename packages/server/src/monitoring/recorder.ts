@@ -11,6 +11,7 @@ import type { SharedState } from "../instance/shared-state.js";
 import type { Log } from "../log.js";
 import { CounterDeltas } from "./counter-deltas.js";
 import { type History, stepAt } from "./history/history.js";
+import type { SharedLoad } from "./load/shared-load.js";
 import { spellSummary } from "./top-keys/key-summary.js";
 import { periods } from "./top-keys/read-top-keys.js";
 import type { TopKeys } from "./top-keys/top-keys.js";
@@ -41,6 +42,7 @@ interface RecorderOptions {
   /** Of this one alone, in its memory; absent where the other is that already. */
   readonly own: History | undefined;
   readonly shared: SharedState;
+  readonly load: Pick<SharedLoad, "share">;
   readonly instance: string;
   readonly log: Log;
 }
@@ -99,6 +101,7 @@ class Recording {
   async note(): Promise<void> {
     const nowMs = Date.now();
     this.#options.traffic.attributes.nextSecond();
+    this.#options.traffic.load.sample();
     const { own } = this.#options;
     if (own === undefined) return;
     const { counts, seconds } = await this.#forOwn.next(nowMs);
@@ -113,6 +116,7 @@ class Recording {
     await this.#loggingFailures(async () => {
       await this.#writeKeys(nowMs);
       await this.#writeAttributes();
+      await this.#options.load.share();
     });
   }
 

@@ -6,6 +6,7 @@ import type { Limiter } from "sluice";
 import { Comparisons } from "./candidate-comparison.js";
 import { DecisionCounts } from "./decision-counts.js";
 import { LeaseCounts } from "./lease-counts.js";
+import { LoadReadings } from "./load/load-readings.js";
 import { RequestCounts } from "./request-counts.js";
 import { SeenAttributes } from "./seen-attributes.js";
 import { TopKeys } from "./top-keys/top-keys.js";
@@ -16,6 +17,7 @@ export interface Traffic {
   readonly leases: LeaseCounts;
   readonly topKeys: TopKeys;
   readonly attributes: SeenAttributes;
+  readonly load: LoadReadings;
   readonly isCounted: boolean;
 }
 
@@ -24,7 +26,9 @@ export function observeTraffic(limiter: Limiter, { isCounted }: { isCounted: boo
   const attributes = new SeenAttributes();
   const leases = new LeaseCounts();
   const topKeys = new TopKeys(keyAttributesIn(limiter));
-  const traffic: Traffic = { decisions, requests: new RequestCounts(), leases, topKeys, attributes, isCounted };
+  const load = new LoadReadings(limiter);
+  const requests = new RequestCounts();
+  const traffic: Traffic = { decisions, requests, leases, topKeys, attributes, load, isCounted };
   if (!isCounted) return traffic;
   leases.watch(limiter);
   limiter.on("decision", (decision, request) => {

@@ -21,9 +21,9 @@ test("moves are summed by rule, without those of other instances, and written wh
     [70, 49],
     [49, 54],
   ] as const) {
-    listener!({ rule: "tuned", from, to, utilisation: 1, leads: true });
+    listener!({ rule: "tuned", from, to, utilisation: 1, leads: true, alone: false });
   }
-  listener!({ rule: "tuned", from: 54, to: 1, utilisation: 1, leads: false });
+  listener!({ rule: "tuned", from: 54, to: 1, utilisation: 1, leads: false, alone: false });
   await noted.close();
   const details = { moves: 3, lowest: 49, highest: 100, from: 100, to: 54 };
   expect(written).toEqual([{ actor: "sluice", action: "limit.moved", target: "tuned", details }]);

@@ -71,7 +71,7 @@ test("the limit in force is that of the checks, and overrides move in proportion
   expect([limitOf("ann"), limitOf("acme")]).toEqual([20, 200]);
   await steps(60, 0.1);
   expect([limitOf("ann"), limitOf("acme")]).toEqual([200, 2_000]);
-  expect(moves[0]).toEqual({ rule: "tuned", from: 100, to: 70, utilisation: 1, leads: true });
+  expect(moves[0]).toEqual({ rule: "tuned", from: 100, to: 70, utilisation: 1, leads: true, alone: false });
 });
 
 test("one instance moves the number, the others follow it, whatever they measure", async () => {

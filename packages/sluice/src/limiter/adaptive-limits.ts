@@ -21,8 +21,10 @@ export interface LimitMove {
   readonly to: number;
   /** What moved it; undefined where none is known. */
   readonly utilisation: number | undefined;
-  /** Whether this instance moved it; false: it follows another's move. */
+  /** Whether this instance moved it for all; false: it follows another's move, or moves alone. */
   readonly leads: boolean;
+  /** The store is away: it moved for this instance alone. */
+  readonly alone: boolean;
 }
 
 /** How an adaptive rule stands. */
@@ -122,7 +124,8 @@ export class AdaptiveLimits {
     this.#isStepping = false;
     // Rules that were replaced meanwhile took their numbers along; the next step moves them.
     if (rules !== this.#rules) return;
-    for (const [i, adaptive] of rules.entries()) this.#move(adaptive, agreed?.[i] ?? wanted[i]!);
+    const alone = agreed === undefined && this.#isAway;
+    for (const [i, adaptive] of rules.entries()) this.#move(adaptive, agreed?.[i] ?? wanted[i]!, alone);
   }
 
   /** What the fleet agrees on; undefined where nobody shares the store, or it does not answer. */
@@ -149,7 +152,7 @@ export class AdaptiveLimits {
     }
   }
 
-  #move(adaptive: Adaptive, to: number): void {
+  #move(adaptive: Adaptive, to: number, alone: boolean): void {
     const { rule, limit: from } = adaptive;
     const { min, max } = rule.adapt;
     adaptive.limit = Math.min(max, Math.max(min, to));
@@ -159,7 +162,7 @@ export class AdaptiveLimits {
     else adaptive.lowered++;
     apply(adaptive);
     const { utilisation } = adaptive;
-    this.#options.onMove({ rule: rule.id, from: before, to: after, utilisation, leads: this.#leads });
+    this.#options.onMove({ rule: rule.id, from: before, to: after, utilisation, leads: this.#leads, alone });
   }
 
   #measure({ rule }: Adaptive): number | undefined {

@@ -52,7 +52,7 @@ import { Refunds } from "./refunds.js";
 import { RulesInForce } from "./rules-in-force.js";
 import { SharedReports } from "./shared-reports.js";
 import { shedFirst } from "./shed-first.js";
-import { type WaitingStats, Waits } from "./waits.js";
+import { type WaitingKey, type WaitingStats, Waits } from "./waits.js";
 import { tooManyWaiting, withoutWaiting } from "./without-waiting.js";
 
 /** Of a report of utilisation. */
@@ -213,6 +213,11 @@ export class Limiter {
   /** How many requests wait in this process for a turn, by rule. */
   waitingStats(): WaitingStats {
     return this.#waits.stats();
+  }
+
+  /** Which keys wait in this process, those with the most requests first. */
+  waitingKeys(): WaitingKey[] {
+    return this.#waits.keys();
   }
 
   /**

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { readCounterKey } from "../keys.js";
 import type { Rule } from "../rules/rule.js";
 import { virtualClock } from "../testing.js";
 import { createLimiter } from "./limiter.js";
@@ -100,4 +101,22 @@ test("a limiter that closes ends every wait", async () => {
 
 test.each([-1, 1.5, "many" as unknown as number])("maxWaiting %s is refused", (maxWaiting) => {
   expect(() => createLimiter({ rules: [], maxWaiting })).toThrow("maxWaiting: expected a whole number");
+});
+
+test("who waits is told by key: how many, how long, and until the last turn", async () => {
+  const clock = virtualClock();
+  const limiter = createLimiter({ clock, rules: [{ ...rule, key: ["user"] } as Rule] });
+  for (const user of ["ann", "bob"]) await limiter.acquire({ user });
+  const ann = limiter.acquire({ user: "ann" });
+  await isSettled(ann);
+  clock.advance(400);
+  const others = [limiter.acquire({ user: "ann" }), limiter.acquire({ user: "bob" })];
+  await isSettled(others[1]!);
+  expect(limiter.waitingKeys().map(({ key, ...rest }) => ({ ...rest, ...readCounterKey(key) }))).toEqual([
+    { rule: "r", attributes: { user: "ann" }, waiting: 2, longestMs: 400, lastTurnMs: 1_600 },
+    { rule: "r", attributes: { user: "bob" }, waiting: 1, longestMs: 0, lastTurnMs: 600 },
+  ]);
+  clock.advance(1_600);
+  await Promise.all([ann, ...others]);
+  expect(limiter.waitingKeys()).toEqual([]);
 });

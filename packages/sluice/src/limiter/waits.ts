@@ -5,13 +5,31 @@
  */
 import { SluiceError } from "../errors.js";
 import type { Clock } from "../store/memory/memory-store-options.js";
-import type { Decision } from "./decision.js";
+import { Decision } from "./decision.js";
 
 /** A signal, or where to get it from if the caller has to wait: most do not. */
 export type LeaveSignal = AbortSignal | (() => AbortSignal);
 
 /** How many wait for a turn under each rule. */
 export type WaitingStats = ReadonlyMap<string, number>;
+
+/** Who waits: the requests of one key that wait for turns under one rule. */
+export interface WaitingKey {
+  readonly rule: string;
+  /** Of the counter (`readCounterKey`). */
+  readonly key: string;
+  readonly waiting: number;
+  /** How long the one that came first has waited, and until the last of their turns comes. */
+  readonly longestMs: number;
+  readonly lastTurnMs: number;
+}
+
+interface Wait {
+  readonly rule: string;
+  readonly key: string;
+  readonly beganMs: number;
+  readonly endsMs: number;
+}
 
 /** A virtual clock has no timers: it is looked at so often. */
 const LOOK_EVERY_MS = 1;
@@ -20,6 +38,7 @@ export class Waits {
   readonly #most: number;
   readonly #clock: Clock | undefined;
   readonly #byRule = new Map<string, number>();
+  readonly #waits = new Set<Wait>();
   /** Ends each wait. */
   readonly #ends = new Set<(reason: unknown) => void>();
 
@@ -36,15 +55,37 @@ export class Waits {
     return this.#byRule;
   }
 
+  /** Those with the most waiting requests first. */
+  keys(): WaitingKey[] {
+    const nowMs = this.#nowMs();
+    const byKey = new Map<string, WaitingKey>();
+    for (const { rule, key, beganMs, endsMs } of this.#waits) {
+      const other = byKey.get(key);
+      byKey.set(key, {
+        rule,
+        key,
+        waiting: (other?.waiting ?? 0) + 1,
+        longestMs: Math.max(other?.longestMs ?? 0, nowMs - beganMs),
+        lastTurnMs: Math.max(other?.lastTurnMs ?? 0, endsMs - nowMs),
+      });
+    }
+    return [...byKey.values()].sort((a, b) => b.waiting - a.waiting || b.longestMs - a.longestMs);
+  }
+
   /** Waits from now on: the turn was counted by the store's clock, some time ago, so nobody is early. */
   async untilTurn(decision: Decision, signal: LeaveSignal | undefined): Promise<void> {
     const rule = longestWait(decision);
+    const key = Decision.originOf(decision).checks.find(({ plan }) => plan.rule === rule)?.key ?? "";
+    const beganMs = this.#nowMs();
+    const wait: Wait = { rule, key, beganMs, endsMs: beganMs + decision.delayMs };
+    this.#waits.add(wait);
     this.#byRule.set(rule, (this.#byRule.get(rule) ?? 0) + 1);
     const renewal = renewing(decision);
     try {
       await this.#sleep(decision.delayMs, typeof signal === "function" ? signal() : signal);
     } finally {
       clearInterval(renewal);
+      this.#waits.delete(wait);
       const left = this.#byRule.get(rule)! - 1;
       if (left === 0) this.#byRule.delete(rule);
       else this.#byRule.set(rule, left);
@@ -53,6 +94,10 @@ export class Waits {
 
   close(): void {
     for (const end of this.#ends) end(new SluiceError("closed", "the limiter was closed while a request waited"));
+  }
+
+  #nowMs(): number {
+    return (this.#clock ?? performance).now();
   }
 
   #sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {

@@ -29,9 +29,14 @@ export interface SheddingPlan {
   readonly signature: string;
 }
 
+/** The utilisation at which each class of a rule is shed. */
+export function sheddingClasses(rule: SheddingRule): Readonly<Record<string, number>> {
+  return rule.class === undefined ? { [ONLY_CLASS]: 1 } : (rule.classes ?? DEFAULT_CLASSES);
+}
+
 export function sheddingPlan(rule: SheddingRule): SheddingPlan {
   const { signal, limit, fairBy } = rule;
-  const classes = rule.class === undefined ? { [ONLY_CLASS]: 1 } : (rule.classes ?? DEFAULT_CLASSES);
+  const classes = sheddingClasses(rule);
   const classNames = Object.keys(classes);
   const thresholds = Object.values(classes);
   const signals: readonly LoadSignal[] = typeof signal === "string" ? [signal] : signal;

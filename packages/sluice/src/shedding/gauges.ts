@@ -9,6 +9,8 @@ import { Gauge } from "./gauge.js";
 export interface GaugeSlot {
   gauge: Gauge;
   plan: SheddingPlan;
+  /** The key's values, by which reports address the gauge; "" for a gauge that several share. */
+  readonly values: string;
   usedAtMs: number;
   /** By class, since the start. */
   passed: number[];
@@ -25,15 +27,16 @@ export class Gauges {
   readonly #slots = new Map<string, Map<string, GaugeSlot>>();
   #count = 0;
 
-  slotOf(plan: SheddingPlan, key: string, nowMs: number): GaugeSlot {
+  slotOf(plan: SheddingPlan, key: string, nowMs: number, values = ""): GaugeSlot {
     const ofRule = this.#slots.get(plan.rule) ?? new Map<string, GaugeSlot>();
     let slot = ofRule.get(key);
     if (slot === undefined) {
       if (this.#count >= MOST_GAUGES) this.#forgetIdle(nowMs);
-      const place = this.#count < MOST_GAUGES ? key : OTHER_VALUES;
+      const isOwn = this.#count < MOST_GAUGES;
+      const place = isOwn ? key : OTHER_VALUES;
       slot = ofRule.get(place);
       if (slot === undefined) {
-        slot = fresh(plan, nowMs);
+        slot = fresh(plan, nowMs, isOwn ? values : "");
         ofRule.set(place, slot);
         this.#slots.set(plan.rule, ofRule);
         this.#count++;
@@ -60,9 +63,9 @@ export class Gauges {
   }
 }
 
-function fresh(plan: SheddingPlan, nowMs: number): GaugeSlot {
+function fresh(plan: SheddingPlan, nowMs: number, values: string): GaugeSlot {
   const zeros = plan.classNames.map(() => 0);
-  return { gauge: new Gauge(plan), plan, usedAtMs: nowMs, passed: [...zeros], shed: [...zeros] };
+  return { gauge: new Gauge(plan), plan, values, usedAtMs: nowMs, passed: [...zeros], shed: [...zeros] };
 }
 
 function adopt(slot: GaugeSlot, plan: SheddingPlan): void {

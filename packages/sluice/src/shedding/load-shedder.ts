@@ -4,7 +4,7 @@
  * rule, and the place that an admitted request holds until its end. A shed request has cost no round trip and is charged nowhere.
  */
 import type { CheckResult } from "../decision.js";
-import type { Attributes } from "../rules/rule.js";
+import type { Attributes, LoadSignal } from "../rules/rule.js";
 import type { SheddingBook, SheddingMatch } from "../rules/shedding-book.js";
 import { RequestArrival } from "./arrival.js";
 import { EventLoop } from "./event-loop.js";
@@ -41,10 +41,21 @@ export interface SheddingStats {
   readonly rule: string;
   /** Of its busiest gauge. */
   readonly utilisation: number;
+  /** By signal, each of its busiest gauge; absent where it is not known. */
+  readonly signals: Readonly<Partial<Record<LoadSignal, number>>>;
   /** Of all its gauges; undefined where requests in flight do not count. */
   readonly limit: number | undefined;
   readonly inFlight: number;
-  readonly classes: readonly { readonly name: string; readonly passed: number; readonly shed: number }[];
+  readonly classes: readonly SheddingClass[];
+}
+
+/** What one class of requests got, since the start. */
+export interface SheddingClass {
+  readonly name: string;
+  /** The utilisation at which it is shed. */
+  readonly threshold: number;
+  readonly passed: number;
+  readonly shed: number;
 }
 
 /** Shed requests are told to come back after 1 s and a random part of this much, the more the fewer pass. */
@@ -75,7 +86,7 @@ export class LoadShedder {
     let refused = false;
     for (const [book, attributes] of parts) {
       for (const match of book.find(attributes)) {
-        const slot = this.#gauges.slotOf(match.plan, match.gauge, nowMs);
+        const slot = this.#gauges.slotOf(match.plan, match.gauge, nowMs, match.values);
         if (seen.includes(slot)) continue;
         seen.push(slot);
         const result = this.#judge(slot, match, { attributes, looks: asked.looks, nowMs });
@@ -105,24 +116,40 @@ export class LoadShedder {
 
   /** By rule, for metrics. */
   stats(): SheddingStats[] {
-    this.#places.freeExpired(this.#now());
+    const nowMs = this.#now();
+    this.#places.freeExpired(nowMs);
     const byRule = new Map<string, SheddingStats>();
-    for (const { gauge, plan, passed, shed } of this.#gauges.all()) {
+    for (const slot of this.#gauges.all()) {
+      const { gauge, plan, passed, shed } = slot;
       const other = byRule.get(plan.rule);
       const limit = gauge.settledLimit;
       byRule.set(plan.rule, {
         rule: plan.rule,
         utilisation: Math.max(gauge.utilisation, other?.utilisation ?? 0),
+        signals: highestOf(this.#signalsOf(slot, nowMs), other?.signals),
         limit: limit === undefined ? undefined : limit + (other?.limit ?? 0),
         inFlight: gauge.inFlight + (other?.inFlight ?? 0),
         classes: plan.classNames.map((name, i) => ({
           name,
+          threshold: plan.thresholds[i]!,
           passed: passed[i]! + (other?.classes[i]?.passed ?? 0),
           shed: shed[i]! + (other?.classes[i]?.shed ?? 0),
         })),
       });
     }
     return [...byRule.values()];
+  }
+
+  /** As they are now: a gauge itself is measured when a request comes. */
+  #signalsOf({ gauge, plan: { signals }, values }: GaugeSlot, nowMs: number): SheddingStats["signals"] {
+    const { settledLimit, inFlight } = gauge;
+    const reported = signals.has("reported") ? this.reports.highest(values, nowMs) : undefined;
+    const loop = signals.has("event-loop") ? this.#eventLoop?.utilisation() : undefined;
+    return {
+      ...(settledLimit !== undefined && { inflight: inFlight / settledLimit }),
+      ...(loop !== undefined && { "event-loop": loop }),
+      ...(reported !== undefined && { reported }),
+    };
   }
 
   #take(slots: readonly GaugeSlot[], nowMs: number): string {
@@ -173,4 +200,12 @@ export class LoadShedder {
     this.#eventLoop ??= new EventLoop();
     return Math.max(this.#eventLoop.utilisation(), reported ?? 0);
   }
+}
+
+function highestOf(one: SheddingStats["signals"], other: SheddingStats["signals"] = {}): SheddingStats["signals"] {
+  const highest: Partial<Record<LoadSignal, number>> = { ...other };
+  for (const [signal, value] of Object.entries(one) as [LoadSignal, number][]) {
+    highest[signal] = Math.max(value, highest[signal] ?? 0);
+  }
+  return highest;
 }

@@ -15,7 +15,8 @@ export interface SeriesCounts {
  * Requests for the series `total`, checks for a rule's. `latencyNN`: requests by latency bucket; `useNN`: enforced checks by the share
  * of the limit that was used after them, in tenths (use00 = below 10 %, use09 = 90 % and more).
  * `seconds`, of `total`: seconds of the step that were counted, however many instances counted them. A step without them is unknown, not quiet.
- * The last four are of comparisons (`candidate-comparison.ts`).
+ * The four from `bothAllowed` on are of comparisons (`candidate-comparison.ts`), those from `turns` on of waiting and load: counts, and sums
+ * of readings beside the number of readings (`load/load-readings.ts`).
  */
 export type Counted =
   | "allowed"
@@ -31,6 +32,22 @@ export type Counted =
   | "bothRefused"
   | "onlyLiveRefused"
   | "onlyCandidateRefused"
+  | "turns"
+  | "waitMs"
+  | "waiting"
+  | "inFlightUse"
+  | "inFlightUses"
+  | "loopUse"
+  | "loopUses"
+  | "reportedUse"
+  | "reportedUses"
+  | "places"
+  | "inFlight"
+  | "placesSeen"
+  | "limit"
+  | "limits"
+  | "limitUse"
+  | "limitUses"
   | `latency${number}`
   | `use${number}`;
 

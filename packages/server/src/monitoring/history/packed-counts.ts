@@ -20,6 +20,22 @@ const plainNames: readonly (readonly [Counted, string])[] = [
   ["bothRefused", "br"],
   ["onlyLiveRefused", "lr"],
   ["onlyCandidateRefused", "kr"],
+  ["turns", "tn"],
+  ["waitMs", "tw"],
+  ["waiting", "w"],
+  ["inFlightUse", "fu"],
+  ["inFlightUses", "fn"],
+  ["loopUse", "eu"],
+  ["loopUses", "en"],
+  ["reportedUse", "pu"],
+  ["reportedUses", "pn"],
+  ["places", "ps"],
+  ["inFlight", "pi"],
+  ["placesSeen", "pc"],
+  ["limit", "li"],
+  ["limits", "ln"],
+  ["limitUse", "lu"],
+  ["limitUses", "lc"],
 ];
 /** latency04 <-> l04, use09 <-> u09. */
 const numberedNames = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, "0")).flatMap((number) => [

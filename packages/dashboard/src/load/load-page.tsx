@@ -1,0 +1,129 @@
+/** Load: utilisation and what each class got, limits as they move, who waits, and who is blocked. */
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import { loadQuery } from "../api/queries.js";
+import type { LoadView, StatsSpan } from "../api/shapes.js";
+import { Choice, spans } from "../components/controls.js";
+import { count } from "../components/format.js";
+import { Empty, Page, Panel, Read } from "../components/panel.js";
+import { BlockedKeys } from "../pages/blocked-keys.js";
+import { AdaptivePanel } from "./adaptive-panel.js";
+import { SheddingPanel } from "./shedding-panel.js";
+import { WaitingKeys, WaitingPanel, WaitsOfRule } from "./waiting-panel.js";
+
+export function LoadPage() {
+  const [window, setWindow] = useState<StatsSpan>("live");
+  const load = useQuery(loadQuery({ window }));
+  return (
+    <Page
+      title="Load"
+      about={load.data === undefined ? "Utilisation, moving limits, and who waits." : ofWhom(load.data)}
+      actions={<Choice label="Time" value={window} options={spans} onChange={setWindow} />}
+    >
+      <Read of={load} what="figures of load">
+        {(view) => <Load view={view} />}
+      </Read>
+      <BlockedKeys />
+    </Page>
+  );
+}
+
+function ofWhom({ scope, instances }: LoadView): string {
+  if (scope === "instance") return "Of this instance alone: the others cannot be asked.";
+  return `Of ${instances === 1 ? "1 instance" : `${count(instances)} instances`}.`;
+}
+
+function Load({ view }: { view: LoadView }) {
+  const { shedding, adaptive, waiting } = view;
+  if (shedding.length + adaptive.length + waiting.length === 0) return <NoLoadRules />;
+  return (
+    <>
+      <Few>
+        {shedding.map((rule) => (
+          <SheddingPanel key={rule.rule} rule={rule} view={view} />
+        ))}
+      </Few>
+      <Few>
+        {adaptive.map((rule) => (
+          <AdaptivePanel key={rule.rule} rule={rule} view={view} />
+        ))}
+      </Few>
+      {waiting.length > 0 && (
+        <>
+          <WaitingPanel view={view} />
+          <WaitingKeys view={view} />
+        </>
+      )}
+    </>
+  );
+}
+
+const SHOWN = 10;
+
+/** Charts of a hundred rules at once help nobody. */
+function Few({ children }: { children: readonly ReactNode[] }) {
+  const [isAll, setIsAll] = useState(false);
+  const more = children.length - SHOWN;
+  return (
+    <>
+      {isAll ? children : children.slice(0, SHOWN)}
+      {more > 0 && !isAll && (
+        <button type="button" className="button" onClick={() => setIsAll(true)}>
+          Show {count(more)} more
+        </button>
+      )}
+    </>
+  );
+}
+
+function NoLoadRules() {
+  return (
+    <Panel>
+      <Empty title="No rule sheds load, moves its limit, or lets requests wait.">
+        <p>
+          A rule with <code>algorithm: load-shedding</code> refuses what matters least when servers are busy. With{" "}
+          <code>adapt</code> a limit moves with utilisation. With <code>maxWait</code> requests wait for their turn
+          instead of being refused.
+        </p>
+        <Link href="/new-rule" className="button">
+          New rule
+        </Link>
+      </Empty>
+    </Panel>
+  );
+}
+
+/** The same of one rule, on its page; nothing for a rule that has none of it. */
+export function RuleLoad({ rule }: { rule: string }) {
+  const [window, setWindow] = useState<StatsSpan>("hour");
+  const load = useQuery(loadQuery({ window, rule }));
+  if (load.data !== undefined) {
+    const { shedding, adaptive, waiting } = load.data;
+    if (shedding.length + adaptive.length + waiting.length === 0) return null;
+  }
+  return (
+    <>
+      <div className="buttons">
+        <Choice label="Time of the load" value={window} options={spans} onChange={setWindow} />
+        {load.data?.scope === "instance" && <span className="soft small">{ofWhom(load.data)}</span>}
+      </div>
+      <Read of={load} what="figures of load">
+        {(view) => (
+          <>
+            {view.shedding.map((one) => (
+              <SheddingPanel key={one.rule} rule={one} view={view} />
+            ))}
+            {view.adaptive.map((one) => (
+              <AdaptivePanel key={one.rule} rule={one} view={view} />
+            ))}
+            {view.waiting.map((one) => (
+              <WaitsOfRule key={one.rule} rule={one} view={view} />
+            ))}
+            {view.waiting.length > 0 && <WaitingKeys view={view} />}
+          </>
+        )}
+      </Read>
+    </>
+  );
+}

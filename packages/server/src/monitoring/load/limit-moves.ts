@@ -1,0 +1,31 @@
+/** The last moves of adaptive limits that this instance made: when, from what to what, at which utilisation. Bounded. */
+import type { Limiter, LimitMove } from "sluice";
+import type { LimitMoveView } from "../views.js";
+
+export const MOST_MOVES = 200;
+
+type NotedMove = LimitMoveView & { readonly rule: string };
+
+export class LimitMoves {
+  readonly #instance: string;
+  #moves: NotedMove[] = [];
+  /** Grows with each move. */
+  version = 0;
+
+  constructor(limiter: Pick<Limiter, "on">, instance: string, now: () => number = Date.now) {
+    this.#instance = instance;
+    limiter.on("limit", (move) => this.#note(move, now()));
+  }
+
+  list(): readonly NotedMove[] {
+    return this.#moves;
+  }
+
+  /** Only those that it made: the others' come from the others. */
+  #note({ rule, from, to, utilisation, leads, alone }: LimitMove, atMs: number): void {
+    if (!leads && !alone) return;
+    const noted = { rule, atMs, from, to, instance: this.#instance, alone };
+    this.#moves = [...this.#moves, { ...noted, ...(utilisation !== undefined && { utilisation }) }].slice(-MOST_MOVES);
+    this.version++;
+  }
+}

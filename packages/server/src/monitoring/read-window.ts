@@ -1,0 +1,141 @@
+/**
+ * One window of the history, step by step: of all instances, or of this one where the history cannot be read or has nothing of a step.
+ * In: the sources, a window or range. Out: series of counts, whose they are, and how much of each step was counted.
+ */
+import type { Rule } from "sluice";
+import type { Heartbeat, InstanceReport } from "../instance/heartbeat.js";
+import { type History, type Point, type Step, stepAt, steps, TOTAL_SERIES } from "./history/history.js";
+import { addCounts, type Counts } from "./history/packed-counts.js";
+import type { OutageView, Scope, StatsSpan } from "./views.js";
+
+/** The sources of a view beside the history. */
+export interface StatsSources {
+  readonly history: History;
+  /** This instance's own counts, in memory; absent if `history` is that. */
+  readonly own: History | undefined;
+  readonly storeKind: string;
+  rules(): readonly Rule[];
+  rulesVersion(): number;
+  readonly heartbeat: Pick<Heartbeat, "report" | "readAll">;
+  /** Of this instance's store; undefined while it answers. */
+  outage(): OutageView | undefined;
+  alertsFiring(): number;
+}
+
+type Series = ReadonlyMap<string, readonly Point[]>;
+
+const windows: Readonly<Record<StatsSpan, { step: Step; lengthMs: number }>> = {
+  live: { step: "second", lengthMs: 110_000 },
+  hour: { step: "minute", lengthMs: 3_600_000 },
+  day: { step: "quarter", lengthMs: 24 * 3_600_000 },
+};
+/** By then every instance has reported the second. */
+export const LIVE_DELAY_MS = 2_000;
+
+export interface Range {
+  readonly step: Step;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly nowMs: number;
+}
+
+/** One step of a window: how much of it was counted, and by whom. */
+export interface CoveredStep {
+  readonly atMs: number;
+  readonly coveredMs: number;
+  readonly scope: Scope;
+}
+
+export interface ReadWindow extends Omit<Found, "ownSteps"> {
+  readonly atMs: number;
+  readonly stepMs: number;
+  /** One for each step of the window, also where nothing came. */
+  readonly covered: readonly CoveredStep[];
+}
+
+export async function readWindow(sources: StatsSources, window: StatsSpan): Promise<ReadWindow> {
+  const { step, lengthMs } = windows[window];
+  const stepMs = steps[step].lengthMs;
+  const atMs = Date.now();
+  const toMs = stepAt(step, window === "live" ? atMs - LIVE_DELAY_MS : atMs) + stepMs;
+  const range: Range = { step, fromMs: toMs - lengthMs, toMs, nowMs: atMs };
+  const { ownSteps, ...found } = await readFleetOrOwn(sources, range);
+  const covered = coverage(found.series.get(TOTAL_SERIES) ?? [], range).map((one) => ({
+    ...one,
+    scope: ownSteps.has(one.atMs) ? ("instance" as const) : ("fleet" as const),
+  }));
+  return { ...found, atMs, stepMs, covered };
+}
+
+export interface Found {
+  readonly series: Series;
+  readonly scope: Scope;
+  readonly present: readonly InstanceReport[];
+  /** Steps that this instance alone told. */
+  readonly ownSteps: ReadonlySet<number>;
+}
+
+export async function readFleetOrOwn(
+  { history, own, heartbeat }: StatsSources,
+  { step, ...range }: Range,
+): Promise<Found> {
+  const [fleet, mine] = await Promise.all([
+    Promise.all([history.read(step, range), heartbeat.readAll()]).catch((error: unknown) => {
+      if (own === undefined) throw error;
+      return undefined;
+    }),
+    own === undefined ? new Map<string, Point[]>() : own.read(step, range),
+  ]);
+  if (fleet === undefined) {
+    const ownSteps = new Set((mine.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
+    return { series: mine, scope: "instance", present: [heartbeat.report(Date.now())], ownSteps };
+  }
+  const [series, heard] = fleet;
+  // A Redis that is full answers reads and refuses writes: then not even this instance is heard of.
+  const present = heard.length === 0 ? [heartbeat.report(Date.now())] : heard;
+  // The newest step may not be written yet: that is no hole.
+  const newestMs = stepAt(step, range.nowMs - LIVE_DELAY_MS);
+  const known = new Set((series.get(TOTAL_SERIES) ?? []).map(({ atMs }) => atMs));
+  const ownSteps = new Set(
+    (mine.get(TOTAL_SERIES) ?? []).flatMap(({ atMs }) => (known.has(atMs) || atMs > newestMs ? [] : [atMs])),
+  );
+  return { series: ownSteps.size === 0 ? series : filled(series, mine, ownSteps), scope: "fleet", present, ownSteps };
+}
+
+/** The history's steps, and this instance's where the history has nothing. */
+function filled(series: Series, own: Series, ownSteps: ReadonlySet<number>): Series {
+  const both = new Map(series);
+  for (const [name, points] of own) {
+    const missing = points.filter(({ atMs }) => ownSteps.has(atMs));
+    if (missing.length === 0) continue;
+    both.set(
+      name,
+      [...(series.get(name) ?? []), ...missing].sort((a, b) => a.atMs - b.atMs),
+    );
+  }
+  return both;
+}
+
+/** For each step, how much of it was counted. Steps that an older version wrote say nothing of it: they count as whole. */
+function coverage(
+  total: readonly Point[],
+  { step, fromMs, toMs, nowMs }: Range,
+): { atMs: number; coveredMs: number }[] {
+  const { lengthMs } = steps[step];
+  const byStart = new Map(total.map(({ atMs, counts }) => [atMs, counts]));
+  return Array.from({ length: Math.round((toMs - fromMs) / lengthMs) }, (_, i) => {
+    const startMs = fromMs + i * lengthMs;
+    const counts = byStart.get(startMs);
+    const elapsedMs = Math.min(lengthMs, Math.max(0, nowMs - startMs));
+    if (counts === undefined) return { atMs: startMs, coveredMs: 0 };
+    const countedMs = counts.seconds === undefined ? elapsedMs : counts.seconds * 1_000;
+    // A second of an instance that was late holds several; a minute never holds more than a minute.
+    return { atMs: startMs, coveredMs: step === "second" ? countedMs : Math.min(countedMs, lengthMs) };
+  });
+}
+
+export function sumOf(points: readonly { counts: Counts }[]): Counts {
+  const sum: Record<string, number> = {};
+  for (const { counts } of points) addCounts(sum, counts);
+  return sum as Counts;
+}
