@@ -64,6 +64,7 @@ test.each([
   "/load",
   "/alerts",
   "/store",
+  "/regions",
   "/audit",
   "/tokens",
   "/history",

@@ -19,6 +19,7 @@ const rulePage = () => import("./rule-editor/rule-page.js");
 const RulePage = lazy(async () => ({ default: (await rulePage()).RulePage }));
 /** Views that few open every day. */
 const LoadPage = lazy(async () => ({ default: (await import("./load/load-page.js")).LoadPage }));
+const RegionsPage = lazy(async () => ({ default: (await import("./regions/regions-page.js")).RegionsPage }));
 const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
 
 import { Empty, Page } from "./components/panel.js";
@@ -90,6 +91,7 @@ function Pages() {
       <Route path="/load" component={LoadPage} />
       <Route path="/alerts" component={AlertsPage} />
       <Route path="/store" component={StorePage} />
+      <Route path="/regions" component={RegionsPage} />
       <Route path="/audit" component={AuditPage} />
       <Route path="/tokens" component={TokensPage} />
       <Route>

@@ -7,6 +7,7 @@ import type {
   AuditView,
   BlockedKeysView,
   LoadView,
+  RegionsView,
   RulesView,
   SessionView,
   StatsSpan,
@@ -92,6 +93,12 @@ export const topKeysQuery = (query: {
 export const alertsQuery = queryOptions({
   queryKey: ["alerts"],
   queryFn: () => request<AlertsView>("/alerts"),
+  refetchInterval: FIGURES_MS,
+});
+
+export const regionsQuery = queryOptions({
+  queryKey: ["regions"],
+  queryFn: () => request<RegionsView>("/regions"),
   refetchInterval: FIGURES_MS,
 });
 

@@ -80,7 +80,7 @@ export function withUnit(value: number, unit: string | undefined): string {
 }
 
 /** Four places below a cent's worth: single calls cost that little. */
-export function dollars(value: number): string {
+function dollars(value: number): string {
   const places = value !== 0 && Math.abs(value) < 1 ? 4 : 2;
   return `$${new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: places }).format(value)}`;
 }

@@ -7,7 +7,7 @@ import type { LoadView, StatsSpan } from "../api/shapes.js";
 import { Choice, spans } from "../components/controls.js";
 import { count } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
-import { BlockedKeys } from "../pages/blocked-keys.js";
+import { BlockedKeys } from "../keys/blocked-keys.js";
 import { AdaptivePanel } from "./adaptive-panel.js";
 import { SheddingPanel } from "./shedding-panel.js";
 import { WaitingKeys, WaitingPanel, WaitsOfRule } from "./waiting-panel.js";

@@ -3,7 +3,7 @@ import { Link } from "wouter";
 import type { LoadView, WaitingKeyView, WaitingView } from "../api/shapes.js";
 import { count, wait } from "../components/format.js";
 import { Empty, Panel } from "../components/panel.js";
-import { KeyCells } from "../pages/key-cells.js";
+import { KeyCells } from "../keys/key-cells.js";
 import { WaitChart } from "./load-charts.js";
 
 export function WaitingPanel({ view }: { view: LoadView }) {

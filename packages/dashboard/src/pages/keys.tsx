@@ -11,9 +11,9 @@ import type { Explanation } from "../api/shapes.js";
 import { Page, Panel, Read } from "../components/panel.js";
 import { useRowFocus } from "../components/row-focus.js";
 import { toast } from "../components/toast.js";
-import { BlockedKeys } from "./blocked-keys.js";
+import { BlockedKeys } from "../keys/blocked-keys.js";
+import { type AttributeRow, attributesOf, keyAddress, rowsOf } from "../keys/key-address.js";
 import { ExplanationView } from "./explanation.js";
-import { type AttributeRow, attributesOf, keyAddress, rowsOf } from "./key-address.js";
 import { KeyTable } from "./top-keys.js";
 
 export function KeysPage() {

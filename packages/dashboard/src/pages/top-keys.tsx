@@ -7,7 +7,7 @@ import { Choice, Search, windows } from "../components/controls.js";
 import { GateBar } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
-import { KeyCells } from "./key-cells.js";
+import { KeyCells } from "../keys/key-cells.js";
 
 const orders = [
   { value: "traffic", label: "By traffic" },

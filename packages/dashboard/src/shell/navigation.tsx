@@ -38,6 +38,7 @@ const groups: readonly { readonly name: string; readonly places: readonly Place[
     name: "Service",
     places: [
       { to: "/store", label: "Store", icon: "store" },
+      { to: "/regions", label: "Regions", icon: "regions" },
       { to: "/audit", label: "Audit", icon: "audit" },
       { to: "/tokens", label: "Tokens", icon: "tokens" },
     ],

@@ -21,6 +21,7 @@ const pages = [
   "load",
   "alerts",
   "store",
+  "regions",
   "audit",
   "tokens",
 ] as const;

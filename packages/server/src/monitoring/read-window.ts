@@ -40,7 +40,7 @@ export interface Range {
 }
 
 /** One step of a window: how much of it was counted, and by whom. */
-export interface CoveredStep {
+interface CoveredStep {
   readonly atMs: number;
   readonly coveredMs: number;
   readonly scope: Scope;
@@ -67,7 +67,7 @@ export async function readWindow(sources: StatsSources, window: StatsSpan): Prom
   return { ...found, atMs, stepMs, covered };
 }
 
-export interface Found {
+interface Found {
   readonly series: Series;
   readonly scope: Scope;
   readonly present: readonly InstanceReport[];

@@ -33,7 +33,7 @@ export const readingNames = [
 
 type Reading = (typeof readingNames)[number];
 
-export type LoadSource = Pick<Limiter, "sheddingStats" | "adaptiveStats" | "waitingStats">;
+type LoadSource = Pick<Limiter, "sheddingStats" | "adaptiveStats" | "waitingStats">;
 
 /** The name of a class's series: no rule has a colon in its id. */
 export function classSeries(rule: string, name: string): string {

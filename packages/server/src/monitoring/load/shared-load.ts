@@ -37,7 +37,7 @@ export interface InstanceLoad {
   readonly moreKeys: boolean;
 }
 
-export type RuleMove = LimitMoveView & { readonly rule: string };
+type RuleMove = LimitMoveView & { readonly rule: string };
 
 export interface LoadNow {
   readonly instances: readonly InstanceLoad[];
