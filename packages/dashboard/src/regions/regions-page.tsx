@@ -125,11 +125,15 @@ function RegionRow({ region, isOwn }: { region: RegionView; isOwn: boolean }) {
       <td data-label="Units held" className="number">
         <span>
           {shown(count(region.units))}
-          {isKnown && <span className="soft small node-version">in {count(region.pools)} pools</span>}
+          {isKnown && (
+            <span className="soft small node-version">
+              in {region.pools === 1 ? "1 pool" : `${count(region.pools)} pools`}
+            </span>
+          )}
         </span>
       </td>
       <td data-label="Round trip" className="number nowrap">
-        {isKnown && region.roundTripMs !== undefined ? milliseconds(region.roundTripMs) : "–"}
+        {region.state === "up" && region.roundTripMs !== undefined ? milliseconds(region.roundTripMs) : "–"}
       </td>
     </tr>
   );
