@@ -20,14 +20,24 @@ function asked(more: Partial<PoolAsked> = {}, numbers: Partial<PoolAsked["number
   return { nowMs: 5_000, isMine: true, arrived: 0, elapsedMs: 500, numbers: { ...pool.fresh(), ...numbers }, ...more };
 }
 
-const size = (given: PoolAsked, waiting = NOBODY, isLast = false) =>
-  sizeFetch(plan, given, { waiting, roundTripMs: 200, isLast });
+const size = (given: PoolAsked, waiting = NOBODY, isLast = false, left = 0) =>
+  sizeFetch(plan, given, { waiting, roundTripMs: 200, left, regions: 4, isLast });
 
 test("a busy region wants what it uses in half a term and a round trip, and a little more", () => {
   const { want, need } = size(asked({ arrived: 250 }, { rate: 0.5, units: 100 }));
   // 0.5 a ms for 700 ms, and three times its square root.
   expect(want).toBe(350 + 57 - 100);
   expect(need).toBe(1);
+});
+
+test("while home has plenty, it wants a part of that too: for a term at most, and the next fetch is as far away", () => {
+  const busy = asked({ arrived: 250 }, { rate: 0.5 });
+  const plain = size(busy);
+  // A third of a quarter.
+  expect(size(busy, NOBODY, false, 1_200)).toMatchObject({ want: plain.want + 100, low: plain.low });
+  expect(size(busy, NOBODY, false, 1_000_000).want).toBe(plain.want + 500);
+  const quiet = asked({ arrived: 1 }, { rate: 0.002 });
+  expect(size(quiet, NOBODY, false, 1_000_000).want).toBe(size(quiet).want + 62);
 });
 
 test("an idle region wants nothing, and one that closes gives everything back", () => {
@@ -54,7 +64,7 @@ test("units live from before the fetch was sent, less what clocks may run apart"
   const grant = { units: 5, kept: 0, lifeMs: 1_000, retryAfterMs: 0 };
   expect(usableMs(grant)).toBe(978);
   const fetch = { holder: "h", seq: 9, used: 0, held: 0, want: 5, need: 0 };
-  const own = { want: 5, need: 0, rate: 1, share: 0.1 };
+  const own = { want: 5, need: 0, rate: 1, share: 0.1, low: 2 };
   const fill = fillOf({
     plan,
     asked: asked(),
@@ -65,12 +75,12 @@ test("units live from before the fetch was sent, less what clocks may run apart"
     waiting: NOBODY,
     roundTripMs: 200,
   });
-  expect(fill).toMatchObject({ seq: 9, unitsEndMs: 5_978, renewAtMs: 5_978 - 445, refusedForMs: 0, lowPart: 0.5 });
+  expect(fill).toMatchObject({ seq: 9, unitsEndMs: 5_978, renewAtMs: 5_978 - 262, refusedForMs: 0, lowPart: 0.4 });
 });
 
 test("what was not granted is a refusal for a part of the term at least, and for a second at most", () => {
   const fetch = { holder: "h", seq: 9, used: 0, held: 0, want: 5, need: 5 };
-  const own = { want: 5, need: 5, rate: 1, share: 0.1 };
+  const own = { want: 5, need: 5, rate: 1, share: 0.1, low: 2 };
   const fillFor = (retryAfterMs: number) => {
     const grant = { units: 0, kept: 0, lifeMs: 1_000, retryAfterMs };
     return fillOf({

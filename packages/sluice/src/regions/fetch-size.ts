@@ -19,6 +19,15 @@ const MOST_WANTED = 1_000_000;
 const GROWTH = 4;
 const GROWN_PART = 1 / 4;
 const FIRST_PART = 1 / 16;
+/**
+ * While the global store has plenty, a region fetches so much of its even part beyond what it uses: its next fetch is then a whole term
+ * away, and a hot spot that moves here finds units. Near the limit nothing is left to spare, and units stay where they are used.
+ */
+const SPARE_PART = 1 / 3;
+/** Units are renewed this part of a term, and a round trip, before their end. */
+export const RENEW_PART = 1 / 16;
+/** The share is of about a window: under overload a limit is used in waves, one a window. */
+const SHARE_TERMS = 10;
 /** So many requests that wait tell how fast they come. */
 const TELLING_REQUESTS = 4;
 /** A refusal is remembered for at least this part of a term, so that a region asks a few times a term at most; and not longer than this. */
@@ -38,6 +47,18 @@ interface FetchSize {
   /** Units a ms. */
   readonly rate: number;
   readonly share: number;
+  /** At or below so many units the next fetch is due. */
+  readonly low: number;
+}
+
+/** Beside the pool's numbers: what the fetching instance knows. */
+interface FetchFacts {
+  readonly waiting: Waiting;
+  readonly roundTripMs: number;
+  /** At the global store, by its last answer; and how many regions share it. */
+  readonly left: number;
+  readonly regions: number;
+  readonly isLast: boolean;
 }
 
 /** Units a ms that the limit gives. */
@@ -49,7 +70,7 @@ function rateOf(policy: Policy): number {
 export function sizeFetch(
   { policy, regionTermMs: termMs }: CheckPlan,
   { numbers, arrived, elapsedMs }: PoolAsked,
-  { waiting, roundTripMs, isLast }: { waiting: Waiting; roundTripMs: number; isLast: boolean },
+  { waiting, roundTripMs, left, regions, isLast }: FetchFacts,
 ): FetchSize {
   const limitRate = rateOf(policy);
   const seenRate = elapsedMs > 0 ? arrived / elapsedMs : 0;
@@ -61,20 +82,23 @@ export function sizeFetch(
       ? numbers.share
       : numbers.share < 0
         ? seenShare
-        : blended(numbers.share, seenShare, elapsedMs, 2 * termMs);
+        : blended(numbers.share, seenShare, elapsedMs, SHARE_TERMS * termMs);
   const { units } = numbers;
   const need = Math.max(0, waiting.units - units);
-  if (isLast || (arrived === 0 && waiting.units === 0)) return { want: 0, need: 0, rate, share };
+  if (isLast || (arrived === 0 && waiting.units === 0)) return { want: 0, need: 0, rate, share, low: 0 };
   const cycleMs = termMs / 2 + Math.min(roundTripMs, termMs / 2);
   const used = rate * cycleMs;
-  const inTerm = waiting.units > 0 ? limitRate * termMs : 0;
+  const termLimit = limitRate * termMs;
+  const inTerm = waiting.units > 0 ? termLimit : 0;
   const grown = Math.floor(Math.max(inTerm * FIRST_PART, Math.min(inTerm * GROWN_PART, GROWTH * used)));
   // Requests come unevenly: three times as much more as their number varies by.
-  const wanted = Math.max(grown, Math.ceil(used + 3 * Math.sqrt(used)));
+  const base = Math.max(grown, Math.ceil(used + 3 * Math.sqrt(used)));
+  const spare = Math.min(Math.max(rate * termMs, termLimit * FIRST_PART), (left * SPARE_PART) / regions);
+  const wanted = base + Math.floor(spare);
   const most = policy.stored === "rolling-window" ? MOST_ENTRIES : MOST_WANTED;
   const want = Math.min(most, Math.max(need, wanted - units));
   // One at least, so that a refusal tells when to come again.
-  return { want, need: want === 0 ? 0 : Math.min(most, Math.max(1, need)), rate, share };
+  return { want, need: want === 0 ? 0 : Math.min(most, Math.max(1, need)), rate, share, low: base / 2 };
 }
 
 function blended(old: number, seen: number, elapsedMs: number, memoryMs: number): number {
@@ -101,6 +125,7 @@ export function fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting,
   const lifeMs = usableMs(grant);
   const unitsEndMs = asked.nowMs + lifeMs;
   const isShort = grant.units < size.need || (grant.units === 0 && size.want > 0);
+  const units = asked.numbers.units + grant.units;
   const { retryAfterMs = 0 } = grant;
   const retryMs = Math.max(1, Math.ceil(retryAfterMs - roundTripMs));
   const leastMs = plan.regionTermMs * REFUSAL_PART;
@@ -111,8 +136,8 @@ export function fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting,
     units: grant.units,
     kept: grant.kept,
     unitsEndMs,
-    lowPart: isShort && grant.units === 0 ? -1 : 0.5,
-    renewAtMs: unitsEndMs - Math.ceil(lifeMs / 4 + roundTripMs),
+    lowPart: isShort && grant.units === 0 ? -1 : Math.min(0.5, size.low / Math.max(1, units)),
+    renewAtMs: unitsEndMs - Math.ceil(lifeMs * RENEW_PART + roundTripMs),
     refusedForMs,
     refusedCost: Math.max(1, waiting.leastCost),
     retryAfterMs: Math.max(refusedForMs, retryMs),

@@ -11,7 +11,7 @@ import type { GivesBack, PoolAsked } from "../algorithms/pool.js";
 import type { Check, CheckPlan } from "../check.js";
 import { ExpiringMap } from "../store/expiring-map.js";
 import type { Store, StoreRequest } from "../store/store.js";
-import { failedFill, fillOf, sizeFetch, usableMs, type Waiting } from "./fetch-size.js";
+import { failedFill, fillOf, RENEW_PART, sizeFetch, usableMs, type Waiting } from "./fetch-size.js";
 
 /** Keys that are remembered: the busiest of a process are few. */
 const MOST_KEYS = 16_384;
@@ -46,6 +46,8 @@ interface Pool {
   unitsEndMonotonicMs: number;
   renewAtMonotonicMs: number;
   units: number;
+  /** Left at home after the last fetch. */
+  left: number;
   share: number;
   shareReadMonotonicMs: number;
   /** For the map that keeps it. */
@@ -57,6 +59,8 @@ interface HomeFetchesOptions {
   readonly region: string;
   readonly regionStore: Store;
   readonly globalStore: Store;
+  /** How many share the global store, as far as is known. */
+  readonly regions: () => number;
 }
 
 /** Figures of one instance since its start. */
@@ -200,7 +204,8 @@ export class HomeFetches {
       return { kind: "over" };
     }
     const { numbers } = asked;
-    const size = sizeFetch(plan, asked, { waiting, roundTripMs: this.roundTripMs, isLast: givesBack === "all" });
+    const facts = { waiting, roundTripMs: this.roundTripMs, left: pool.left, regions: this.#options.regions() };
+    const size = sizeFetch(plan, asked, { ...facts, isLast: givesBack === "all" });
     const fetch: Fetch = {
       holder: `${region}.${numbers.name.toString(36)}`,
       seq: numbers.seq,
@@ -217,7 +222,8 @@ export class HomeFetches {
       this.roundTripMs = roundTripMs;
       this.cutOffSinceMs = undefined;
       const grant = grants![0]!;
-      const { resetAfterMs } = verdicts[0]!;
+      const { resetAfterMs, remaining } = verdicts[0]!;
+      pool.left = Math.max(0, remaining);
       const fill = fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting, roundTripMs });
       const { isCounted } = await regionStore.fillPool(pool.key, fill);
       if (isCounted) this.#filled(pool, asked, grant.units, sentMonotonicMs + usableMs(grant));
@@ -251,7 +257,7 @@ export class HomeFetches {
     pool.seq = numbers.seq;
     pool.units = numbers.told + granted;
     pool.unitsEndMonotonicMs = unitsEndMonotonicMs;
-    pool.renewAtMonotonicMs = unitsEndMonotonicMs - pool.plan.regionTermMs / 4 - this.roundTripMs;
+    pool.renewAtMonotonicMs = unitsEndMonotonicMs - pool.plan.regionTermMs * RENEW_PART - this.roundTripMs;
     if (pool.units === 0) this.#forget(pool);
     else {
       this.#mine.add(pool);
@@ -301,6 +307,7 @@ export class HomeFetches {
         unitsEndMonotonicMs: 0,
         renewAtMonotonicMs: 0,
         units: 0,
+        left: 0,
         share: -1,
         shareReadMonotonicMs: Number.NEGATIVE_INFINITY,
         endsAtMs: 0,

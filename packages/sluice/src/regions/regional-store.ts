@@ -70,7 +70,7 @@ export class RegionalStore implements Store {
     this.#options = options;
     this.#region = regionStore;
     this.#home = globalStore;
-    this.#fetches = new HomeFetches(options);
+    this.#fetches = new HomeFetches({ ...options, regions: () => this.regions });
     this.isRemote = regionStore.isRemote === true;
     this.namesRequests = regionStore.namesRequests === true;
     // Absent here where they are absent there.
