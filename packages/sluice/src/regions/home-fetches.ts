@@ -10,7 +10,7 @@ import type { Fetch } from "../algorithms/grants.js";
 import type { GivesBack, PoolAsked } from "../algorithms/pool.js";
 import type { Check, CheckPlan } from "../check.js";
 import { ExpiringMap } from "../store/expiring-map.js";
-import type { Store, StoreRequest } from "../store/store.js";
+import type { Charged, Store, StoreRequest } from "../store/store.js";
 import { failedFill, fillOf, RENEW_PART, sizeFetch, usableMs, type Waiting } from "./fetch-size.js";
 
 /** Keys that are remembered: the busiest of a process are few. */
@@ -164,6 +164,17 @@ export class HomeFetches {
       pool.shareReadMonotonicMs = nowMonotonicMs;
     }
     return pool.share < 0 ? undefined : pool.share;
+  }
+
+  /** Those of the charges to pools that the global store was not told of yet. */
+  async notTold(charges: readonly Charged[]): Promise<Charged[]> {
+    const pools = await Promise.all(
+      charges.map(({ check: { key, plan } }) => this.#options.regionStore.askForPool(key, askOf(plan, "no", -1))),
+    );
+    return charges.filter(({ atMs }, i) => {
+      const { nowMs, numbers } = pools[i]!;
+      return atMs > numbers.askedAtMs && nowMs >= numbers.lastMs && nowMs < numbers.unitsEndMs;
+    });
   }
 
   async close(): Promise<void> {

@@ -15,6 +15,8 @@ const GLOBAL: Rule = {
   limit: 10,
   window: "1h",
 };
+/** A region's first fetch brings more units than a test uses: no other fetch follows. */
+const PLENTY: Rule = { ...GLOBAL, limit: 1_000_000 };
 const HERE: Rule = { id: "here", key: ["user"], algorithm: "rolling-window", limit: 3, window: "1h" };
 
 /** A global store that can be cut off. */
@@ -105,15 +107,40 @@ describe("a global rule", () => {
   });
 
   test("a refund gives the unit back to the region, once", async () => {
-    const { eu } = open({ ...GLOBAL, limit: 1 });
-    const { allowed, ...decision } = await eu.check({ user: "a" });
-    expect(allowed).toBe(true);
-    expect(decision.remaining).toBe(0);
-    const { eu: other } = open({ ...GLOBAL, limit: 1 });
-    const held = await other.check({ user: "b" });
+    const { eu } = open(PLENTY);
+    await eu.check({ user: "a" });
+    // Later than the fetch that brought the units.
     await new Promise((resolve) => setTimeout(resolve, 5));
-    expect(await other.refund(held)).toBe(true);
-    expect(await other.refund(held)).toBe(false);
+    const used = await eu.check({ user: "a" });
+    expect(await eu.refund(used)).toBe(true);
+    expect(await eu.refund(used)).toBe(false);
+    expect((await eu.check({ user: "a" }, { cost: 0 })).remaining).toBe(used.remaining! + 1);
+  });
+
+  test("a refund of a use that home was told of gives nothing back, says so, and leaves the id to its charge", async () => {
+    class Region extends MemoryStore {
+      poolKey = "";
+      override askForPool(...args: Parameters<MemoryStore["askForPool"]>): ReturnType<MemoryStore["askForPool"]> {
+        this.poolKey = args[0];
+        return super.askForPool(...args);
+      }
+    }
+    const store = new Region();
+    const eu = createLimiter({ rules: [PLENTY], store, globalStore: new Home(), region: "eu" });
+    await eu.check({ user: "a" });
+    const told = await eu.check({ user: "a" }, { id: "told" });
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    const isMine = (): boolean =>
+      store.askForPool(store.poolKey, { name: 1, onlySeq: 0, givesBack: "no", leaseMs: 1 }).isMine;
+    expect(isMine()).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(await eu.refund(told)).toBe(false);
+    expect(await eu.refund("told")).toBe(false);
+    const open = await eu.check({ user: "a" });
+    expect(await eu.check({ user: "a" }, { id: "told" })).toMatchObject({ allowed: true, remaining: told.remaining });
+    expect((await eu.check({ user: "a" }, { cost: 0 })).remaining).toBe(open.remaining);
+    expect(await eu.refund(open)).toBe(true);
+    expect((await eu.check({ user: "a" }, { cost: 0 })).remaining).toBe(open.remaining! + 1);
   });
 
   test("a charge is made in the global store at once", async () => {

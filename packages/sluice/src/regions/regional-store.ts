@@ -286,15 +286,25 @@ export class RegionalStore implements Store {
   async refund({ charges, id }: RefundRequest): Promise<boolean> {
     const atHome: Charged[] = [];
     const here: Charged[] = [];
+    const pools: Charged[] = [];
     for (const charged of charges) {
       const { check } = charged;
       if (!isGlobal(check)) here.push(charged);
       else if (check.charge === true) atHome.push({ ...charged, check: homeCheckOf(check) });
-      else here.push({ ...charged, check: pooledCheck(check) });
+      else pools.push({ ...charged, check: pooledCheck(check) });
     }
-    const given = here.length > 0 && (await this.#region.refund({ charges: here, id }));
+    const given = await this.#refundHere(here, pools, id);
     if (atHome.length === 0) return given;
     return (await this.#home.refund({ charges: atHome, id })) || given;
+  }
+
+  /** Where nothing can be given back, nothing is done: the id still stands for its charge. */
+  async #refundHere(here: readonly Charged[], pools: readonly Charged[], id: string | undefined): Promise<boolean> {
+    const open = await this.#fetches.notTold(pools);
+    const charges = [...here, ...open];
+    if (charges.length === 0 || !(await this.#region.refund({ charges, id }))) return false;
+    // A fetch that was sent meanwhile may have told home first. Then it is not certain that anything was given back.
+    return here.length > 0 || (await this.#fetches.notTold(open)).length > 0;
   }
 
   async giveBack(checks: readonly Check[], asked?: readonly AskedPart[]): Promise<boolean> {
