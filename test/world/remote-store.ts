@@ -52,7 +52,7 @@ export class RemoteStore implements Store {
 
   constructor(options: RemoteStoreOptions) {
     this.#options = options;
-    this.#refusals = options.rememberRefusals ? new RefusalMemory() : undefined;
+    this.#refusals = options.rememberRefusals ? new RefusalMemory(() => Number.NEGATIVE_INFINITY) : undefined;
   }
 
   decide(request: StoreRequest): MaybePromise<StoreReply> {

@@ -29,6 +29,7 @@ const wholeScripts = [
   "lease",
   "instances",
   "utilisation",
+  "freed",
   "limits",
   "place",
   "record",

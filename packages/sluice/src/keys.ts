@@ -208,6 +208,9 @@ export const UTILISATION_KEY = "{~}utilisation";
 /** Where the instances that share a store keep the limits of adaptive rules. */
 export const LIMITS_KEY = "{~}limits";
 
+/** Counters that got room again of late: instances that remember a refusal of theirs forget it. */
+export const FREED_KEY = "{~}freed";
+
 function spellId(id: string): string {
   return id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`;
 }

@@ -58,6 +58,12 @@ export class ExpiringMap<V extends Ending> {
     return true;
   }
 
+  clear(): void {
+    this.#entries.clear();
+    this.#cursor = this.#entries.entries();
+    this.#bytes = 0;
+  }
+
   /** Looks at up to `looks` entries, round-robin, and drops those that have ended. */
   sweep(looks: number, nowMs: number): void {
     this.#sweep(Math.min(looks, this.#entries.size), nowMs);

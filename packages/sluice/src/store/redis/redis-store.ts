@@ -31,6 +31,7 @@ import { RedisCalls } from "./calls.js";
 import { ClusterStore } from "./cluster/cluster-store.js";
 import { type RedisClient, type RedisConnection, redisConnection } from "./connection.js";
 import type { Counters } from "./counters.js";
+import { FreedKeys } from "./freed-keys.js";
 import { decodePool, encodeFill, poolKeys } from "./pool-wire.js";
 import { RefusalMemory } from "./refusal-memory.js";
 import { MOST_REPORTS, readReports, spellReport } from "./shared-reports.js";
@@ -45,14 +46,21 @@ export class RedisStore implements Store {
   readonly #calls: RedisCalls;
   readonly #counters: Counters;
   readonly #refusals: RefusalMemory | undefined;
+  readonly #freed: FreedKeys;
   readonly isRemote = true;
   whyNotReady: unknown;
 
   constructor(connection: RedisConnection, options: RedisStoreOptions = {}) {
     const checked = checkedStoreOptions(options);
-    const refusals = checked.rememberRefusals ? new RefusalMemory() : undefined;
     const calls = new RedisCalls(connection, checked);
-    const onGivenBack = (keys: readonly string[]): void => refusals?.forget(keys);
+    const freed = new FreedKeys(calls, (keys) => refusals?.forget(keys));
+    const heardUntil = (nowMonotonicMs: number): number => freed.heardUntilMonotonicMs(nowMonotonicMs);
+    const refusals = checked.rememberRefusals ? new RefusalMemory(heardUntil) : undefined;
+    const onGivenBack = (keys: readonly string[]): void => {
+      refusals?.forget(keys);
+      freed.note(keys);
+    };
+    this.#freed = freed;
     this.#refusals = refusals;
     this.#calls = calls;
     this.#counters = connection.sharded
@@ -139,6 +147,7 @@ export class RedisStore implements Store {
     await this.#counters.reset(keys, madeAt);
     // A refusal that was under way meanwhile was remembered after the first forgetting.
     this.#refusals?.forget(keys);
+    this.#freed.note(keys);
   }
 
   countInstances(region?: string, onBeat?: OnBeat): InstanceCount {
@@ -177,6 +186,7 @@ export class RedisStore implements Store {
 
   async close(): Promise<void> {
     await this.#counters.close();
+    await this.#freed.close();
     await this.#calls.close();
   }
 }

@@ -23,7 +23,7 @@ const refused = (waitMs: number): StoreReply => ({
 });
 
 test("a refusal is repeated until its end, with the wait that is left, and not a moment longer", () => {
-  const memory = new RefusalMemory();
+  const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), refused(700), 5_000);
   expect(memory.recall(requestOf(), 5_250.9)).toMatchObject({
     nowMs: 1_000_250,
@@ -33,15 +33,63 @@ test("a refusal is repeated until its end, with the wait that is left, and not a
   expect(memory.recall(requestOf(), 5_700)).toBeUndefined();
 });
 
-test("Redis is asked again after a second, so that what other instances give back is seen", () => {
-  const memory = new RefusalMemory();
+test("a refusal holds to its end while it is known what other instances free; without word of that, for a second", () => {
+  let heardMs = 5_000;
+  const memory = new RefusalMemory(() => heardMs);
+  memory.remember(requestOf(), refused(3_600_000), 5_000);
+  expect(memory.recall(requestOf(), 6_500)).toBeUndefined();
+  heardMs = 3_604_000;
+  expect(memory.recall(requestOf(), 3_604_900)).toMatchObject({ verdicts: [{ retryAfterMs: 100 }] });
+  expect(memory.recall(requestOf(), 3_605_000)).toBeUndefined();
+});
+
+test("what moves meanwhile is asked for after a second: several rules, another cost, something left, a minimum interval", () => {
+  const several = compileRuleBook([rule, { ...rule, id: "s", limit: 9 }], 1).checks({ user: "ann" }, 1);
+  const cases: [StoreRequest, StoreReply][] = [
+    [
+      requestOf({ checks: several }),
+      { ...refused(9_000), verdicts: [...refused(9_000).verdicts, verdict(true, 8, 0, 9_000, undefined)] },
+    ],
+    [requestOf({}, "ann", 2), refused(9_000)],
+    [requestOf(), { ...refused(9_000), verdicts: [verdict(false, 1, 9_000, 9_000, "limit")] }],
+    [requestOf(), { ...refused(9_000), verdicts: [verdict(false, 0, 9_000, 9_000, "min-interval")] }],
+  ];
+  for (const [request, reply] of cases) {
+    const memory = new RefusalMemory((nowMs) => nowMs);
+    memory.remember(request, reply, 0);
+    expect(memory.recall(request, 999)).toBeDefined();
+    expect(memory.recall(request, 1_001)).toBeUndefined();
+  }
+});
+
+test("a limit that moved under the same plan is another", () => {
+  const memory = new RefusalMemory((nowMs) => nowMs);
+  const request = requestOf();
+  const { plan } = request.checks[0] as unknown as { plan: { policy: object } };
+  memory.remember(request, refused(9_000), 0);
+  const { policy } = plan;
+  plan.policy = { ...policy };
+  expect(memory.recall(request, 1)).toBeUndefined();
+  plan.policy = policy;
+  expect(memory.recall(request, 1)).toBeDefined();
+});
+
+test("all refusals can be forgotten at once", () => {
+  const memory = new RefusalMemory((nowMs) => nowMs);
+  memory.remember(requestOf(), refused(9_000), 0);
+  memory.forget();
+  expect(memory.recall(requestOf(), 1)).toBeUndefined();
+});
+
+test("Redis is asked again after a second, where nobody tells what other instances give back", () => {
+  const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), refused(3_600_000), 5_000);
   expect(memory.recall(requestOf(), 5_999)).toBeDefined();
   expect(memory.recall(requestOf(), 6_000)).toBeUndefined();
 });
 
 test("only the same request is refused from memory: another key, cost or rule is not, nor a look, nor one with an id", () => {
-  const memory = new RefusalMemory();
+  const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), refused(700), 0);
   const edited = compileRuleBook([{ ...rule, limit: 9 }], 2).checks({ user: "ann" }, 1);
   for (const request of [
@@ -57,7 +105,7 @@ test("only the same request is refused from memory: another key, cost or rule is
 });
 
 test("a pass, a full concurrency rule and a rule with a candidate are not remembered", () => {
-  const memory = new RefusalMemory();
+  const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(true, 1, 0, 5, undefined)] }, 0);
   memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(false, 0, 700, 700, "concurrency")] }, 0);
   const both = compileRuleBook([{ ...rule, candidate: { limit: 5 } }], 1).checks({ user: "ann" }, 1);
@@ -68,7 +116,7 @@ test("a pass, a full concurrency rule and a rule with a candidate are not rememb
 });
 
 test("what is given back or reset is forgotten", () => {
-  const memory = new RefusalMemory();
+  const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), refused(700), 0);
   memory.forget([requestOf().checks[0]!.key]);
   expect(memory.recall(requestOf(), 1)).toBeUndefined();

@@ -1,8 +1,11 @@
 /**
  * Remembers refusals whose end is known, so that an attacker's traffic costs Redis nothing: until then the same request is
  * refused here. Exact where it matters: admissions elsewhere can only put the end off. Events that could bring it forward are either
- * noticed (this instance's refunds and resets forget; a changed rule has another plan) or bounded (what another instance
- * refunds or resets is seen within a second, for no refusal is remembered longer).
+ * noticed (this instance's refunds and resets forget; a changed rule has another plan or policy) or heard of: what other instances give
+ * back or reset is known within about a second (`freed-keys.ts`). Where it cannot be, no refusal is remembered for longer than that.
+ *
+ * A request of one check at cost 1 is remembered to its end: nothing of its answer changes but the times. One of several, or of another
+ * cost, is remembered for a second: the numbers of its other rules move, and so does what is left for a smaller cost.
  *
  * In: requests and their replies. Out: a reply, or nothing. Not remembered: requests with an id (their record lives in Redis),
  * looks, charges (they count, refused or not), concurrency (a place may be released at any time), rules with a candidate (it counts the
@@ -10,6 +13,7 @@
  */
 import { beginsBlock } from "../../algorithms/block.js";
 import { type Verdict, verdict } from "../../algorithms/model.js";
+import type { Policy } from "../../algorithms/policy.js";
 import type { Check } from "../../check.js";
 import { ExpiringMap } from "../expiring-map.js";
 import type { StoreReply, StoreRequest } from "../store.js";
@@ -20,23 +24,36 @@ interface Refusal {
   readonly bytes: 0;
   readonly sinceMonotonicMs: number;
   readonly checks: readonly Check[];
+  /** Of the check that refuses: `adapt` puts another into the same plan. */
+  readonly policy: Policy;
   readonly reply: StoreReply;
 }
 
-const MOST_REFUSALS = 10_000;
-const LONGEST_MEMORY_MS = 1_000;
+/** About half a kilobyte each. */
+const MOST_REFUSALS = 20_000;
+/** How long a refusal holds without word of what other instances have freed. */
+const UNHEARD_MS = 1_000;
+
+/** How far everything that other instances have freed is known. */
+type HeardUntil = (nowMonotonicMs: number) => number;
 
 export class RefusalMemory {
   /** By the key of the refusing check with the longest wait. */
   readonly #refusals = new ExpiringMap<Refusal>();
+  readonly #heardUntil: HeardUntil;
+
+  constructor(heardUntilMonotonicMs: HeardUntil) {
+    this.#heardUntil = heardUntilMonotonicMs;
+  }
 
   /** The reply to a request that is still refused for certain. */
   recall(request: StoreRequest, nowMonotonicMs: number): StoreReply | undefined {
     if (this.#refusals.count === 0 || !mayBeRemembered(request)) return undefined;
     for (let i = 0; i < request.checks.length; i++) {
-      const refusal = this.#refusals.get(request.checks[i]!.key);
-      if (refusal === undefined || refusal.endsAtMs <= nowMonotonicMs || !sameChecks(refusal.checks, request.checks))
-        continue;
+      const check = request.checks[i]!;
+      const refusal = this.#refusals.get(check.key);
+      if (refusal === undefined || refusal.endsAtMs <= nowMonotonicMs || refusal.policy !== check.plan.policy) continue;
+      if (!sameChecks(refusal.checks, request.checks) || !this.#holds(refusal, nowMonotonicMs)) continue;
       return later(refusal, nowMonotonicMs - refusal.sinceMonotonicMs);
     }
     return undefined;
@@ -57,17 +74,31 @@ export class RefusalMemory {
       }
     }
     if (refuser < 0) return;
-    const endsAtMs = sinceMonotonicMs + Math.min(waitMs, LONGEST_MEMORY_MS);
+    const { key, plan } = request.checks[refuser]!;
+    const holdsMs = isSteady(request.checks, reply.verdicts[refuser]!) ? waitMs : Math.min(waitMs, UNHEARD_MS);
+    const endsAtMs = sinceMonotonicMs + holdsMs;
     if (this.#refusals.count >= MOST_REFUSALS) this.#refusals.evict(sinceMonotonicMs);
-    this.#refusals.set(
-      request.checks[refuser]!.key,
-      { endsAtMs, bytes: 0, sinceMonotonicMs, checks: request.checks, reply },
+    const refusal = {
+      endsAtMs,
+      bytes: 0,
       sinceMonotonicMs,
-    );
+      checks: request.checks,
+      policy: plan.policy,
+      reply,
+    } as const;
+    this.#refusals.set(key, refusal, sinceMonotonicMs);
   }
 
-  forget(keys: readonly string[]): void {
-    for (const key of keys) this.#refusals.delete(key);
+  /** All, without keys. */
+  forget(keys?: readonly string[]): void {
+    if (keys === undefined) this.#refusals.clear();
+    else for (const key of keys) this.#refusals.delete(key);
+  }
+
+  /** Whether it is known that nothing freed the counter since. */
+  #holds({ sinceMonotonicMs }: Refusal, nowMonotonicMs: number): boolean {
+    if (nowMonotonicMs - sinceMonotonicMs < UNHEARD_MS) return true;
+    return nowMonotonicMs - this.#heardUntil(nowMonotonicMs) < UNHEARD_MS;
   }
 }
 
@@ -75,6 +106,14 @@ function mayBeRemembered({ charge, id, checks }: StoreRequest): boolean {
   if (!charge || id !== undefined) return false;
   for (let i = 0; i < checks.length; i++) if (checks[i]!.charge === true) return false;
   return true;
+}
+
+/** Whether nothing of the answer changes until its end but the times. Units that are held, turns and pools free counters by other ways. */
+function isSteady([check, ...others]: readonly Check[], { remaining, reason }: Verdict): boolean {
+  if (check === undefined || others.length > 0 || check.cost !== 1 || remaining > 0) return false;
+  const { policy, prefetchMs, maxWaitMs } = check.plan;
+  if (policy.stored === "pool" || prefetchMs > 0 || maxWaitMs > 0 || check.held !== undefined) return false;
+  return reason === "limit" || reason === "blocked";
 }
 
 /** The same rules, as they stand, for the same keys at the same costs: another cost would have another wait. */
