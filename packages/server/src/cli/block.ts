@@ -1,9 +1,9 @@
-/** `sluice block RULE user=42 --for 1h` blocks a key; `sluice blocked` lists those that are. `sluice reset` lifts. Both need an admin token. */
+/** `sluice block RULE user=42 --for 1h` blocks a key; `sluice blocks` lists those that are. `sluice reset` lifts. Both need an admin token. */
 import type { Command } from "commander";
 import type { BlockedKeysView } from "../monitoring/views.js";
 import { printable } from "../printable.js";
 import { parseAttributes } from "./attribute-arguments.js";
-import { printJson, printLine, printTable, spellMs } from "./print.js";
+import { printJson, printLine, printTable, spellKey, spellMs } from "./print.js";
 import { adminCommand, type ClientOptions, get, post, withAdminToken } from "./service-client.js";
 
 type Options = ClientOptions & { json: boolean };
@@ -22,8 +22,8 @@ export function blockCommand(): Command {
     });
 }
 
-export function blockedCommand(): Command {
-  return adminCommand("blocked")
+export function blocksCommand(): Command {
+  return adminCommand("blocks")
     .description("the keys that are blocked now")
     .option("--rule <id>", "of this rule alone")
     .action(async (options: Options & { rule?: string }) => {
@@ -39,11 +39,7 @@ function printBlocked({ keys, complete }: BlockedKeysView): void {
   else {
     const rows = keys.map(({ rule, attributes, leftMs }) => [
       rule,
-      attributes === undefined
-        ? "(too long to show)"
-        : Object.entries(attributes)
-            .map(([name, value]) => `${name}=${value}`)
-            .join(" "),
+      attributes === undefined ? "(too long to show)" : spellKey(attributes),
       spellMs(leftMs),
     ]);
     printTable(["rule", "key", "blocked for"], rows);

@@ -4,7 +4,7 @@ import type { DecisionSummary } from "sluice";
 import { printable } from "../printable.js";
 import { parseAttributes, parseCost } from "./attribute-arguments.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
-import { colours, printJson, printLine, printTable, spellMs } from "./print.js";
+import { colours, figure, printJson, printLine, printTable, spellMs } from "./print.js";
 import { type ClientOptions, clientCommand, post } from "./service-client.js";
 
 interface AskOptions extends ClientOptions {
@@ -71,8 +71,8 @@ export function showDecision(decision: ToldDecision): void {
         check.variant === undefined ? check.rule : `${check.rule} (${check.variant})`,
         check.mode,
         check.allowed ? "allowed" : `refused: ${check.reason}`,
-        String(check.debt === undefined ? check.remaining : -check.debt),
-        String(check.limit),
+        figure(check.debt === undefined ? check.remaining : -check.debt),
+        figure(check.limit),
         check.allowed || check.reason === "cost-exceeds-limit" ? "-" : spellMs(check.retryAfterMs),
         spellMs(check.resetAfterMs),
       ]),
@@ -83,7 +83,7 @@ export function showDecision(decision: ToldDecision): void {
   }
   if (decision.reservation !== undefined) {
     const { id, expiresAfterMs, held } = decision.reservation;
-    const units = Object.entries(held).map(([rule, count]) => `${count} of ${rule}`);
+    const units = Object.entries(held).map(([rule, count]) => `${figure(count)} of ${rule}`);
     printLine(
       `reservation ${printable(id)} (holds ${printable(units.join(", "))}; ends after ${spellMs(expiresAfterMs)})`,
     );

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { Explanation } from "sluice";
 import { parseAttributes, parseCost } from "./attribute-arguments.js";
 import { showDecision } from "./check.js";
-import { printJson, printLine, printTable } from "./print.js";
+import { figure, printJson, printLine, printTable } from "./print.js";
 import { type ClientOptions, clientCommand, post } from "./service-client.js";
 
 interface ExplainOptions extends ClientOptions {
@@ -44,10 +44,10 @@ function show({ decision, rules, more }: Explanation): void {
 
 /** The stored state, by the stores' own names. */
 const wordings: Readonly<Record<string, (value: number) => string>> = {
-  count: (value) => `${value} counted`,
-  missing: (value) => `${Number(value.toFixed(2))} missing until it is full`,
-  current: (value) => `${value} in this window`,
-  previous: (value) => `${value} in the one before`,
+  count: (value) => `${figure(value)} counted`,
+  missing: (value) => `${figure(value)} missing until it is full`,
+  current: (value) => `${figure(value)} in this window`,
+  previous: (value) => `${figure(value)} in the one before`,
   lastMs: (value) => `the last at ${new Date(value).toISOString()}`,
   latestEndMs: (value) => `all end by ${new Date(value).toISOString()}`,
 };

@@ -7,6 +7,9 @@ import { packageVersion } from "../own-package.js";
 import { printableLines } from "../printable.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
 
+/** Other names of commands: one that was released stays. */
+const aliases: Readonly<Record<string, string>> = { blocked: "blocks" };
+
 /** Each is loaded when it is asked for: `serve` opens its port before the others are even read. */
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import("./serve.js")).serveCommand(),
@@ -20,22 +23,29 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   cancel: async () => (await import("./reservation.js")).cancelCommand(),
   reset: async () => (await import("./reset.js")).resetCommand(),
   block: async () => (await import("./block.js")).blockCommand(),
-  blocked: async () => (await import("./block.js")).blockedCommand(),
+  blocks: async () => (await import("./block.js")).blocksCommand(),
+  keys: async () => (await import("./keys.js")).keysCommand(),
   rules: async () => (await import("./rules.js")).rulesCommand(),
   regions: async () => (await import("./regions.js")).regionsCommand(),
+  tokens: async () => (await import("./tokens.js")).tokensCommand(),
+  alerts: async () => (await import("./alerts.js")).alertsCommand(),
+  audit: async () => (await import("./audit.js")).auditCommand(),
   top: async () => (await import("./top.js")).topCommand(),
   simulate: async () => (await import("./simulate.js")).simulateCommand(),
   suggest: async () => (await import("./suggest.js")).suggestCommand(),
   plan: async () => (await import("./plan.js")).planCommand(),
   compare: async () => (await import("./compare.js")).compareCommand(),
+  doctor: async () => (await import("./doctor.js")).doctorCommand(),
+  completion: async () => (await import("./completion.js")).completionCommand(() => program(undefined)),
 };
 
 export async function main(argv: readonly string[]): Promise<void> {
   // A service that loses the reader of its output has failed; a command whose reader has seen enough (`| head`) is done.
   if (argv[2] !== "serve") process.stdout.on("error", endIfReaderLeft);
   try {
-    const root = await program(argv[2]);
-    await root.parseAsync([...argv]);
+    const asked = aliases[argv[2] ?? ""] ?? argv[2];
+    const root = await program(asked);
+    await root.parseAsync(asked === undefined ? [...argv] : [...argv.slice(0, 2), asked, ...argv.slice(3)]);
   } catch (error) {
     process.exitCode = report(error);
   }

@@ -51,6 +51,12 @@ export function spellMs(ms: number): string {
   return `${Math.ceil(ms / 3_600_000)} h`;
 }
 
+/** "user=42 region=eu": as the command line takes it. */
+export function spellKey(attributes: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(attributes).map(([name, value]) => `${name}=${value}`);
+  return pairs.length === 0 ? "(all together)" : pairs.join(" ");
+}
+
 const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 
 /** "1,234,567", as the console spells it. */

@@ -4,7 +4,7 @@ import type { Settlement } from "sluice";
 import { parseAttributes } from "./attribute-arguments.js";
 import { showDecision, type ToldDecision } from "./check.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
-import { printJson, printLine } from "./print.js";
+import { figure, printJson, printLine } from "./print.js";
 import { type ClientOptions, clientCommand, post } from "./service-client.js";
 
 type Options = ClientOptions & { json: boolean };
@@ -52,7 +52,7 @@ function show(answer: unknown, { json }: Options): void {
   const { settled, charged, overrun, reason } = answer as Settlement;
   printLine(settled ? "settled" : `not settled: ${reason}`);
   for (const [rule, units] of Object.entries(charged)) {
-    const beyond = overrun[rule] === undefined ? "" : `, ${overrun[rule]} of them beyond what was held`;
-    printLine(`  ${rule}: ${units}${beyond}`);
+    const beyond = overrun[rule] === undefined ? "" : `, ${figure(overrun[rule])} of them beyond what was held`;
+    printLine(`  ${rule}: ${figure(units)}${beyond}`);
   }
 }

@@ -1,4 +1,4 @@
-/** Speaks to the admin API, for `sluice rules` and `sluice top`. Refusals come back in the server's own words. */
+/** Speaks to the admin API, for `sluice rules`, `sluice top` and their like. Refusals come back in the server's own words. */
 import { Command, Option } from "commander";
 import type { Mistake } from "sluice";
 import { diffText } from "../configuration/diff-text.js";
@@ -16,7 +16,7 @@ export interface AdminOptions {
 }
 
 export interface AdminCall {
-  readonly method?: "GET" | "PUT" | "POST";
+  readonly method?: "GET" | "PUT" | "POST" | "DELETE";
   readonly query?: Readonly<Record<string, string | undefined>>;
   /** JSON, already written. */
   readonly body?: string;
@@ -55,7 +55,7 @@ export function wholeNumber(text: string): string {
   throw new CommandFailure(`expected a version's number, got ${JSON.stringify(text)}`, exitStatus.misuse);
 }
 
-/** The answer's body; rejects with what went wrong, for people. */
+/** The answer's body, if it has one; rejects with what went wrong, for people. */
 export async function askAdmin<T>(path: string, options: AdminOptions, call: AdminCall = {}): Promise<T> {
   const url = urlOf(path, options, call);
   const { method = "GET", body, ifMatch } = call;
@@ -72,7 +72,7 @@ export async function askAdmin<T>(path: string, options: AdminOptions, call: Adm
     throw noAnswer(options.server, error);
   }
   const text = await answer.text();
-  if (answer.ok) return JSON.parse(text) as T;
+  if (answer.ok) return (text === "" ? undefined : JSON.parse(text)) as T;
   throw new CommandFailure(printableLines(refusal(text, answer.status, options)));
 }
 

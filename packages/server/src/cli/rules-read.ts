@@ -4,7 +4,7 @@ import { type Command, Option } from "commander";
 import type { Rule } from "sluice";
 import { writeRuleFile } from "../configuration/rule-file.js";
 import { printableJson } from "../printable.js";
-import { printJson, printLine, printTable } from "./print.js";
+import { figure, printJson, printLine, printTable } from "./print.js";
 import { type AdminOptions, adminCommand, askAdmin, wholeNumber } from "./rules-client.js";
 
 interface RulesReply {
@@ -37,7 +37,7 @@ export function listCommand(): Command {
           rule.id,
           rule.mode ?? "enforce",
           rule.algorithm,
-          String(rule.limit ?? "-"),
+          typeof rule.limit === "number" ? figure(rule.limit) : (rule.limit ?? "-"),
           windowOf(rule),
           rule.key.length === 0 ? "all together" : rule.key.join(", "),
           String(rule.overrides?.length ?? 0),

@@ -1,37 +1,19 @@
 /** `sluice serve`: the options are the settings' table, one flag each. */
 import cluster from "node:cluster";
-import { Command, Option } from "commander";
+import type { Command } from "commander";
 import { closePorts, openPorts } from "../service/open-ports.js";
-import {
-  resolveSettings,
-  type Settings,
-  settingNames,
-  settingSpecs,
-  socketsOfSupervisor,
-  variableOf,
-} from "../settings/settings.js";
+import { resolveSettings, type Settings, socketsOfSupervisor } from "../settings/settings.js";
 import { CommandFailure } from "./command-failure.js";
+import { flagsByName, settingsCommand } from "./settings-command.js";
 
 export function serveCommand(): Command {
-  const command = new Command("serve").description(
-    "serve HTTP, gRPC, forward-auth and the proxy. Each flag is also a variable (--grpc-port: SLUICE_GRPC_PORT) and a key of sluice.yaml; flags win, then variables",
-  );
-  for (const name of settingNames) {
-    const { placeholder, meaning, ...rest } = settingSpecs[name];
-    const option = new Option(`--${name} <${placeholder}>`, meaning);
-    // Commander's own default would hide whether the flag was given; this one is only shown.
-    const byDefault = "default" in rest ? rest.default : undefined;
-    if (byDefault !== undefined) option.description = `${meaning} (default: ${byDefault})`;
-    command.addOption(option);
-  }
-  return command
-    .option(
-      "--config <FILE>",
-      `settings by name, in YAML (${variableOf("config")}; default: sluice.yaml if it is there)`,
+  return settingsCommand("serve")
+    .description(
+      "serve HTTP, gRPC, forward-auth and the proxy. Each flag is also a variable (--grpc-port: SLUICE_GRPC_PORT) and a key of sluice.yaml; flags win, then variables",
     )
     .action(async (_options: unknown, given: Command) => {
       const { config, ...flags } = given.opts<Record<string, string>>();
-      const read = (): Settings => resolveSettings({ flags: byName(flags), configFile: config });
+      const read = (): Settings => resolveSettings({ flags: flagsByName(flags), configFile: config });
       const status = cluster.isWorker ? await work(read) : await openAndServe(read());
       if (status !== 0) throw new CommandFailure("", 1);
     });
@@ -55,10 +37,4 @@ async function openAndServe(settings: Settings): Promise<number> {
 async function work(read: () => Settings): Promise<number> {
   const { runWorker } = await import("../service/worker.js");
   return await runWorker(read);
-}
-
-/** Commander names `--grpc-port` grpcPort. */
-function byName(flags: Readonly<Record<string, string>>): Record<string, string | undefined> {
-  const camel = (name: string): string => name.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return Object.fromEntries(settingNames.map((name) => [name, flags[camel(name)]]));
 }

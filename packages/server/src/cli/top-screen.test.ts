@@ -50,7 +50,7 @@ test.each([60, 100, 200])("nothing is wider than a screen of %i columns", (colum
 test("the screen tells rates, store, alerts, rules and keys, and when its figures are old", () => {
   const draw = (stale?: string): string =>
     drawTop({ server: "http://s", views: [view], topKeys, stale, columns: 100, rows: 30 }, paint).join("\n");
-  expect(draw()).toContain("12 345/s");
+  expect(draw()).toContain("12,345/s");
   expect(draw()).toContain("(0.4 %)");
   expect(draw()).toContain(
     "store redis degraded (Redis does not answer in time) · alerts 1 firing · event loop 42 % · instances 2 · rules version 7",

@@ -4,6 +4,7 @@
  */
 import type { LiveView, TopKeysView } from "../monitoring/views.js";
 import { printable } from "../printable.js";
+import { figure as spellFigure } from "./print.js";
 
 interface Screen {
   readonly server: string;
@@ -96,7 +97,7 @@ function keyLines(
 ): string[] {
   const numbers = 11 + 11 + 8;
   const name = columns - numbers;
-  const error = view.maxError === 0 ? "exact" : `at most ${view.maxError} too high`;
+  const error = view.maxError === 0 ? "exact" : `at most ${spellFigure(view.maxError)} too high`;
   const title = `top keys, last ${view.window} (${error})`;
   const head = `${cut(title, name).padEnd(name)}${"checks".padStart(11)}${"refused".padStart(11)}${"peak".padStart(8)}`;
   const shown = view.keys.slice(0, rows).map(({ rule, attributes, count, refused, peakUtilisation }) => {
@@ -140,11 +141,8 @@ function label(text: string): string {
   return text.padEnd(9);
 }
 
-/** Thousands apart: 12 345. */
 function figure(value: number, columns = 9): string {
-  const [whole, fraction] = String(value).split(".");
-  const grouped = whole!.replace(/\B(?=(\d{3})+$)/g, " ");
-  return (fraction === undefined ? grouped : `${grouped}.${fraction}`).padStart(columns);
+  return spellFigure(value).padStart(columns);
 }
 
 function cut(text: string, columns: number): string {

@@ -9,6 +9,17 @@ export function openRepository(database: string): RuleRepository {
   return new SqlRepository(driverFor(database));
 }
 
+/** Asks a database one question, and changes nothing in it. Resolves with its name, without a password. */
+export async function probeDatabase(database: string): Promise<string> {
+  const driver = driverFor(database);
+  try {
+    await driver.query("SELECT 1 AS one");
+    return driver.name;
+  } finally {
+    await driver.close();
+  }
+}
+
 function driverFor(database: string): SqliteDriver | PostgresDriver {
   if (database.startsWith("sqlite:") && database.length > "sqlite:".length) {
     return new SqliteDriver(database.slice("sqlite:".length));

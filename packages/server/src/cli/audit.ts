@@ -1,0 +1,41 @@
+/** `sluice audit`: what administrators did, newest first. Needs an admin token. */
+import type { Command } from "commander";
+import { printJson, printLine, printTable } from "./print.js";
+import { type AdminOptions, adminCommand, askAdmin, wholeNumber } from "./rules-client.js";
+
+interface AuditReply {
+  readonly entries: readonly {
+    readonly id: number;
+    readonly at: string;
+    readonly actor: string;
+    readonly action: string;
+    readonly target: string;
+    readonly details?: unknown;
+  }[];
+  readonly next?: number;
+}
+
+/** Of one answer of the service. */
+const MOST = 500;
+
+export function auditCommand(): Command {
+  return adminCommand("audit")
+    .description("what administrators did, newest first")
+    .option("--limit <n>", "how many", wholeNumber, "50")
+    .action(async (options: AdminOptions & { limit: string }) => {
+      const limit = String(Math.min(MOST, Number(options.limit)));
+      const reply = await askAdmin<AuditReply>("/audit", options, { query: { limit } });
+      if (options.json) printJson(reply);
+      else if (reply.entries.length === 0) printLine("nothing yet");
+      else {
+        const rows = reply.entries.map(({ at, actor, action, target, details }) => [
+          at,
+          actor,
+          action,
+          target,
+          details === undefined || details === null ? "" : JSON.stringify(details),
+        ]);
+        printTable(["when", "who", "did", "to", "details"], rows);
+      }
+    });
+}
