@@ -9,7 +9,7 @@ import type { Command } from "commander";
 import { SluiceError } from "sluice";
 import { diagnoseStore } from "../analysis/diagnose-store.js";
 import type { Finding } from "../analysis/store-findings.js";
-import { probeDatabase } from "../configuration/repository/open-repository.js";
+import { probeDatabase } from "../configuration/probe-database.js";
 import { packageVersion } from "../own-package.js";
 import { printable } from "../printable.js";
 import { resolveSettings, type Settings } from "../settings/settings.js";
