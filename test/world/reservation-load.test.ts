@@ -9,6 +9,14 @@ import { type ReservationLoad, runReservationLoad } from "./reservation-load.js"
 const calm: NetworkFaults = { delayMs: [0.5, 4], loss: 0, doubling: 0, stragglers: 0 };
 const faulty: NetworkFaults = { delayMs: [0.2, 50], loss: 0.05, doubling: 0.05, stragglers: 0.01 };
 
+const loadOf = (limit: number) => ({
+  seed: 1,
+  limit,
+  minutes: limit < 10_000 ? 60 : 12,
+  faults: calm,
+  crashesPerMinute: 0,
+});
+
 async function run(load: ReservationLoad): ReturnType<typeof runReservationLoad> {
   const found = await runReservationLoad(load);
   console.log(
@@ -25,42 +33,34 @@ test.each<[ReservationLoad["algorithm"], number, number]>([
   ["token-bucket", 5_000, 1],
   ["token-bucket", 5_000, 8],
   ["gcra", 50_000, 4],
+  ["gcra", 5_000, 2],
+  ["fixed-window", 50_000, 1],
+  ["fixed-window", 50_000, 8],
 ])(
   "%s, %i tokens a minute on %i instances at twice the limit: within a hundredth, and used",
   async (algorithm, limit, instances) => {
-    const minutes = limit < 10_000 ? 60 : 15;
-    const found = await run({ seed: 1, algorithm, limit, instances, minutes, faults: calm, crashesPerMinute: 0 });
+    const found = await run({ ...loadOf(limit), algorithm, instances });
     expect(found.over).toBeLessThanOrEqual(limit / 100);
     expect(found.utilisation).toBeGreaterThanOrEqual(0.99);
     expect(found.callsPerRequest).toBeLessThanOrEqual(2.3);
     expect(found.settledTwice).toBe(0);
-    // Those that end with the run may be on their way.
-    expect(found.charged - found.cost).toBeGreaterThanOrEqual(0);
-    expect(found.charged - found.cost).toBeLessThan(5_000);
+    expect(found.charged).toBe(found.cost);
   },
 );
 
-/** A window is not paid back by time: one answer that is much longer than was held shows in it, and what is held is not used. */
+/** Where no policy keeps both, docs/reservations.md says why. */
 test.each<[ReservationLoad["algorithm"], number, number]>([
-  ["gcra", 5_000, 2],
-  ["fixed-window", 50_000, 1],
   ["fixed-window", 5_000, 8],
   ["rolling-window", 50_000, 2],
+  ["rolling-window", 5_000, 8],
 ])(
   "%s, %i tokens a minute on %i instances: no more passes than the bound says",
   async (algorithm, limit, instances) => {
-    const found = await run({
-      seed: 1,
-      algorithm,
-      limit,
-      instances,
-      minutes: limit < 10_000 ? 60 : 15,
-      faults: calm,
-      crashesPerMinute: 0,
-    });
+    const found = await run({ ...loadOf(limit), algorithm, instances });
     expect(found.over).toBeLessThanOrEqual(Math.max(0, found.allowedOver));
     expect(found.callsPerRequest).toBeLessThanOrEqual(2.3);
     expect(found.settledTwice).toBe(0);
+    expect(found.charged).toBe(found.cost);
   },
 );
 

@@ -21,6 +21,8 @@ export interface ReservationLoad {
   /** Tokens a minute. */
   readonly limit: number;
   readonly minutes: number;
+  /** Of what was learned, to be held. Default: the rules' own. */
+  readonly quantile?: number;
   readonly faults: NetworkFaults;
   /** A minute, over the whole fleet; each starts anew at once. */
   readonly crashesPerMinute: number;
@@ -43,6 +45,8 @@ export interface ReservationLoadResult {
 }
 
 const WINDOW_MS = 60_000;
+/** Streams that were admitted at the end go on to theirs: none is longer. */
+const DRAIN_MS = WINDOW_MS;
 /** The bucket starts full, and nothing is learned yet. */
 const WARM_UP_MINUTES = 3;
 const TOKENS_PER_MS = 0.05;
@@ -172,12 +176,13 @@ export async function runReservationLoad(load: ReservationLoad): Promise<Reserva
   }
 
   for (let i = 0; i < instances; i++) start(i, 0);
-  await simulation.run(endMs);
+  const beganMs = server.actor.clock.wallMs();
+  await simulation.run(endMs + DRAIN_MS);
   const inOrder = (list: readonly Use[]): Use[] => [...list].sort((a, b) => a.atMs - b.atMs);
   const uses = inOrder([...admitted.values()].flat());
   const overruns = inOrder([...admitted.values()].flatMap(([, ...beyond]) => beyond));
-  const startMs = uses[0]!.atMs + WARM_UP_MINUTES * WINDOW_MS;
-  const used = uses.reduce((sum, { atMs, tokens }) => (atMs >= startMs ? sum + tokens : sum), 0);
+  const [fromMs, toMs] = [beganMs + WARM_UP_MINUTES * WINDOW_MS, beganMs + endMs];
+  const used = uses.reduce((sum, { atMs, tokens }) => (atMs >= fromMs && atMs < toMs ? sum + tokens : sum), 0);
   return {
     over: worstOver(uses, load, limit),
     allowedOver: worstOver(overruns, load, 0),
@@ -208,7 +213,7 @@ function worstOver(uses: readonly Use[], { algorithm, limit }: ReservationLoad, 
   return uses.length === 0 ? 0 : worst;
 }
 
-function ruleOf({ algorithm, limit }: ReservationLoad): Rule {
+function ruleOf({ algorithm, limit, quantile }: ReservationLoad): Rule {
   return {
     id: "tokens",
     key: [],
@@ -217,6 +222,6 @@ function ruleOf({ algorithm, limit }: ReservationLoad): Rule {
     window: "1m",
     onStoreFailure: "deny",
     cost: { attribute: "tokens" },
-    estimate: { attribute: "max_tokens", quantile: 0.9, default: 400, ttl: "2m" },
+    estimate: { attribute: "max_tokens", default: 400, ttl: "2m", ...(quantile !== undefined && { quantile }) },
   };
 }

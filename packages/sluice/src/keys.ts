@@ -184,7 +184,7 @@ export function undoneKey(mark: string, tag: string): string {
 }
 
 /** The layout of holds (hold.lua), part of their keys. */
-const HOLD_LAYOUT = 1;
+const HOLD_LAYOUT = 2;
 
 /** What a reservation holds, beside the counters that it holds units of. */
 export function holdKey(entryId: string, tag: string): string {

@@ -2,7 +2,6 @@
  * A hold: the units that one reservation has charged ahead of its real cost, until it is settled. Twin: hold.lua.
  * In: what was held, and what the work really cost. Out: what to give back to each counter. Pure: time is an argument.
  */
-import type { Policy } from "./policy.js";
 
 /** The units that were charged at once: by the check, or by one extension. */
 export interface HoldRow {
@@ -10,8 +9,8 @@ export interface HoldRow {
   readonly atMs: number;
   /** One number a counter. */
   readonly units: readonly number[];
-  /** When each counter was to be empty again (a bucket: full), as it stood after this charge. */
-  readonly endsAtMs: readonly number[];
+  /** Of a bucket: what it lacked after this charge, and had been given back by then (token-bucket.ts); 0 for others. */
+  readonly owed: readonly number[];
 }
 
 export interface Hold {
@@ -31,31 +30,21 @@ export function heldOf({ rows }: Pick<Hold, "rows">, counter: number): number {
   return rows.reduce((sum, { units }) => sum + units[counter]!, 0);
 }
 
-/** Which rows give units back, the newest first: of each as much as is still counted. */
+/** Which rows give units back, the newest first. */
 export function rowsToRepay(
   { rows }: Pick<Hold, "rows">,
   counter: number,
-  { units, policy, nowMs }: { units: number; policy: Policy; nowMs: number },
+  units: number,
 ): { row: HoldRow; units: number }[] {
   const repaid: { row: HoldRow; units: number }[] = [];
   let left = units;
   for (let r = rows.length - 1; r >= 0 && left > 0; r--) {
     const row = rows[r]!;
     const taken = Math.min(left, row.units[counter]!);
-    const given = Math.min(taken, stillCounted(policy, row.endsAtMs[counter]!, nowMs));
-    if (given > 0) repaid.push({ row, units: given });
+    if (taken > 0) repaid.push({ row, units: taken });
     left -= taken;
   }
   return repaid;
-}
-
-/**
- * What a bucket still lacks of a charge: refill pays the oldest charges first. To give back more would give back what came later.
- * Windows know by themselves what is still in them.
- */
-function stillCounted(policy: Policy, endsAtMs: number, nowMs: number): number {
-  if (!("amount" in policy)) return Number.POSITIVE_INFINITY;
-  return Math.floor((Math.max(0, endsAtMs - nowMs) * policy.amount) / policy.scaleMs);
 }
 
 /** The rows with the units of one more extension. */

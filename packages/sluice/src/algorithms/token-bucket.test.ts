@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { BucketPolicy } from "./policy.js";
-import { type BucketState, OLDEST_BIRTH_MS, tokenBucket } from "./token-bucket.js";
+import { type BucketState, OLDEST_BIRTH_MS, owedBy, repayBucket, tokenBucket } from "./token-bucket.js";
 
 /** Ten tokens, one every 10 ms. */
 const policy: BucketPolicy = { stored: "token-bucket", limit: 10, capacity: 10, amount: 1, scaleMs: 10 };
@@ -68,4 +68,27 @@ test("the birth that is kept lies no further back than the stored form can say",
   charge(state, 1_000, 10, slow);
   charge(state, 1_000 + 2 * OLDEST_BIRTH_MS, 1, slow);
   expect(state.bornMs).toBe(1_000 + OLDEST_BIRTH_MS);
+});
+
+test("a reservation that was not used gives everything back, at whatever moment", () => {
+  const slow: BucketPolicy = { stored: "token-bucket", limit: 100, capacity: 100, amount: 1, scaleMs: 600 };
+  for (const nowMs of [1_000, 1_001, 1_599, 1_600, 30_000]) {
+    const state = tokenBucket.fresh();
+    charge(state, 1_000, 100, slow);
+    repayBucket(state, slow, { cost: 100, nowMs, chargedAtMs: 1_000, owed: owedBy(state), given: 0 });
+    expect(remaining(state, nowMs, slow)).toBe(100);
+  }
+});
+
+test("a reservation gives back no more than the bucket can have lacked since, whatever was given back in between", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 5);
+  const first = owedBy(state);
+  charge(state, 1_000, 5);
+  const second = owedBy(state);
+  repayBucket(state, policy, { cost: 5, nowMs: 1_000, chargedAtMs: 1_000, owed: first, given: 0 });
+  // The bucket lacks 5 - 4 = 1, then 1 + 9: of these nine none may be given back.
+  charge(state, 1_040, 9);
+  repayBucket(state, policy, { cost: 5, nowMs: 1_040, chargedAtMs: 1_000, owed: second, given: state.given });
+  expect(remaining(state, 1_040)).toBe(1);
 });

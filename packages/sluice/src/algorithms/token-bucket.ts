@@ -22,6 +22,8 @@ export interface BucketState extends State {
   lastMs: number;
   /** The unit of `deficit`; differs from the policy's after the rule's numbers changed. */
   scaleMs: number;
+  /** What was given back since the bucket was full, in the unit of `deficit`. */
+  given: number;
 }
 
 /** As far back as the stored form can say (four bytes). */
@@ -62,8 +64,14 @@ function remainingOf(policy: BucketPolicy, deficit: number): number {
   return Math.min(policy.capacity, Math.floor((policy.capacity * policy.scaleMs - deficit) / policy.scaleMs));
 }
 
+function lower(state: BucketState, units: number): void {
+  const given = Math.min(units, state.deficit);
+  state.deficit -= given;
+  state.given += given;
+}
+
 export const tokenBucket: Model<BucketPolicy, BucketState> = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, deficit: 0, lastMs: 0, scaleMs: 0 }),
+  fresh: () => ({ endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, deficit: 0, lastMs: 0, scaleMs: 0, given: 0 }),
 
   look(state: BucketState, policy: BucketPolicy, cost: number, nowMs: number, strict?: boolean): Verdict {
     const atMs = clockOf(state, policy, nowMs);
@@ -82,6 +90,9 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
     const atMs = clockOf(state, policy, nowMs);
     const deficit = deficitAt(state, policy, atMs);
     state.bornMs = Math.max(state.bornMs, deficit === 0 ? atMs : atMs - OLDEST_BIRTH_MS);
+    if (deficit === 0) state.given = 0;
+    else if (state.given > 0 && state.scaleMs !== policy.scaleMs)
+      state.given = Math.ceil((state.given / state.scaleMs) * policy.scaleMs);
     state.deficit = Math.min(deficit + cost * policy.scaleMs, MOST_UNITS * policy.scaleMs);
     state.lastMs = atMs;
     state.scaleMs = policy.scaleMs;
@@ -92,14 +103,34 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
 
   /** In the unit of the counter itself: the rule's numbers may have changed since the charge. */
   refund(state: BucketState, _policy: BucketPolicy, { cost, chargedAtMs }: Refund): void {
-    if (chargedAtMs >= state.bornMs) state.deficit = Math.max(0, state.deficit - cost * state.scaleMs);
+    if (chargedAtMs >= state.bornMs) lower(state, cost * state.scaleMs);
   },
 
   giveBack(state: BucketState, policy: BucketPolicy, { cost, nowMs }: GivenBack): boolean {
-    const owed = deficitAt(state, policy, clockOf(state, policy, nowMs)) > 0;
-    state.deficit = Math.max(0, state.deficit - cost * state.scaleMs);
-    return owed;
+    const owes = deficitAt(state, policy, clockOf(state, policy, nowMs)) > 0;
+    lower(state, cost * state.scaleMs);
+    return owes;
   },
 
   describe: ({ deficit, scaleMs, lastMs }: BucketState) => ({ missing: scaleMs > 0 ? deficit / scaleMs : 0, lastMs }),
 };
+
+/** How much the bucket lacks, and has been given back so far. A hold keeps it, for `repayBucket`. */
+export function owedBy({ deficit, given }: BucketState): number {
+  return deficit + given;
+}
+
+/**
+ * Gives back units that a reservation held and did not use. Since the charge the bucket may have been nearly full; what came later must
+ * stay charged. So no more than it can have lacked at any time since: what it lacked then, less refill and all that was given back.
+ * `given`: before the first part of this reservation was, for its parts came one behind the other.
+ */
+export function repayBucket(
+  state: BucketState,
+  policy: BucketPolicy,
+  { cost, nowMs, chargedAtMs, owed, given }: Record<"cost" | "nowMs" | "chargedAtMs" | "owed" | "given", number>,
+): void {
+  if (chargedAtMs < state.bornMs || state.scaleMs !== policy.scaleMs) return;
+  const least = owed - given - (Math.max(nowMs, state.lastMs) - chargedAtMs) * policy.amount;
+  lower(state, Math.min(cost * state.scaleMs, Math.max(0, least)));
+}

@@ -7,7 +7,8 @@ import type { PlannedEstimate } from "../check.js";
 import { parseDuration } from "./duration.js";
 import type { CountingRule, Override } from "./rule.js";
 
-const DEFAULT_QUANTILE = 0.9;
+/** Where a bucket is refilled meanwhile, holding more costs nothing; in a window it costs some utilisation, and lets less pass the limit. */
+const DEFAULT_QUANTILE = 0.97;
 const DEFAULT_TTL = "5m";
 /** Overrides whose keys are learned apart; the keys of the others are learned with the rule's own. */
 const MOST_CLASSES = 64;

@@ -5,6 +5,7 @@
 import { extensionName, type Hold, heldOf, overrunName, rowsToRepay, withRow } from "../../algorithms/hold.js";
 import { type Charge, type Refund, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
+import { type BucketState, owedBy, repayBucket } from "../../algorithms/token-bucket.js";
 import { ExpiringMap } from "../expiring-map.js";
 import {
   type Amounts,
@@ -67,7 +68,7 @@ export class MemoryHolds {
     const hold = {
       digest: holdDigest({ ttlMs, counters }),
       endsAtMs: nowMs + ttlMs,
-      rows: [{ entryId, atMs, units, endsAtMs: endsOf(checks, verdicts, nowMs) }],
+      rows: [{ entryId, atMs, units, owed: counters.map((counter) => this.#owed(counter, nowMs)) }],
       charged: undefined,
     };
     this.#keep(entryId, hold, holdBytes(entryId, counters.length), nowMs);
@@ -117,8 +118,8 @@ export class MemoryHolds {
       this.#charge(counter, wanted[i]!, entryId, nowMs, verdicts[i]!);
       return wanted[i]!;
     });
-    const endsAtMs = verdicts.map(({ resetAfterMs }) => nowMs + resetAfterMs);
-    const rows = units.some((n) => n > 0) ? withRow(hold.rows, { atMs: nowMs, units, endsAtMs }) : hold.rows;
+    const owed = counters.map((counter) => this.#owed(counter, nowMs));
+    const rows = units.some((n) => n > 0) ? withRow(hold.rows, { atMs: nowMs, units, owed }) : hold.rows;
     const extended = { ...hold, rows, endsAtMs: nowMs + ttlMs };
     this.#keep(name, extended, holdBytes(name, counters.length * rows.length), nowMs);
     return { nowMs, state, verdicts, held: counters.map((_, i) => heldOf(extended, i)) };
@@ -160,14 +161,20 @@ export class MemoryHolds {
   ): void {
     const state = this.#counters.state(key, nowMs);
     if (state === undefined) return;
-    for (const { row, units: cost } of rowsToRepay(hold, counter, { units, policy, nowMs })) {
+    const { given } = state as BucketState;
+    for (const { row, units: cost } of rowsToRepay(hold, counter, units)) {
       const refund: Refund = { cost, nowMs, chargedAtMs: row.atMs, requestId: row.entryId };
-      models[policy.stored].refund(state, policy, refund);
+      // Windows know by themselves what is still in them.
+      if ("amount" in policy) {
+        const chargedAtMs = Math.floor(row.atMs);
+        repayBucket(state as BucketState, policy, { cost, nowMs, chargedAtMs, owed: row.owed[counter]!, given });
+      } else models[policy.stored].refund(state, policy, refund);
     }
   }
-}
 
-/** When the counter of each held check is to be empty again. */
-function endsOf(checks: StoreRequest["checks"], verdicts: readonly Verdict[], nowMs: number): number[] {
-  return checks.flatMap(({ held }, i) => (held === undefined ? [] : [nowMs + verdicts[i]!.resetAfterMs]));
+  /** Of a bucket, after a charge. */
+  #owed({ key, policy }: HeldCounter, nowMs: number): number {
+    const state = "amount" in policy ? this.#counters.state(key, nowMs) : undefined;
+    return state === undefined ? 0 : owedBy(state as BucketState);
+  }
 }

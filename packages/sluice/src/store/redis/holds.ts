@@ -67,7 +67,7 @@ export class Holds {
 
   async stateOf(reserved: Reserved, key: string): Promise<ReservationState> {
     const text = await this.#options.calls.call("GET", [KEY_PREFIX + key]);
-    const [, digest, endsAtMs, state] = /^1 (\S+) (\d+) (\w+)\n/.exec(String(text)) ?? [];
+    const [, digest, endsAtMs, state] = /^2 (\S+) (\d+) (\w+)\n/.exec(String(text)) ?? [];
     if (digest !== holdDigest(reserved)) return "unknown";
     if (state === "settled") return state;
     return this.#options.serverNowMs() >= Number(endsAtMs) ? "expired" : "open";
@@ -103,7 +103,7 @@ export class Holds {
       row.entryId,
       row.atMs,
       ...row.units,
-      ...row.endsAtMs,
+      ...row.owed,
     ];
     await this.#options.calls.run("settle", [KEY_PREFIX + key], args, endsAtMonotonicMs);
   }
@@ -154,5 +154,5 @@ function readRow(text: string): HoldRow {
   const [entryId, atMs, ...rest] = text.split(" ");
   const numbers = rest.map(Number);
   const count = numbers.length / 2;
-  return { entryId: entryId!, atMs: Number(atMs), units: numbers.slice(0, count), endsAtMs: numbers.slice(count) };
+  return { entryId: entryId!, atMs: Number(atMs), units: numbers.slice(0, count), owed: numbers.slice(count) };
 }

@@ -49,7 +49,6 @@ interface Repayment {
   readonly place: number;
   readonly units: number;
   readonly ttlMs: number;
-  readonly nowMs: number;
 }
 
 /** Of a charge beyond what was held, to a counter in a moving slot. */
@@ -103,8 +102,8 @@ export class ClusterHolds {
     const counters = heldCounters(checks, () => entryId);
     if (counters.length === 0) return;
     const units = checks.flatMap(({ held, cost }, i) => (held === undefined ? [] : [verdicts[i]!.charged ? cost : 0]));
-    const endsAtMs = checks.flatMap(({ held }, i) => (held === undefined ? [] : [nowMs + verdicts[i]!.resetAfterMs]));
-    const row: HoldRow = { entryId, atMs: nowMs, units, endsAtMs };
+    // What a bucket lacked is not known here: it keeps what was held.
+    const row: HoldRow = { entryId, atMs: nowMs, units, owed: units.map(() => 0) };
     await this.#options.node.holds.put({ ttlMs: holdMs, counters }, row, holdKey(entryId, tag), endsAtMonotonicMs);
   }
 
@@ -121,22 +120,24 @@ export class ClusterHolds {
   async #settleKeyByKey({ tag, reserved }: Part, amounts: Amounts): Promise<SettleReply> {
     const { counters } = reserved;
     const key = holdKey(counters[0]!.entryId, tag);
-    const { reply, rows, nowMs } = await this.#options.node.holds.claim(reserved, amounts, key);
+    const { reply, rows } = await this.#options.node.holds.claim(reserved, amounts, key);
     if (!reply.isNew) return reply;
     await Promise.all(
       counters.map(async (counter, i) => {
         const { held, charged } = reply.counters[i]!;
         if (charged < held)
-          await this.#giveBack(counter, { rows, place: i, units: held - charged, ttlMs: reserved.ttlMs, nowMs });
+          await this.#giveBack(counter, { rows, place: i, units: held - charged, ttlMs: reserved.ttlMs });
         else if (charged > held) await this.#charge(counter, charged - held, rows);
       }),
     );
     return reply;
   }
 
-  async #giveBack(counter: HeldCounter, { rows, place, units, ttlMs, nowMs }: Repayment): Promise<void> {
+  async #giveBack(counter: HeldCounter, { rows, place, units, ttlMs }: Repayment): Promise<void> {
     const { policy } = counter;
-    for (const { row, units: cost } of rowsToRepay({ rows }, place, { units, policy, nowMs })) {
+    // Only a script that sees a bucket and the hold can tell what may be given back: while a slot moves, it keeps what was held.
+    if ("amount" in policy) return;
+    for (const { row, units: cost } of rowsToRepay({ rows }, place, units)) {
       const charges = [{ check: checkOf(counter, cost), atMs: row.atMs, entryId: row.entryId }];
       await this.#options.compensation.undo({ charges, id: undefined, attempt: "", lifeMs: ttlMs });
     }

@@ -136,14 +136,15 @@ end
 
 -- What was held is remembered until it is settled.
 local function open_hold(hold, count, entry_id)
-  local units, ends = {}, {}
+  local units, owed = {}, {}
   for i = 1, count do
     if are_held[i] then
+      local state = states[keys[i]]
       units[#units + 1] = charged_units[i]
-      ends[#ends + 1] = now + reset[i]
+      owed[#owed + 1] = state.deficit and state.deficit + state.given or 0
     end
   end
-  hold.rows = { { entry = entry_id, at = now, units = units, ends = ends } }
+  hold.rows = { { entry = entry_id, at = now, units = units, owed = owed } }
   holds[#holds + 1] = hold
 end
 

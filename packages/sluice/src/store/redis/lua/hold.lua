@@ -1,7 +1,8 @@
 --[[ hold: the record of a reservation; included where holds are read or written, so that one place spells them; twin of hold.ts
-  text     "1 digest ends_ms open\n", then a row for the check and for each extension: "entry_id at_ms units units ... ends_ms ends_ms
-           ...\n", one number of each a counter: ends_ms is when it was to be empty again (a bucket: full) after the charge; settled: "1 digest ends_ms settled\n", the same rows, "= cost cost ...\n"
-           1 is the layout, as in the record's key (keys.ts): change both
+  text     "2 digest ends_ms open\n", then a row for the check and for each extension: "entry_id at_ms units units ... owed owed ...\n",
+           one number of each a counter: owed is what a bucket lacked after the charge, and had been given back by then; 0 for others
+           settled: "2 digest ends_ms settled\n", the same rows, "= cost cost ...\n"
+           2 is the layout, as in the record's key (keys.ts): change both
   It outlives its end by a minute, so that a settlement that is sent again gets the same answer. ]]
 local REMEMBER_HOLD_MS, MOST_ROWS = 60000, 64
 
@@ -12,10 +13,10 @@ local function spell_units(units)
 end
 
 local function save_hold(key, hold)
-  local lines = { '1 ' .. hold.digest .. ' ' .. spell(hold.ends) .. (hold.charged and ' settled' or ' open') }
+  local lines = { '2 ' .. hold.digest .. ' ' .. spell(hold.ends) .. (hold.charged and ' settled' or ' open') }
   for r = 1, #hold.rows do
     local row = hold.rows[r]
-    lines[r + 1] = row.entry .. ' ' .. spell(row.at) .. ' ' .. spell_units(row.units) .. ' ' .. spell_units(row.ends)
+    lines[r + 1] = row.entry .. ' ' .. spell(row.at) .. ' ' .. spell_units(row.units) .. ' ' .. spell_units(row.owed)
   end
   if hold.charged then lines[#lines + 1] = '= ' .. spell_units(hold.charged) end
   call('SET', key, table.concat(lines, '\n') .. '\n', 'PXAT', spell(max(now + 1, hold.ends + REMEMBER_HOLD_MS)))
@@ -29,7 +30,7 @@ end
 
 -- Nothing for a text that is no hold.
 local function read_hold(text)
-  local digest, ends, state = string.match(text or '', '^1 (%S+) (%d+) (%a+)\n')
+  local digest, ends, state = string.match(text or '', '^2 (%S+) (%d+) (%a+)\n')
   if not digest then return nil end
   local hold = { digest = digest, ends = tonumber(ends), rows = {} }
   for name, rest in string.gmatch(string.match(text, '\n(.*)'), '(%S+) ([^\n]*)\n') do
@@ -37,9 +38,9 @@ local function read_hold(text)
     if name == '=' then
       hold.charged = numbers
     else
-      local units, ends, count = {}, {}, (#numbers - 1) / 2
-      for i = 1, count do units[i], ends[i] = numbers[1 + i], numbers[1 + count + i] end
-      hold.rows[#hold.rows + 1] = { entry = name, at = numbers[1], units = units, ends = ends }
+      local units, owed, count = {}, {}, (#numbers - 1) / 2
+      for i = 1, count do units[i], owed[i] = numbers[1 + i], numbers[1 + count + i] end
+      hold.rows[#hold.rows + 1] = { entry = name, at = numbers[1], units = units, owed = owed }
     end
   end
   return hold
@@ -56,13 +57,13 @@ local function extension_name(hold)
 end
 
 -- Extensions beyond the most share the last row.
-local function add_row(hold, units, ends)
+local function add_row(hold, units, owed)
   local rows = hold.rows
   if #rows < MOST_ROWS then
-    rows[#rows + 1] = { entry = extension_name(hold), at = now, units = units, ends = ends }
+    rows[#rows + 1] = { entry = extension_name(hold), at = now, units = units, owed = owed }
     return
   end
   local last = rows[#rows]
-  last.at, last.ends = now, ends
+  last.at, last.owed = now, owed
   for i = 1, #units do last.units[i] = last.units[i] + units[i] end
 end

@@ -6,7 +6,7 @@
                  'extend'  holds up to the amounts, of all counters or of none
                  'claim'   as 'settle', but changes no counter: for slots on the move, where a script has one key. Then a counter
                            has only its amount, and the answer ends with the rows of the hold
-                 'put'     writes a hold, of which no counter is changed: ARGV has entry id, at_ms, units and ends instead of counters
+                 'put'     writes a hold, of which no counter is changed: ARGV has entry id, at_ms, units and owed instead of counters
   returns  now_us (the time in microseconds), state: 0 unknown, 1 open (this step was done), 2 settled before, 3 expired; for each counter units held, units charged;
            for 'extend' on an open one: for each counter units held, reason * 4 + (2 if charged) + (1 if allowed), remaining,
            reset_after_ms, retry_after_ms
@@ -18,9 +18,9 @@ local UNKNOWN, OPEN, SETTLED, EXPIRED = 0, 1, 2, 3
 local step, digest, term, count = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 
 if step == 'put' then
-  local units, ends = {}, {}
-  for i = 1, count do units[i], ends[i] = tonumber(ARGV[6 + i]), tonumber(ARGV[6 + count + i]) end
-  local row = { entry = ARGV[5], at = tonumber(ARGV[6]), units = units, ends = ends }
+  local units, owed = {}, {}
+  for i = 1, count do units[i], owed[i] = tonumber(ARGV[6 + i]), tonumber(ARGV[6 + count + i]) end
+  local row = { entry = ARGV[5], at = tonumber(ARGV[6]), units = units, owed = owed }
   save_hold(KEYS[1], { digest = digest, ends = now + term, rows = { row } })
   return { now_us, OPEN }
 end
@@ -51,7 +51,7 @@ if step == 'claim' then
   save_hold(KEYS[1], hold)
   local reply = answer()
   for r = 1, #hold.rows do
-    reply[#reply + 1] = hold.rows[r].entry .. ' ' .. spell(hold.rows[r].at) .. ' ' .. spell_units(hold.rows[r].units) .. ' ' .. spell_units(hold.rows[r].ends)
+    reply[#reply + 1] = hold.rows[r].entry .. ' ' .. spell(hold.rows[r].at) .. ' ' .. spell_units(hold.rows[r].units) .. ' ' .. spell_units(hold.rows[r].owed)
   end
   return reply
 end
@@ -70,23 +70,23 @@ for i = 1, count do
   at = at + 3
 end
 
--- What a bucket still lacks of a charge: refill pays the oldest charges first. Windows know by themselves what is still in them.
-local function still_counted(counter, ends)
-  if counter.letter ~= 'b' and counter.letter ~= 'g' then return MOST end
-  return floor(max(0, ends - now) * counter.policy[2] / counter.policy[3])
-end
-
 local function give_back(counter, i, units)
+  local body, given = counter.body, nil
   for r = #hold.rows, 1, -1 do
     local row = hold.rows[r]
     local taken = min(units, row.units[i])
-    local given = min(taken, still_counted(counter, row.ends[i]))
     units = units - taken
     -- A counter that has expired is as good as new: there is nothing to give back.
-    if given > 0 and call('EXISTS', counter.key) == 1 then
-      local stored = counter.body.load(counter.key)
-      counter.body.refund(stored, counter.policy, given, row.at, row.entry)
-      counter.body.save(counter.key, stored)
+    if taken > 0 and call('EXISTS', counter.key) == 1 then
+      local stored = body.load(counter.key)
+      given = given or stored.given
+      -- Windows know by themselves what is still in them.
+      if body.repay then
+        body.repay(stored, counter.policy, taken, row.at, row.owed[i], given)
+      else
+        body.refund(stored, counter.policy, taken, row.at, row.entry)
+      end
+      body.save(counter.key, stored)
     end
   end
 end
@@ -137,15 +137,15 @@ for i = 1, count do
   end
 end
 if not refused then
-  local name, ends = extension_name(hold), {}
+  local name, owed = extension_name(hold), {}
   for i = 1, count do
     local counter = counters[i]
     if units[i] > 0 then
       counter.remaining, counter.reset = counter.body.charge(counter.state, counter.policy, units[i], name)
     end
-    ends[i] = now + counter.reset
+    owed[i] = counter.body.owed and counter.body.owed(counter.state) or 0
   end
-  if any then add_row(hold, units, ends) end
+  if any then add_row(hold, units, owed) end
   hold.ends = now + term
   save_hold(KEYS[1], hold)
   for i = 1, count do

@@ -6,7 +6,7 @@ local capacity = tonumber(ARGV[2])
 local full, OLDEST, MOST, LONGEST = capacity * scale, 2 ^ 32 - 1, 9007199254740991, 3155760000000
 
 -- for each counter
-local deficit, at, age = 0, now, 0
+local deficit, at, age, given = 0, now, 0, ''
 local raw = call('GET', KEYS[k])
 if raw then
   local missing, last, unit = struct.unpack('<ddd', raw)
@@ -16,7 +16,13 @@ if raw then
   end
   if unit ~= scale and missing > 0 then missing = ceil(missing / unit * scale) end
   deficit = max(0, missing - (at - last) * amount)
-  if deficit > 0 then age = min(OLDEST, at - last + (#raw < 28 and OLDEST or struct.unpack('<I4', raw, 25))) end
+  if deficit > 0 then
+    age = min(OLDEST, at - last + (#raw < 28 and OLDEST or struct.unpack('<I4', raw, 25)))
+    if #raw >= 36 then
+      given = string.sub(raw, 29)
+      if unit ~= scale then given = struct.pack('<d', ceil(struct.unpack('<d', given) / unit * scale)) end
+    end
+  end
 end
 local over = deficit + scale - full
 if over > 0 then
@@ -26,6 +32,6 @@ else
   deficit = min(deficit + scale, MOST * scale)
   ends_at = at + min(LONGEST, ceil(deficit / amount))
   remaining, reset = min(capacity, floor((full - deficit) / scale)), ends_at - now
-  value = struct.pack('<dddI4', deficit, at, scale, age)
+  value = struct.pack('<dddI4', deficit, at, scale, age) .. given
   ends_at = max(ends_at, now + 1)
 end

@@ -1,5 +1,6 @@
 --[[ token-bucket: one check of one key (paper, Algorithm 1); gcra is the same body with other numbers, see gcra.ts
-  stored   string of three doubles: deficit, last_ms, scale_ms; and four bytes: how long before last_ms the bucket was last full
+  stored   string of three doubles: deficit, last_ms, scale_ms; and four bytes: how long before last_ms the bucket was last full;
+           where anything was given back since, a double: how much, in the unit of the deficit
            deficit counts the missing tokens in units of 1/scale_ms token, so that refill (amount units a ms) stays in
            whole numbers: no drift, however many operations
   policy   capacity, amount, scale_ms (amount/scale_ms is the rate, a reduced fraction) ]]
@@ -9,11 +10,11 @@ local OLDEST = 2 ^ 32 - 1
 
 local function load(key)
   local raw = call('GET', key)
-  if not raw then return { deficit = 0, last = 0, scale = 0, born = 0 } end
+  if not raw then return { deficit = 0, last = 0, scale = 0, born = 0, given = 0 } end
   local deficit, last, scale = unpack_string('<ddd', raw)
   -- Written without the age by an older version: taken for a bucket that has not been full for long.
   local age = #raw < 28 and OLDEST or unpack_string('<I4', raw, 25)
-  return { deficit = deficit, last = last, scale = scale, born = last - age }
+  return { deficit = deficit, last = last, scale = scale, born = last - age, given = #raw < 36 and 0 or unpack_string('<d', raw, 29) }
 end
 
 local function wait_for(units, policy)
@@ -52,7 +53,8 @@ end
 
 local function charge(state, policy, cost)
   local deficit, at = settle(state, policy)
-  if deficit == 0 then state.born = at end
+  if deficit == 0 then state.born, state.given = at, 0 end
+  if state.scale ~= policy[3] and state.given > 0 then state.given = ceil(state.given / state.scale * policy[3]) end
   state.deficit = min(deficit + cost * policy[3], MOST * policy[3])
   state.last = at
   state.scale = policy[3]
@@ -60,20 +62,40 @@ local function charge(state, policy, cost)
   return min(policy[1], floor((policy[1] * policy[3] - state.deficit) / policy[3])), state.ends - now
 end
 
+local function lower(state, units)
+  local given = min(units, state.deficit)
+  state.deficit, state.given = state.deficit - given, state.given + given
+end
+
 -- In the unit of the counter itself: the rule's numbers may have changed since the charge. What was charged before the bucket was
 -- full, or reset, is not in it any more.
 local function refund(state, _, cost, charged_at)
-  if charged_at >= state.born then state.deficit = max(0, state.deficit - cost * state.scale) end
+  if charged_at >= state.born then lower(state, cost * state.scale) end
+end
+
+-- How much the bucket lacks, and has been given back so far. A hold keeps it, for repay.
+local function owed(state)
+  return state.deficit + state.given
+end
+
+-- Gives back units that a reservation held and did not use. Since the charge the bucket may have been nearly full; what came later must
+-- stay charged. So no more than it can have lacked at any time since: what it lacked then, less refill and all that was given back.
+-- given: before the first part of this reservation was, for its parts came one behind the other.
+local function repay(state, policy, cost, charged_at, owed_then, given)
+  if charged_at < state.born or state.scale ~= policy[3] then return end
+  local least = owed_then - given - (max(now, state.last) - charged_at) * policy[2]
+  lower(state, min(cost * state.scale, max(0, least)))
 end
 
 local function give_back(state, policy, cost)
-  local owed = settle(state, policy) > 0
-  state.deficit = max(0, state.deficit - cost * state.scale)
-  return owed
+  local owes = settle(state, policy) > 0
+  lower(state, cost * state.scale)
+  return owes
 end
 
 local function save(key, state)
   local value = pack('<dddI4', state.deficit, state.last, state.scale, min(OLDEST, state.last - state.born))
+  if state.given > 0 then value = value .. pack('<d', state.given) end
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1) + (state.leeway or 0))) else call('SET', key, value, 'KEEPTTL') end
 end
 
@@ -82,4 +104,4 @@ local function lasts_until(policy, at)
   return at + wait_for(policy[1] * policy[3], policy)
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, save = save, lasts_until = lasts_until }
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, repay = repay, owed = owed, save = save, lasts_until = lasts_until }

@@ -1,0 +1,238 @@
+/**
+ * Reservations on a real Redis: fleets of LLM gateways on one budget of tokens, demand twice the limit, answer lengths of a public trace
+ * (llm-lengths.json). Is the budget ever passed, how much of it is used, how many store calls does a request cost?
+ *
+ *   npm run build && node bench/reservations.mjs [--quick]
+ *
+ * Time runs twenty times as fast: a minute of the limit is three seconds, and streams produce 1000 tokens a second. The calls to Redis are
+ * as slow as they are, so that the figures are rather worse than those of real minutes. Beside it, in virtual time, a policy that no server
+ * can have: it knows the distribution, and how far each stream is (reservation-frontier.mjs).
+ */
+import { readFileSync } from "node:fs";
+import { createLimiter } from "sluice";
+import { redisStore } from "sluice/redis";
+import { startRedis } from "./redis-server.mjs";
+import { printBars } from "./report.mjs";
+import { frontier } from "./reservation-frontier.mjs";
+
+const FASTER = 20;
+const WINDOW_MS = 60_000 / FASTER;
+const TOKENS_PER_MS = 0.05 * FASTER;
+const OVERLOAD = 2;
+const FEWEST_MORE = 64;
+/** The bucket starts full, and little is learned. */
+const WARM_UP_WINDOWS = 4;
+
+/** @typedef {"token-bucket" | "fixed-window"} Algorithm */
+/** @typedef {{ algorithm: Algorithm, limit: number, instances: number }} Load */
+/** By Redis's clock. @typedef {{ atMs: number, tokens: number }} Use */
+
+const lengths = JSON.parse(readFileSync(new URL("llm-lengths.json", import.meta.url), "utf8"));
+/** @type {number[]} */
+const tokensAt = lengths.generatedTokens;
+const meanTokens = tokensAt.reduce((sum, tokens) => sum + tokens, 0) / tokensAt.length;
+
+function answerLength() {
+  const at = Math.random() * (tokensAt.length - 1);
+  const below = Math.floor(at);
+  const from = tokensAt[below] ?? 0;
+  const to = tokensAt[Math.min(below + 1, tokensAt.length - 1)] ?? 0;
+  return Math.round(from + (to - from) * (at - below));
+}
+
+/** @type {Load[]} */
+const loads = [
+  { algorithm: "token-bucket", limit: 50_000, instances: 1 },
+  { algorithm: "token-bucket", limit: 50_000, instances: 4 },
+  { algorithm: "token-bucket", limit: 50_000, instances: 8 },
+  { algorithm: "token-bucket", limit: 5_000, instances: 1 },
+  { algorithm: "token-bucket", limit: 5_000, instances: 8 },
+  { algorithm: "fixed-window", limit: 50_000, instances: 4 },
+];
+
+/** @param {{ url: string, admin: any }} redis @param {{ quick: boolean }} options */
+export async function reservationsSection(redis, { quick }) {
+  await redis.admin.flushall();
+  const windows = WARM_UP_WINDOWS + (quick ? 3 : 12);
+  // Side by side: each is alone on its budget, and none keeps the processor busy.
+  const rows = await Promise.all(loads.map((load) => run(redis.url, load, windows)));
+  return { rows, ideal: quick ? [] : frontier(lengths.generatedTokens) };
+}
+
+/** @param {string} url @param {Load} load @param {number} windows */
+async function run(url, load, windows) {
+  const { algorithm, limit, instances } = load;
+  const counts = { refused: 0, admitted: 0, cut: 0, charged: 0, cost: 0 };
+  /** @type {Use[]} */
+  const uses = [];
+  const rule = {
+    id: `tokens-${algorithm}-${limit}-${instances}`,
+    key: [],
+    algorithm,
+    limit,
+    window: `${WINDOW_MS}ms`,
+    cost: { attribute: "tokens" },
+    estimate: { attribute: "max_tokens", default: 400, ttl: "1m" },
+  };
+  const fleet = Array.from({ length: instances }, () => {
+    const watched = watch(redisStore(url, { deadlineMs: 30_000, rememberRefusals: false }));
+    const limiter = createLimiter({ store: watched.store, instances, rules: [/** @type {any} */ (rule)] });
+    return { limiter, watched };
+  });
+  await Promise.all(fleet.map(({ limiter }) => limiter.ready()));
+  const startMs = Date.now();
+  const endMs = startMs + windows * WINDOW_MS;
+  /** @type {Promise<void>[]} */
+  const streams = [];
+  await Promise.all(
+    fleet.map(async (instance) => {
+      const perMs = (OVERLOAD * limit) / meanTokens / WINDOW_MS / instances;
+      for (let atMs = startMs; atMs < endMs; ) {
+        atMs += -Math.log(1 - Math.random()) / perMs;
+        await sleep(atMs - Date.now());
+        streams.push(stream(instance, rule.id, counts, uses));
+      }
+    }),
+  );
+  await Promise.all(streams);
+  await Promise.all(fleet.map(({ limiter }) => limiter.close()));
+  const calls = fleet.reduce((sum, { watched }) => sum + watched.calls, 0);
+  uses.sort((a, b) => a.atMs - b.atMs);
+  const fromMs = startMs + WARM_UP_WINDOWS * WINDOW_MS;
+  const used = uses.reduce((sum, { atMs, tokens }) => (atMs >= fromMs && atMs < endMs ? sum + tokens : sum), 0);
+  return {
+    ...load,
+    over: worstOver(uses, load) / limit,
+    utilisation: used / (limit * (windows - WARM_UP_WINDOWS)),
+    callsPerRequest: (calls - counts.refused) / counts.admitted,
+    ...counts,
+  };
+}
+
+/**
+ * @param {{ limiter: import("sluice").Limiter, watched: ReturnType<typeof watch> }} instance
+ * @param {string} rule @param {any} counts @param {Use[]} uses
+ */
+async function stream({ limiter, watched }, rule, counts, uses) {
+  const tokens = answerLength();
+  const checking = limiter.check({ max_tokens: 4_096 });
+  const checked = watched.lastReply;
+  const { reservation } = await checking;
+  const beganMs = Date.now();
+  if (reservation === undefined) {
+    counts.refused++;
+    return;
+  }
+  counts.admitted++;
+  let held = reservation.held[rule] ?? 0;
+  uses.push({ atMs: (await checked).nowMs, tokens: Math.min(tokens, held) });
+  while (held < tokens) {
+    await sleep(beganMs + held / TOKENS_PER_MS - Date.now());
+    const more = held + Math.max(FEWEST_MORE, Math.ceil(held / 4));
+    const extending = limiter.extend(reservation.id, { tokens: more });
+    const extended = watched.lastReply;
+    if (!(await extending).allowed) counts.cut++;
+    uses.push({ atMs: (await extended).nowMs, tokens: Math.min(tokens, more) - held });
+    held = more;
+  }
+  await sleep(beganMs + tokens / TOKENS_PER_MS - Date.now());
+  const { charged } = await limiter.settle(reservation.id, { tokens });
+  counts.cost += tokens;
+  counts.charged += charged[rule] ?? 0;
+}
+
+/** Tokens beyond the limit in the worst window; for a bucket, which starts full, at the worst instant. @param {Use[]} uses @param {Load} load */
+function worstOver(uses, { algorithm, limit }) {
+  if (algorithm === "fixed-window") {
+    /** @type {Map<number, number>} */
+    const byWindow = new Map();
+    for (const { atMs, tokens } of uses) {
+      const window = Math.floor(atMs / WINDOW_MS);
+      byWindow.set(window, (byWindow.get(window) ?? 0) + tokens);
+    }
+    return Math.max(...byWindow.values()) - limit;
+  }
+  let [worst, sum, lastMs] = [Number.NEGATIVE_INFINITY, 0, 0];
+  for (const { atMs, tokens } of uses) {
+    sum = Math.max(0, sum - ((atMs - lastMs) * limit) / WINDOW_MS) + tokens;
+    lastMs = atMs;
+    worst = Math.max(worst, sum - limit);
+  }
+  return worst;
+}
+
+/**
+ * Counts the calls that reservations make to the store, and shows its replies: they tell when Redis decided, which the process, busy with
+ * whole fleets, hears of later. A limiter calls its store before it returns a promise. @param {any} store
+ */
+function watch(store) {
+  const watched = { store, calls: 0, lastReply: Promise.resolve({ nowMs: 0 }) };
+  for (const name of ["decide", "settle", "extend", "learn"]) {
+    const call = store[name].bind(store);
+    store[name] = (/** @type {any[]} */ ...args) => {
+      watched.calls++;
+      watched.lastReply = call(...args);
+      return watched.lastReply;
+    };
+  }
+  return watched;
+}
+
+/** @param {number} ms @returns {Promise<void>} */
+const sleep = (ms) => new Promise((resolve) => (ms > 0 ? setTimeout(resolve, ms) : resolve()));
+
+const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(2)} %`;
+
+/** @param {Awaited<ReturnType<typeof reservationsSection>>} section */
+export function printReservations({ rows, ideal }) {
+  console.log("\nReservations on Redis: demand twice the limit, time twenty times as fast");
+  for (const { algorithm, limit, instances, over, utilisation, callsPerRequest, cut, admitted } of rows) {
+    console.log(
+      `  ${algorithm}, ${limit} a minute, ${instances} instances: beyond the limit at worst ${percent(over)}, ` +
+        `utilisation ${utilisation.toFixed(3)}, ${callsPerRequest.toFixed(2)} calls a request, ${cut} of ${admitted} cut`,
+    );
+  }
+  if (ideal.length === 0) return;
+  console.log(
+    "  A policy that knows the distribution and how far each stream is, in virtual time, by its safety margin",
+  );
+  for (const { algorithm, limit, margins } of ideal) {
+    const cells = margins.map(
+      ({ margin, over, utilisation }) => `${margin}: ${percent(over)}, ${utilisation.toFixed(3)}`,
+    );
+    console.log(`    ${algorithm}, ${limit} a minute: ${cells.join(" · ")}`);
+  }
+}
+
+/** @param {Awaited<ReturnType<typeof reservationsSection>>} section */
+export function reservationsBars({ rows }) {
+  /** @type {{ what: string, wanted: string, measured: number, met: boolean }[]} */
+  const bars = [];
+  for (const limit of [50_000, 5_000]) {
+    const own = rows.filter((row) => row.limit === limit);
+    const worst = Math.max(...own.map(({ over }) => over));
+    const least = Math.min(...own.map(({ utilisation }) => utilisation));
+    const most = Math.max(...own.map(({ callsPerRequest }) => callsPerRequest));
+    const wanted = limit === 50_000 ? 0.99 : 0.95;
+    const what = `reservations, ${limit} a minute on 1 to 8 instances:`;
+    bars.push({ what: `${what} beyond the limit`, wanted: "at most 0.01", measured: worst, met: worst <= 0.01 });
+    bars.push({ what: `${what} utilisation`, wanted: `at least ${wanted}`, measured: least, met: least >= wanted });
+    bars.push({ what: `${what} store calls a request`, wanted: "at most 2.3", measured: most, met: most <= 2.3 });
+  }
+  const cut = rows.reduce((sum, row) => sum + row.cut, 0);
+  bars.push({ what: "reservations: streams cut under finish", wanted: "at most 0", measured: cut, met: cut === 0 });
+  const lost = rows.reduce((sum, row) => sum + Math.abs(row.charged - row.cost), 0);
+  bars.push({ what: "reservations: charged against used", wanted: "at most 0", measured: lost, met: lost === 0 });
+  return bars;
+}
+
+if (process.argv[1] === new URL(import.meta.url).pathname) {
+  const redis = await startRedis();
+  try {
+    const section = await reservationsSection(redis, { quick: process.argv.includes("--quick") });
+    printReservations(section);
+    printBars(reservationsBars(section));
+  } finally {
+    await redis.stop();
+  }
+}
