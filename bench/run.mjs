@@ -24,6 +24,7 @@ import { prefetchBars, prefetchSection, printPrefetch } from "./prefetch.mjs";
 import { redisSection } from "./redis.mjs";
 import { startRedis } from "./redis-server.mjs";
 import { chart, printBars, printBytes, printSection } from "./report.mjs";
+import { printReservations, reservationsBars, reservationsSection } from "./reservations.mjs";
 import { parsePeers, printService, serviceBars, serviceSections } from "./service.mjs";
 import { printStalls, stallsSection } from "./stalls.mjs";
 import { printStart, startSection } from "./start.mjs";
@@ -85,6 +86,8 @@ try {
   printLogs(logs);
   const llm = await llmSection(options);
   printLlm(llm);
+  const reservations = await reservationsSection(redis, options);
+  printReservations(reservations);
   const overload = await overloadSection(options);
   printOverload(overload);
   const bars = [
@@ -94,13 +97,14 @@ try {
     ...serviceBars(service),
     ...logsBars(logs),
     ...llmBars(llm),
+    ...reservationsBars(reservations),
     ...overloadBars(overload),
   ];
   printBars(bars);
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, clusters, prefetch, bytes, start, workers, service, monitoring, express, logs, llm, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, clusters, prefetch, bytes, start, workers, service, monitoring, express, logs, llm, reservations, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));
