@@ -7,6 +7,7 @@ export { type Answer, type AnswerOptions, answerOf } from "./http/answer.js";
 export { type ClientAddressOptions, clientAddresses, type Hops, UNKNOWN_ADDRESS } from "./http/client-address.js";
 export { PROBLEM_CONTENT_TYPE, type Problem, problemOf } from "./http/problem.js";
 export type { HeaderFormat, HeadersOption, LegacyReset } from "./http/rate-limit-fields.js";
+export { type RefusalText, refusalText } from "./http/refusal-text.js";
 export {
   hasEncodedSlash,
   normalTarget,

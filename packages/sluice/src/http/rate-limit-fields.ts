@@ -121,18 +121,19 @@ function draft11({ plans, tightest }: Survey): Field[] {
   return [policy, ["RateLimit", `"${plan.rule}";r=${remaining}${timed ? `;t=${secondsOf(afterMs)}` : ""}`]];
 }
 
-/** A policy's text never changes, and there are few: spelled once each. */
-const policyItems = new WeakMap<CheckPlan, string>();
+/** A policy's text never changes, and there are few: spelled once each. `adapt` puts another policy into the same plan. */
+const policyItems = new WeakMap<CheckPlan, { policy: Policy; text: string }>();
 
 function policyItem(plan: CheckPlan): string {
+  const { policy } = plan;
   let item = policyItems.get(plan);
-  if (item === undefined) {
-    const quota = `"${plan.rule}";q=${plan.policy.limit}`;
-    const window = windowSeconds(plan.policy);
-    item = window === undefined ? `${quota};qu="concurrent-requests"` : `${quota};w=${window}`;
+  if (item?.policy !== policy) {
+    const quota = `"${plan.rule}";q=${policy.limit}`;
+    const window = windowSeconds(policy);
+    item = { policy, text: window === undefined ? `${quota};qu="concurrent-requests"` : `${quota};w=${window}` };
     policyItems.set(plan, item);
   }
-  return item;
+  return item.text;
 }
 
 function draft7({ plans, tightest }: Survey): Field[] {

@@ -80,7 +80,7 @@ export function respond(made: {
     statuses,
     responseHeadersToAdd: refused ? headers : headers.filter(({ key }) => !refusalFields.has(key)),
   };
-  if (refused && answers.body && body !== undefined) response.rawBody = Buffer.from(JSON.stringify(body));
+  if (refused && answers.body && body !== undefined) response.rawBody = Buffer.from(body);
   const { lease } = decision;
   const fields = {
     ...(answers.dynamicMetadata && metadataOf(request, asked)),

@@ -2,7 +2,7 @@
  * Headers that Envoy adds to its own response, and the body of a refusal. Policies are named as the files name their limits.
  */
 import type { Decision } from "sluice";
-import { answerOf } from "sluice/http";
+import { answerOf, refusalText } from "sluice/http";
 import { unitSeconds } from "./descriptor-config.js";
 import { displayName, ruleIdOf } from "./envoy-rules.js";
 import { codes, type DescriptorStatus } from "./rate-limit-messages.js";
@@ -13,7 +13,8 @@ export type FieldsOption = "standard" | "off" | readonly [limit: string, remaini
 
 interface Addition {
   readonly headers: { key: string; value: string }[];
-  readonly body: object | undefined;
+  /** Of a refusal: JSON. */
+  readonly body: string | undefined;
 }
 
 export function additionTo(made: {
@@ -25,30 +26,42 @@ export function additionTo(made: {
   option: FieldsOption;
 }): Addition {
   const { decision, asked, statuses, option } = made;
-  const answer = made.quotaUsedUp && decision.allowed ? quotaAnswer(asked) : answerOf(decision);
-  const rename = renaming(asked);
-  const body = answer.body && (JSON.parse(rename(JSON.stringify(answer.body))) as object);
+  const answer =
+    decision.allowed && made.quotaUsedUp
+      ? quotaAnswer(asked)
+      : decision.allowed
+        ? { fields: Object.entries(answerOf(decision).headers), body: undefined }
+        : refusalText(decision);
+  const names = namesOf(asked);
+  const body = answer.body === undefined ? undefined : renamed(answer.body, names);
   if (option !== "standard") return { headers: option === "off" ? [] : threeFields(statuses, option), body };
-  return { headers: Object.entries(answer.headers).map(([key, value]) => ({ key, value: rename(value) })), body };
+  return { headers: answer.fields.map(([key, value]) => ({ key, value: renamed(value, names) })), body };
+}
+
+interface Name {
+  readonly id: string;
+  /** As its file names it. */
+  readonly name: string;
+}
+
+const NO_NAMES: readonly Name[] = [];
+
+function namesOf(asked: readonly Asked[]): readonly Name[] {
+  let names = NO_NAMES;
+  for (const { limit } of asked) {
+    if (limit?.kind !== "placed" || limit.placed.limit.name === undefined) continue;
+    names = [...names, { id: ruleIdOf(limit.placed), name: plainName(limit.placed.limit.name) }];
+  }
+  return names;
 }
 
 /** A rule's id, in quotes, gives way to the name that its file has for it. Ids hold no quotes: what looks like one is one. */
-function renaming(asked: readonly Asked[]): (text: string) => string {
-  const named = asked.flatMap(({ limit }) =>
-    limit?.kind === "placed" && limit.placed.limit.name !== undefined
-      ? [{ id: ruleIdOf(limit.placed), name: limit.placed.limit.name }]
-      : [],
-  );
-  if (named.length === 0) return (text) => text;
-  return (text) => {
-    let renamed = text;
-    for (const { id, name } of named) {
-      // As JSON and as a Structured Fields string alike; in the text of a body quotes are escaped.
-      const spelled = plainName(name);
-      renamed = renamed.replaceAll(`\\"${id}\\"`, `\\"${spelled}\\"`).replaceAll(`"${id}"`, `"${spelled}"`);
-    }
-    return renamed;
-  };
+function renamed(text: string, names: readonly Name[]): string {
+  let result = text;
+  // As JSON and as a Structured Fields string alike; in the text of a body quotes are escaped.
+  for (const { id, name } of names)
+    result = result.replaceAll(`\\"${id}\\"`, `\\"${name}\\"`).replaceAll(`"${id}"`, `"${name}"`);
+  return result;
 }
 
 /** Structured Fields strings hold printable ASCII; quotes and backslashes would have to be escaped twice inside a body. */
@@ -57,7 +70,7 @@ function plainName(name: string): string {
 }
 
 /** The wait is that of the quota that comes back first: then the request passes. */
-function quotaAnswer(asked: readonly Asked[]): { headers: Record<string, string>; body: object } {
+function quotaAnswer(asked: readonly Asked[]): { fields: [string, string][]; body: string } {
   const used = asked.flatMap(({ limit, check }) =>
     limit !== undefined && check?.allowed === false ? [{ limit, check }] : [],
   );
@@ -68,21 +81,22 @@ function quotaAnswer(asked: readonly Asked[]): { headers: Record<string, string>
   });
   const first = named.reduce((a, b) => (b.check.retryAfterMs < a.check.retryAfterMs ? b : a));
   const seconds = Math.max(1, Math.ceil(first.check.retryAfterMs / 1000));
+  const policies = named.map(({ name, check, window }) => `"${name}";q=${check.limit}${window}`);
   return {
-    headers: {
-      "RateLimit-Policy": named.map(({ name, check, window }) => `"${name}";q=${check.limit}${window}`).join(", "),
-      RateLimit: `"${first.name}";r=0;t=${seconds}`,
-      "Retry-After": String(seconds),
-      "Content-Type": "application/problem+json",
-    },
-    body: {
+    fields: [
+      ["RateLimit-Policy", policies.join(", ")],
+      ["RateLimit", `"${first.name}";r=0;t=${seconds}`],
+      ["Retry-After", String(seconds)],
+      ["Content-Type", "application/problem+json"],
+    ],
+    body: JSON.stringify({
       type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
       title: "Request cannot be satisfied as assigned quota has been exceeded",
       status: 429,
       detail: `All quotas are used up. Try again in ${seconds} s.`,
       "violated-policies": named.map(({ name }) => name),
       retryAfterMs: first.check.retryAfterMs,
-    },
+    }),
   };
 }
 
