@@ -42,7 +42,11 @@ interface XdsClientOptions {
   readonly accept: (response: DiscoveryResponse) => Promise<void>;
   readonly onOutcome: (outcome: "loaded" | "failed") => void;
   readonly onConnection: (connected: boolean) => void;
+  /** Runs later; returns how to call it off. Absent: by the clock. */
+  readonly after?: After;
 }
+
+type After = (delayMs: number, run: () => void) => () => void;
 
 /** Between two configurations. */
 const LEAST_PAUSE_MS = 20;
@@ -60,8 +64,9 @@ export class XdsClient {
   readonly #options: XdsClientOptions;
   #client: Client | undefined;
   #stream: Stream | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #silence: NodeJS.Timeout | undefined;
+  readonly #after: After;
+  #cancelReconnect = (): void => undefined;
+  #cancelSilence = (): void => undefined;
   #failures = 0;
   /** Of the last response that came in force. */
   #version = "";
@@ -71,17 +76,18 @@ export class XdsClient {
 
   constructor(options: XdsClientOptions) {
     this.#options = options;
+    this.#after = options.after ?? afterDelay;
     this.#connect();
   }
 
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#timer);
+    this.#cancelReconnect();
     this.#end();
   }
 
   #end(): void {
-    clearTimeout(this.#silence);
+    this.#cancelSilence();
     this.#stream?.removeAllListeners();
     // A cancelled stream still emits its error; without a listener it would end the process.
     this.#stream?.on("error", () => undefined);
@@ -107,13 +113,12 @@ export class XdsClient {
     stream.on("data", (bytes: Buffer) => this.#receive(stream, bytes));
     stream.on("error", (error) => this.#again(error.message));
     stream.on("end", () => this.#again("the control plane ended the stream"));
-    this.#silence = setTimeout(() => {
+    this.#cancelSilence = this.#after(SILENCE_MS, () => {
       log.warn("the control plane has sent no limits yet; does it know this node?", {
         server: server.address,
         node: server.nodeId,
       });
-    }, SILENCE_MS);
-    this.#silence.unref();
+    });
     this.#send(stream, { nonce: "" });
   }
 
@@ -127,12 +132,11 @@ export class XdsClient {
     // Jitter: a fleet must not come back to a restarted control plane in one moment.
     const pauseMs = longest * (0.5 + Math.random() / 2);
     log.warn("no connection to the control plane; the limits in force stay", { server: server.address, why });
-    this.#timer = setTimeout(() => this.#connect(), pauseMs);
-    this.#timer.unref();
+    this.#cancelReconnect = this.#after(pauseMs, () => this.#connect());
   }
 
   #receive(stream: Stream, bytes: Buffer): void {
-    clearTimeout(this.#silence);
+    this.#cancelSilence();
     const response = this.#options.codec.readResponse(bytes);
     if (response === undefined) {
       this.#again("expected a DiscoveryResponse, got other bytes");
@@ -197,6 +201,12 @@ export class XdsClient {
       }),
     );
   }
+}
+
+function afterDelay(delayMs: number, run: () => void): () => void {
+  const timer = setTimeout(run, delayMs);
+  timer.unref();
+  return () => clearTimeout(timer);
 }
 
 function credentialsOf(tls: XdsTls | undefined): ReturnType<typeof credentials.createInsecure> {
