@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Rule } from "../rules/rule.js";
+import { memoryStore } from "../store/memory/memory-store.js";
 import { createLimiter, outsideUnits } from "./limiter.js";
 import { mostUnits, unitsPerMs } from "./outside-units.js";
 
@@ -24,7 +25,38 @@ test("units that are fetched from outside are not there for checks; what is sett
 test("a charge from outside is counted in full, past the limit", async () => {
   const { limiter, units, check } = held(minute);
   await units.charge([{ ...check, cost: 70 }]);
-  expect(await limiter.peek({ user: "u" })).toMatchObject({ allowed: false });
+  expect(await limiter.charge({ user: "u" }, { cost: 0 })).toMatchObject({ debt: 10 });
+  await limiter.close();
+});
+
+test.each(["rolling-window", "fixed-window", "sliding-counter", "token-bucket", "gcra"] as const)(
+  "charges from outside lead to a debt of one capacity and no more, however many come at once: %s",
+  async (algorithm) => {
+    const { prefetch: _, ...plain } = minute as Rule & { prefetch: string };
+    const { limiter, units, check } = held({ ...plain, algorithm } as Rule);
+    await Promise.all(Array.from({ length: 50 }, () => units.charge([{ ...check, cost: 60 }])));
+    for (let i = 0; i < 50; i++) await units.charge([{ ...check, cost: 1_000_000 }]);
+    const { debt } = await limiter.charge({ user: "u" }, { cost: 0 });
+    expect(debt).toBeGreaterThan(58);
+    expect(debt).toBeLessThanOrEqual(60);
+    await limiter.close();
+  },
+);
+
+test("a charge that fails holds up none that follows", async () => {
+  const store = memoryStore();
+  const decide = store.decide.bind(store);
+  let failures = 1;
+  store.decide = async (request) => {
+    if (failures-- > 0) throw new Error("away");
+    return await decide(request);
+  };
+  const limiter = createLimiter({ rules: [minute], store });
+  const units = outsideUnits(limiter);
+  const check = { ...units.checks({ user: "u" })[0]!, cost: 1 };
+  const [first, second] = await Promise.allSettled([units.charge([check]), units.charge([check])]);
+  expect([first.status, second.status]).toEqual(["rejected", "fulfilled"]);
+  expect((await limiter.peek({ user: "u" })).remaining).toBe(59);
   await limiter.close();
 });
 

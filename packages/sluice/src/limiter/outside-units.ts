@@ -18,7 +18,10 @@ export interface OutsideUnits {
   checks(attributes: Attributes): readonly Check[];
   /** Settles what the holder used of one check's counter, and grants what it asks for. The check's rule has `prefetch`. */
   fetch(check: Check, fetch: Fetch): Promise<{ readonly grant: Grant; readonly verdict: Verdict }>;
-  /** Counts in full what was used beyond all grants. */
+  /**
+   * Counts what was used beyond all grants, past the limit too, but into no more debt than a counter's whole capacity: a holder's
+   * reports may be false, and would block a key for as long as it likes. (Processes that charge at the same moment add one capacity each.)
+   */
   charge(checks: readonly Check[]): Promise<void>;
 }
 
@@ -33,6 +36,21 @@ export function outsideUnitsOf(insides: () => { book: RuleBook; store: Store }):
       rulesVersion: 0,
       ...(fetches && { fetches }),
     });
+  const charging = new Map<string, Promise<void>>();
+  const chargeOne = async (check: Check): Promise<void> => {
+    const { verdicts } = await decide([{ ...check, cost: 0 }]);
+    const cost = Math.min(check.cost, verdicts[0]!.remaining + mostUnits(check));
+    if (cost > 0) await decide(asCharges([{ ...check, cost }]));
+  };
+  /** One after the other: charges that all look first would each find the same room. */
+  const inTurn = async (check: Check): Promise<void> => {
+    const before = charging.get(check.key) ?? Promise.resolve();
+    const mine = before.catch(() => undefined).then(() => chargeOne(check));
+    charging.set(check.key, mine);
+    await mine.finally(() => {
+      if (charging.get(check.key) === mine) charging.delete(check.key);
+    });
+  };
   return {
     checks: (attributes) => insides().book.checks(attributes, undefined),
     async fetch(check, fetch) {
@@ -41,7 +59,7 @@ export function outsideUnitsOf(insides: () => { book: RuleBook; store: Store }):
       return { grant: grants![0]!, verdict: verdicts[0]! };
     },
     async charge(checks) {
-      await decide(asCharges(checks));
+      await Promise.all(checks.map(inTurn));
     },
   };
 }

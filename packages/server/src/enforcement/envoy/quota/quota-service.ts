@@ -12,7 +12,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { type Limiter, SluiceError } from "sluice";
-import { outsideUnits } from "sluice/internal";
+import { type OutsideUnits, outsideUnits } from "sluice/internal";
 import { grpcCodes } from "../../../grpc/statuses.js";
 import type { Log } from "../../../log.js";
 import { isStarterRule } from "../../../settings/starter-rules.js";
@@ -56,6 +56,8 @@ interface Open {
 export class QuotaService {
   readonly #options: QuotaServiceOptions;
   readonly #now: () => number;
+  /** Of all streams: charges of one key follow each other. */
+  readonly #units: OutsideUnits;
   readonly #open = new Set<Open>();
   readonly #perConnection = new Map<string, number>();
   readonly #name = randomBytes(6).toString("base64url");
@@ -73,6 +75,7 @@ export class QuotaService {
 
   constructor(options: QuotaServiceOptions) {
     this.#options = options;
+    this.#units = outsideUnits(options.limiter);
     this.#now = options.now ?? (() => performance.now());
     options.limiter.on("rules", this.#onRules);
   }
@@ -141,7 +144,7 @@ export class QuotaService {
   #newStream(send: QuotaStreamSend): QuotaStream {
     const { limiter, onOutcome, attributesOf } = this.#options;
     return new QuotaStream({
-      units: outsideUnits(limiter),
+      units: this.#units,
       isLeftOut: (id) => {
         const rule = limiter.findRule(id);
         return rule !== undefined && isStarterRule(rule);
