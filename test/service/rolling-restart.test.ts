@@ -77,6 +77,18 @@ describe.skipIf(whyMissing("redis"))("a rolling restart", () => {
     },
   );
 
+  test("a service that is told to end while a worker starts ends, with that worker", async () => {
+    await using redis = await startRedis();
+    const service = await startServiceProcess({ settings: { workers: "2", store: redis.url } });
+    const before = workersOf(service);
+    process.kill(Number(before[0]), "SIGKILL");
+    // Its successor is there, and not up yet.
+    await expect
+      .poll(() => workersOf(service).filter((pid) => !before.includes(pid)), { timeout: 60_000 })
+      .toHaveLength(1);
+    expect(await service.end(), service.output()).toBe(0);
+  });
+
   test("that is asked for during the start does not end it", async () => {
     await using redis = await startRedis();
     const grpcPort = await freePort();

@@ -77,7 +77,9 @@ class Workers {
       worker.on("message", (message: WorkerMessage) => {
         if (message.sluice === "failed") reject(failure(message));
         if (message.sluice !== "ready") return;
-        this.#serving.add(worker);
+        // Told to end while it started: a process that is not up yet does not hear.
+        if (this.#isEnding) sendToWorker(worker, { sluice: "stop", delayMs: 0 });
+        else this.#serving.add(worker);
         resolve(message.service);
       });
       worker.once("exit", (code, signal) => {
