@@ -1,6 +1,4 @@
 /** The rate limit quota service: its streams as clients see them, hostile ones among them, and behind a real Envoy. */
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { status } from "@grpc/grpc-js";
 import type { Rule } from "sluice";
 import { afterEach, describe, expect, test } from "vitest";
@@ -10,7 +8,7 @@ import { freePort } from "../harness/free-port.js";
 import { until } from "../harness/redis-cluster.js";
 import { startRedis } from "../harness/redis-server.js";
 import { QuotaClient } from "./quota-client.js";
-import { accepts, startApp, startConfigured } from "./real-envoy.js";
+import { envoyExample, startApp, startQuotaEnvoy } from "./real-envoy.js";
 import { type RunningService, startServiceProcess, startTestService } from "./running-service.js";
 
 const rule: Rule = {
@@ -195,6 +193,28 @@ test("a report of very many buckets is answered whole, in several messages", asy
   expect(new Set(assigned.map(({ bucketId }) => bucketId.bucket.tenant)).size).toBe(2_000);
 });
 
+test("reports that lie, without pause, by many ids and on several streams, lead a bucket into a debt of one limit and no more", async () => {
+  const bucket = { id: "b", match: { domain: "shop" }, key: ["tenant"], algorithm: "token-bucket" } as const;
+  await using service = await startTestService({
+    rules: [{ ...bucket, limit: 60, window: "1h", prefetch: "1m" } as Rule],
+  });
+  const streams = [1, 2, 3].map(() => connect(service.grpc).open());
+  const ids = Array.from({ length: 100 }, (_, i) => ({ tenant: "acme", name: `n${i}` }));
+  for (const stream of streams) {
+    for (let i = 0; i < 3; i++) stream.report(ids, { numRequestsAllowed: "18446744073709551615" });
+  }
+  const outcomes = ["units", "extended", "denied"].map(
+    (name) => `sluice_envoy_quota_assignments_total{outcome="${name}"}`,
+  );
+  await until("all were read", async () => {
+    const counts = await Promise.all(outcomes.map((name) => metric(service, name)));
+    return counts.reduce((sum, count) => sum + count, 0) >= 900;
+  });
+  const { debt } = (await post(service, "charge", { ...acme, cost: 0 })) as { debt?: number };
+  expect(debt).toBeGreaterThan(50);
+  expect(debt).toBeLessThanOrEqual(60);
+});
+
 test("one connection has a bounded number of streams, and its others stay", async () => {
   await using service = await startTestService({ rules: [rule] });
   const client = connect(service.grpc);
@@ -261,31 +281,12 @@ test.skipIf(whyMissing("redis"))(
 );
 
 describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
-  const example = (name: string) =>
-    readFileSync(fileURLToPath(new URL(`../../examples/envoy/${name}`, import.meta.url)), "utf8");
-
-  async function startEnvoy(app: string, grpc: string, edit = (text: string) => text) {
-    const port = await freePort();
-    const text = edit(example("quota.yaml"))
-      .replace("port_value: 8090", `port_value: ${port}`)
-      .replace("port_value: 3000", `port_value: ${app.split(":")[1]}`)
-      .replace("port_value: 8081", `port_value: ${grpc.split(":")[1]}`);
-    const envoy = await startConfigured(text);
-    await until("the listener accepts", () => accepts(port));
-    const get = async (tenant: string) => {
-      const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { "x-tenant": tenant } });
-      await answer.arrayBuffer();
-      return answer.status;
-    };
-    return { get, stop: () => envoy.stop() };
-  }
-
   test("two of them run the example: the application sees no more than the limit, checks included", async () => {
     const app = await startApp((_request, response) => response.end("ok"));
     await using service = await startTestService({
-      rules: (parse(example("quota-rules.yaml")) as { rules: Rule[] }).rules,
+      rules: (parse(envoyExample("quota-rules.yaml")) as { rules: Rule[] }).rules,
     });
-    const envoys = [await startEnvoy(app.at, service.grpc), await startEnvoy(app.at, service.grpc)];
+    const envoys = [await startQuotaEnvoy(app.at, service.grpc), await startQuotaEnvoy(app.at, service.grpc)];
     // Denied until the first assignment is there: the even share of ten seconds, for each.
     let checked = 0;
     const attributes = { domain: "shop", name: "by-tenant", tenant: "acme" };
@@ -307,7 +308,7 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
     await using service = await startTestService({
       rules: [rule],
     });
-    const envoys = [await startEnvoy(app.at, service.grpc), await startEnvoy(app.at, service.grpc)];
+    const envoys = [await startQuotaEnvoy(app.at, service.grpc), await startQuotaEnvoy(app.at, service.grpc)];
     const passed = [0, 0];
     for (const [i, { get }] of envoys.entries()) {
       await until("it has units", async () => (await get("acme")) === 200);
@@ -330,7 +331,7 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
       startTestService({ rules: [{ ...rule, limit: 3, prefetch: "4s" } as Rule], settings: { "grpc-port": port } });
     const first = await start();
     const edit = (text: string) => text.replace(/token_bucket: \{.*\}/, "blanket_rule: ALLOW_ALL");
-    const { get, stop } = await startEnvoy(app.at, `127.0.0.1:${port}`, edit);
+    const { get, stop } = await startQuotaEnvoy(app.at, `127.0.0.1:${port}`, edit);
     await until("it has units", async () => (await get("acme")) === 200);
     await until("they are used up", async () => (await get("acme")) === 429);
     await first.close();

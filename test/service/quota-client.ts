@@ -11,8 +11,9 @@ const response = root.lookupType("envoy.service.rate_limit_quota.v3.RateLimitQuo
 export class QuotaClient {
   readonly #client: Client;
 
-  constructor(address: string) {
-    this.#client = new Client(address, credentials.createInsecure());
+  constructor(address: string, channel = credentials.createInsecure()) {
+    // Each has a connection of its own, as each Envoy has.
+    this.#client = new Client(address, channel, { "grpc.use_local_subchannel_pool": 1 });
   }
 
   open(headers: Readonly<Record<string, string>> = {}): QuotaClientStream {

@@ -1,8 +1,9 @@
 /** A real Envoy for tests: the example's configuration, or one of a test's own, with ports of its own. */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
 import { components } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
@@ -48,6 +49,34 @@ export async function startEnvoy(options: EnvoyOptions): Promise<RealEnvoy> {
   for (const port of ports) await until("the listener accepts", () => accepts(port));
   const urls = ports.map((port) => `http://127.0.0.1:${port}`);
   return { urls, url: urls[0]!, stop: () => process.stop() };
+}
+
+export const envoyExample = (name: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../examples/envoy/${name}`, import.meta.url)), "utf8");
+
+export interface QuotaEnvoy {
+  /** The status that a request of a tenant gets. */
+  get(tenant: string): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** The example for the quota service. `edit` changes its text. */
+export async function startQuotaEnvoy(app: string, grpc: string, edit = (text: string) => text): Promise<QuotaEnvoy> {
+  const port = await freePort();
+  const text = edit(envoyExample("quota.yaml"))
+    .replace("port_value: 8090", `port_value: ${port}`)
+    .replace("port_value: 3000", `port_value: ${app.split(":")[1]}`)
+    .replace("port_value: 8081", `port_value: ${grpc.split(":")[1]}`);
+  const envoy = await startConfigured(text);
+  await until("the listener accepts", () => accepts(port));
+  return {
+    async get(tenant) {
+      const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { "x-tenant": tenant } });
+      await answer.arrayBuffer();
+      return answer.status;
+    },
+    stop: () => envoy.stop(),
+  };
 }
 
 export function accepts(port: number): Promise<boolean> {
