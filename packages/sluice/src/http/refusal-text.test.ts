@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { Decision } from "../limiter/decision.js";
 import { createLimiter } from "../limiter/limiter.js";
 import type { Rule } from "../rules/rule.js";
 import { answerOf } from "./answer.js";
@@ -44,5 +45,17 @@ test("a limit that was edited is told as it stands", async () => {
     expect(refusalText(decision).body).toBe(JSON.stringify(answerOf(decision).body));
     expect(Object.fromEntries(refusalText(decision).fields)["RateLimit-Policy"]).toBe(`"r";q=${limit};w=60`);
   }
+  await limiter.close();
+});
+
+test("a limit that moved under its plan, as by adapt, is told as it stands", async () => {
+  const limiter = createLimiter({ rules: [rule] });
+  const policyField = (decision: Decision): string | undefined =>
+    Object.fromEntries(refusalText(decision).fields)["RateLimit-Policy"];
+  const decision = await limiter.check({ user: "a" }, { cost: 4 });
+  expect(policyField(decision)).toBe('"r";q=1;w=60');
+  const plan = Decision.originOf(decision).checks[0]!.plan as { policy: object };
+  plan.policy = { ...plan.policy, limit: 7 };
+  expect(policyField(decision)).toBe('"r";q=7;w=60');
   await limiter.close();
 });
