@@ -1,9 +1,10 @@
 /**
- * The methods of `ShouldRateLimit` with their messages read and written by protobufjs itself. The codec of proto-loader copies each message into a
+ * The methods of `ShouldRateLimit` with their messages read by protobufjs itself, and mostly written by hand. The codec of proto-loader copies each message into a
  * plain object and back, field by field, which costs several times what the decision does; ours are plain already.
  */
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import type { Type } from "protobufjs";
+import { encodeResponse } from "./encode-response.js";
 import { loadProto } from "./load-proto.js";
 import type { RateLimitResponse } from "./rate-limit-messages.js";
 
@@ -16,7 +17,10 @@ export function rateLimitService(): ServiceDefinition {
   const root = loadProto(["envoy/service/ratelimit/v3/rls.proto"]);
   const request = root.lookupType("envoy.service.ratelimit.v3.RateLimitRequest");
   const response = root.lookupType("envoy.service.ratelimit.v3.RateLimitResponse");
-  return { ShouldRateLimit: methodOf<RateLimitResponse>(`/${SERVICE_NAME}/ShouldRateLimit`, { request, response }) };
+  const method = methodOf<RateLimitResponse>(`/${SERVICE_NAME}/ShouldRateLimit`, { request, response });
+  const responseSerialize = (message: RateLimitResponse): Buffer =>
+    message.dynamicMetadata === undefined ? encodeResponse(message) : method.responseSerialize(message);
+  return { ShouldRateLimit: { ...method, responseSerialize } };
 }
 
 /** The server's side of a method: requests are read, responses written. */
