@@ -244,6 +244,8 @@ describe("tokens", () => {
     // This instance counts nothing; what the routes tell of one that does is test/monitoring's.
     { method: "GET", path: "/stats", least: "viewer", status: 404 },
     { method: "GET", path: "/stats/stream", least: "viewer", status: 404 },
+    { method: "GET", path: "/regions", least: "viewer", status: 404 },
+    { method: "GET", path: "/spend", least: "viewer", status: 404 },
     { method: "GET", path: "/load", least: "viewer", status: 404 },
     { method: "GET", path: "/keys/top", least: "viewer", status: 404 },
   ] as const;
@@ -430,10 +432,12 @@ test("the OpenAPI document is 3.1, has every route, and carries the rule schema 
     "/admin/v1/keys/reset",
     "/admin/v1/keys/top",
     "/admin/v1/load",
+    "/admin/v1/regions",
     "/admin/v1/rules",
     "/admin/v1/rules/{id}",
     "/admin/v1/rules/{id}/promote",
     "/admin/v1/session",
+    "/admin/v1/spend",
     "/admin/v1/stats",
     "/admin/v1/stats/stream",
     "/admin/v1/tokens",

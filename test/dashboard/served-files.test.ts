@@ -61,6 +61,7 @@ test.each([
   "/new-rule",
   "/keys",
   "/top-keys",
+  "/spend",
   "/load",
   "/alerts",
   "/store",

@@ -19,6 +19,7 @@ const rulePage = () => import("./rule-editor/rule-page.js");
 const RulePage = lazy(async () => ({ default: (await rulePage()).RulePage }));
 /** Views that few open every day. */
 const LoadPage = lazy(async () => ({ default: (await import("./load/load-page.js")).LoadPage }));
+const SpendPage = lazy(async () => ({ default: (await import("./spend/spend-page.js")).SpendPage }));
 const RegionsPage = lazy(async () => ({ default: (await import("./regions/regions-page.js")).RegionsPage }));
 const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
 
@@ -88,6 +89,7 @@ function Pages() {
       <Route path="/history" component={HistoryPage} />
       <Route path="/keys" component={KeysPage} />
       <Route path="/top-keys" component={TopKeysPage} />
+      <Route path="/spend" component={SpendPage} />
       <Route path="/load" component={LoadPage} />
       <Route path="/alerts" component={AlertsPage} />
       <Route path="/store" component={StorePage} />

@@ -26,6 +26,7 @@ export { ruleBook } from "./limiter/rules-in-force.js";
 export type { WaitingKey, WaitingStats } from "./limiter/waits.js";
 export type { PrefetchStats } from "./prefetch/prefetch.js";
 export type { RegionStats } from "./regions/home-fetches.js";
+export type { LearnedCosts } from "./reservations/estimates.js";
 export type { ReservationStats, ReservedUnits } from "./reservations/reservation-counts.js";
 export type { ExplainedEstimate } from "./reservations/reservations.js";
 export type {

@@ -16,6 +16,7 @@ export { joinChecks } from "./limiter/join-checks.js";
 export { outsideUnits, swapValidatedRules } from "./limiter/limiter.js";
 export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-units.js";
 export { refuseGlobal } from "./regions/region-options.js";
+export { parseReservationId } from "./reservations/reservation-id.js";
 export { parseDuration } from "./rules/duration.js";
 export { isCounting } from "./rules/rule.js";
 export { sheddingClasses } from "./rules/shedding-plan.js";

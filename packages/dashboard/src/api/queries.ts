@@ -10,6 +10,7 @@ import type {
   RegionsView,
   RulesView,
   SessionView,
+  SpendView,
   StatsSpan,
   StatsView,
   StatsWindow,
@@ -76,9 +77,18 @@ export const loadQuery = ({ window, rule }: { window: StatsSpan; rule?: string }
     placeholderData: keepPreviousData,
   });
 
+export const spendQuery = ({ window, rule }: { window: StatsWindow; rule?: string }) =>
+  queryOptions({
+    queryKey: ["spend", window, rule ?? ""],
+    queryFn: () => request<SpendView>("/spend", { query: { window, rule } }),
+    refetchInterval: FIGURES_MS,
+    placeholderData: keepPreviousData,
+  });
+
 export const topKeysQuery = (query: {
   window: StatsWindow;
-  by: "traffic" | "refusals";
+  by: "traffic" | "refusals" | "spend";
+  unit?: string;
   rule?: string;
   search?: string;
   limit?: number;
@@ -138,6 +148,8 @@ export const tokensQuery = queryOptions({
 /** After a change of the rules: everything that shows them. */
 export async function rulesChanged(): Promise<void> {
   await Promise.all(
-    ["rules", "versions", "audit", "stats", "load"].map((key) => queryClient.invalidateQueries({ queryKey: [key] })),
+    ["rules", "versions", "audit", "stats", "load", "spend"].map((key) =>
+      queryClient.invalidateQueries({ queryKey: [key] }),
+    ),
   );
 }

@@ -5,7 +5,7 @@ import type { Rule } from "sluice";
 import type { Role } from "sluice-server/configuration/repository/rule-repository.js";
 import type { RuleDiff } from "sluice-server/configuration/rule-diff.js";
 
-export type { Degraded, ExplainedRule, Explanation, Rule } from "sluice";
+export type { Degraded, ExplainedEstimate, ExplainedRule, Explanation, Rule } from "sluice";
 export type { SuggestionsView, TryView } from "sluice-server/analysis/try-on-traffic.js";
 export type { Role } from "sluice-server/configuration/repository/rule-repository.js";
 export type { FieldChange, RuleChange, RuleDiff } from "sluice-server/configuration/rule-diff.js";

@@ -24,10 +24,12 @@ interface ChartProps {
   readonly timesMs: readonly number[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
+  /** Of the numbers at the axis, which have little room. Default: as the others. */
+  readonly axisFormat?: (value: number) => string;
   readonly height?: number;
 }
 
-export function Chart({ label, timesMs, lines, format, height = 220 }: ChartProps) {
+export function Chart({ label, timesMs, lines, format, axisFormat = format, height = 220 }: ChartProps) {
   const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const [at, setAt] = useState<number | null>(null);
@@ -44,7 +46,11 @@ export function Chart({ label, timesMs, lines, format, height = 220 }: ChartProp
   // biome-ignore lint/correctness/useExhaustiveDependencies: the theme and the form stand for what is drawn; values come by setData.
   useEffect(() => {
     const parent = frame.current!;
-    const chart = new uPlot(optionsOf({ parent, lines, format, height, onMove: setAt }), latest.current, parent);
+    const chart = new uPlot(
+      optionsOf({ parent, lines, format: axisFormat, height, onMove: setAt }),
+      latest.current,
+      parent,
+    );
     plot.current = chart;
     const observer = new ResizeObserver(() => chart.setSize({ width: parent.clientWidth, height }));
     observer.observe(parent);

@@ -79,6 +79,16 @@ export function withUnit(value: number, unit: string | undefined): string {
   return `${count(value)} ${visible(unit)}`;
 }
 
+/** The same where there is little room: without the word. */
+export function axisUnit(value: number, unit: string | undefined): string {
+  return unit === "bytes" || unit === "microdollars" ? withUnit(value, unit) : count(value);
+}
+
+/** "12 of 50,000 tokens". */
+export function partOf(part: number, whole: number, unit: string | undefined): string {
+  return `${axisUnit(part, unit)} of ${withUnit(whole, unit)}`;
+}
+
 /** Four places below a cent's worth: single calls cost that little. */
 function dollars(value: number): string {
   const places = value !== 0 && Math.abs(value) < 1 ? 4 : 2;

@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import type { AdaptiveView, LoadView, Series, SheddingView, WaitingView } from "../api/shapes.js";
 import { Chart, type Line } from "../components/chart.js";
 import type { Mark } from "../components/figures.js";
-import { rate, share, wait, withUnit } from "../components/format.js";
+import { axisUnit, rate, share, wait, withUnit } from "../components/format.js";
 import { Empty } from "../components/panel.js";
 
 type Steps = LoadView["steps"];
@@ -96,6 +96,7 @@ export function LimitChart({ rule, steps }: { rule: AdaptiveView; steps: Steps }
       timesMs={timesMs}
       lines={lines}
       format={(value) => withUnit(value, rule.unit)}
+      axisFormat={(value) => axisUnit(value, rule.unit)}
       height={190}
     />
   );

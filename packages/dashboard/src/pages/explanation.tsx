@@ -1,7 +1,7 @@
 /** Explains one request: the verdict, the rules that apply with their state, and why each of the others does not. */
 import { Link } from "wouter";
 import type { Explanation } from "../api/shapes.js";
-import { count, wait } from "../components/format.js";
+import { count, partOf, wait } from "../components/format.js";
 import { Empty, Notice, Panel, ProblemNotice } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 import { MatchedRule, type Reset } from "./matched-rule.js";
@@ -13,7 +13,7 @@ export function ExplanationView({ explanation, reset }: { explanation: Explanati
   const mayReset = useMay("editor");
   return (
     <>
-      <Verdict decision={decision} />
+      <Verdict decision={decision} unit={rules.find(({ rule }) => rule === decision.rule)?.unit} />
       {reset.error !== null && <ProblemNotice error={reset.error} title="Not reset" />}
       <Panel title={`Rules that apply (${count(matched.length)})`} flush>
         {matched.length === 0 ? (
@@ -47,7 +47,7 @@ export function ExplanationView({ explanation, reset }: { explanation: Explanati
   );
 }
 
-function Verdict({ decision }: { decision: Explanation["decision"] }) {
+function Verdict({ decision, unit }: { decision: Explanation["decision"]; unit: string | undefined }) {
   if (decision.degraded !== undefined) {
     return (
       <Notice
@@ -63,7 +63,7 @@ function Verdict({ decision }: { decision: Explanation["decision"] }) {
     const left =
       decision.rule === undefined
         ? "No enforced rule limits it."
-        : `The tightest rule is ${decision.rule}: ${count(decision.remaining ?? 0)} of ${count(decision.limit ?? 0)} left.`;
+        : `The tightest rule is ${decision.rule}: ${partOf(decision.remaining ?? 0, decision.limit ?? 0, unit)} left.`;
     return (
       <Notice tone="good" title="It would pass now.">
         {left}

@@ -2,9 +2,9 @@
 import type { UseMutationResult } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import type { Degraded, ExplainedRule, Explanation } from "../api/shapes.js";
+import type { Degraded, ExplainedEstimate, ExplainedRule, Explanation } from "../api/shapes.js";
 import { Dialog } from "../components/dialog.js";
-import { clockTime, count } from "../components/format.js";
+import { clockTime, partOf, withUnit } from "../components/format.js";
 
 export type Reset = UseMutationResult<unknown, Error, string>;
 
@@ -43,8 +43,9 @@ export function MatchedRule({ rule, decision, reset, mayReset }: MatchedRuleProp
         {rule.degraded !== undefined && <p>Without the store the request {policies[rule.degraded]}.</p>}
       </div>
       {live !== undefined && (rule.degraded === undefined || rule.degraded === "local") && (
-        <Usage live={live} degraded={rule.degraded} />
+        <Usage live={live} rule={rule} />
       )}
+      {rule.estimate !== undefined && <Estimate estimate={rule.estimate} rule={rule} />}
       <StoredState rule={rule} isRefused={live?.allowed === false} />
       {mayReset && <ResetButton rule={rule.rule} reset={reset} />}
     </li>
@@ -62,7 +63,7 @@ function VerdictTag({ live, degraded }: { live: Check; degraded: Degraded | unde
   );
 }
 
-function Usage({ live, degraded }: { live: Check; degraded: Degraded | undefined }) {
+function Usage({ live, rule: { degraded, unit } }: { live: Check; rule: ExplainedRule }) {
   const used = live.limit - live.remaining;
   const width = `${live.limit === 0 ? 0 : Math.min(1, used / live.limit) * 100}%`;
   const mark = `var(--${live.allowed ? "allowed" : "refused"})`;
@@ -72,9 +73,34 @@ function Usage({ live, degraded }: { live: Check; degraded: Degraded | undefined
         <i style={{ width, "--mark": mark } as React.CSSProperties} />
       </span>
       <span className="small">
-        {count(used)} of {count(live.limit)} in use{degraded === "local" && ", counted here alone"}
+        {partOf(used, live.limit, unit)} in use
+        {degraded === "local" && ", counted here alone"}
+        {live.debt !== undefined && `; ${withUnit(live.debt, unit)} of debt to be paid first`}
       </span>
     </div>
+  );
+}
+
+/** What the request would hold, and how estimates came out before. */
+function Estimate({ estimate, rule: { unit, degraded } }: { estimate: ExplainedEstimate; rule: ExplainedRule }) {
+  const { holds, learned, held, settled, overrun } = estimate;
+  return (
+    <dl className="pairs small">
+      <dt>Would hold</dt>
+      <dd>{withUnit(holds, unit)}, until the real cost is settled</dd>
+      <dt>Learned</dt>
+      <dd>
+        {learned !== undefined
+          ? withUnit(learned, unit)
+          : degraded === undefined
+            ? "too little is known yet"
+            : "unknown: the store does not answer"}
+      </dd>
+      <dt>This instance</dt>
+      <dd>
+        {withUnit(held, unit)} held, {withUnit(settled, unit)} settled, {withUnit(overrun, unit)} beyond what was held
+      </dd>
+    </dl>
   );
 }
 

@@ -1,5 +1,6 @@
 /** A rule's numbers in a few words: "100 in 1m". Pure. */
 import type { Rule } from "../api/shapes.js";
+import { withUnit } from "../components/format.js";
 
 type Numbers = Partial<Pick<Rule, "algorithm" | "limit">> & {
   readonly window?: string;
@@ -9,6 +10,7 @@ type Numbers = Partial<Pick<Rule, "algorithm" | "limit">> & {
   readonly ttl?: string;
   readonly prefetch?: string;
   readonly signal?: string | readonly string[];
+  readonly unit?: string;
 };
 
 export function describeNumbers(rule: Numbers): string {
@@ -17,7 +19,7 @@ export function describeNumbers(rule: Numbers): string {
       rule.limit === undefined ? "" : `, ${rule.limit === "auto" ? "places estimated" : `${rule.limit} places`}`;
     return `sheds by ${[rule.signal ?? []].flat().join(" and ")}${places}`;
   }
-  const { algorithm, limit, window, refill, burst, minInterval, ttl, prefetch } = rule;
+  const { algorithm, limit, window, refill, burst, minInterval, ttl, prefetch, unit } = rule;
   if (algorithm === "concurrency") return `${limit} at once${ttl === undefined ? "" : `, for ${ttl} at most`}`;
   const pace =
     refill === undefined
@@ -30,5 +32,7 @@ export function describeNumbers(rule: Numbers): string {
     minInterval === undefined ? "" : `, ${minInterval} apart`,
     prefetch === undefined ? "" : `, fetched ${prefetch} ahead`,
   ];
-  return `${limit ?? ""}${pace}${extras.join("")}`;
+  // A number without a unit stays as it was written.
+  const numbers = limit === undefined || unit === undefined ? `${limit ?? ""}` : withUnit(Number(limit), unit);
+  return `${numbers}${pace}${extras.join("")}`;
 }

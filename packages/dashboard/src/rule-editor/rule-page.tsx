@@ -15,6 +15,7 @@ import { coverageWords } from "../components/traffic-points.js";
 import { RuleLoad } from "../load/load-page.js";
 import { releaseGuard } from "../shell/leave-guard.js";
 import { NeedsRole, useMay, useSession } from "../shell/session.js";
+import { RuleSpend } from "../spend/estimate-panel.js";
 import { CandidatePanel } from "./candidate-panel.js";
 import { ChangeDialog } from "./change-dialog.js";
 import { describeNumbers } from "./describe-rule.js";
@@ -130,6 +131,7 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
       }
     >
       <RuleTraffic rule={rule} />
+      {(rule.unit !== undefined || rule.estimate !== undefined) && <RuleSpend rule={rule.id} />}
       {hasLoad(rule) && <RuleLoad rule={rule.id} />}
       {rule.candidate !== undefined && (
         <CandidatePanel

@@ -23,6 +23,7 @@ const groups: readonly { readonly name: string; readonly places: readonly Place[
       { to: "/", label: "Overview", icon: "overview" },
       { to: "/top-keys", label: "Top keys", icon: "top" },
       { to: "/keys", label: "Explain a key", icon: "keys" },
+      { to: "/spend", label: "Spend", icon: "spend" },
       { to: "/load", label: "Load", icon: "load" },
       { to: "/alerts", label: "Alerts", icon: "alerts" },
     ],

@@ -18,6 +18,7 @@ const pages = [
   "history",
   "keys",
   "top-keys",
+  "spend",
   "load",
   "alerts",
   "store",

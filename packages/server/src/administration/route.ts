@@ -9,7 +9,7 @@ import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Credential } from "../http/failed-authentication.js";
 import { anyErrors, bodyErrors, problemResponses } from "../http/problem-schema.js";
 import type { Figures } from "../monitoring/figures.js";
-import type { AlertsView, BlockedKeysView, RegionsView, StoreView } from "../monitoring/views.js";
+import type { AlertsView, BlockedKeysView, ModelPrice, RegionsView, StoreView } from "../monitoring/views.js";
 import { versionMismatch } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
 import type { Traffic } from "./try-routes.js";
@@ -27,6 +27,8 @@ export interface AdministrationOptions {
   readonly readBlockedKeys?: (() => Promise<BlockedKeysView>) | undefined;
   readonly readRegions?: (() => Promise<RegionsView>) | undefined;
   readonly readAlerts?: (() => Promise<AlertsView>) | undefined;
+  /** The price table of the LLM gateway, in dollars per million tokens. */
+  readonly prices?: readonly ModelPrice[] | undefined;
   /** The attribute `region` of requests that name none. */
   readonly region?: string | undefined;
   /** Notes a failed authentication. Resolves with the seconds to wait where its address has failed too often, after holding the answer back. */

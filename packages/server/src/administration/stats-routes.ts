@@ -11,6 +11,7 @@ import type { LiveView, StatsSpan, StatsWindow } from "../monitoring/views.js";
 import { callerOf, isStillKnown } from "./access.js";
 import { loadView } from "./load-schema.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
+import { spendView } from "./spend-schema.js";
 import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
 
 interface StatsRequest {
@@ -18,7 +19,14 @@ interface StatsRequest {
 }
 
 interface TopKeysRequest {
-  Querystring: { window?: StatsWindow; rule?: string; by?: "traffic" | "refusals"; search?: string; limit?: string };
+  Querystring: {
+    window?: StatsWindow;
+    rule?: string;
+    by?: "traffic" | "refusals" | "spend";
+    unit?: string;
+    search?: string;
+    limit?: string;
+  };
 }
 
 const DEFAULT_KEYS = 20;
@@ -38,7 +46,7 @@ const streamHeaders = {
   "x-accel-buffering": "no",
 };
 
-export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: AdministrationOptions): void {
+export function registerStatsRoutes(app: FastifyInstance, { figures, tokens, prices }: AdministrationOptions): void {
   app.get<StatsRequest>(
     "/stats",
     describeRoute({
@@ -69,6 +77,20 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: A
     },
   );
 
+  app.get<StatsRequest>(
+    "/spend",
+    describeRoute({
+      role: "viewer",
+      summary: "Units by rule, estimates beside what was settled, and what calls to models used",
+      querystring: statsQuery,
+      reply: spendView,
+      errors: ["monitoring-off"],
+    }),
+    async ({ query: { window = "hour", rule } }, reply) => {
+      return reply.send(await counted(figures).readSpend({ window, rule, prices }));
+    },
+  );
+
   app.get<TopKeysRequest>(
     "/keys/top",
     describeRoute({
@@ -79,9 +101,9 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens }: A
       errors: ["monitoring-off"],
     }),
     async ({ query }, reply) => {
-      const { window = "hour", by = "traffic", rule, search } = query;
+      const { window = "hour", by = "traffic", unit, rule, search } = query;
       const limit = query.limit === undefined ? DEFAULT_KEYS : Math.min(MOST_KEYS, Number(query.limit));
-      const view = await counted(figures).readTopKeys({ window, by, rule, search, limit });
+      const view = await counted(figures).readTopKeys({ window, by, unit, rule, search, limit });
       return reply.send(view);
     },
   );

@@ -21,7 +21,8 @@ export const topKeysQuery = Type.Object(
   {
     window: Type.Optional(window),
     rule,
-    by: Type.Optional(Type.Union([Type.Literal("traffic"), Type.Literal("refusals")])),
+    by: Type.Optional(Type.Union([Type.Literal("traffic"), Type.Literal("refusals"), Type.Literal("spend")])),
+    unit: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "With `spend`: a unit of rules." })),
     search: Type.Optional(
       Type.String({ minLength: 1, maxLength: 100, description: "A part of a key attribute's value, in any case." }),
     ),
@@ -123,10 +124,19 @@ export const topKeysView = Type.Object(
     atMs,
     window,
     by: text,
+    unit: Type.Optional(text),
+    units: Type.Optional(Type.Array(text)),
     scope,
     maxError: Type.Integer({ description: "No count is more than this above the truth, and none is below it." }),
     keys: Type.Array(
-      Type.Object({ rule: text, attributes: Type.Record(text, text), count, refused: count, peakUtilisation: share }),
+      Type.Object({
+        rule: text,
+        attributes: Type.Record(text, text),
+        count,
+        refused: count,
+        peakUtilisation: share,
+        spent: Type.Optional(count),
+      }),
     ),
   },
   { title: "TopKeys" },

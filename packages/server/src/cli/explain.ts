@@ -1,6 +1,7 @@
 /** `sluice explain user=42`: which rules were considered, why each applies or not, what is stored, when it would pass. */
 import type { Command } from "commander";
 import type { Explanation } from "sluice";
+import { printable } from "../printable.js";
 import { parseAttributes, parseCost } from "./attribute-arguments.js";
 import { showDecision } from "./check.js";
 import { figure, printJson, printLine, printTable } from "./print.js";
@@ -31,14 +32,28 @@ function show({ decision, rules, more }: Explanation): void {
   const passing = new Set(decision.checks.filter(({ allowed }) => allowed).map(({ rule }) => rule));
   printTable(
     ["rule", "applies", "why", "stored", "next allowed"],
-    rules.map(({ rule, matched, why, state, degraded, nextAllowedAt = "-" }) => [
+    rules.map(({ rule, matched, why, state, unit, degraded, nextAllowedAt = "-" }) => [
       rule,
       matched ? "yes" : "no",
       why,
-      degraded !== undefined ? `unknown: answered by "${degraded}"` : state === undefined ? "-" : storedText(state),
+      degraded !== undefined
+        ? `unknown: answered by "${degraded}"`
+        : state === undefined
+          ? "-"
+          : storedText(state, unit),
       passing.has(rule) ? "now" : nextAllowedAt,
     ]),
   );
+  for (const { rule, unit = "requests", estimate } of rules) {
+    if (estimate === undefined) continue;
+    const { holds, learned, held, settled, overrun } = estimate;
+    const known = learned === undefined ? "too little is known yet" : `learned ${learned}`;
+    printLine(
+      printable(
+        `${rule} would hold ${holds} ${unit} (${known}); this instance: ${held} held, ${settled} settled, ${overrun} beyond what was held`,
+      ),
+    );
+  }
   if (more !== undefined) printLine(`and ${more} more rules that do not apply`);
 }
 
@@ -52,8 +67,9 @@ const wordings: Readonly<Record<string, (value: number) => string>> = {
   latestEndMs: (value) => `all end by ${new Date(value).toISOString()}`,
 };
 
-function storedText(state: Readonly<Record<string, number>>): string {
+function storedText(state: Readonly<Record<string, number>>, unit: string | undefined): string {
   if (Object.values(state).every((value) => value === 0)) return "nothing";
   const parts = Object.entries(state).filter(([name, value]) => value !== 0 || !name.endsWith("Ms"));
-  return parts.map(([name, value]) => wordings[name]?.(value) ?? `${name} ${value}`).join(", ");
+  const text = parts.map(([name, value]) => wordings[name]?.(value) ?? `${name} ${value}`).join(", ");
+  return unit === undefined ? text : `${text} (${unit})`;
 }

@@ -37,7 +37,7 @@ export function listCommand(): Command {
           rule.id,
           rule.mode ?? "enforce",
           rule.algorithm,
-          typeof rule.limit === "number" ? figure(rule.limit) : (rule.limit ?? "-"),
+          limitOf(rule),
           windowOf(rule),
           rule.key.length === 0 ? "all together" : rule.key.join(", "),
           String(rule.overrides?.length ?? 0),
@@ -95,6 +95,11 @@ export function historyCommand(): Command {
         ]),
       );
     });
+}
+
+function limitOf({ limit, unit }: Rule): string {
+  const number = typeof limit === "number" ? figure(limit) : (limit ?? "-");
+  return unit === undefined ? number : `${number} ${unit}`;
 }
 
 function windowOf(rule: Rule): string {

@@ -6,6 +6,7 @@ import type { RuleTotals } from "./decision-counts.js";
 import { type Counted, OTHER_SERIES, type SeriesCounts, seriesOfRule, TOTAL_SERIES } from "./history/history.js";
 import { latencyNames } from "./latency-buckets.js";
 import { readingNames } from "./load/load-readings.js";
+import { modelNames } from "./spend/model-spend.js";
 import type { Traffic } from "./traffic.js";
 
 const RULES_AT_ONCE = 50;
@@ -33,6 +34,7 @@ const ruleNames: readonly Counted[] = [
   "waitMs",
 ];
 const classNames: readonly Counted[] = ["allowed", "refused"];
+const heldNames: readonly Counted[] = ["held", "settled", "overrun"];
 
 interface CountedSpan {
   readonly counts: readonly SeriesCounts[];
@@ -56,7 +58,7 @@ export class CounterDeltas {
   async next(nowMs: number): Promise<CountedSpan> {
     const seconds = Math.min(MOST_SECONDS, Math.max(1, Math.round((nowMs - this.#lastMs) / 1_000)));
     this.#lastMs = nowMs;
-    const { decisions, requests, load } = this.#traffic;
+    const { decisions, requests, load, spend, models } = this.#traffic;
     const { allowed, refused, shadowRefused, unmatched, degraded } = decisions.requests;
     const byPolicy = degraded.allow + degraded.deny + degraded.local;
     const storeErrors = this.#limiter.storeStats()?.errors ?? 0;
@@ -71,6 +73,15 @@ export class CounterDeltas {
     }
     for (const [rule, cells] of load.rules()) {
       this.#addSince(counts, { series: seriesOf(rule), part: "load", names: readingNames, now: [...cells] });
+    }
+    for (const [rule, { held, charged, overrun }] of this.#limiter.reservationStats().rules) {
+      this.#addSince(counts, { series: seriesOf(rule), part: "held", names: heldNames, now: [held, charged, overrun] });
+    }
+    for (const [rule, units] of spend.byRule()) {
+      this.#addSince(counts, { series: seriesOf(rule), part: "spent", names: ["spent"], now: [units] });
+    }
+    for (const [series, cells] of models.read()) {
+      this.#addSince(counts, { series, names: modelNames, now: [...cells] });
     }
     let rules = 0;
     for (const totals of decisions.totals()) {

@@ -15,15 +15,22 @@ import { readLive, readStats } from "./read-stats.js";
 import type { StatsSources } from "./read-window.js";
 import { startRecorder } from "./recorder.js";
 import { singleFlight } from "./single-flight.js";
+import { readSpend } from "./spend/read-spend.js";
 import type { TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
 import type { Traffic } from "./traffic.js";
-import type { LoadView, StatsSpan, StatsView, TopKeysView } from "./views.js";
+import type { LoadView, ModelPrice, SpendView, StatsSpan, StatsView, TopKeysView } from "./views.js";
 
 export interface Figures {
   /** Where the history cannot be reached, the instance shows what it counted itself. */
   readStats(asked: { window: StatsSpan; rule?: string | undefined }): Promise<StatsView>;
   /** Load shedding, moving limits, waiting; of all rules or one. */
   readLoad(asked: { window: StatsSpan; rule?: string | undefined }): Promise<LoadView>;
+  /** Units by rule and model. */
+  readSpend(asked: {
+    window: StatsSpan;
+    rule?: string | undefined;
+    prices?: readonly ModelPrice[] | undefined;
+  }): Promise<SpendView>;
   readTopKeys(query: TopKeysQuery): Promise<TopKeysView>;
   /** The names of attributes that requests had. */
   readAttributes(): Promise<SeenNames>;
@@ -80,6 +87,7 @@ export function startFigures(options: FiguresOptions): Figures {
   return {
     readStats: (asked) => (asked.rule === undefined ? statsOfAll[asked.window]() : readStats(sources, asked)),
     readLoad: (asked) => (asked.rule === undefined ? loadOfAll[asked.window]() : readLoad(sources, load, asked)),
+    readSpend: (asked) => readSpend(sources, limiter, asked),
     readTopKeys: (query) => topKeys.read(query),
     readAttributes: singleFlight(ATTRIBUTES_FOR_MS, () => readAttributes(shared, traffic.attributes)),
     live,

@@ -17,6 +17,7 @@ import { createMetrics, type Metrics } from "./metrics.js";
 import { type Observe, observeRequests } from "./observe-requests.js";
 import type { Otlp } from "./otlp/otlp.js";
 import { type RegionWatch, startRegionWatch } from "./regions/region-watch.js";
+import type { ModelUse } from "./spend/model-spend.js";
 import { callSummary } from "./store-view/call-summary.js";
 import { redisNodesOf } from "./store-view/redis-nodes.js";
 import { createStoreView, type StoreWatch } from "./store-view/store-view.js";
@@ -33,6 +34,8 @@ export interface Monitoring {
   readonly figures: Figures | undefined;
   readonly readRegions: (() => Promise<RegionsView>) | undefined;
   readonly readAlerts: (() => Promise<AlertsView>) | undefined;
+  /** Counts a call to a language model that is over; absent with monitoring off. */
+  readonly noteModel: ((used: ModelUse) => void) | undefined;
 }
 
 interface Sources {
@@ -69,6 +72,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
     figures: counted?.figures,
     readRegions: counted?.readRegions,
     readAlerts: counted?.readAlerts,
+    noteModel: counted && ((used) => traffic.models.add(used)),
   };
 }
 

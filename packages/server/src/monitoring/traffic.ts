@@ -9,6 +9,8 @@ import { LeaseCounts } from "./lease-counts.js";
 import { LoadReadings } from "./load/load-readings.js";
 import { RequestCounts } from "./request-counts.js";
 import { SeenAttributes } from "./seen-attributes.js";
+import { KeySpend } from "./spend/key-spend.js";
+import { ModelSpend } from "./spend/model-spend.js";
 import { TopKeys } from "./top-keys/top-keys.js";
 
 export interface Traffic {
@@ -18,6 +20,8 @@ export interface Traffic {
   readonly topKeys: TopKeys;
   readonly attributes: SeenAttributes;
   readonly load: LoadReadings;
+  readonly spend: KeySpend;
+  readonly models: ModelSpend;
   readonly isCounted: boolean;
 }
 
@@ -25,15 +29,19 @@ export function observeTraffic(limiter: Limiter, { isCounted }: { isCounted: boo
   const decisions = new DecisionCounts(new Comparisons(limiter));
   const attributes = new SeenAttributes();
   const leases = new LeaseCounts();
-  const topKeys = new TopKeys(keyAttributesIn(limiter));
+  const spend = new KeySpend(limiter);
+  const topKeys = new TopKeys(keyAttributesIn(limiter), spend);
+  const models = new ModelSpend();
   const load = new LoadReadings(limiter);
   const requests = new RequestCounts();
-  const traffic: Traffic = { decisions, requests, leases, topKeys, attributes, load, isCounted };
+  const traffic: Traffic = { decisions, requests, leases, topKeys, attributes, load, spend, models, isCounted };
   if (!isCounted) return traffic;
   leases.watch(limiter);
+  spend.watch(limiter);
   limiter.on("decision", (decision, request) => {
     decisions.add(decision);
     topKeys.add(decision, request);
+    spend.add(decision, request);
     attributes.add(request.attributes);
     if (decision.lease !== undefined) leases.granted(decision, request);
   });

@@ -56,6 +56,7 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
     readBlockedKeys,
     readRegions,
     readAlerts,
+    prices: parts.llm?.prices?.list,
     region,
     noteFailure,
   });

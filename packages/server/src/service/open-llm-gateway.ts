@@ -4,8 +4,8 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { SluiceError } from "sluice";
-import { type CountTokens, LlmGateway } from "../enforcement/proxy/usage/llm-gateway.js";
-import { readPrices } from "../enforcement/proxy/usage/prices.js";
+import { type CountTokens, LlmGateway, type UsedByCall } from "../enforcement/proxy/usage/llm-gateway.js";
+import { type Prices, readPrices } from "../enforcement/proxy/usage/prices.js";
 import type { FieldsForm } from "../enforcement/proxy/usage/vendor-answers.js";
 import { vendorOf } from "../enforcement/proxy/usage/vendors.js";
 import type { Log } from "../log.js";
@@ -13,21 +13,28 @@ import type { Settings } from "../settings/settings.js";
 
 export interface OpenLlmGateway {
   readonly gateway: LlmGateway;
+  readonly prices: Prices | undefined;
   readonly fields: FieldsForm;
 }
 
-export async function openLlmGateway(settings: Settings, log: Log): Promise<OpenLlmGateway | undefined> {
-  const { usage, "usage-prices": prices, "usage-tokenizer": tokenizer, "usage-headers": fields } = settings;
+export async function openLlmGateway(
+  settings: Settings,
+  log: Log,
+  onUsed: ((used: UsedByCall) => void) | undefined,
+): Promise<OpenLlmGateway | undefined> {
+  const { usage, "usage-prices": priceFile, "usage-tokenizer": tokenizer, "usage-headers": fields } = settings;
   if (usage === undefined) return undefined;
+  const prices = priceFile === undefined ? undefined : readPrices(priceFile);
   const gateway = new LlmGateway({
     vendor: vendorOf(usage),
-    prices: prices === undefined ? undefined : readPrices(prices),
+    prices,
     countTokens: tokenizer === undefined ? undefined : await loadTokenizer(tokenizer, log),
     bodyLimitBytes: settings["usage-body-limit"],
     asksForUsage: settings["usage-stream-options"],
     hidesVendorFields: fields !== "off",
+    onUsed,
   });
-  return { gateway, fields };
+  return { gateway, prices, fields };
 }
 
 /** A tokenizer that fails must not fail calls: the bytes are counted then, and the first failure is logged. */

@@ -161,7 +161,7 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
     tokens,
     failures,
     carriesToken: apiToken === undefined ? undefined : tokenGuard(apiToken),
-    llm: await openLlmGateway(settings, log),
+    llm: await openLlmGateway(settings, log, (used) => monitoring.noteModel?.(used)),
     isOwnHost: ownHosts({ host: settings.host, allowed: settings["allowed-hosts"] }),
     headers: settings["legacy-headers"] ? ["draft-11", "legacy"] : "draft-11",
     ending: { draining: false, lameDuck: false },

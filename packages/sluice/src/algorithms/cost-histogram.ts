@@ -48,15 +48,15 @@ export function weightOf(weights: CostWeights): number {
 
 /**
  * The cost that this share of the requests did not exceed, interpolated within its bucket; undefined while too little is known.
- * `prior`: the cost that is expected, which counts as some of the requests until enough of them are known. Requests that cost little
+ * `prior`: the cost that is expected, if any, which counts as some of the requests until enough of them are known. Requests that cost little
  * end first: without it, the first to end would make the others look cheap, and too many would be let in.
  */
-export function quantileOf(known: CostWeights, quantile: number, prior: number): number | undefined {
+export function quantileOf(known: CostWeights, quantile: number, prior: number | undefined): number | undefined {
   const knownWeight = weightOf(known);
   if (knownWeight < FEWEST_COSTS) return undefined;
-  const priorWeight = Math.max(0, PRIOR_WEIGHT * (1 - knownWeight / PRIOR_UNTIL));
+  const priorWeight = prior === undefined ? 0 : Math.max(0, PRIOR_WEIGHT * (1 - knownWeight / PRIOR_UNTIL));
   const weights = new Map(known);
-  weights.set(bucketOf(prior), (weights.get(bucketOf(prior)) ?? 0) + priorWeight);
+  if (prior !== undefined) weights.set(bucketOf(prior), (weights.get(bucketOf(prior)) ?? 0) + priorWeight);
   const total = knownWeight + priorWeight;
   const wanted = total * quantile;
   let below = 0;

@@ -13,6 +13,8 @@ export interface ExplainedRule extends Considered {
   readonly state?: Readonly<Record<string, number>>;
   /** When the same request could pass this rule, if nothing else arrives. */
   readonly nextAllowedAt?: string;
+  /** What the rule counts, if it names it. */
+  readonly unit?: string;
   /** Where the rule estimates its cost. */
   readonly estimate?: ExplainedEstimate;
   /** The failure policy that answers for this rule, where the store does not: what the store holds is unknown then. */
@@ -50,8 +52,16 @@ export async function explainDecision(
     if (at === undefined) return considered;
     const nextAllowedAt = new Date(nowMs + waits.get(live[at]!)!).toISOString();
     const policy = isDegraded && { degraded: live[at]!.plan.onStoreFailure };
+    const { unit } = live[at]!.plan;
     const estimate = live[at]!.plan.estimate && { estimate: reservations.explain(live[at]!) };
-    return { ...considered, ...(states[at] && { state: states[at] }), nextAllowedAt, ...estimate, ...policy };
+    return {
+      ...considered,
+      ...(states[at] && { state: states[at] }),
+      nextAllowedAt,
+      ...(unit !== undefined && { unit }),
+      ...estimate,
+      ...policy,
+    };
   });
   const more = book.rules.length - rules.length;
   return { decision, rules, ...(more > 0 && { more }) };

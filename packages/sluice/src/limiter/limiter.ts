@@ -14,6 +14,7 @@ import { Prefetch, type PrefetchStats } from "../prefetch/prefetch.js";
 import type { RegionStats } from "../regions/home-fetches.js";
 import { refuseGlobal, regionalStoreOf } from "../regions/region-options.js";
 import type { RegionalStore } from "../regions/regional-store.js";
+import type { LearnedCosts } from "../reservations/estimates.js";
 import type { ReservationStats } from "../reservations/reservation-counts.js";
 import { Reservations } from "../reservations/reservations.js";
 import type { Attributes, Rule } from "../rules/rule.js";
@@ -393,6 +394,11 @@ export class Limiter {
   /** Figures about reservations since the start. */
   reservationStats(): ReservationStats {
     return this.#reservations.stats();
+  }
+
+  /** What requests under a rule with `estimate` really cost, of all instances. Rejects where the store does not answer. */
+  async learnedCosts(ruleId: string): Promise<LearnedCosts[]> {
+    return await this.#reservations.learned(this.#rules.book.plansOf(ruleId));
   }
 
   on<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): this {

@@ -37,6 +37,21 @@ interface Learned {
   cached: number | undefined;
 }
 
+/** What requests of one class of keys cost, as the last one or two thousand of them tell. */
+export interface LearnedCosts {
+  /** "": the rule's keys; else those of an override. */
+  readonly keyClass: string;
+  /** How many settled costs it rests on. */
+  readonly requests: number;
+  readonly quantile: number;
+  readonly default: number;
+  /** What is held, in which `default` still counts while few are known, and what was really settled; absent while too little is known. */
+  readonly learned?: number;
+  readonly p50?: number;
+  readonly p90?: number;
+  readonly p99?: number;
+}
+
 export class Estimates {
   readonly #store: Pick<Store, "learn">;
   readonly #byName = new Map<string, Learned>();
@@ -77,6 +92,22 @@ export class Estimates {
       learned.cached = quantileOf(learned.known, quantile, prior);
     }
     return learned.cached;
+  }
+
+  /** What all instances have learned of a class, asked of the store; what this one has not sent yet is added. */
+  async read({ rule, estimate }: CheckPlan): Promise<LearnedCosts> {
+    const { quantile, keyClass, default: prior } = estimate!;
+    const learned = this.#learned(rule, keyClass);
+    const known = addCosts(await this.#store.learn(learned.name, new Map()), learned.unsent);
+    const real = (share: number): number | undefined => quantileOf(known, share, undefined);
+    const [p50, p90, p99, held] = [real(0.5), real(0.9), real(0.99), quantileOf(known, quantile, prior)];
+    return {
+      keyClass,
+      requests: Math.round(weightOf(known)),
+      quantile,
+      default: prior,
+      ...(held !== undefined && { p50: p50!, p90: p90!, p99: p99!, learned: held }),
+    };
   }
 
   /** A request of this class cost so much. */

@@ -6,7 +6,7 @@
  * local fallback of the instance that made it; its id tells which. By its id any instance can settle it, once.
  */
 import { type Verdict, verdict } from "../algorithms/model.js";
-import type { Check } from "../check.js";
+import type { Check, CheckPlan } from "../check.js";
 import type { CheckMode, Degraded, Reservation, Settlement } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import { costIn, invalid, readAttribute } from "../rules/attribute-reader.js";
@@ -21,7 +21,7 @@ import {
   type SettleReply,
 } from "../store/reserved.js";
 import type { Store, StoreReply, StoreRequest } from "../store/store.js";
-import { Estimates } from "./estimates.js";
+import { Estimates, type LearnedCosts } from "./estimates.js";
 import { KeptSettlements } from "./kept-settlements.js";
 import { OpenReservations } from "./open-reservations.js";
 import { ReservationCounts, type ReservationStats } from "./reservation-counts.js";
@@ -29,6 +29,8 @@ import { parseReservationId, spellReservationId } from "./reservation-id.js";
 
 /** As for checks that a failure policy refused. */
 const RETRY_AFTER_OUTAGE_MS = 1_000;
+/** Of one rule, at once. */
+const MOST_CLASSES_READ = 10;
 
 /** What a check holds now, and how that came out before. */
 export interface ExplainedEstimate {
@@ -154,6 +156,13 @@ export class Reservations {
       settled: units?.charged ?? 0,
       overrun: units?.overrun ?? 0,
     };
+  }
+
+  /** What was learned of a rule's classes of keys, the rule's own first. Rejects where the store does not answer. */
+  async learned(plans: readonly CheckPlan[]): Promise<LearnedCosts[]> {
+    const byClass = new Map(plans.flatMap((plan) => (plan.estimate ? [[plan.estimate.keyClass, plan]] : [])));
+    const sorted = [...byClass].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, plan]) => plan);
+    return await Promise.all(sorted.slice(0, MOST_CLASSES_READ).map((plan) => this.estimates.read(plan)));
   }
 
   stats(): ReservationStats {

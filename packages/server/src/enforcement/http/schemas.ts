@@ -187,6 +187,7 @@ export const explanation = Type.Object(
           Type.Unsafe<Record<string, number>>({ type: "object", additionalProperties: { type: "number" } }),
         ),
         nextAllowedAt: Type.Optional(Type.String()),
+        unit: Type.Optional(Type.String()),
         estimate: Type.Optional(
           Type.Object({
             holds: Type.Integer({ description: "Units that a check would hold now" }),

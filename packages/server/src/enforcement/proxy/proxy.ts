@@ -187,10 +187,14 @@ function holdUntilEnd(
     usedSoFar: () => usedBy(call, false) ?? {},
     onRefused: () => response.destroy(),
   });
+  let isOver = false;
   const end = ({ wasPassed }: { wasPassed: boolean }): void => {
     release();
     call?.body?.letGo();
-    held.end(wasPassed ? usedBy(call, response.writableFinished) : undefined);
+    const used = wasPassed ? usedBy(call, response.writableFinished) : undefined;
+    held.end(used);
+    if (!isOver && used !== undefined) call?.ended(used);
+    isOver = true;
   };
   response.once("close", () => end({ wasPassed: decision.allowed }));
   return end;

@@ -16,7 +16,8 @@ export interface SeriesCounts {
  * of the limit that was used after them, in tenths (use00 = below 10 %, use09 = 90 % and more).
  * `seconds`, of `total`: seconds of the step that were counted, however many instances counted them. A step without them is unknown, not quiet.
  * The four from `bothAllowed` on are of comparisons (`candidate-comparison.ts`), those from `turns` on of waiting and load: counts, and sums
- * of readings beside the number of readings (`load/load-readings.ts`).
+ * of readings beside the number of readings (`load/load-readings.ts`); those from `held` on are units of reservations, of rules with a unit
+ * (`spent`), and of calls to models.
  */
 export type Counted =
   | "allowed"
@@ -48,6 +49,15 @@ export type Counted =
   | "limits"
   | "limitUse"
   | "limitUses"
+  | "held"
+  | "settled"
+  | "overrun"
+  | "spent"
+  | "calls"
+  | "promptTokens"
+  | "completionTokens"
+  | "cachedTokens"
+  | "microdollars"
   | `latency${number}`
   | `use${number}`;
 

@@ -36,6 +36,15 @@ const plainNames: readonly (readonly [Counted, string])[] = [
   ["limits", "ln"],
   ["limitUse", "lu"],
   ["limitUses", "lc"],
+  ["held", "h"],
+  ["settled", "hs"],
+  ["overrun", "ho"],
+  ["spent", "sp"],
+  ["calls", "mc"],
+  ["promptTokens", "mp"],
+  ["completionTokens", "mo"],
+  ["cachedTokens", "mh"],
+  ["microdollars", "md"],
 ];
 /** latency04 <-> l04, use09 <-> u09. */
 const numberedNames = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, "0")).flatMap((number) => [

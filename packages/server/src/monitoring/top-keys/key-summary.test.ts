@@ -17,7 +17,7 @@ function summaryOf(stream: readonly string[], most: number): KeySummary {
     absent: sorted[most]?.[1] ?? 0,
     items: sorted.slice(0, most).map(([key, count]) => ({ key, count, error: 0, refused: count, peak: count / 60 })),
   };
-  return { checks: stream.length, refused: stream.length, traffic: list, refusals: list };
+  return { checks: stream.length, refused: stream.length, traffic: list, refusals: list, spend: {} };
 }
 
 test("after merging, every true count lies within its bounds, listed or absent", () => {
@@ -46,7 +46,7 @@ test("after merging, every true count lies within its bounds, listed or absent",
 test("the peak of a key is the highest of its parts, its refusals are added up", () => {
   const part = (peak: number): KeySummary => {
     const list = { absent: 0, items: [{ key: "a", count: 1, error: 0, refused: 1, peak }] };
-    return { checks: 1, refused: 1, traffic: list, refusals: list };
+    return { checks: 1, refused: 1, traffic: list, refusals: list, spend: {} };
   };
   expect(mergeSummaries([part(0.2), part(0.7), part(0.5)], 5).traffic.items).toEqual([
     { key: "a", count: 3, error: 0, refused: 3, peak: 0.7 },
@@ -61,10 +61,28 @@ test("a summary survives being spelled and parsed, attributes included", () => {
       { key: "k2", count: 5, error: 0, refused: 0, peak: 1, attributes: { user: 'q"uote', path: "/ü" } },
     ],
   };
-  const summary: KeySummary = { checks: 20, refused: 2, traffic: list, refusals: { absent: 0, items: [] } };
+  const none = { absent: 0, items: [] };
+  const summary: KeySummary = { checks: 20, refused: 2, traffic: list, refusals: none, spend: {} };
   expect(parseSummary(spellSummary(summary))).toEqual(summary);
+  const spending: KeySummary = { ...summary, spend: { tokens: list, "euro cents": none } };
+  expect(parseSummary(spellSummary(spending))).toEqual(spending);
+  // As earlier versions wrote it.
+  expect(parseSummary("[20,2,[0],[0]]")).toEqual({ checks: 20, refused: 2, traffic: none, refusals: none, spend: {} });
 });
 
 test.each(["", "null", "[]", "{}", "[1,2,3]"])("a damaged text is an error: %j", (text) => {
   expect(() => parseSummary(text)).toThrow();
+});
+
+test("spending is merged by unit, and units that one instance alone has are kept", () => {
+  const part = (spend: KeySummary["spend"]): KeySummary => {
+    const none = { absent: 0, items: [] };
+    return { checks: 0, refused: 0, traffic: none, refusals: none, spend };
+  };
+  const list = (count: number) => ({ absent: 0, items: [{ key: "a", count, error: 0, refused: 0, peak: 0 }] });
+  const { spend } = mergeSummaries([part({ tokens: list(5) }), part({ tokens: list(7), bytes: list(1) })], 5);
+  expect(Object.entries(spend).map(([unit, { items }]) => [unit, items[0]!.count])).toEqual([
+    ["tokens", 12],
+    ["bytes", 1],
+  ]);
 });

@@ -26,7 +26,12 @@ export interface KeySummary {
   readonly refused: number;
   readonly traffic: KeyList;
   readonly refusals: KeyList;
+  /** Units spent, by unit. */
+  readonly spend: Readonly<Record<string, KeyList>>;
 }
+
+/** Of all instances together. */
+const MOST_UNITS = 16;
 
 export function mergeSummaries(summaries: readonly KeySummary[], most: number): KeySummary {
   return {
@@ -40,7 +45,21 @@ export function mergeSummaries(summaries: readonly KeySummary[], most: number): 
       summaries.map(({ refusals }) => refusals),
       most,
     ),
+    spend: mergeSpend(summaries, most),
   };
+}
+
+function mergeSpend(summaries: readonly KeySummary[], most: number): KeySummary["spend"] {
+  const units = [...new Set(summaries.flatMap(({ spend }) => Object.keys(spend)))].slice(0, MOST_UNITS);
+  return Object.fromEntries(
+    units.map((unit) => [
+      unit,
+      mergeLists(
+        summaries.flatMap(({ spend }) => (Object.hasOwn(spend, unit) ? [spend[unit]!] : [])),
+        most,
+      ),
+    ]),
+  );
 }
 
 function mergeLists(lists: readonly KeyList[], most: number): KeyList {
@@ -70,8 +89,15 @@ export function mostOf({ count, error }: SummaryItem): number {
 }
 
 /** As short as a text of hundreds of keys should be; see `parseSummary`. */
-export function spellSummary({ checks, refused, traffic, refusals }: KeySummary): string {
-  return JSON.stringify([checks, refused, spellList(traffic), spellList(refusals)]);
+export function spellSummary({ checks, refused, traffic, refusals, spend }: KeySummary): string {
+  const spent = Object.entries(spend).map(([unit, list]) => [unit, spellList(list)]);
+  return JSON.stringify([
+    checks,
+    refused,
+    spellList(traffic),
+    spellList(refusals),
+    ...(spent.length > 0 ? [spent] : []),
+  ]);
 }
 
 function spellList({ absent, items }: KeyList): unknown[] {
@@ -86,8 +112,18 @@ function spellList({ absent, items }: KeyList): unknown[] {
 
 /** Throws on what was not spelled here. */
 export function parseSummary(text: string): KeySummary {
-  const [checks, refused, traffic, refusals] = JSON.parse(text);
-  return { checks, refused, traffic: parseList(traffic), refusals: parseList(refusals) };
+  // Texts without spending have no fifth part; nor have those of earlier versions.
+  const [checks, refused, traffic, refusals, spent = []] = JSON.parse(text);
+  const spend = (spent as [string, [number, ...SpelledItem[]]][]).map(
+    ([unit, list]) => [unit, parseList(list)] as const,
+  );
+  return {
+    checks,
+    refused,
+    traffic: parseList(traffic),
+    refusals: parseList(refusals),
+    spend: Object.fromEntries(spend),
+  };
 }
 
 type SpelledItem = [string, number, number, number, number, Record<string, string>?];

@@ -7,12 +7,21 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { readCounterKey } from "sluice";
 import type { SharedState } from "../../instance/shared-state.js";
 import type { Scope, StatsWindow, TopKey, TopKeysView } from "../views.js";
-import { type KeySummary, mergeSummaries, mostOf, parseSummary, type SummaryItem } from "./key-summary.js";
+import {
+  type KeyList,
+  type KeySummary,
+  mergeSummaries,
+  mostOf,
+  parseSummary,
+  type SummaryItem,
+} from "./key-summary.js";
 import type { TopKeys } from "./top-keys.js";
 
 export interface TopKeysQuery {
   readonly window: StatsWindow;
-  readonly by: "traffic" | "refusals";
+  readonly by: "traffic" | "refusals" | "spend";
+  /** With `spend`: which; default the first that anything was spent of. */
+  readonly unit?: string | undefined;
   readonly rule?: string | undefined;
   /** A part of a key attribute's value, in any case. */
   readonly search?: string | undefined;
@@ -39,17 +48,21 @@ export class TopKeysReader {
     this.#own = own;
   }
 
-  async read({ window, by, rule, search, limit }: TopKeysQuery): Promise<TopKeysView> {
+  async read({ window, by, unit, rule, search, limit }: TopKeysQuery): Promise<TopKeysView> {
     let scope: Scope = "fleet";
-    const { traffic, refusals } = await this.#summaryOf(window).catch(() => {
+    const summary = await this.#summaryOf(window).catch(() => {
       scope = "instance";
       return window === "hour" ? this.#own.quarter() : this.#own.hour();
     });
+    const { traffic, refusals } = summary;
+    const units = Object.keys(summary.spend).sort();
+    const spentUnit = unit ?? units[0];
+    const ordered = by === "spend" ? spentOf(summary, spentUnit) : by === "traffic" ? traffic : refusals;
     const other = new Map((by === "traffic" ? refusals : traffic).items.map((item) => [item.key, item]));
     const wanted = search?.toLowerCase();
     const keys: TopKey[] = [];
     let maxError = 0;
-    for (const item of (by === "traffic" ? traffic : refusals).items) {
+    for (const item of ordered.items) {
       if (keys.length === limit) break;
       const { rule: itsRule, attributes = item.attributes ?? {} } = readCounterKey(item.key);
       if (rule !== undefined && itsRule !== rule) continue;
@@ -58,7 +71,8 @@ export class TopKeysReader {
       keys.push({ rule: itsRule, attributes, ...numbersOf(item, other.get(item.key), by) });
       maxError = Math.max(maxError, item.error);
     }
-    return { atMs: Date.now(), window, by, scope, maxError, keys };
+    const spent = by === "spend" && { units, ...(spentUnit !== undefined && { unit: spentUnit }) };
+    return { atMs: Date.now(), window, by, scope, maxError, ...spent, keys };
   }
 
   #summaryOf(window: StatsWindow): Promise<KeySummary> {
@@ -91,10 +105,20 @@ export class TopKeysReader {
   }
 }
 
+/** Of a unit that nothing was spent of: none. */
+function spentOf({ spend }: KeySummary, unit: string | undefined): KeyList {
+  return unit !== undefined && Object.hasOwn(spend, unit) ? spend[unit]! : { absent: 0, items: [] };
+}
+
 /** The count that orders the list is never below the truth; the other one is the best estimate. */
 function numbersOf(item: SummaryItem, other: SummaryItem | undefined, by: TopKeysQuery["by"]) {
   const most = mostOf(item);
   const peakUtilisation = Math.min(1, Math.max(item.peak, other?.peak ?? 0));
+  if (by === "spend") {
+    // Checks of the key as far as the table of traffic has it.
+    const count = other === undefined ? 0 : mostOf(other);
+    return { count, refused: other?.refused ?? 0, peakUtilisation, spent: most };
+  }
   if (by === "refusals")
     return { count: Math.max(most, other === undefined ? 0 : mostOf(other)), refused: most, peakUtilisation };
   const refused = Math.min(most, other === undefined ? item.refused : mostOf(other));

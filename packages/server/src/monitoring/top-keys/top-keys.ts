@@ -4,6 +4,7 @@
  * A counter's key serves as the item: it exists already, and readers parse rule and attributes from it.
  */
 import type { DecidedRequest, Decision } from "sluice";
+import type { KeySpend } from "../spend/key-spend.js";
 import { FrequentItems, type Item } from "./frequent-items.js";
 import { type KeyList, type KeySummary, mergeSummaries } from "./key-summary.js";
 
@@ -28,13 +29,15 @@ export class TopKeys {
   readonly #keyAttributes: (rule: string) => readonly string[];
   #traffic = new FrequentItems<KeyItem>(TABLE);
   #refusals = new FrequentItems<KeyItem>(TABLE);
+  readonly #spend: Pick<KeySpend, "quarter" | "endQuarter"> | undefined;
   #checks = 0;
   #refused = 0;
   /** The hour's quarters that are over, merged. */
   #hourBefore: KeySummary | undefined;
 
-  constructor(keyAttributes: (rule: string) => readonly string[]) {
+  constructor(keyAttributes: (rule: string) => readonly string[], spend?: Pick<KeySpend, "quarter" | "endQuarter">) {
     this.#keyAttributes = keyAttributes;
+    this.#spend = spend;
   }
 
   add({ checks }: Decision, request: DecidedRequest): void {
@@ -85,6 +88,7 @@ export class TopKeys {
       refused: this.#refused,
       traffic: listOf(this.#traffic, KEPT_OF_QUARTER),
       refusals: listOf(this.#refusals, KEPT_OF_QUARTER),
+      spend: this.#spend?.quarter() ?? {},
     };
   }
 
@@ -98,6 +102,7 @@ export class TopKeys {
     this.#hourBefore = endsHour ? undefined : this.hour();
     this.#traffic = new FrequentItems(TABLE);
     this.#refusals = new FrequentItems(TABLE);
+    this.#spend?.endQuarter();
     this.#checks = 0;
     this.#refused = 0;
   }

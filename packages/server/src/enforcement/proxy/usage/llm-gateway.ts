@@ -33,6 +33,18 @@ interface GatewayOptions {
   readonly asksForUsage: boolean;
   /** The upstream's own rate limit fields tell of its operator's account; with fields of ours they would contradict each other. */
   readonly hidesVendorFields: boolean;
+  /** Called once for each call that used anything, when it is over. */
+  readonly onUsed?: ((used: UsedByCall) => void) | undefined;
+}
+
+/** What a call has used, for those who count by model. */
+export interface UsedByCall {
+  /** Of the price table, where there is one; else as the call named it. */
+  readonly model: string | undefined;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly cachedTokens: number;
+  readonly microdollars: number | undefined;
 }
 
 /** The body that the upstream gets. */
@@ -59,6 +71,8 @@ export interface LlmCall {
   answered(answer: IncomingMessage): AnswerPath;
   /** What the call has used, once it is over. `isWhole`: its response was sent to the end. Undefined: nothing was used. */
   used(end: { isWhole: boolean }): Attributes | undefined;
+  /** The call is over, and has used so much. */
+  ended(used: Attributes): void;
 }
 
 export class LlmGateway {
@@ -100,7 +114,7 @@ export class LlmGateway {
   }
 
   #call({ method, url = "" }: IncomingMessage, facts?: CallFacts, held?: HeldBody): LlmCall {
-    const { vendor, prices, asksForUsage, hidesVendorFields } = this.#options;
+    const { vendor, prices, asksForUsage, hidesVendorFields, onUsed } = this.#options;
     const isAsked = asksForUsage && facts?.isStream === true && vendor.name === "openai" && isCompletion(url);
     const splice = isAsked ? facts.askForUsage : undefined;
     let answered: { meter: AnswerMeter; status: number } | undefined;
@@ -124,6 +138,7 @@ export class LlmGateway {
         if (answered.status >= 400) return undefined;
         return settlement({ facts, prices, usage: answered.meter.reader.usage({ isWhole }) });
       },
+      ended: (used) => onUsed?.(usedByCall(facts, prices, used)),
     };
   }
 
@@ -140,6 +155,17 @@ export class LlmGateway {
 const unchanged: ReadonlySet<string> = new Set();
 const otherLength: ReadonlySet<string> = new Set(["content-length"]);
 const otherCoding: ReadonlySet<string> = new Set(["content-length", "content-encoding"]);
+
+function usedByCall(facts: CallFacts | undefined, prices: Prices | undefined, used: Attributes): UsedByCall {
+  const { prompt_tokens, completion_tokens, cached_tokens, cost_microdollars } = used;
+  return {
+    model: prices === undefined ? facts?.model : prices.nameOf(facts?.model),
+    promptTokens: Number(prompt_tokens ?? 0),
+    completionTokens: Number(completion_tokens ?? 0),
+    cachedTokens: Number(cached_tokens ?? 0),
+    microdollars: cost_microdollars === undefined ? undefined : Number(cost_microdollars),
+  };
+}
 
 function isVendorField(name: string): boolean {
   return name.startsWith("x-ratelimit-") || name.startsWith("anthropic-ratelimit-");

@@ -28,6 +28,13 @@ test("a model that is not listed, and a call without one, cost as the dearest", 
   expect(prices.microdollars(undefined, used)).toBe(4_500);
 });
 
+test("a model falls under one entry of the table, or none", () => {
+  expect(["gpt-5", "claude-haiku-4-5", "claude-opus", "GPT-5", undefined].map((model) => prices.nameOf(model))).toEqual(
+    ["gpt-5", "claude-haiku-*", "claude-*", undefined, undefined],
+  );
+  expect(prices.list).toContainEqual({ model: "gpt-5-mini", prompt: 0.25, completion: 2, cachedPrompt: 0.25 });
+});
+
 test("tokens from a cache have their own price, or the prompt's", () => {
   expect(prices.microdollars("gpt-5", { ...used, cachedPrompt: 800 })).toBe(250 + 100 + 1_000);
   expect(prices.microdollars("gpt-5-mini", { ...used, cachedPrompt: 800 })).toBe(450);

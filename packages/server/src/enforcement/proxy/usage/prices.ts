@@ -14,7 +14,17 @@ interface Price {
   readonly cachedPrompt: number;
 }
 
+/** What a model costs, in dollars per million tokens. */
+interface ListedPrice extends Price {
+  /** As the table has it; it may end in `*`. */
+  readonly model: string;
+}
+
 export interface Prices {
+  /** As the table has them. */
+  readonly list: readonly ListedPrice[];
+  /** The entry that a model falls under; undefined: it is not listed, and costs as much as the dearest. */
+  nameOf(model: string | undefined): string | undefined;
   microdollars(
     model: string | undefined,
     usage: Pick<Usage, "completion" | "cachedPrompt"> & { prompt: number },
@@ -36,22 +46,25 @@ export function pricesOf(document: unknown, wrong: (text: string) => Error): Pri
   const models = isObject(document) ? document.models : undefined;
   if (!isObject(models) || Object.keys(models).length === 0)
     throw wrong("expected models: {NAME: {prompt, completion}}, with at least one model");
-  const exact = new Map<string, Price>();
-  const prefixes: { prefix: string; price: Price }[] = [];
+  const exact = new Map<string, ListedPrice>();
+  const prefixes: { prefix: string; price: ListedPrice }[] = [];
   for (const [name, given] of Object.entries(models)) {
-    const price = priceOf(given, (text) => wrong(`models.${name}: ${text}`));
+    const price = { model: name, ...priceOf(given, (text) => wrong(`models.${name}: ${text}`)) };
     if (name.endsWith("*")) prefixes.push({ prefix: name.slice(0, -1), price });
     else exact.set(name, price);
   }
   // The longest prefix is the most specific.
   prefixes.sort((a, b) => b.prefix.length - a.prefix.length);
   const dearest = dearestOf([...exact.values(), ...prefixes.map(({ price }) => price)]);
+  const listed = (model: string | undefined): ListedPrice | undefined =>
+    model === undefined
+      ? undefined
+      : (exact.get(model) ?? prefixes.find(({ prefix }) => model.startsWith(prefix))?.price);
   return {
+    list: [...exact.values(), ...prefixes.map(({ price }) => price)],
+    nameOf: (model) => listed(model)?.model,
     microdollars(model, { prompt, completion, cachedPrompt }) {
-      const price =
-        model === undefined
-          ? dearest
-          : (exact.get(model) ?? prefixes.find(({ prefix }) => model.startsWith(prefix))?.price ?? dearest);
+      const price = listed(model) ?? dearest;
       const cost =
         (prompt - cachedPrompt) * price.prompt + cachedPrompt * price.cachedPrompt + completion * price.completion;
       // Binary fractions: 3 * 0.1 must not round up to one more than 0.3.

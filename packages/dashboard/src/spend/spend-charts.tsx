@@ -1,0 +1,60 @@
+/** Charts of units: what rules counted, and estimates beside what was settled. */
+import { useMemo } from "react";
+import type { EstimateView, SpendRuleView, SpendView } from "../api/shapes.js";
+import { Chart, type Line } from "../components/chart.js";
+import type { Mark } from "../components/figures.js";
+import { axisUnit, withUnit } from "../components/format.js";
+import { Empty } from "../components/panel.js";
+
+type Steps = SpendView["steps"];
+
+const marks: readonly Mark[] = ["latency", "allowed", "candidate", "shadow", "refused"];
+
+/** Of one unit; the first rules. */
+export function SpentChart({ rules, unit, steps }: { rules: readonly SpendRuleView[]; unit: string; steps: Steps }) {
+  const timesMs = useMemo(() => steps.map(({ atMs }) => atMs), [steps]);
+  const lines = useMemo<Line[]>(
+    () =>
+      rules.slice(0, marks.length).map(({ rule, spentBy = [] }, i) => ({
+        mark: marks[i]!,
+        label: rule,
+        values: spentBy,
+        isArea: rules.length === 1,
+      })),
+    [rules],
+  );
+  if (!steps.some(({ coveredMs }) => coveredMs > 0)) return <Empty title="Nothing is known of this time." />;
+  return (
+    <Chart
+      label={`Spent ${unit} by rule`}
+      timesMs={timesMs}
+      lines={lines}
+      format={(value) => withUnit(value, unit)}
+      axisFormat={(value) => axisUnit(value, unit)}
+      height={200}
+    />
+  );
+}
+
+export function EstimateChart({ estimate, unit, steps }: { estimate: EstimateView; unit: string; steps: Steps }) {
+  const timesMs = useMemo(() => steps.map(({ atMs }) => atMs), [steps]);
+  const lines = useMemo<Line[]>(
+    () => [
+      { mark: "candidate", label: "Held", values: estimate.heldBy, isDashed: true },
+      { mark: "latency", label: "Settled", values: estimate.settledBy, isArea: true },
+      { mark: "refused", label: "Beyond what was held", values: estimate.overrunBy },
+    ],
+    [estimate],
+  );
+  if (!steps.some(({ coveredMs }) => coveredMs > 0)) return <Empty title="Nothing is known of this time." />;
+  return (
+    <Chart
+      label="Estimate against actual"
+      timesMs={timesMs}
+      lines={lines}
+      format={(value) => withUnit(value, unit)}
+      axisFormat={(value) => axisUnit(value, unit)}
+      height={200}
+    />
+  );
+}

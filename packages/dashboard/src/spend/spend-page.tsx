@@ -1,0 +1,216 @@
+/** Spending: units by rule, who spends most, and what calls to language models used and cost. */
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { spendQuery, topKeysQuery } from "../api/queries.js";
+import type { SpendRuleView, SpendView, StatsWindow, TopKey } from "../api/shapes.js";
+import { Choice, windows } from "../components/controls.js";
+import { count, share, visible, withUnit } from "../components/format.js";
+import { Empty, Page, Panel, Read } from "../components/panel.js";
+import { KeyCells } from "../keys/key-cells.js";
+import { Models } from "./models.js";
+import { SpentChart } from "./spend-charts.js";
+
+export function SpendPage() {
+  const [window, setWindow] = useState<StatsWindow>("hour");
+  const spend = useQuery(spendQuery({ window }));
+  return (
+    <Page
+      title="Spend"
+      about={
+        spend.data?.scope === "instance"
+          ? "Of this instance alone: the others cannot be asked."
+          : "Units that rules count: tokens, bytes, money."
+      }
+      actions={<Choice label="Time" value={window} options={windows} onChange={setWindow} />}
+    >
+      <Read of={spend} what="figures of spending">
+        {(view) => <Spend view={view} window={window} />}
+      </Read>
+    </Page>
+  );
+}
+
+function Spend({ view, window }: { view: SpendView; window: StatsWindow }) {
+  const units = [...new Set(view.rules.flatMap(({ unit, spent }) => (spent === undefined ? [] : [unit])))];
+  const [chosen, setChosen] = useState<string>();
+  const unit = chosen !== undefined && units.includes(chosen) ? chosen : units[0];
+  return (
+    <>
+      {unit === undefined ? (
+        <NoUnits />
+      ) : (
+        <>
+          {units.length > 1 && (
+            <div className="buttons">
+              <Choice
+                label="Unit"
+                value={unit}
+                options={units.map((one) => ({ value: one, label: visible(one) }))}
+                onChange={setChosen}
+              />
+            </div>
+          )}
+          <ByRule view={view} unit={unit} />
+          <Spenders unit={unit} window={window} />
+        </>
+      )}
+      {(view.models.length > 0 || view.prices !== undefined) && <Models view={view} />}
+    </>
+  );
+}
+
+function NoUnits() {
+  return (
+    <Panel>
+      <Empty title="No rule names a unit.">
+        <p>
+          Give a rule <code>unit: tokens</code> (or <code>bytes</code>, <code>microdollars</code>) beside its{" "}
+          <code>cost</code>: what it counts is then shown in that unit, here and everywhere.
+        </p>
+        <Link href="/rules" className="button">
+          All rules
+        </Link>
+      </Empty>
+    </Panel>
+  );
+}
+
+function ByRule({ view, unit }: { view: SpendView; unit: string }) {
+  const rules = view.rules.filter((rule) => rule.unit === unit && rule.spent !== undefined);
+  const isCounted = view.steps.some(({ coveredMs }) => coveredMs > 0);
+  return (
+    <Panel title={`Spent, by rule (${visible(unit)})`}>
+      <div className="stack">
+        <SpentChart rules={rules} unit={unit} steps={view.steps} />
+        <table className="cards">
+          <thead>
+            <tr>
+              <th scope="col">Rule</th>
+              <th scope="col" className="number">
+                Spent
+              </th>
+              <th scope="col" className="number">
+                Held
+              </th>
+              <th scope="col" className="number">
+                Settled
+              </th>
+              <th scope="col" className="number">
+                Beyond what was held
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rules.map((rule) => (
+              <RuleRow key={rule.rule} rule={rule} isCounted={isCounted} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Panel>
+  );
+}
+
+function RuleRow({ rule, isCounted }: { rule: SpendRuleView; isCounted: boolean }) {
+  const { estimate, unit } = rule;
+  const shown = (value: number | undefined): string =>
+    !isCounted || value === undefined ? "–" : withUnit(value, unit);
+  return (
+    <tr>
+      <td>
+        <Link href={`/rules/${rule.rule}`} className="mono strong">
+          {rule.rule}
+        </Link>{" "}
+        {rule.mode === "shadow" && <span className="tag warn">shadow</span>}
+      </td>
+      <td data-label="Spent" className="number">
+        {shown(rule.spent)}
+      </td>
+      <td data-label="Held" className="number">
+        {shown(estimate?.held)}
+      </td>
+      <td data-label="Settled" className="number">
+        {shown(estimate?.settled)}
+      </td>
+      <td data-label="Beyond what was held" className="number">
+        {shown(estimate?.overrun)}
+        {isCounted && estimate !== undefined && estimate.settled > 0 && (
+          <span className="soft small numbers-kind">{share(estimate.overrun / estimate.settled)}</span>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function Spenders({ unit, window }: { unit: string; window: StatsWindow }) {
+  const keys = useQuery(topKeysQuery({ window, by: "spend", unit, limit: 100 }));
+  return (
+    <Panel
+      title="Top spenders"
+      about={
+        keys.data !== undefined &&
+        `${keys.data.scope === "instance" ? "Of this instance alone. " : ""}No figure is more than ${withUnit(keys.data.maxError, unit)} too high, and none is too low; refunds are not taken off.`
+      }
+      flush
+    >
+      <Read of={keys} what="top spenders">
+        {(view) =>
+          view.keys.length === 0 ? (
+            <Empty title="Nobody has spent any yet.">Spending is written every few seconds.</Empty>
+          ) : (
+            <table className="cards">
+              <thead>
+                <tr>
+                  <th scope="col">Key</th>
+                  <th scope="col">Rule</th>
+                  <th scope="col" className="number">
+                    Spent
+                  </th>
+                  <th scope="col">Share of the first</th>
+                  <th scope="col" className="number">
+                    Checks
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {view.keys.map((key) => (
+                  <SpenderRow
+                    key={`${key.rule} ${JSON.stringify(key.attributes)}`}
+                    spender={key}
+                    unit={unit}
+                    most={view.keys[0]!.spent ?? 1}
+                  />
+                ))}
+              </tbody>
+            </table>
+          )
+        }
+      </Read>
+    </Panel>
+  );
+}
+
+function SpenderRow({ spender, unit, most }: { spender: TopKey; unit: string; most: number }) {
+  const { spent = 0 } = spender;
+  const style = { width: `${(spent / most) * 100}%`, "--mark": "var(--latency)" } as React.CSSProperties;
+  return (
+    <tr>
+      <KeyCells {...spender} />
+      <td data-label="Spent" className="number nowrap">
+        {withUnit(spent, unit)}
+      </td>
+      <td data-label="Share">
+        <span className="peak">
+          <span className="meter">
+            <i style={style} />
+          </span>
+          <span className="small">{share(spent / most)}</span>
+        </span>
+      </td>
+      <td data-label="Checks" className="number">
+        {spender.count === 0 ? "–" : count(spender.count)}
+      </td>
+    </tr>
+  );
+}
