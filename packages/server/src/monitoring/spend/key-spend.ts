@@ -4,7 +4,7 @@
  * was never settled, as it was held. Refunds are not taken off: the sketch only grows.
  */
 import { type DecidedRequest, type Decision, type Limiter, readCounterKey, type Settlement } from "sluice";
-import { parseReservationId } from "sluice/internal";
+import { reservedCounters } from "sluice/internal";
 import { FrequentItems, type Item } from "../top-keys/frequent-items.js";
 import type { KeyList } from "../top-keys/key-summary.js";
 
@@ -64,7 +64,7 @@ export class KeySpend {
 
   #addReserved(id: string, units: Settlement["charged"]): void {
     if (this.#unitsNow().size === 0) return;
-    for (const { rule, mode, key } of parseReservationId(id).reserved.counters) {
+    for (const { rule, mode, key } of reservedCounters(id)) {
       if (mode === "candidate" || !(units[rule]! > 0)) continue;
       this.#spend({ rule, key, units: units[rule]!, attributes: undefined });
     }
