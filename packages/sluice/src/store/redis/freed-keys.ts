@@ -1,5 +1,5 @@
 /**
- * Tells the instances of a fleet which counters got room again other than by time (a refund, an undo, a settlement, a reset), so that
+ * Tells the instances of a fleet which counters got room again other than by time (a refund, an undo, a reset), so that
  * a refusal that one of them remembers ends everywhere. Each notes the keys in Redis, and reads at most twice a second what all have
  * noted, while it has refusals to answer from.
  *

@@ -23,7 +23,7 @@ interface HoldsOptions {
   /** Redis's clock now, as far as we know. */
   readonly serverNowMs: () => number;
   /** Called with the keys of counters that have more room now. */
-  readonly onGivenBack: (keys: readonly string[]) => void;
+  readonly onSettled: (keys: readonly string[]) => void;
 }
 
 /** In the order of the codes in settle.lua. */
@@ -39,7 +39,7 @@ export class Holds {
   async settle(reserved: Reserved, amounts: Amounts, key: string): Promise<SettleReply> {
     const { counters } = reserved;
     const reply = await this.#run("settle", reserved, amounts, key);
-    this.#options.onGivenBack(counters.map((counter) => counter.key));
+    this.#options.onSettled(counters.map((counter) => counter.key));
     return readSettled(reply, counters.length);
   }
 

@@ -56,6 +56,8 @@ export class RedisStore implements Store {
     const freed = new FreedKeys(calls, (keys) => refusals?.forget(keys));
     const heardUntil = (nowMonotonicMs: number): number => freed.heardUntilMonotonicMs(nowMonotonicMs);
     const refusals = checked.rememberRefusals ? new RefusalMemory(heardUntil) : undefined;
+    // Settlements are not noted: rules with an estimate are asked for every second, for each of their requests is settled.
+    const onSettled = (keys: readonly string[]): void => refusals?.forget(keys);
     const onGivenBack = (keys: readonly string[]): void => {
       refusals?.forget(keys);
       freed.note(keys);
@@ -64,8 +66,8 @@ export class RedisStore implements Store {
     this.#refusals = refusals;
     this.#calls = calls;
     this.#counters = connection.sharded
-      ? new ClusterStore(calls, { onGivenBack, nodeOf: connection.nodeOf })
-      : new SingleNodeStore({ calls, onGivenBack, claimsRecords: false });
+      ? new ClusterStore(calls, { onGivenBack, onSettled, nodeOf: connection.nodeOf })
+      : new SingleNodeStore({ calls, onGivenBack, onSettled, claimsRecords: false });
   }
 
   decide(request: StoreRequest): MaybePromise<StoreReply> {

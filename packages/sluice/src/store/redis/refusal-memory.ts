@@ -111,8 +111,8 @@ function mayBeRemembered({ charge, id, checks }: StoreRequest): boolean {
 /** Whether nothing of the answer changes until its end but the times. Units that are held, turns and pools free counters by other ways. */
 function isSteady([check, ...others]: readonly Check[], { remaining, reason }: Verdict): boolean {
   if (check === undefined || others.length > 0 || check.cost !== 1 || remaining > 0) return false;
-  const { policy, prefetchMs, maxWaitMs } = check.plan;
-  if (policy.stored === "pool" || prefetchMs > 0 || maxWaitMs > 0 || check.held !== undefined) return false;
+  const { policy, prefetchMs, maxWaitMs, estimate } = check.plan;
+  if (policy.stored === "pool" || prefetchMs > 0 || maxWaitMs > 0 || estimate !== undefined) return false;
   return reason === "limit" || reason === "blocked";
 }
 

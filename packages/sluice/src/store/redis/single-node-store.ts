@@ -22,6 +22,8 @@ interface SingleNodeOptions {
   readonly claimsRecords: boolean;
   /** Called with the keys of counters that have more room now. */
   readonly onGivenBack: (keys: readonly string[]) => void;
+  /** The same, by a settlement. */
+  readonly onSettled: (keys: readonly string[]) => void;
 }
 
 /**
@@ -59,7 +61,7 @@ export class SingleNodeStore implements Counters {
     this.#holds = new Holds({
       calls: options.calls,
       serverNowMs: () => this.#queue.serverNowMs,
-      onGivenBack: options.onGivenBack,
+      onSettled: options.onSettled,
     });
   }
 

@@ -24,6 +24,8 @@ interface ClusterStoreOptions {
   readonly nodeOf: (key: string) => string;
   /** Called with the keys of counters that have more room now. */
   readonly onGivenBack: (keys: readonly string[]) => void;
+  /** The same, by a settlement. */
+  readonly onSettled: (keys: readonly string[]) => void;
 }
 
 export class ClusterStore implements Counters {
@@ -33,10 +35,10 @@ export class ClusterStore implements Counters {
   readonly #holds: ClusterHolds;
   readonly #parts: PartsDecider;
 
-  constructor(calls: RedisCalls, { nodeOf, onGivenBack }: ClusterStoreOptions) {
+  constructor(calls: RedisCalls, { nodeOf, onGivenBack, onSettled }: ClusterStoreOptions) {
     const moving = new MovingSlots();
     const reach = new NodeReach(nodeOf, moving);
-    const node = new SingleNodeStore({ calls, onGivenBack, reach, claimsRecords: true });
+    const node = new SingleNodeStore({ calls, onGivenBack, onSettled, reach, claimsRecords: true });
     const records = new IdRecords(calls);
     const places = new RequestPlaces(calls);
     const compensation = new Compensation({ node, records, moving });
