@@ -23,6 +23,7 @@ import { overloadBars, overloadSection, printOverload } from "./overload.mjs";
 import { prefetchBars, prefetchSection, printPrefetch } from "./prefetch.mjs";
 import { redisSection } from "./redis.mjs";
 import { startRedis } from "./redis-server.mjs";
+import { printRegions, regionsBars, regionsSection } from "./regions.mjs";
 import { chart, printBars, printBytes, printSection } from "./report.mjs";
 import { printReservations, reservationsBars, reservationsSection } from "./reservations.mjs";
 import { parsePeers, printService, serviceBars, serviceSections } from "./service.mjs";
@@ -71,6 +72,8 @@ try {
   for (const section of clusters) printSection(section);
   const prefetch = await prefetchSection(redis, options);
   printPrefetch(prefetch);
+  const regions = options.quick ? undefined : await regionsSection();
+  if (regions) printRegions(regions);
   const bytes = await bytesSection(redis);
   printBytes(bytes);
   const start = await startSection(options, redis.url);
@@ -94,6 +97,7 @@ try {
     ...barsOf({ memory, sections, bytes, monitoring, express }),
     ...clusterBars(clusters),
     ...prefetchBars(prefetch),
+    ...(regions ? regionsBars(regions) : []),
     ...serviceBars(service),
     ...logsBars(logs),
     ...llmBars(llm),
@@ -104,7 +108,7 @@ try {
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, clusters, prefetch, bytes, start, workers, service, monitoring, express, logs, llm, reservations, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, clusters, prefetch, regions, bytes, start, workers, service, monitoring, express, logs, llm, reservations, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));

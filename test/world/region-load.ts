@@ -54,6 +54,7 @@ export interface RegionLoadResult {
   /** Of the smaller of what the limit admits and what was asked, after the first window. */
   readonly utilisation: number;
   readonly requests: number;
+  /** For a fetch, or the rest of one. */
   readonly waited: number;
   readonly fetches: number;
   readonly byPolicy: number;
@@ -88,9 +89,10 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
   const near = new Network(simulation, load.near);
   const far = Array.from({ length: regions }, () => new Network(simulation, load.far));
   const endMs = windows * windowMs;
-  const counts = { requests: 0, waited: 0, byPolicy: 0, statedShare: 0 };
+  const counts = { requests: 0, byPolicy: 0, statedShare: 0 };
   const limiters = new Set<Limiter>();
   let fetches = 0;
+  let waited = 0;
   let late = 0;
 
   function storesOf(actor: Actor, region: number): { store: Store; globalStore: Store } {
@@ -137,9 +139,7 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
       arrive(limiter, actor, random, region);
       if (asked === 0) return;
       counts.requests++;
-      const askedMs = simulation.nowMs;
       void limiter.check({}).then(({ allowed, degraded, checks }) => {
-        if (simulation.nowMs - askedMs > load.far.delayMs[0]) counts.waited++;
         if (degraded !== undefined) counts.byPolicy++;
         if (degraded === "local") counts.statedShare = Math.max(counts.statedShare, checks[0]!.limit);
         if (!allowed) return;
@@ -166,11 +166,14 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
     simulation.at(atMs, undefined, () => servers[0]!.actor.clock.step(byMs));
   }
   await simulation.run(endMs);
-  for (const limiter of limiters) fetches += limiter.regionStats()!.fetches;
+  for (const limiter of limiters) {
+    fetches += limiter.regionStats()!.fetches;
+    waited += limiter.regionStats()!.waited;
+  }
   const admitted = meter.admitted + late;
   const utilisation = admitted / (Math.min(1, overload) * limit * (windows - 1));
   const isBucket = algorithm === "token-bucket" || algorithm === "gcra";
-  return { over: meter.over, utilisation, fetches, worstLocal: isBucket ? 0 : localMeter.over, ...counts };
+  return { over: meter.over, utilisation, fetches, waited, worstLocal: isBucket ? 0 : localMeter.over, ...counts };
 }
 
 function ruleOf({ algorithm, limit, windowMs, prefetchMs, onStoreFailure }: RegionLoad): Rule {

@@ -75,7 +75,7 @@ test("units live from before the fetch was sent, less what clocks may run apart"
     waiting: NOBODY,
     roundTripMs: 200,
   });
-  expect(fill).toMatchObject({ seq: 9, unitsEndMs: 5_978, renewAtMs: 5_978 - 262, refusedForMs: 0, lowPart: 0.4 });
+  expect(fill).toMatchObject({ seq: 9, unitsEndMs: 5_978, renewAtMs: 5_978 - 323, refusedForMs: 0, lowPart: 0.4 });
 });
 
 test("what was not granted is a refusal for a part of the term at least, and for a second at most", () => {

@@ -25,7 +25,7 @@ const FIRST_PART = 1 / 16;
  */
 const SPARE_PART = 1 / 3;
 /** Units are renewed this part of a term, and a round trip, before their end. */
-export const RENEW_PART = 1 / 16;
+export const RENEW_PART = 1 / 8;
 /** The share is of about a window: under overload a limit is used in waves, one a window. */
 const SHARE_TERMS = 10;
 /** So many requests that wait tell how fast they come. */
@@ -126,6 +126,8 @@ export function fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting,
   const unitsEndMs = asked.nowMs + lifeMs;
   const isShort = grant.units < size.need || (grant.units === 0 && size.want > 0);
   const units = asked.numbers.units + grant.units;
+  // Asked for less than once a term: a fetch ahead would cost home as much as the next request's own, and hold what others could use.
+  const isRare = size.rate * plan.regionTermMs < 1 && units <= size.need;
   const { retryAfterMs = 0 } = grant;
   const retryMs = Math.max(1, Math.ceil(retryAfterMs - roundTripMs));
   const leastMs = plan.regionTermMs * REFUSAL_PART;
@@ -136,7 +138,7 @@ export function fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting,
     units: grant.units,
     kept: grant.kept,
     unitsEndMs,
-    lowPart: isShort && grant.units === 0 ? -1 : Math.min(0.5, size.low / Math.max(1, units)),
+    lowPart: isRare || (isShort && grant.units === 0) ? -1 : Math.min(0.5, size.low / Math.max(1, units)),
     renewAtMs: unitsEndMs - Math.ceil(lifeMs * RENEW_PART + roundTripMs),
     refusedForMs,
     refusedCost: Math.max(1, waiting.leastCost),

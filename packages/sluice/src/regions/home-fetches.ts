@@ -25,6 +25,7 @@ const POLL_MS = 10;
 /** How long others leave a pool to the instance that fetches; of a term, if that is shorter. */
 const LONGEST_LEASE_MS = 1_000;
 const SHORTEST_TICK_MS = 50;
+const MOST_PER_TICK = 256;
 /** What the pool said of the region's share is read again after so long. */
 const SHARE_MS = 1_000;
 
@@ -270,7 +271,8 @@ export class HomeFetches {
     pool.unitsEndMonotonicMs = unitsEndMonotonicMs;
     pool.renewAtMonotonicMs = unitsEndMonotonicMs - pool.plan.regionTermMs * RENEW_PART - this.roundTripMs;
     if (pool.units === 0) this.#forget(pool);
-    else {
+    // Beyond that, units that nobody uses are not given back: they are charged at their end.
+    else if (this.#mine.size < MOST_KEYS || this.#mine.has(pool)) {
       this.#mine.add(pool);
       this.#watch();
     }
@@ -294,10 +296,15 @@ export class HomeFetches {
   #tick(): void {
     const nowMonotonicMs = performance.now();
     this.#timer = undefined;
+    let started = 0;
     for (const pool of this.#mine) {
+      // The rest has its turn in a moment: the units of a flood of keys end together.
+      if (started >= MOST_PER_TICK) break;
       if (nowMonotonicMs >= pool.unitsEndMonotonicMs + pool.plan.regionTermMs) this.#forget(pool);
-      else if (nowMonotonicMs >= pool.renewAtMonotonicMs && pool.underWay === undefined)
+      else if (nowMonotonicMs >= pool.renewAtMonotonicMs && pool.underWay === undefined) {
+        started++;
         this.#start(pool, "if-idle", pool.seq).catch(() => {});
+      }
     }
     this.#watch();
   }

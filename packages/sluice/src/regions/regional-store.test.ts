@@ -238,6 +238,25 @@ describe("cut off from home", () => {
   });
 });
 
+test("a flood of keys: a bounded number of pools is watched, and their units go back in turns", async () => {
+  const { eu } = open(GLOBAL);
+  const KEYS = 16_500;
+  for (let i = 0; i < KEYS; i += 500) {
+    await Promise.all(Array.from({ length: 500 }, (_, n) => eu.check({ user: `flood-${i + n}` })));
+  }
+  expect(eu.regionStats()!.pools).toBeLessThanOrEqual(16_384);
+  await eu.close();
+  expect(eu.regionStats()!.pools).toBe(0);
+});
+
+test("one request for a key asks home once, and holds nothing beyond its unit", async () => {
+  const { eu, us, home } = open(GLOBAL);
+  await eu.check({ user: "a" });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(home.decides).toBe(1);
+  expect((await us.peek({ user: "a" })).remaining).toBe(9);
+});
+
 describe("heartbeats to home", () => {
   class BeatenHome extends Home {
     onBeat: OnBeat | undefined;

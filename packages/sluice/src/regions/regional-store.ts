@@ -53,6 +53,7 @@ export class RegionalStore implements Store {
   readonly #options: RegionalStoreOptions;
   readonly #fetches: HomeFetches;
   #regions: InstanceCount | undefined;
+  #homeReady: Promise<boolean> | undefined;
   #requests = 0;
   #waited = 0;
   #cutOffRequests = 0;
@@ -363,8 +364,14 @@ export class RegionalStore implements Store {
     return this.#region.fillPool(...args);
   }
 
-  ready(): MaybePromise<boolean> {
-    return this.#region.ready();
+  /**
+   * Whether the region's store answers. The first time, home is connected to as well, so that the first fetch takes one round trip and
+   * not those of a handshake; whether it answers does not matter.
+   */
+  async ready(): Promise<boolean> {
+    this.#homeReady ??= this.#regions === undefined ? undefined : Promise.resolve(this.#home.ready());
+    const [isReady] = await Promise.all([this.#region.ready(), this.#homeReady]);
+    return isReady;
   }
 
   get whyNotReady(): unknown {
