@@ -23,7 +23,7 @@ export interface EnvoyOptions {
   readonly route?: Json;
   /** One listener each; the first is `url`. */
   readonly failureModeDeny?: readonly boolean[];
-  /** Of a call to the rate limit service. */
+  /** Of a call to the rate limit service. Long by default: a call that a busy machine delays would pass, or fail, undecided. */
   readonly timeout?: string;
 }
 
@@ -96,10 +96,16 @@ export function startConfigured(text: string): Promise<ServerProcess> {
     // Listeners open when every cluster is known, with health checks: later than its main loop starts.
     readyLine: /all dependencies initialized. starting workers/,
     timeoutMs: 60_000,
+    // Its health checks and timeouts measure Sluice; on a busy machine they would measure how long Envoy waits for a processor.
+    urgent: true,
   });
 }
 
-function listener(port: number, deny: boolean, { domain, rateLimits, route = {}, timeout = "2s" }: EnvoyOptions): Json {
+function listener(
+  port: number,
+  deny: boolean,
+  { domain, rateLimits, route = {}, timeout = "60s" }: EnvoyOptions,
+): Json {
   return {
     name: `web-${port}`,
     address: address(`127.0.0.1:${port}`),
@@ -196,29 +202,38 @@ function address(at: string): Json {
 export interface TestApp {
   readonly at: string;
   readonly server: Server;
-  /** Requests that reached it, and the most that were under way at once. */
+  /**
+   * Requests that reached it, and the most that were under way at once. Requests that Envoy gave up are not among the latter: it
+   * tells the limiter before this process can know of it, and their places may have others by then.
+   */
   seen(): { total: number; most: number };
   close(): void;
 }
 
-/** An application that tells how many requests it has under way. `answer` ends each response. */
-const LOOK_AFTER_MS = 3;
+interface UnderWay {
+  isGivenUp: boolean;
+}
 
+/** An application that knows how many requests it has under way. `answer` ends each response. */
 export async function startApp(
   answer: (request: import("node:http").IncomingMessage, response: import("node:http").ServerResponse) => void,
 ): Promise<TestApp> {
-  let total = 0;
-  let now = 0;
-  let most = 0;
+  const underWay = new Set<UnderWay>();
+  /** As each request found it, itself included. */
+  const found: UnderWay[][] = [];
   const server = createServer((request, response) => {
-    total++;
-    now++;
-    // A moment later: of a client that left, Envoy tells the limiter before this process hears of it. One too many stays for longer.
-    const look = (): void => {
-      most = Math.max(most, now);
-    };
-    setTimeout(() => setImmediate(look), LOOK_AFTER_MS);
-    response.once("close", () => now--);
+    const one: UnderWay = { isGivenUp: false };
+    underWay.add(one);
+    found.push([...underWay]);
+    // Before Envoy can have the answer: it frees the place only then.
+    const end = response.end.bind(response) as (...args: unknown[]) => typeof response;
+    response.end = ((...args: unknown[]) => {
+      underWay.delete(one);
+      return end(...args);
+    }) as typeof response.end;
+    response.once("close", () => {
+      one.isGivenUp = underWay.delete(one);
+    });
     answer(request, response);
   });
   // Envoy keeps connections: one that we close while it sends would be a 503 of neither's making.
@@ -227,7 +242,10 @@ export async function startApp(
   return {
     at: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     server,
-    seen: () => ({ total, most }),
+    seen: () => ({
+      total: found.length,
+      most: Math.max(0, ...found.map((all) => all.filter(({ isGivenUp }) => !isGivenUp).length)),
+    }),
     close() {
       server.closeAllConnections();
       server.close();
