@@ -78,6 +78,15 @@ test("the waiting example gives turns in order, and the fourth caller the turn t
   ]);
 });
 
+test("the adapt example lowers the limit of a busy backend, and raises it again", async () => {
+  expect(await runExample("adapt.mjs")).toEqual([
+    "utilisation 1: the limit went down from 100 to 70",
+    "utilisation 1: the limit went down from 70 to 49",
+    expect.stringMatching(/^utilisation 0.35: the limit went up from \d+ to \d+$/),
+    expect.stringMatching(/^utilisation 0.35: the limit went up from \d+ to \d+$/),
+  ]);
+});
+
 test("the load-shedding example serves what is critical, and some of the rest", async () => {
   const lines = await runExample("load-shedding.mjs");
   expect(lines).toEqual(["critical: 30 of 30 served", "normal: some of 270 served"]);

@@ -31,6 +31,12 @@ const MOST_PACE = 4;
 const START_ARM = 1.5;
 const START_TARGET = 0.35;
 const START_FACTOR = { up: 1.5, down: 1 / 1.4 } as const;
+/**
+ * A step at the start needs this much evidence, in standard deviations, summed over comparisons, or so many of them: one wrong step far away
+ * from the knee, and the estimate has a long way back.
+ */
+const START_EVIDENCE = 2;
+const MOST_START_COMPARISONS = 6;
 /** An arm is measured over this many requests while the estimate travels, and over more, up to the second number, once it has settled. */
 const LEAST_ENDS = 50;
 const MOST_ENDS = 800;
@@ -69,6 +75,7 @@ export class LimitEstimator {
   #before: Arm | undefined;
   /** How clearly the last comparisons point up or down, in standard deviations. */
   #evidence = 0;
+  #startComparisons = 0;
 
   /** The limit now: that of the arm. */
   get limit(): number {
@@ -124,12 +131,9 @@ export class LimitEstimator {
     // The number in flight must have followed the limit.
     if (Math.abs(distance) < LEAST_DISTANCE || distance > 0 !== this.#isUpper) return;
     const elasticity = Math.log(arm.throughput / before.throughput) / distance;
-    if (this.#start !== undefined) {
-      this.#begins(elasticity > START_TARGET ? "up" : "down");
-      return;
-    }
     const noise = Math.sqrt(1 / arm.ends + 1 / before.ends) / Math.abs(distance);
-    this.#move(elasticity - TARGET - TARGET_OF_FEW / this.#estimate, noise);
+    if (this.#start !== undefined) this.#begins((elasticity - START_TARGET) / noise);
+    else this.#move(elasticity - TARGET - TARGET_OF_FEW / this.#estimate, noise);
   }
 
   #move(direction: number, noise: number): void {
@@ -143,7 +147,14 @@ export class LimitEstimator {
     this.#scale(Math.exp(step));
   }
 
-  #begins(way: "up" | "down"): void {
+  /** `found`: how far above the start's target, in standard deviations. */
+  #begins(found: number): void {
+    this.#evidence += found;
+    this.#startComparisons++;
+    if (Math.abs(this.#evidence) < START_EVIDENCE && this.#startComparisons < MOST_START_COMPARISONS) return;
+    const way = this.#evidence > 0 ? "up" : "down";
+    this.#evidence = 0;
+    this.#startComparisons = 0;
     const turnsBack = this.#start !== "either" && this.#start !== way;
     this.#start = turnsBack ? undefined : way;
     if (turnsBack) this.#before = undefined;
