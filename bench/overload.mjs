@@ -8,7 +8,7 @@ import { createLimiter, ruleBook } from "sluice";
 import { LoadShedder } from "sluice/internal";
 import { runScenario, scenarios } from "./overload-model.mjs";
 import { envoyGradient, gradient2, noLimiter, staticLimit } from "./overload-peers.mjs";
-import { realOverload } from "./overload-real.mjs";
+import { printReal, realOverload } from "./overload-real.mjs";
 import { sluiceContestant } from "./overload-sluice.mjs";
 
 const contestants = [
@@ -98,12 +98,7 @@ export function printOverload({ matrix, shedUs, real }) {
       .join(", ")}`,
   );
   console.log(`  a request that is shed costs ${shedUs.toFixed(2)} us of processor time, decision included`);
-  console.log("\nOverload of a real Node server (8 workers of about 100 ms behind Express), open loop");
-  for (const { name, offered, served, critical, p99 } of real) {
-    console.log(
-      `  ${name.padEnd(52)}offered ${percent(offered)} %, served ${percent(served)} % of capacity, critical ${percent(critical)} %, p99 ${p99.toFixed(1)} x idle`,
-    );
-  }
+  printReal(real);
 }
 
 export function overloadBars({ matrix, shedUs }) {
