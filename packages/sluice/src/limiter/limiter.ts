@@ -291,8 +291,9 @@ export class Limiter {
   async reset(ruleId: string, attributes: Attributes): Promise<void> {
     this.#mustBeOpen();
     const keys = this.#rules.book.keysOf(ruleId, attributes);
-    this.#prefetch?.forget(keys);
+    const forgetUses = this.#prefetch?.beforeReset(keys);
     await this.#store.reset(keys, { rule: ruleId, attributes });
+    forgetUses?.();
     this.#local.reset(keys);
   }
 

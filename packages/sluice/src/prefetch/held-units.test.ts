@@ -132,8 +132,22 @@ test("a reset does not forget uses that a fetch under way has told: later ones w
   const second = held.nextFetch(0, 1_002);
   expect(second.used).toBe(30);
   held.use(20);
-  held.forgetUses();
+  held.beforeReset()();
   held.granted(second, { units: 0, kept: 70, lifeMs: 20 }, { plan, sentMonotonicMs: 1_002, nowMonotonicMs: 1_003 });
   held.use(10);
   expect(held.nextFetch(0, 1_004)).toMatchObject({ used: 40, held: 40 });
+});
+
+test("a reset forgets what was used before it, once it was done; uses that came meanwhile stay", () => {
+  const held = busy();
+  const first = held.nextFetch(0, 1_000);
+  held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
+  held.use(30);
+  const forget = held.beforeReset();
+  held.use(5);
+  const before = held.uses;
+  forget();
+  // A refund of a forgotten use finds that it moved on, and gives nothing back.
+  expect(before.movedTo).toBe(held.uses);
+  expect(held.nextFetch(0, 1_002)).toMatchObject({ used: 5, held: 65 });
 });

@@ -105,11 +105,20 @@ export class HeldUnits {
   }
 
   /**
-   * Forgets the uses that no fetch has told yet: what they used is free again at the next one. Those of a fetch under way stay: the
-   * store may have charged them, and a count behind the store's would let as many later uses pass uncharged.
+   * Before a reset of the counter. Returns how to forget, once it was done, the uses that no fetch had told yet: what they used is free
+   * again at the next one. Those that a fetch has told meanwhile stay: the store may have charged them, and a count behind the store's
+   * would let as many later uses pass uncharged.
    */
-  forgetUses(): void {
-    this.#used = this.#told;
+  beforeReset(): () => void {
+    const told = this.#told;
+    const untold = this.#used - told;
+    return () => {
+      if (this.#told !== told || untold === 0) return;
+      this.#used = Math.max(told, this.#used - untold);
+      // A refund of a use that was forgotten would give its unit back a second time.
+      this.uses.movedTo = newUses(this);
+      this.uses = this.uses.movedTo;
+    };
   }
 
   /** Before the store is asked. Where the rule changed, what was fetched under the old one goes back. */

@@ -104,9 +104,15 @@ export class Prefetch {
     return { decided: this.#decided, fetches: this.#fetches, units, keys: this.#active.size };
   }
 
-  /** Before counters are reset: what was used of them and not settled yet is forgotten with them. */
-  forget(keys: readonly string[]): void {
-    for (const key of keys) this.#byKey.get(key)?.forgetUses();
+  /**
+   * Before counters are reset. Returns what to call once the store has done it: then what was used of them before, and not settled yet, is
+   * forgotten with them. A reset that failed forgets nothing, or as many later requests would pass uncharged.
+   */
+  beforeReset(keys: readonly string[]): () => void {
+    const forgets = keys.map((key) => this.#byKey.get(key)?.beforeReset());
+    return () => {
+      for (const forget of forgets) forget?.();
+    };
   }
 
   /** Settles everything, and gives back what is in hand. */
