@@ -36,6 +36,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   plan: async () => (await import("./plan.js")).planCommand(),
   compare: async () => (await import("./compare.js")).compareCommand(),
   doctor: async () => (await import("./doctor.js")).doctorCommand(),
+  migrate: async () => (await import("./migrate.js")).migrateCommand(),
   completion: async () => (await import("./completion.js")).completionCommand(() => program(undefined)),
 };
 
