@@ -2,7 +2,7 @@
 import type { Rule } from "sluice";
 
 /** Where an attribute comes from, as `--attributes` reads it. */
-export type Source =
+type Source =
   | { readonly header: string; readonly trusted?: true }
   | { readonly cookie: string }
   | { readonly claim: string };

@@ -1,7 +1,6 @@
 import { validateRules } from "sluice";
 import { describe, expect, test } from "vitest";
 import { migrateNginx } from "./nginx.js";
-import { parseNginx } from "./nginx-directives.js";
 
 const http = (text: string) =>
   migrateNginx(`http { limit_req_zone $binary_remote_addr zone=one:10m rate=10r/s; ${text} }`);
@@ -93,26 +92,4 @@ test("all of it are rules that the service accepts", () => {
   const { rules } = http("limit_conn_zone $host zone=c:1m; server { limit_req zone=one burst=5; limit_conn c 3; }");
   expect(validateRules([...rules])).toHaveProperty("rules");
   expect(rules[1]).toMatchObject({ algorithm: "concurrency", limit: 3, key: ["host"] });
-});
-
-describe("the grammar", () => {
-  test("words, quotes, comments, variables in braces, blocks", () => {
-    const variable = `p${"$"}{v}q`;
-    expect(parseNginx(`a "x; y" 'z' ${variable}; # c {\nb { c d\\ e; }`)).toEqual([
-      { name: "a", args: ["x; y", "z", variable], line: 1 },
-      { name: "b", args: [], line: 2, block: [{ name: "c", args: ["d e"], line: 2 }] },
-    ]);
-  });
-
-  test.each([["a {"], ["}"], ['a "x;'], ["a b"], [`a ${"$"}{v;`], ["x{".repeat(100)]])(
-    "%s is refused in words",
-    (text) => {
-      expect(() => parseNginx(text)).toThrow(/line|end/);
-    },
-  );
-
-  test("a long hostile file is read once", () => {
-    expect(parseNginx(`a ${'"'.repeat(200_000)};`)).toHaveLength(1);
-    expect(() => parseNginx("a ".repeat(200_000))).toThrow();
-  });
 });
