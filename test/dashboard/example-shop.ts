@@ -71,6 +71,61 @@ export const exampleRules: readonly (Rule & { readonly message: string })[] = [
   },
 ];
 
+/** For the pages of load and spending. */
+export const exampleLoadRules: readonly (Rule & { readonly message: string })[] = [
+  {
+    id: "keep-serving",
+    description: "Who is served while the database is busy",
+    match: { service: "api" },
+    key: [],
+    algorithm: "load-shedding",
+    signal: ["reported", "event-loop"],
+    class: { attribute: "criticality", default: "normal" },
+    classes: { sheddable: 0.6, normal: 0.8, critical: 1 },
+    message: "the database was overrun on Monday",
+  },
+  {
+    id: "reports-tuned",
+    description: "Reports, as many as the database bears",
+    match: { service: "api" },
+    key: ["tenant"],
+    algorithm: "token-bucket",
+    limit: 100,
+    window: "1s",
+    adapt: { signal: "reported", target: 0.7, min: 20, max: 200 },
+    message: "reports follow the database",
+  },
+  {
+    id: "partner-paced",
+    description: "Calls to the partner, one every two seconds",
+    match: { path: "/partner/**" },
+    key: ["path"],
+    algorithm: "gcra",
+    limit: 30,
+    window: "1m",
+    burst: 1,
+    maxWait: "5m",
+    message: "the partner bans clients that hurry",
+  },
+  {
+    id: "completion-tokens",
+    description: "Tokens of answers, per organisation",
+    key: ["org"],
+    algorithm: "token-bucket",
+    limit: 50_000,
+    window: "1m",
+    unit: "tokens",
+    cost: { attribute: "completion_tokens" },
+    estimate: { default: 400 },
+    message: "tokens are what costs",
+  },
+];
+
+/** How busy the database is, from 0 to 1: it swings. */
+export function exampleUtilisation(round: number): number {
+  return 0.66 + 0.2 * Math.sin(round / 150);
+}
+
 /** One round of requests: most of it search and checkout, a few of everything, in waves. */
 export function exampleAttributes(round: number): Record<string, string>[] {
   const wave = 4 + Math.round(3 * Math.sin(round / 40));

@@ -7,10 +7,10 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisCluster, startCluster } from "../harness/redis-cluster.js";
-import { type RunningService, startTestService } from "../service/running-service.js";
+import { postJson, type RunningService, startTestService } from "../service/running-service.js";
 import { seriousFindings } from "./axe.js";
 import { ADMIN, admin, check, makeToken, open, type Person, startBrowser } from "./console.js";
-import { exampleAttributes, exampleRules } from "./example-shop.js";
+import { exampleAttributes, exampleLoadRules, exampleRules, exampleUtilisation } from "./example-shop.js";
 
 const imageFolder = fileURLToPath(new URL("../../docs/images/", import.meta.url));
 const writesImages = process.env.SLUICE_SCREENSHOTS === "1";
@@ -24,18 +24,41 @@ const pages = [
   { name: "new-rule", path: "/new-rule", ready: /a rule needs an id/ },
   { name: "key", path: "/keys?user=user-3&path=%2Fv1%2Fcheckout%2F7&method=POST", ready: /Rules that apply/ },
   { name: "top-keys", path: "/top-keys", ready: /checkout-per-user/ },
+  { name: "spend", path: "/spend", ready: /Top spenders/ },
+  { name: "load", path: "/load", ready: /Who waits now/ },
   { name: "alerts", path: "/alerts", ready: /Where alerts are sent/ },
   { name: "store", path: "/store", ready: /Cluster map/ },
+  { name: "regions", path: "/regions", ready: /counts in one store/ },
   { name: "history", path: "/history", ready: /in force/ },
   { name: "audit", path: "/audit", ready: /changed rules/ },
   { name: "tokens", path: "/tokens", ready: /grafana/ },
 ] as const;
 
+/** Reports of a database, requests of three classes, calls whose cost is settled, and some that wait. */
+async function sendLoad(at: string, round: number, leaving: AbortSignal): Promise<void> {
+  if (round % 10 === 0) {
+    await postJson(`${at}/v1/utilisation`, { value: exampleUtilisation(round), source: "db-1", ttl: "30s" });
+  }
+  for (const criticality of ["sheddable", "normal", "critical"]) {
+    await check(at, { service: "api", tenant: `tenant-${round % 5}`, criticality });
+  }
+  const { reservation } = await check(at, { org: ["acme", "globex", "acme", "initech"][round % 4]! });
+  if (reservation !== undefined) {
+    const completion_tokens = 60 + ((round * 37) % 400);
+    await postJson(`${at}/v1/settle`, { reservation: reservation.id, attributes: { completion_tokens } });
+  }
+  if (round % 40 > 2) return;
+  const headers = { "x-forwarded-uri": `/partner/${round % 3 === 0 ? "quotes" : "orders"}` };
+  void fetch(`${at}/v1/forward-auth`, { headers, signal: leaving }).catch(() => undefined);
+}
+
 function sendTraffic(at: string): { stop(): Promise<void> } {
   let isOn = true;
+  const leaving = new AbortController();
   const running = (async () => {
     for (let round = 0; isOn; round++) {
       await Promise.all(exampleAttributes(round).map((attributes) => check(at, attributes)));
+      await sendLoad(at, round, leaving.signal);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   })();
@@ -43,6 +66,7 @@ function sendTraffic(at: string): { stop(): Promise<void> } {
     async stop() {
       isOn = false;
       await running;
+      leaving.abort();
     },
   };
 }
@@ -68,7 +92,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
     service = await startTestService({
       settings: { "admin-token": ADMIN, store: cluster.url, "store-deadline": "1s" },
     });
-    for (const { message, ...rule } of exampleRules) {
+    for (const { message, ...rule } of [...exampleRules, ...exampleLoadRules]) {
       await admin(service.http, "PUT", `/rules/${rule.id}?message=${encodeURIComponent(message)}`, rule);
     }
     for (const id of ["starter-per-user", "starter-per-address"]) {
@@ -100,7 +124,8 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
       if (name !== "overview") await page.goto(path);
       await page.getByText(ready).first().waitFor();
       expect(await seriousFindings(page)).toEqual([]);
-      if (writesImages) await page.screenshot({ path: `${imageFolder}${name}-${scheme}.png` });
+      // Of one store there is nothing to see.
+      if (writesImages && name !== "regions") await page.screenshot({ path: `${imageFolder}${name}-${scheme}.png` });
       expect(people[scheme]!.complaints).toEqual([]);
     });
 

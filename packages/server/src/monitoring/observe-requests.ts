@@ -42,12 +42,14 @@ export function observeRequests({
   readonly trace: ((request: TracedRequest) => void) | undefined;
 }): Observe {
   return (transport) => {
-    const count = (outcome: Outcome, sinceMs: number): void =>
-      requests?.add(transport, outcome, performance.now() - sinceMs);
+    // These wait for the request's turn themselves (`maxWait`): the wait is asked for, and no latency of the decision.
+    const waits = transport === "forward-auth" || transport === "proxy";
+    const count = (outcome: Outcome, sinceMs: number, delayMs = 0): void =>
+      requests?.add(transport, outcome, Math.max(0, performance.now() - sinceMs - (waits ? delayMs : 0)));
     return {
       decided(decision, { sinceMs, traceparent }) {
-        const { allowed } = decision;
-        count({ allowed, matched: decision.checks.length > 0 }, sinceMs);
+        const { allowed, delayMs } = decision;
+        count({ allowed, matched: decision.checks.length > 0 }, sinceMs, delayMs);
         trace?.({ transport, allowed, sinceMs, traceparent, decision });
       },
       answered({ allowed, matched, decision }, { sinceMs, traceparent }) {
