@@ -19,6 +19,8 @@ interface TransportOptions {
   readonly mostMessageBytes: number;
   /** How long a client may take to send a call, and to begin its connection. */
   readonly sendWithinMs: number;
+  /** How many calls at once a connection is told to make; by default as many as are taken. */
+  readonly mostStreams?: number | undefined;
   /** Absent: the connections are not encrypted. */
   readonly tls?: TlsOptions | undefined;
   readonly halfSent?: HalfSentBounds | undefined;
@@ -93,6 +95,7 @@ export class GrpcTransport {
         this.#connections.delete(connection);
         if (mistake !== undefined) this.#options.onMistake?.(mistake.message);
       },
+      toldStreams: this.#options.mostStreams,
     });
     const { mostMessageBytes } = this.#options;
     const caller: Caller = {

@@ -190,6 +190,7 @@ async function grpcOf(parts: TransportParts): Promise<GrpcServer> {
     log,
     tls: grpcTls,
     clientName: settings["grpc-tls-client-san"],
+    mostStreams: settings["grpc-streams"],
     carriesToken,
     noteFailure: failures.ofDataPlane,
     openTransport: await transportOf(settings),

@@ -145,6 +145,11 @@ export const settingSpecs = {
     "What carries gRPC calls: own (HTTP/2 framing made for short calls), or grpc-js (slower, the common library).",
     "own",
   ),
+  "grpc-streams": setting(
+    accept.wholeNumber({ least: 1, most: 1_000 }),
+    "Calls at once that a gRPC connection is told to make (own transport). Beyond them Envoy opens another: few spread its calls over --workers.",
+    "1000",
+  ),
   "envoy-rlqs": setting(
     accept.yesNo,
     "Serve Envoy's rate limit quota service (RLQS) on the gRPC port, for rules with a prefetch of 3s or more.",

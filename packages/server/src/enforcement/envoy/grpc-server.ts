@@ -31,6 +31,8 @@ interface GrpcServerOptions extends AccessOptions {
   /** How long a client may take to send a call. */
   readonly sendWithinMs?: number;
   readonly mostConnections?: number;
+  /** How many calls at once a connection is told to make. */
+  readonly mostStreams?: number;
   readonly halfSent?: HalfSentBounds;
   /** Absent: ours. */
   readonly openTransport?: OpenTransport | undefined;
@@ -47,6 +49,8 @@ export interface TransportOptions {
   readonly tls: TlsFiles | undefined;
   readonly sendWithinMs: number;
   readonly mostMessageBytes: number;
+  /** How many calls at once a connection is told to make; by default the bound of the transport. */
+  readonly mostStreams?: number | undefined;
   readonly halfSent?: HalfSentBounds | undefined;
   readonly log: Log;
 }
@@ -74,8 +78,9 @@ const MOST_CONNECTIONS = 4_096;
 const SEND_WITHIN_MS = 10_000;
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { tls, log, sendWithinMs = SEND_WITHIN_MS, halfSent, openTransport = openOwn } = options;
-  const server = openTransport({ tls, log, sendWithinMs, halfSent, mostMessageBytes: MOST_MESSAGE_BYTES });
+  const { tls, log, sendWithinMs = SEND_WITHIN_MS, halfSent, openTransport = openOwn, mostStreams } = options;
+  const bounds = { sendWithinMs, halfSent, mostStreams, mostMessageBytes: MOST_MESSAGE_BYTES };
+  const server = openTransport({ tls, log, ...bounds });
   server.addService(rateLimitService(), { ShouldRateLimit: answerCalls(options) });
   if (options.quotas !== undefined) serveQuotas(server, options.quotas, options);
   const health = new HealthService(HEALTH_NAMES);
@@ -108,11 +113,9 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 }
 
-function openOwn({ tls, log, sendWithinMs, halfSent, mostMessageBytes }: TransportOptions): Transport {
+function openOwn({ tls, log, ...bounds }: TransportOptions): Transport {
   const transport = new GrpcTransport({
-    sendWithinMs,
-    halfSent,
-    mostMessageBytes,
+    ...bounds,
     tls: tls && serverOptions(tls.current),
     onMistake: (mistake) => log.debug("a gRPC connection ended by a mistake of its client", { mistake }),
   });

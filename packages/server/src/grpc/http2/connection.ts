@@ -38,6 +38,11 @@ interface ConnectionEvents {
   onRequest(stream: Stream, head: RequestHead): void;
   /** The connection has ended; with the peer's mistake, if it ended by one. */
   onEnd(mistake: ConnectionError | undefined): void;
+  /**
+   * How many streams at once the peer is told to open. It learns of it after its first calls, so that more are taken all the same, up
+   * to the bound.
+   */
+  readonly toldStreams?: number | undefined;
 }
 
 export class Connection {
@@ -73,7 +78,8 @@ export class Connection {
       onIdleWork: () => this.#charge(),
       onRemoved: () => this.#endIfIdle(),
     });
-    writeSettings(this.#output, { mostStreams: MOST_STREAMS, mostHeaderListBytes: MOST_HEADER_LIST_BYTES });
+    const { toldStreams: mostStreams = MOST_STREAMS } = events;
+    writeSettings(this.#output, { mostStreams, mostHeaderListBytes: MOST_HEADER_LIST_BYTES });
     this.#sender.windowUpdate(0, CONNECTION_WINDOW - INITIAL_WINDOW);
     socket.on("data", (chunk: Buffer) => this.#read(chunk));
     socket.on("error", () => socket.destroy());
