@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { resolveSettings } from "../../packages/server/src/settings/settings.js";
@@ -54,6 +55,40 @@ test("names decide over numbers; a port without a socket is opened as ever", asy
   expect(service.grpc).toBe(`127.0.0.1:${held.ports[0]}`);
   expect((await fetch(`${service.http}/healthz`)).status).toBe(200);
   expect(await service.end()).toBe(0);
+});
+
+test("clients of a start that takes long are not reset, as they are at a port of the process's own", async () => {
+  const listener = new URL("../../packages/server/dist/http/waiting-listener.js", import.meta.url).href;
+  const script = `
+    const { WaitingListener } = await import(${JSON.stringify(listener)});
+    const listener = new WaitingListener({ waitAtMostMs: 1 });
+    if (process.argv[1] === "inherited") await listener.inherit(3);
+    else console.log((await listener.listen({ host: "127.0.0.1", port: 0, portSetting: "port" })).number);
+    setTimeout(() => console.log("late"), 50);
+    process.stdin.once("data", () => listener.serve((socket) => socket.end("served")));`;
+  const answer = async (kind: "inherited" | "own", held: HeldSockets): Promise<string> => {
+    const child = spawn(process.execPath, ["--input-type=module", "-e", script, kind], {
+      stdio: ["pipe", "pipe", "inherit", ...held.descriptors],
+    });
+    leashProcess(child);
+    let output = "";
+    child.stdout!.on("data", (chunk) => (output += chunk));
+    await expect.poll(() => output, { timeout: 60_000 }).toContain(kind === "own" ? "\n" : "late");
+    const client = connect(kind === "own" ? Number.parseInt(output, 10) : held.ports[0]!, "127.0.0.1");
+    let received = "";
+    client.on("data", (chunk) => (received += chunk));
+    client.on("error", (error) => (received += (error as NodeJS.ErrnoException).code));
+    const closed = new Promise((resolve) => client.once("close", resolve));
+    await Promise.race([new Promise((resolve) => client.once("connect", resolve)), closed]);
+    await expect.poll(() => output, { timeout: 60_000 }).toContain("late");
+    child.stdin!.write("serve\n");
+    await closed;
+    child.kill("SIGKILL");
+    return received;
+  };
+  using held = new HeldSockets(1);
+  expect(await answer("inherited", held)).toBe("served");
+  expect(await answer("own", held)).toBe("ECONNRESET");
 });
 
 describe("a mistake ends the start with status 2, and is named:", () => {

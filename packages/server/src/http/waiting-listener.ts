@@ -48,8 +48,8 @@ export class WaitingListener implements Port {
 
   /** A socket that a supervisor holds. Resolves with where it listens; `standsFor` then names what the settings call it. */
   async inherit(fd: number): Promise<AddressInfo> {
-    this.pause();
     this.#isInherited = true;
+    this.pause();
     const at = await listenOnInherited(this.#server, fd);
     this.#number = at.port;
     return at;
@@ -75,11 +75,13 @@ export class WaitingListener implements Port {
     this.#waiting.clear();
   }
 
-  /** Connections wait again, for a bounded time. */
+  /** Connections wait again: at a socket of our own for a bounded time. */
   pause(): void {
     this.#take = undefined;
     this.#hasWaitedLong = false;
     clearTimeout(this.#timer);
+    // At an inherited socket clients wait whether this process starts or not.
+    if (this.#isInherited) return;
     this.#timer = setTimeout(() => this.#giveUp(), this.#waitAtMostMs);
     this.#timer.unref();
   }
