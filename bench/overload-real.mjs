@@ -1,5 +1,5 @@
 /**
- * A real Node server under real load: Express before 8 workers of about 100 ms (a pool of timers, as a database would be), callers that do
+ * A real Node server under real load: Express before 8 workers of about 200 ms (a pool of timers, as a database would be), callers that do
  * not wait for each other. The server is a process of its own: this file, forked. In the same run `sluice/express` with `limit: auto`,
  * nothing, a static limit, the published formulas of Gradient2 and Envoy, and, where it is installed, a real Envoy with its adaptive
  * concurrency filter before the bare server.
@@ -17,9 +17,9 @@ import { components } from "../scripts/system-components.mjs";
 import { envoyGradient, gradient2, staticLimit } from "./overload-peers.mjs";
 
 const PLACES = 8;
-const MEAN_MS = 100;
+const MEAN_MS = 200;
 const CAPACITY_PER_S = (1000 * PLACES) / MEAN_MS;
-const DEADLINE_MS = 1_000;
+const DEADLINE_MS = 2_000;
 /** Of a run, before anything is counted. */
 const WARM_SHARE = 0.25;
 const MIX = [
@@ -46,7 +46,7 @@ const scenarios = [
 const contestants = ["none", "static", "Gradient2", "Envoy's formula", "Envoy", "sluice"];
 
 export async function realOverload({ quick }) {
-  const seconds = quick ? 12 : 24;
+  const seconds = quick ? 12 : 20;
   const idle = await runOne({ guard: "none", scenario: { load: () => 0.1, slowFrom: 1 }, seconds });
   const results = [];
   for (const scenario of quick ? scenarios.slice(0, 1) : scenarios) {
@@ -280,7 +280,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
 
 export function printReal(results) {
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
-  console.log("\nOverload of a real Node server (8 workers of about 100 ms behind Express), open loop");
+  console.log("\nOverload of a real Node server (8 workers of about 200 ms behind Express), open loop");
   for (const { name, offered, served, critical, p99 } of results) {
     console.log(
       `  ${name.padEnd(52)}offered ${percent(offered)}, served ${percent(served)} of capacity, critical ${percent(critical)}, p99 ${p99.toFixed(1)} x idle`,
