@@ -18,7 +18,7 @@ const rules: Rule[] = [
     window: "1m",
     unit: "tokens",
     cost: { attribute: "completion_tokens" },
-    estimate: { attribute: "max_tokens", default: 500 },
+    estimate: { attribute: "max_tokens", quantile: 0.9, default: 500 },
   },
   {
     id: "money",
