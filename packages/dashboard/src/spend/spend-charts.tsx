@@ -1,10 +1,11 @@
-/** Charts of units: what rules counted, and estimates beside what was settled. */
+/** Charts of units a minute: what rules counted, and estimates beside what was settled. */
 import { useMemo } from "react";
 import type { EstimateView, SpendRuleView, SpendView } from "../api/shapes.js";
 import { Chart, type Line } from "../components/chart.js";
 import type { Mark } from "../components/figures.js";
 import { axisUnit, withUnit } from "../components/format.js";
 import { Empty } from "../components/panel.js";
+import { perMinute } from "./per-minute.js";
 
 type Steps = SpendView["steps"];
 
@@ -18,18 +19,18 @@ export function SpentChart({ rules, unit, steps }: { rules: readonly SpendRuleVi
       rules.slice(0, marks.length).map(({ rule, spentBy = [] }, i) => ({
         mark: marks[i]!,
         label: rule,
-        values: spentBy,
+        values: perMinute(spentBy, steps),
         isArea: rules.length === 1,
       })),
-    [rules],
+    [rules, steps],
   );
   if (!steps.some(({ coveredMs }) => coveredMs > 0)) return <Empty title="Nothing is known of this time." />;
   return (
     <Chart
-      label={`Spent ${unit} by rule`}
+      label={`Spent ${unit} a minute, by rule`}
       timesMs={timesMs}
       lines={lines}
-      format={(value) => withUnit(value, unit)}
+      format={(value) => `${withUnit(value, unit)}/min`}
       axisFormat={(value) => axisUnit(value, unit)}
       height={200}
     />
@@ -40,11 +41,11 @@ export function EstimateChart({ estimate, unit, steps }: { estimate: EstimateVie
   const timesMs = useMemo(() => steps.map(({ atMs }) => atMs), [steps]);
   const lines = useMemo<Line[]>(
     () => [
-      { mark: "candidate", label: "Held", values: estimate.heldBy, isDashed: true },
-      { mark: "latency", label: "Settled", values: estimate.settledBy, isArea: true },
-      { mark: "refused", label: "Beyond what was held", values: estimate.overrunBy },
+      { mark: "candidate", label: "Held", values: perMinute(estimate.heldBy, steps), isDashed: true },
+      { mark: "latency", label: "Settled", values: perMinute(estimate.settledBy, steps), isArea: true },
+      { mark: "refused", label: "Beyond what was held", values: perMinute(estimate.overrunBy, steps) },
     ],
-    [estimate],
+    [estimate, steps],
   );
   if (!steps.some(({ coveredMs }) => coveredMs > 0)) return <Empty title="Nothing is known of this time." />;
   return (
@@ -52,7 +53,7 @@ export function EstimateChart({ estimate, unit, steps }: { estimate: EstimateVie
       label="Estimate against actual"
       timesMs={timesMs}
       lines={lines}
-      format={(value) => withUnit(value, unit)}
+      format={(value) => `${withUnit(value, unit)}/min`}
       axisFormat={(value) => axisUnit(value, unit)}
       height={200}
     />
