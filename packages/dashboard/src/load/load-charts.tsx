@@ -5,6 +5,7 @@ import { Chart, type Line } from "../components/chart.js";
 import type { Mark } from "../components/figures.js";
 import { axisUnit, rate, share, wait, withUnit } from "../components/format.js";
 import { Empty } from "../components/panel.js";
+import { SECOND_MS, stepRates } from "../components/step-rates.js";
 
 type Steps = LoadView["steps"];
 
@@ -22,14 +23,6 @@ const classMarks: readonly Mark[] = ["refused", "shadow", "candidate", "latency"
 
 const isKnown = (values: Series): boolean => values.some((value) => value !== null);
 const timesOf = (steps: Steps): number[] => steps.map(({ atMs }) => atMs);
-
-/** Counts of steps as rates a second. */
-function rates(values: Series, steps: Steps): (number | null)[] {
-  return values.map((value, i) => {
-    const coveredMs = steps[i]?.coveredMs ?? 0;
-    return value === null || coveredMs === 0 ? null : (value * 1_000) / coveredMs;
-  });
-}
 
 export function UtilisationChart({ rule, steps }: { rule: SheddingView; steps: Steps }) {
   const timesMs = useMemo(() => timesOf(steps), [steps]);
@@ -63,7 +56,7 @@ export function ShedChart({ rule, steps }: { rule: SheddingView; steps: Steps })
       rule.classes.slice(0, classMarks.length).map(({ name, shedBy }, i) => ({
         mark: classMarks[i]!,
         label: name,
-        values: rates(shedBy, steps),
+        values: stepRates(shedBy, steps, SECOND_MS),
       })),
     [rule, steps],
   );

@@ -5,7 +5,7 @@ import { Chart, type Line } from "../components/chart.js";
 import type { Mark } from "../components/figures.js";
 import { axisUnit, withUnit } from "../components/format.js";
 import { Empty } from "../components/panel.js";
-import { perMinute } from "./per-minute.js";
+import { MINUTE_MS, stepRates } from "../components/step-rates.js";
 
 type Steps = SpendView["steps"];
 
@@ -19,7 +19,7 @@ export function SpentChart({ rules, unit, steps }: { rules: readonly SpendRuleVi
       rules.slice(0, marks.length).map(({ rule, spentBy = [] }, i) => ({
         mark: marks[i]!,
         label: rule,
-        values: perMinute(spentBy, steps),
+        values: stepRates(spentBy, steps, MINUTE_MS),
         isArea: rules.length === 1,
       })),
     [rules, steps],
@@ -41,9 +41,9 @@ export function EstimateChart({ estimate, unit, steps }: { estimate: EstimateVie
   const timesMs = useMemo(() => steps.map(({ atMs }) => atMs), [steps]);
   const lines = useMemo<Line[]>(
     () => [
-      { mark: "candidate", label: "Held", values: perMinute(estimate.heldBy, steps), isDashed: true },
-      { mark: "latency", label: "Settled", values: perMinute(estimate.settledBy, steps), isArea: true },
-      { mark: "refused", label: "Beyond what was held", values: perMinute(estimate.overrunBy, steps) },
+      { mark: "candidate", label: "Held", values: stepRates(estimate.heldBy, steps, MINUTE_MS), isDashed: true },
+      { mark: "latency", label: "Settled", values: stepRates(estimate.settledBy, steps, MINUTE_MS), isArea: true },
+      { mark: "refused", label: "Beyond what was held", values: stepRates(estimate.overrunBy, steps, MINUTE_MS) },
     ],
     [estimate, steps],
   );
