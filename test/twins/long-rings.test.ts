@@ -13,10 +13,11 @@ import { compileRuleBook, type RuleBook } from "../../packages/sluice/src/rules/
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
 import { redisConnection } from "../../packages/sluice/src/store/redis/connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis/redis-store.js";
-import { encodeSingles, msOf } from "../../packages/sluice/src/store/redis/wire.js";
+import { encodeSingles } from "../../packages/sluice/src/store/redis/wire.js";
 import type { StoreReply, StoreRequest } from "../../packages/sluice/src/store/store.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
+import { scriptTimeOf } from "./script-time.js";
 
 const HEADER_BYTES = 14;
 const SHORT_BYTES = 512;
@@ -92,7 +93,7 @@ class Bench {
     const send = connection.send.bind(connection);
     connection.send = async (command, args) => {
       const reply = await send(command, args);
-      if (Array.isArray(reply)) this.lastNowMs = msOf(reply[0]);
+      this.lastNowMs = scriptTimeOf(args, reply) ?? this.lastNowMs;
       return reply;
     };
     this.store = new RedisStore(connection, { deadlineMs: 60_000, rememberRefusals: false });

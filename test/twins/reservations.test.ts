@@ -12,11 +12,11 @@ import { compileRuleBook } from "../../packages/sluice/src/rules/rule-book.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
 import { redisConnection } from "../../packages/sluice/src/store/redis/connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis/redis-store.js";
-import { msOf } from "../../packages/sluice/src/store/redis/wire.js";
 import { type Amounts, heldCounters, type Reserved } from "../../packages/sluice/src/store/reserved.js";
 import type { Store, StoreRequest } from "../../packages/sluice/src/store/store.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
+import { scriptTimeOf } from "./script-time.js";
 
 const test = vitest.skipIf(whyMissing("redis"));
 /** About 3 000 calls; a run of 1 700 compares 200 000. */
@@ -34,7 +34,7 @@ beforeAll(async () => {
   const send = connection.send.bind(connection);
   connection.send = async (command, args) => {
     const reply = await send(command, args);
-    if (Array.isArray(reply)) scriptNowMs = msOf(reply[0]);
+    scriptNowMs = scriptTimeOf(args, reply) ?? scriptNowMs;
     return reply;
   };
   store = new RedisStore(connection, { deadlineMs: 60_000, rememberRefusals: false });

@@ -11,11 +11,11 @@ import { compileRuleBook } from "../../packages/sluice/src/rules/rule-book.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
 import { redisConnection } from "../../packages/sluice/src/store/redis/connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis/redis-store.js";
-import { msOf } from "../../packages/sluice/src/store/redis/wire.js";
 import type { StoreReply, StoreRequest } from "../../packages/sluice/src/store/store.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { inOrderOfDecision, isForDecide } from "./order-of-decision.js";
+import { scriptTimeOf } from "./script-time.js";
 
 const seed = Number(process.env.SLUICE_TEST_SEED ?? Date.now() % 2 ** 31);
 const limit = fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 200, max: 600 }));
@@ -66,7 +66,7 @@ describe.skipIf(whyMissing("redis", "faketime"))("the twins, on a clock that ste
     const send = connection.send.bind(connection);
     connection.send = async (command, args) => {
       const reply = await send(command, args);
-      if (Array.isArray(reply)) lastNowMs = msOf(reply[0]);
+      lastNowMs = scriptTimeOf(args, reply) ?? lastNowMs;
       return reply;
     };
     store = new RedisStore(connection, { deadlineMs: 60_000, rememberRefusals: false });
