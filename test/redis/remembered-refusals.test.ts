@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { startCluster } from "../harness/redis-cluster.js";
 import { startRedis } from "../harness/redis-server.js";
@@ -23,19 +23,25 @@ describe.skipIf(whyMissing("redis")).each([
   ["one Redis", startRedis],
   ["a Redis Cluster", startCluster],
 ])("refusals on %s", (_, start) => {
-  const open: { stop(): Promise<unknown> }[] = [];
-  afterEach(async () => {
-    for (const one of open.splice(0).reverse()) await one.stop();
+  let servers: { readonly url: string; stop(): Promise<unknown> };
+  const limiters: Limiter[] = [];
+  /** Each test has counters of its own. */
+  let rules = 0;
+
+  beforeAll(async () => {
+    servers = await start();
+  });
+  beforeEach(() => void rules++);
+  afterAll(async () => {
+    for (const limiter of limiters) await limiter.close();
+    await servers?.stop();
   });
 
-  async function fleet(count: number, rules: readonly Rule[] = [rule]): Promise<Limiter[]> {
-    const servers = await start();
-    open.push(servers);
-    return Array.from({ length: count }, () => {
-      const limiter = createLimiter({ store: redisStore(servers.url, { deadlineMs: 60_000 }), rules });
-      open.push({ stop: () => limiter.close() });
-      return limiter;
-    });
+  function instance(): Limiter {
+    const store = redisStore(servers.url, { deadlineMs: 60_000 });
+    const limiter = createLimiter({ store, rules: [{ ...rule, id: `r${rules}` }] });
+    limiters.push(limiter);
+    return limiter;
   }
 
   const refusedOf = async (limiter: Limiter): Promise<number> => {
@@ -44,7 +50,7 @@ describe.skipIf(whyMissing("redis")).each([
   };
 
   test("a refusal is asked for once; from then on Redis is only asked what was freed", async () => {
-    const [limiter] = (await fleet(1)) as [Limiter];
+    const limiter = instance();
     await refusedOf(limiter);
     await refusedOf(limiter);
     await sleep(UNHEARD_MS);
@@ -64,21 +70,23 @@ describe.skipIf(whyMissing("redis")).each([
     expect(calls).toBeLessThanOrEqual(looks);
   });
 
-  test.each([
-    ["resets", async (other: Limiter) => await other.reset("r", { user: "user-0" })],
-    ["refunds", async (other: Limiter, given: unknown) => void (await other.refund(given as never))],
-    ["gives back", async (other: Limiter) => void (await other.giveBack({ user: "user-0" }))],
-  ])("a counter that another instance %s is free here, too, and the others stay refused", async (_name, free) => {
-    const [here, there] = (await fleet(2)) as [Limiter, Limiter];
-    const first = await there.check({ user: "user-0" });
-    expect(await refusedOf(here)).toBe(1);
+  test("counters that another instance resets, refunds or gives back are free here, too, and the others stay refused", async () => {
+    const [here, there] = [instance(), instance()];
+    await there.check({ user: "user-0" });
+    await there.check({ user: "user-1" });
+    const charged = await there.check({ user: "user-2" });
+    expect(await refusedOf(here)).toBe(3);
     expect(await refusedOf(here)).toBe(USERS.length);
     await sleep(UNHEARD_MS);
     expect(await refusedOf(here)).toBe(USERS.length);
     await sleep(100);
     expect(await refusedOf(here)).toBe(USERS.length);
-    await free(there, first);
-    await expect.poll(async () => (await here.check({ user: "user-0" })).allowed, { timeout: 60_000 }).toBe(true);
+    await there.reset(there.rules[0]!.id, { user: "user-0" });
+    expect(await there.giveBack({ user: "user-1" })).toBe(true);
+    expect(await there.refund(charged)).toBe(true);
+    for (const user of ["user-0", "user-1", "user-2"]) {
+      await expect.poll(async () => (await here.check({ user })).allowed, { timeout: 60_000 }).toBe(true);
+    }
     expect(await refusedOf(here)).toBe(USERS.length);
   });
 });
