@@ -24,8 +24,15 @@ const external = [
   /^@fastify\/(ajv|fast-json-stringify)-compiler$/,
 ];
 
-const groundOfEveryCommand =
-  /server.dist.((errors|own-package|printable|run-in-thread|enforcement.envoy.struct-message|cli.command-failure|service.(open-ports|inherit-ports|stop-signal))\.js|http.(listen|accept-queue|waiting-listener|own-hosts)\.js)$/;
+const ground = [
+  /server.dist.(errors|own-package|printable|run-in-thread|enforcement.envoy.struct-message|cli.command-failure)\.js$/,
+  /server.dist.(service.(open-ports|inherit-ports|stop-signal)|http.(listen|accept-queue|waiting-listener|own-hosts))\.js$/,
+  /server.dist.(configuration.(diff-text|rule-diff)|recording.hash-values|monitoring.top-keys.frequent-items)\.js$/,
+  /sluice.dist.esm.(rules.(rule|duration|cidr|rule-memory)|algorithms.memory-model)\.js$/,
+];
+
+/** @param {string} id */
+const isGround = (id) => ground.some((pattern) => pattern.test(id));
 
 /** @param {string} into */
 async function compile(into) {
@@ -62,7 +69,7 @@ async function bundle(into) {
     chunkFileNames: "[name]-[hash].js",
     comments: { legal: true, annotation: false, jsdoc: false },
     // Small, and needed by every command: files of their own would cost more than they hold.
-    codeSplitting: { groups: [{ name: "ground", test: groundOfEveryCommand }] },
+    codeSplitting: { groups: [{ name: "ground", test: isGround }] },
   });
   await bundled.close();
   const modules = output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));

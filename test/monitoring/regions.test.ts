@@ -66,8 +66,9 @@ test.skipIf(whyMissing("redis"))("each region sees the traffic of all, and which
   await use(eu, 40);
   await eventually("us sees eu's requests, its refusals and its round trip", async () => {
     await use(eu, 4);
-    const seen = await regionIn(us, "eu");
-    return seen !== undefined && seen.refusedPerSecond > 0 && seen.globalPerSecond > 0 && seen.roundTripMs! > 0;
+    const [seen, own] = [await regionIn(us, "eu"), await regionIn(us, "us")];
+    if (seen === undefined || own === undefined) return false;
+    return seen.refusedPerSecond > 0 && seen.globalPerSecond > 0 && seen.roundTripMs! > 0;
   });
   expect(await readRegions(us)).toMatchObject({
     scope: "all",

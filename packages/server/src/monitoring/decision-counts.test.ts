@@ -62,6 +62,8 @@ test("a rule's totals: a shadow check lets pass whatever it finds, a candidate i
     shadowRefused: 1,
     candidateAllowed: 1,
     candidateRefused: 1,
+    turns: 0,
+    waitMs: 0,
   });
   expect(use.reduce((sum, each) => sum + each, 0)).toBe(0);
 });
