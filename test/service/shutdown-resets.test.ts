@@ -28,7 +28,7 @@ interface Client {
 
 /**
  * One connection, one request. A connection that arrives within the very turn of the close is reset before it stood (TCP cannot stop
- * listening and keep its queue): nothing was sent on it, and to its client it is refused.
+ * listening and keep its queue), or within its TLS handshake: no request was sent on it, and to its client it is refused.
  */
 function ask({ transport, port, isTls }: Client): Promise<string> {
   return new Promise<string>((resolve) => {
@@ -37,10 +37,10 @@ function ask({ transport, port, isTls }: Client): Promise<string> {
       ? connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["h2", "http/1.1"] })
       : connect({ port, host: "127.0.0.1" });
     const lost = (how: string): void => resolve(stood ? `${transport}: ${how}` : "refused");
-    socket.once("connect", () => {
+    socket.once(isTls ? "secureConnect" : "connect", () => {
       stood = true;
+      socket.write(firstBytes[transport]);
     });
-    socket.once(isTls ? "secureConnect" : "connect", () => socket.write(firstBytes[transport]));
     socket.once("data", () => {
       resolve("answered");
       socket.destroy();

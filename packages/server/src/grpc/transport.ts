@@ -23,6 +23,8 @@ interface TransportOptions {
   readonly mostStreams?: number | undefined;
   /** Absent: the connections are not encrypted. */
   readonly tls?: TlsOptions | undefined;
+  /** How long a drain waits for TLS handshakes. */
+  readonly handshakesWithinMs?: number;
   readonly halfSent?: HalfSentBounds | undefined;
   readonly onMistake?: ((message: string) => void) | undefined;
 }
@@ -31,6 +33,8 @@ interface TransportOptions {
 const PING_AFTER_MS = 60_000;
 const ANSWER_WITHIN_MS = 20_000;
 const LOOK_EVERY_MS = 1_000;
+/** At the end: a handshake takes milliseconds, and a client that opened a connection and is silent holds nobody up for long. */
+const HANDSHAKES_WITHIN_MS = 1_000;
 
 export class GrpcTransport {
   readonly #options: TransportOptions;
@@ -40,6 +44,9 @@ export class GrpcTransport {
   readonly #budget: MessageBudget;
   readonly #timer: NodeJS.Timeout;
   readonly #tls: TlsServer | undefined;
+  /** TLS handshakes under way: their clients are answered, too. */
+  #handshakes = 0;
+  #onHandshakesOver: (() => void) | undefined;
 
   constructor(options: TransportOptions) {
     this.#options = options;
@@ -58,7 +65,10 @@ export class GrpcTransport {
 
   injectConnection(socket: Socket): void {
     if (this.#tls === undefined) this.#serve(socket);
-    else this.#tls.emit("connection", socket);
+    else {
+      this.#handshakes++;
+      this.#tls.emit("connection", socket);
+    }
   }
 
   /** Of connections to come. */
@@ -69,11 +79,28 @@ export class GrpcTransport {
   /** Tells clients to go elsewhere, answers the calls under way, closes; ends what is left after the timeout. */
   async drain({ timeoutMs }: { timeoutMs: number }): Promise<void> {
     const insist = setTimeout(() => {
+      this.#onHandshakesOver?.();
       for (const connection of this.#connections.keys()) connection.destroy();
     }, timeoutMs);
-    await Promise.all(Array.from(this.#connections.keys(), (connection) => connection.close()));
+    await this.#closeAll();
+    if (this.#handshakes > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onHandshakesOver = resolve;
+        setTimeout(resolve, this.#options.handshakesWithinMs ?? HANDSHAKES_WITHIN_MS).unref();
+      });
+      await this.#closeAll();
+    }
     clearTimeout(insist);
     clearInterval(this.#timer);
+  }
+
+  async #closeAll(): Promise<void> {
+    await Promise.all(Array.from(this.#connections.keys(), (connection) => connection.close()));
+  }
+
+  #handshakeOver(): void {
+    this.#handshakes--;
+    if (this.#handshakes === 0) this.#onHandshakesOver?.();
   }
 
   #tlsServer(tls: TlsOptions): TlsServer {
@@ -81,8 +108,12 @@ export class GrpcTransport {
     server.on("secureConnection", (socket) => {
       if (socket.alpnProtocol === "h2") this.#serve(socket);
       else socket.destroy();
+      this.#handshakeOver();
     });
-    server.on("tlsClientError", (_error, socket) => socket.destroy());
+    server.on("tlsClientError", (_error, socket) => {
+      socket.destroy();
+      this.#handshakeOver();
+    });
     return server;
   }
 
