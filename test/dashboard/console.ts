@@ -101,3 +101,14 @@ export function startTraffic(at: string, attributes: Record<string, string>): { 
     },
   };
 }
+
+/** The cells of a table's row, without its head. */
+export function cellsOf(page: Page, section: string, row: string | RegExp): Promise<string[]> {
+  return page
+    .locator("section", { hasText: section })
+    .first()
+    .getByRole("row", { name: row })
+    .first()
+    .locator("td")
+    .allInnerTexts();
+}

@@ -6,7 +6,7 @@ import { whyMissing } from "../../scripts/system-components.mjs";
 import { startRedis } from "../harness/redis-server.js";
 import { postJson, startTestService } from "../service/running-service.js";
 import { seriousFindings } from "./axe.js";
-import { ADMIN, admin, check, makeToken, open, startBrowser } from "./console.js";
+import { ADMIN, admin, cellsOf, check, makeToken, open, startBrowser } from "./console.js";
 
 const HOSTILE = "gift\u202egpj.exe";
 
@@ -44,16 +44,6 @@ const rules: Rule[] = [
 
 const figure = (page: Page, section: string, label: string): Promise<string> =>
   page.locator("section", { hasText: section }).first().locator(".figure", { hasText: label }).first().innerText();
-
-/** The cells of a row, without its head. */
-const cells = (page: Page, section: string, row: string | RegExp): Promise<string[]> =>
-  page
-    .locator("section", { hasText: section })
-    .first()
-    .getByRole("row", { name: row })
-    .first()
-    .locator("td")
-    .allInnerTexts();
 
 describe.skipIf(whyMissing("chromium", "redis"))("load", () => {
   let browser: Browser;
@@ -96,18 +86,18 @@ describe.skipIf(whyMissing("chromium", "redis"))("load", () => {
     await expect.poll(() => figure(page, "tuned", "Limit in force"), { timeout: 30_000 }).toContain("\n70");
     expect(await figure(page, "keep-serving", "Reported")).toContain("99 %");
     expect(await figure(page, "tuned", "Moved by")).toMatch(/\n\S+-\d+-[0-9a-f]{12}/);
-    await expect.poll(() => cells(page, "keep-serving", /critical/), { timeout: 15_000 }).toContain("12");
-    const [threshold, passed, shed] = await cells(page, "keep-serving", /sheddable/);
+    await expect.poll(() => cellsOf(page, "keep-serving", /critical/), { timeout: 15_000 }).toContain("12");
+    const [threshold, passed, shed] = await cellsOf(page, "keep-serving", /sheddable/);
     expect(threshold).toBe("50 %");
     expect(Number(passed) + Number(shed)).toBe(sent.sheddable);
-    expect((await cells(page, "keep-serving", /critical/)).slice(0, 3)).toEqual(["200 %", "12", "0"]);
+    expect((await cellsOf(page, "keep-serving", /critical/)).slice(0, 3)).toEqual(["200 %", "12", "0"]);
     await page.getByText(/Last moves/).click();
     // Two instances saw the move; one made it.
     expect(await page.getByText("the store was away").count()).toBe(0);
     await page.getByText("utilisation 99 %, above 80 %").first().waitFor();
 
-    await expect.poll(() => cells(page, "Waiting for a turn", /paced/), { timeout: 15_000 }).toContain("3");
-    const [key, , requests] = await cells(page, "Who waits now", /slow/);
+    await expect.poll(() => cellsOf(page, "Waiting for a turn", /paced/), { timeout: 15_000 }).toContain("3");
+    const [key, , requests] = await cellsOf(page, "Who waits now", /slow/);
     expect([key, requests]).toEqual(["path=/slow/report", "3"]);
     expect(await seriousFindings(page)).toEqual([]);
 
@@ -129,7 +119,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("load", () => {
     await expect.poll(() => figure(page, "tuned", "Moved by")).toContain("the store is away");
     await expect.poll(() => figure(page, "tuned", "Utilisation"), { timeout: 15_000 }).toContain("–");
     // Those who wait have their turns; this instance has none of them.
-    expect((await cells(page, "Waiting for a turn", /paced/))[1]).toBe("0");
+    expect((await cellsOf(page, "Waiting for a turn", /paced/))[1]).toBe("0");
     await page.getByText("Who waits in the others is unknown.").waitFor();
     await page.getByText("Blocked keys are unknown").waitFor();
     expect(await seriousFindings(page)).toEqual([]);

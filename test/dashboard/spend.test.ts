@@ -1,5 +1,5 @@
 /** Units in the console: tokens and money of calls to a fake vendor, estimates beside what was settled, who spends; and the store away. */
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
@@ -7,7 +7,7 @@ import { startFakeLlm } from "../harness/fake-llm.js";
 import { startRedis } from "../harness/redis-server.js";
 import { startTestService } from "../service/running-service.js";
 import { seriousFindings } from "./axe.js";
-import { ADMIN, admin, check, makeToken, open, startBrowser } from "./console.js";
+import { ADMIN, admin, cellsOf, check, makeToken, open, startBrowser } from "./console.js";
 
 const rules: Rule[] = [
   {
@@ -37,16 +37,6 @@ const files = {
   "attributes.yaml": "attributes: { org: { header: x-org } }\n",
   "prices.yaml": "models: { 'fake-*': { prompt: 1, completion: 10 }, unused: { prompt: 2, completion: 3 } }\n",
 };
-
-/** The cells of a row. */
-const cells = (page: Page, section: string, row: string | RegExp): Promise<string[]> =>
-  page
-    .locator("section", { hasText: section })
-    .first()
-    .getByRole("row", { name: row })
-    .first()
-    .locator("td")
-    .allInnerTexts();
 
 describe.skipIf(whyMissing("chromium", "redis"))("spending", () => {
   let browser: Browser;
@@ -87,23 +77,23 @@ describe.skipIf(whyMissing("chromium", "redis"))("spending", () => {
     const { page } = person;
     const tokens = 22 * 40 + 700 + 100;
     await expect
-      .poll(() => cells(page, "Spent, by rule", /completion-tokens/), { timeout: 20_000 })
+      .poll(() => cellsOf(page, "Spent, by rule", /completion-tokens/), { timeout: 20_000 })
       .toContain("1,680 tokens");
     expect(tokens).toBe(1_680);
     await expect
-      .poll(() => cells(page, "Top spenders", /acme/), { timeout: 20_000 })
+      .poll(() => cellsOf(page, "Top spenders", /acme/), { timeout: 20_000 })
       .toEqual(["org=acme", "completion-tokens", "1,580 tokens", "100 %", "23"]);
     // What was not listed costs as the dearest, under no name of its own.
-    expect((await cells(page, "Models", /fake-\*/)).slice(0, 2)).toEqual(["fake-*", "23"]);
-    expect((await cells(page, "Models", /not listed/)).slice(0, 4)).toEqual([
+    expect((await cellsOf(page, "Models", /fake-\*/)).slice(0, 2)).toEqual(["fake-*", "23"]);
+    expect((await cellsOf(page, "Models", /not listed/)).slice(0, 4)).toEqual([
       "not listed",
       "1",
       expect.any(String),
       "700",
     ]);
-    expect((await cells(page, "Models", /unused/)).slice(0, 2)).toEqual(["unused", "0"]);
+    expect((await cellsOf(page, "Models", /unused/)).slice(0, 2)).toEqual(["unused", "0"]);
     await page.getByText("microdollars", { exact: true }).click();
-    await expect.poll(async () => (await cells(page, "Top spenders", /acme/))[2]).toMatch(/^\$0\.01\d+$/);
+    await expect.poll(async () => (await cellsOf(page, "Top spenders", /acme/))[2]).toMatch(/^\$0\.01\d+$/);
     expect(await seriousFindings(page)).toEqual([]);
     await page.setViewportSize({ width: 390, height: 844 });
     await page.emulateMedia({ colorScheme: "dark" });
@@ -116,7 +106,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("spending", () => {
     await page.getByText("50,000 tokens in 1m").first().waitFor();
     const panel = page.locator("section", { hasText: "Estimate against actual" }).first();
     await panel.locator(".figure", { hasText: "Settled" }).getByText("1,680 tokens").waitFor();
-    const learned = await cells(page, "Estimate against actual", /the rule's/);
+    const learned = await cellsOf(page, "Estimate against actual", /the rule's/);
     // Half of the answers had forty tokens at most.
     expect([learned[1], learned[2]]).toEqual(["24", expect.stringMatching(/^4[0-3] tokens$/)]);
     expect(learned[5]).toMatch(/^\d+ tokens\s+learned, 90 %$/);

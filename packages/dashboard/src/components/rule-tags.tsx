@@ -1,4 +1,5 @@
-/** Marks beside a rule's name: its mode, and which optional parts it has. */
+/** Marks beside a rule's name: its mode, and which optional parts it has; and the name itself, in a table. */
+import { Link } from "wouter";
 import type { Rule } from "../api/shapes.js";
 import { count } from "./format.js";
 
@@ -15,5 +16,17 @@ export function RuleTags({ rule }: { rule: Rule }) {
         </span>
       )}
     </>
+  );
+}
+
+/** The first cell of a row about a rule: its name, which leads to its page. */
+export function RuleCell({ rule, mode }: { rule: string; mode: string }) {
+  return (
+    <td>
+      <Link href={`/rules/${rule}`} className="mono strong">
+        {rule}
+      </Link>{" "}
+      {mode === "shadow" && <span className="tag warn">shadow</span>}
+    </td>
   );
 }

@@ -1,8 +1,8 @@
 /** Requests that wait for a turn: by rule, and whose they are. */
-import { Link } from "wouter";
 import type { LoadView, WaitingKeyView, WaitingView } from "../api/shapes.js";
 import { count, wait } from "../components/format.js";
 import { Empty, Panel } from "../components/panel.js";
+import { RuleCell } from "../components/rule-tags.js";
 import { KeyCells } from "../keys/key-cells.js";
 import { WaitChart } from "./load-charts.js";
 
@@ -49,12 +49,7 @@ export function WaitingPanel({ view }: { view: LoadView }) {
 function WaitingRow({ rule, isCounted }: { rule: WaitingView; isCounted: boolean }) {
   return (
     <tr>
-      <td>
-        <Link href={`/rules/${rule.rule}`} className="mono strong">
-          {rule.rule}
-        </Link>{" "}
-        {rule.mode === "shadow" && <span className="tag warn">shadow</span>}
-      </td>
+      <RuleCell rule={rule.rule} mode={rule.mode} />
       <td data-label="Waiting now" className="number">
         {count(rule.now)}
       </td>

@@ -7,6 +7,7 @@ import type { SpendRuleView, SpendView, StatsWindow, TopKey } from "../api/shape
 import { Choice, windows } from "../components/controls.js";
 import { count, share, visible, withUnit } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
+import { RuleCell } from "../components/rule-tags.js";
 import { KeyCells } from "../keys/key-cells.js";
 import { Models } from "./models.js";
 import { SpentChart } from "./spend-charts.js";
@@ -118,12 +119,7 @@ function RuleRow({ rule, isCounted }: { rule: SpendRuleView; isCounted: boolean 
     !isCounted || value === undefined ? "–" : withUnit(value, unit);
   return (
     <tr>
-      <td>
-        <Link href={`/rules/${rule.rule}`} className="mono strong">
-          {rule.rule}
-        </Link>{" "}
-        {rule.mode === "shadow" && <span className="tag warn">shadow</span>}
-      </td>
+      <RuleCell rule={rule.rule} mode={rule.mode} />
       <td data-label="Spent" className="number">
         {shown(rule.spent)}
       </td>
