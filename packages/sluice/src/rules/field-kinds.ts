@@ -27,6 +27,7 @@ export const bounds = {
   matchValueLength: LONGEST_PATTERN,
   attributeNameLength: 128,
   descriptionLength: 1000,
+  tags: 20,
   weight: 1_000_000,
   classes: 16,
   threshold: 10,
@@ -110,6 +111,8 @@ export const description = kind(
   (value) => typeof value === "string" && value.length <= bounds.descriptionLength,
   { type: "string", maxLength: bounds.descriptionLength },
 );
+
+export const tagName = text("a tag of 1 to 32 characters a-z 0-9 - _ . :", /^[a-z0-9][a-z0-9\-_.:]{0,31}$/);
 
 export const weight = kind(
   `a number from 0 to ${bounds.weight}`,

@@ -23,6 +23,7 @@ import {
   quantile,
   reservationTerm,
   ruleId,
+  tagName,
   target,
   threshold,
   timezone,
@@ -202,6 +203,7 @@ export const variant = object("a variant {name, weight, and the numbers or the a
 export const rule = object("a rule {id, key, algorithm, limit, ...}", {
   id: { shape: ruleId, required: true },
   description: { shape: description },
+  tags: { shape: list("a list of tags", tagName, bounds.tags) },
   match: { shape: matchOf(0) },
   key: {
     shape: list("a list of attribute names ([] = one counter for all)", attributeName, bounds.keyAttributes),

@@ -179,6 +179,8 @@ interface RuleBase {
   /** Unique; `[a-z0-9][a-z0-9-_.]{0,63}`. */
   id: string;
   description?: string;
+  /** Words to find and group rules by: `checkout`, `team:web`. Enforcement ignores them. */
+  tags?: readonly string[];
   /** All must hold; absent or `{}` = every request. */
   match?: Match;
   /** Attributes that form the counted key; `[]` = one counter for all. The rule does not apply where one is absent. */
@@ -206,7 +208,7 @@ interface RuleBase {
 export type CountingRule = RuleBase & AlgorithmNumbers;
 
 /**
- * A rule that is decided in process, before anything is counted. Of the fields of other rules it has id, description, match, key and mode;
+ * A rule that is decided in process, before anything is counted. Of the fields of other rules it has id, description, tags, match, key and mode;
  * the validation refuses the rest.
  */
 export type SheddingRule = RuleBase & {

@@ -83,6 +83,11 @@ const badRules: [string, unknown, string][] = [
     "rules[0].description: expected a text of at most 1000 characters, got 5",
   ],
   [
+    "a tag with a space",
+    { ...good, tags: ["team web"] },
+    'rules[0].tags[0]: expected a tag of 1 to 32 characters a-z 0-9 - _ . :, got "team web"',
+  ],
+  [
     "no key",
     { ...good, key: undefined },
     "rules[0].key: expected a list of attribute names ([] = one counter for all), got nothing",
