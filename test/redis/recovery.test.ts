@@ -228,3 +228,42 @@ test("a remembered refusal ends when its window does", async () => {
   expect(waitedMs).toBeGreaterThan(retryAfterMs - 20);
   console.log(`remembered refusals: told ${retryAfterMs} ms, passed after ${waitedMs.toFixed(0)} ms`);
 });
+
+test("an outage ends though every request after it is a refusal that is remembered", async () => {
+  await using own = await startRedis();
+  const single: Rule = {
+    id: "single",
+    key: ["user"],
+    algorithm: "fixed-window",
+    limit: 1,
+    window: "365d",
+    onStoreFailure: "deny",
+  };
+  const store = redisStore(own.url, { deadlineMs: 1_000, breakerIntervalMs: 50 });
+  const refusing = createLimiter({ store, rules: [single], instances: 1 });
+  const events: string[] = [];
+  refusing.on("degraded", () => events.push("degraded"));
+  refusing.on("recovered", () => events.push("recovered"));
+  const checkUntil = async (event: string) => {
+    while (events.at(-1) !== event) {
+      expect((await refusing.check(user)).allowed).toBe(false);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  try {
+    expect(await refusing.ready()).toBe(true);
+    // Until refusals are remembered, and what was freed is heard of.
+    for (let i = 0; i < 100; i++) {
+      expect((await refusing.check(user)).allowed).toBe(i === 0);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    own.pause();
+    await checkUntil("degraded");
+    own.resume();
+    await checkUntil("recovered");
+    expect(events).toEqual(["degraded", "recovered"]);
+  } finally {
+    own.resume();
+    await refusing.close();
+  }
+});

@@ -58,7 +58,12 @@ const step = fc.record({
   /** Of an ask: any, the last one, one that is over, or none. */
   only: fc.constantFrom("any", "any", "any", "last", "other", "none"),
   isAnswered: fc.oneof({ weight: 6, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) }),
-  lifeMs: fc.oneof(fc.integer({ min: -1, max: 8 }), fc.integer({ min: 20, max: 120 })),
+  // Long lives too: on a busy machine short ones would all have ended before the next step.
+  lifeMs: fc.oneof(
+    fc.integer({ min: -1, max: 8 }),
+    fc.integer({ min: 20, max: 120 }),
+    fc.integer({ min: 2_000, max: 9_000 }),
+  ),
   isKept: fc.boolean(),
   lowPart: fc.constantFrom(-1, 0.5),
   refusedForMs: fc.constantFrom(0, 0, 4),
@@ -168,7 +173,7 @@ test("random pools answer alike in the model and in Lua", async () => {
   const seed = Number(process.env.SLUICE_TEST_SEED ?? Date.now() % 2 ** 31);
   console.log(`pools: seed ${seed} (SLUICE_TEST_SEED repeats it)`);
   const schedule = fc.array(step, { minLength: 150, maxLength: 250, size: "max" });
-  await fc.assert(fc.asyncProperty(schedule, replay), { seed, numRuns: 30, endOnFailure: true });
+  await fc.assert(fc.asyncProperty(schedule, replay), { seed, numRuns: 40, endOnFailure: true });
   console.log(`pools: ${runs} schedules; ${allowed} charges, ${granted} grants, ${counted} fills`);
   expect(Math.min(allowed, counted, granted * 2)).toBeGreaterThan(100);
 }, 120_000);

@@ -498,7 +498,11 @@ export class Limiter {
       request.mayPrefetch && this.#prefetch !== undefined
         ? this.#prefetch.decide(request)
         : this.#store.decide(request);
-    if (!(reply instanceof Promise)) return this.#decide(request, reply);
+    if (!(reply instanceof Promise)) {
+      // A remembered refusal holds only while the store answers. Where all traffic is refused so, no other check would end the outage.
+      if (this.#outage.isOn && reply.isRemembered === true) this.#outage.decided();
+      return this.#decide(request, reply);
+    }
     return reply.then(
       (answered) => {
         if (this.#outage.isOn && answered.judged === undefined) this.#outage.decided();

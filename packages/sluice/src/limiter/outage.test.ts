@@ -9,14 +9,18 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function outageOf(store: { whyNotReady: Error | undefined }): { outage: Outage; causes: unknown[] } {
+function outageOf(store: { whyNotReady: Error | undefined }) {
   const causes: unknown[] = [];
+  const events: string[] = [];
   const outage = new Outage({
     store: { ready: async () => store.whyNotReady === undefined, whyNotReady: store.whyNotReady },
-    degraded: (cause) => causes.push(cause),
-    recovered: () => undefined,
+    degraded: (cause) => {
+      causes.push(cause);
+      events.push("degraded");
+    },
+    recovered: () => events.push("recovered"),
   });
-  return { outage, causes };
+  return { outage, causes, events };
 }
 const silence = new SluiceError("store-unavailable", "no answer within 200 ms");
 
@@ -33,4 +37,23 @@ test("a failure without a cause is reported with the cause that a probe finds", 
   outage.failed(silence);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(causes).toEqual([why]);
+});
+
+test("a check that was decided while the cause was looked for ends the outage, though none follows", async () => {
+  const { outage, events } = outageOf({ whyNotReady: undefined });
+  outage.failed(silence);
+  outage.decided();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(events).toEqual(["degraded"]);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(events).toEqual(["degraded", "recovered"]);
+});
+
+test("a failure after the last decision keeps the outage on", async () => {
+  const { outage, events } = outageOf({ whyNotReady: undefined });
+  outage.failed(silence);
+  outage.decided();
+  outage.failed(silence);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(events).toEqual(["degraded"]);
 });

@@ -23,6 +23,7 @@ export class Outage {
   readonly #options: OutageOptions;
   #state: "none" | "unnamed" | "reported" = "none";
   #lastFailureMonotonicMs = 0;
+  #hasDecidedSince = false;
   #naming: NodeJS.Timeout | undefined;
   #ending: NodeJS.Timeout | undefined;
 
@@ -37,6 +38,7 @@ export class Outage {
   /** A check was answered by policy. */
   failed(cause: unknown): void {
     this.#lastFailureMonotonicMs = performance.now();
+    this.#hasDecidedSince = false;
     clearTimeout(this.#ending);
     this.#ending = undefined;
     if (this.#state === "reported") return;
@@ -50,6 +52,7 @@ export class Outage {
 
   /** The store decided a check while the outage is on. */
   decided(): void {
+    this.#hasDecidedSince = true;
     if (this.#ending !== undefined || this.#state !== "reported") return;
     const waitMs = Math.max(0, this.#lastFailureMonotonicMs + QUIET_MS - performance.now());
     this.#ending = setTimeout(() => this.#end(), waitMs).unref();
@@ -71,6 +74,8 @@ export class Outage {
     this.#naming = undefined;
     this.#state = "reported";
     this.#options.degraded(cause);
+    // The store may have come back while the cause was looked for, and no check may follow.
+    if (this.#hasDecidedSince) this.decided();
   }
 
   #end(): void {

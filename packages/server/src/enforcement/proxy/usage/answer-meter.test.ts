@@ -42,6 +42,13 @@ test("what a client gets is the same however the stream is cut", async () => {
   );
 });
 
+test("an empty chunk between the CR and the LF that end an event changes nothing", async () => {
+  const pieces = [`${delta}\r\n\r\n`, `${usage}\r\n\r`, "", `\n${done}\r\n\r`, "", "\n"].map((piece) =>
+    Buffer.from(piece),
+  );
+  expect(await through(pieces)).toBe(`${delta}\r\n\r\n${done}\r\n\r\n`);
+});
+
 test("an event that never ends is held up to 64 KiB, then passes as it comes", () => {
   const meter = new AnswerMeter({ vendor: vendorOf("openai"), kind: "events", hidesUsage: true });
   let passed = 0;

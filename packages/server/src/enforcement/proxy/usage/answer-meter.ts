@@ -44,6 +44,11 @@ export class AnswerMeter extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    // A decoder may write nothing between the CR and the LF that end an event: the LF is still to come.
+    if (chunk.length === 0) {
+      done();
+      return;
+    }
     if (!this.hidesUsage) {
       this.reader.push(chunk);
       done(null, chunk);
