@@ -71,7 +71,7 @@ test("every decision has a number of its own, in its file's name, its title and 
   const index = read("docs/README.md");
   for (const { page, number } of numbers) {
     expect(read(page), page).toMatch(new RegExp(`^# ${number}\\. `));
-    expect(index, page).toMatch(new RegExp(`^ +${number}\\. \\[.*\\]\\(${page.slice("docs/".length)}\\)$`, "m"));
+    expect(index, page).toMatch(new RegExp(`^ *${number}\\. \\[.*\\]\\(${page.slice("docs/".length)}\\)$`, "m"));
   }
 });
 

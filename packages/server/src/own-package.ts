@@ -11,6 +11,9 @@ export const protoFolder = fileURLToPath(new URL("../proto", import.meta.url));
 /** Built from packages/dashboard; absent in a checkout that was never built. */
 export const consoleFolder = fileURLToPath(new URL("../console", import.meta.url));
 
+/** Built from packages/guide, of docs/. */
+export const guideFolder = fileURLToPath(new URL("../guide", import.meta.url));
+
 export function packageVersion(): string {
   return JSON.parse(readFileSync(manifest, "utf8")).version;
 }

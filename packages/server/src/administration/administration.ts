@@ -27,6 +27,7 @@ import { registerTryRoutes } from "./try-routes.js";
 import { registerVersionRoutes } from "./version-routes.js";
 
 export { registerDashboard } from "./dashboard-files.js";
+export { registerGuide } from "./guide-files.js";
 export type { AdministrationOptions } from "./route.js";
 export { openTokens, type Tokens } from "./tokens.js";
 

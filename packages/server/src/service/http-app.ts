@@ -1,13 +1,13 @@
 /** The HTTP port: the edge with the routes of health, data plane, administration and dashboard. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { registerAdministration, registerDashboard } from "../administration/administration.js";
+import { registerAdministration, registerDashboard, registerGuide } from "../administration/administration.js";
 import { registerEnvoyJson } from "../enforcement/envoy/json-route.js";
 import { registerForwardAuth } from "../enforcement/forward-auth/forward-auth.js";
 import { registerDataPlane } from "../enforcement/http/data-plane.js";
 import { createFastCheck } from "../enforcement/http/fast-check.js";
 import { registerHealthRoutes } from "../enforcement/http/health-routes.js";
 import { createEdge } from "../http/edge.js";
-import { consoleFolder } from "../own-package.js";
+import { consoleFolder, guideFolder } from "../own-package.js";
 import { factsOf } from "./note-failures.js";
 import type { TransportParts } from "./open-transports.js";
 import { recordedTraffic } from "./recorded-traffic.js";
@@ -61,6 +61,7 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
     noteFailure,
   });
   registerDashboard(app, { folder: consoleFolder, log });
+  registerGuide(app, { folder: guideFolder });
   await app.ready();
   return app;
 }

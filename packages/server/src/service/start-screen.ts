@@ -28,7 +28,7 @@ export function startScreen(screen: StartScreen): string {
   const lines = [
     `Sluice ${screen.version}`,
     "",
-    `  HTTP       ${screen.http}   (try it: ${screen.http}/docs)`,
+    `  HTTP       ${screen.http}   (try it: ${screen.http}/docs, read: ${screen.http}/docs/guide)`,
     `  dashboard  ${screen.http}/   (sign in with the admin token)`,
     `  gRPC       ${screen.grpc}   (Envoy's rate limit service)`,
     ...(screen.proxy === undefined ? [] : [`  proxy      ${screen.proxy} -> ${screen.upstream}`]),
