@@ -2,6 +2,7 @@
 import { createLimiter, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeAll, beforeEach, expect, test as vitest } from "vitest";
+import { FREED_KEY, KEY_PREFIX } from "../../packages/sluice/src/keys.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { startTcpFaultProxy, type TcpFaultProxy } from "../harness/tcp-fault-proxy.js";
@@ -176,8 +177,12 @@ test("every key expires by itself, in milliseconds, no later than its state can 
   const decision = await limiter.check(user);
   await limiter.refund(decision);
   await limiter.check(user);
-  const keys = (await redis.cli("KEYS", "*")).trim().split("\n");
-  expect(keys).toHaveLength(rules.length + 2);
+  const stored = async () => (await redis.cli("KEYS", "*")).trim().split("\n");
+  // The note of what was freed is written a moment after the refund.
+  await expect.poll(stored, { timeout: 30_000 }).toContain(KEY_PREFIX + FREED_KEY);
+  const keys = await stored();
+  // A counter for each rule and for the candidate, the record of the id, the note.
+  expect(keys).toHaveLength(rules.length + 3);
   for (const key of keys) {
     const left = Number(await redis.cli("PTTL", key));
     expect(left, key).toBeGreaterThan(0);
