@@ -1,7 +1,7 @@
 /** The frame and its pages. Without a session there is one page, signing in; the address stays, so that one comes back to where one was. */
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
-import { Route, Router, Switch } from "wouter";
+import { Route, Router, Switch, useSearch } from "wouter";
 import { contact } from "./api/contact.js";
 import { queryClient, sessionQuery } from "./api/queries.js";
 import { AlertsPage } from "./pages/alerts.js";
@@ -25,7 +25,8 @@ const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage 
 
 import { Empty, Page } from "./components/panel.js";
 import { Toasts } from "./components/toast.js";
-import { guardedNavigation } from "./shell/leave-guard.js";
+import { applyZone } from "./range/zone.js";
+import { linkAddress, navigation } from "./shell/navigate.js";
 import { Navigation } from "./shell/navigation.js";
 import { OutageBanner } from "./shell/outage.js";
 import { SessionProvider } from "./shell/session.js";
@@ -55,7 +56,7 @@ export function App() {
   }
   if (session.data === null) return <SignIn hasEnded={signOuts > endedBefore} />;
   return (
-    <Router aroundNav={guardedNavigation}>
+    <Router aroundNav={navigation} hrefs={linkAddress}>
       <SessionProvider value={session.data}>
         <a className="skip" href="#content">
           Skip to the content
@@ -67,7 +68,7 @@ export function App() {
             <OutageBanner />
             <main className="content" id="content" tabIndex={-1}>
               <Suspense fallback={<Empty title="Opening …" />}>
-                <Pages />
+                <ZonedPages />
               </Suspense>
             </main>
           </div>
@@ -76,6 +77,11 @@ export function App() {
       </SessionProvider>
     </Router>
   );
+}
+
+/** Times are spelled while a page is drawn: with another zone, everything is drawn anew. */
+function ZonedPages() {
+  return <Pages key={applyZone(useSearch())} />;
 }
 
 function Pages() {

@@ -1,5 +1,6 @@
 /** The queries of the pages. Figures are polled every few seconds; rules, tokens and versions are read again after each change. */
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
+import { isOver, type ShownTime, timeName, timeQuery } from "../time/time-address.js";
 import { contact } from "./contact.js";
 import { Problem, request } from "./request.js";
 import type {
@@ -11,7 +12,6 @@ import type {
   RulesView,
   SessionView,
   SpendView,
-  StatsSpan,
   StatsView,
   StatsWindow,
   StoreView,
@@ -61,27 +61,34 @@ export const blockedKeysQuery = queryOptions({
   refetchInterval: FIGURES_MS,
 });
 
-export const statsQuery = ({ window, rule }: { window: StatsWindow; rule?: string }) =>
+interface OfTime {
+  readonly time: ShownTime;
+  readonly rule?: string;
+  /** So much earlier: for a comparison. */
+  readonly offsetMs?: number;
+}
+
+export const statsQuery = ({ time, rule, offsetMs = 0 }: OfTime) =>
   queryOptions({
-    queryKey: ["stats", window, rule ?? ""],
-    queryFn: () => request<StatsView>("/stats", { query: { window, rule } }),
-    refetchInterval: FIGURES_MS,
+    queryKey: ["stats", timeName(time), rule ?? "", offsetMs],
+    queryFn: () => request<StatsView>("/stats", { query: { ...timeQuery(time, offsetMs), rule } }),
+    refetchInterval: isOver(time) ? false : FIGURES_MS,
     placeholderData: keepPreviousData,
   });
 
-export const loadQuery = ({ window, rule }: { window: StatsSpan; rule?: string }) =>
+export const loadQuery = ({ time, rule }: OfTime) =>
   queryOptions({
-    queryKey: ["load", window, rule ?? ""],
-    queryFn: () => request<LoadView>("/load", { query: { window, rule } }),
-    refetchInterval: window === "live" ? 2_000 : FIGURES_MS,
+    queryKey: ["load", timeName(time), rule ?? ""],
+    queryFn: () => request<LoadView>("/load", { query: { ...timeQuery(time), rule } }),
+    refetchInterval: time.range === "live" ? 2_000 : FIGURES_MS,
     placeholderData: keepPreviousData,
   });
 
-export const spendQuery = ({ window, rule }: { window: StatsWindow; rule?: string }) =>
+export const spendQuery = ({ time, rule }: OfTime) =>
   queryOptions({
-    queryKey: ["spend", window, rule ?? ""],
-    queryFn: () => request<SpendView>("/spend", { query: { window, rule } }),
-    refetchInterval: FIGURES_MS,
+    queryKey: ["spend", timeName(time), rule ?? ""],
+    queryFn: () => request<SpendView>("/spend", { query: { ...timeQuery(time), rule } }),
+    refetchInterval: isOver(time) ? false : FIGURES_MS,
     placeholderData: keepPreviousData,
   });
 

@@ -7,7 +7,8 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../styles/theme.js";
 import { Legend, type Mark } from "./figures.js";
-import { clockTime, dayTime, known, minuteTime } from "./format.js";
+import { clockTime, currentZone, dateOf, dayTime, known, minuteTime } from "./format.js";
+import { type Marker, Markers } from "./markers.js";
 
 export interface Line {
   readonly mark: Mark;
@@ -27,9 +28,13 @@ interface ChartProps {
   /** Of the numbers at the axis, which have little room. Default: as the others. */
   readonly axisFormat?: (value: number) => string;
   readonly height?: number;
+  readonly markers?: readonly Marker[];
+  /** A stretch that was dragged over; absent: dragging does nothing. */
+  readonly onZoom?: ((fromMs: number, toMs: number) => void) | undefined;
 }
 
-export function Chart({ label, timesMs, lines, format, axisFormat = format, height = 220 }: ChartProps) {
+export function Chart(props: ChartProps) {
+  const { label, timesMs, lines, format, axisFormat = format, height = 220, markers = [], onZoom } = props;
   const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const [at, setAt] = useState<number | null>(null);
@@ -40,6 +45,9 @@ export function Chart({ label, timesMs, lines, format, axisFormat = format, heig
   );
   const latest = useRef(data);
   latest.current = data;
+  const zoom = useRef(onZoom);
+  zoom.current = onZoom;
+  const canZoom = onZoom !== undefined;
   // The form of the lines, apart from their values: only a new form needs a new chart.
   const form = lines.map(({ mark, isArea, isDashed }) => `${mark} ${isArea} ${isDashed}`).join(",");
 
@@ -47,7 +55,7 @@ export function Chart({ label, timesMs, lines, format, axisFormat = format, heig
   useEffect(() => {
     const parent = frame.current!;
     const chart = new uPlot(
-      optionsOf({ parent, lines, format: axisFormat, height, onMove: setAt }),
+      optionsOf({ parent, lines, format: axisFormat, height, onMove: setAt, zoom: canZoom ? zoom : undefined }),
       latest.current,
       parent,
     );
@@ -59,7 +67,7 @@ export function Chart({ label, timesMs, lines, format, axisFormat = format, heig
       chart.destroy();
       plot.current = undefined;
     };
-  }, [theme, form, height]);
+  }, [theme, form, height, canZoom]);
 
   useEffect(() => plot.current?.setData(data), [data]);
 
@@ -78,7 +86,10 @@ export function Chart({ label, timesMs, lines, format, axisFormat = format, heig
         <Legend items={items} />
         <span className="soft small">{time}</span>
       </div>
-      <div className="chart" ref={frame} role="img" aria-label={`${label}; at ${time}: ${described}`} />
+      <div className="chart-frame">
+        <div className="chart" ref={frame} role="img" aria-label={`${label}; at ${time}: ${described}`} />
+        {markers.length > 0 && timesMs.length > 1 && <Markers markers={markers} timesMs={timesMs} />}
+      </div>
     </figure>
   );
 }
@@ -101,10 +112,12 @@ function optionsOf({
   format,
   height,
   onMove,
+  zoom,
 }: Pick<ChartProps, "lines" | "format"> & {
   parent: HTMLElement;
   height: number;
   onMove: (at: number | null) => void;
+  zoom: { readonly current: ChartProps["onZoom"] } | undefined;
 }): uPlot.Options {
   const colour = colourReader(parent);
   const grid = { stroke: colour("line"), width: 1 };
@@ -114,8 +127,13 @@ function optionsOf({
     height,
     padding: [12, 24, 0, 0],
     legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-    hooks: { setCursor: [(chart) => onMove(chart.cursor.idx ?? null)] },
+    // The address is changed, and the chart with it; uPlot itself does not zoom.
+    cursor: { y: false, drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 7 } },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), currentZone() ?? "UTC"),
+    hooks: {
+      setCursor: [(chart) => onMove(chart.cursor.idx ?? null)],
+      setSelect: [(chart) => zoomTo(chart, zoom?.current)],
+    },
     scales: { y: { range: (_chart, _least, most) => [0, most > 0 ? most * 1.12 : 1] } },
     axes: [
       {
@@ -124,7 +142,7 @@ function optionsOf({
         space: 80,
         size: 28,
         values: (_chart, times, _at, _space, stepSeconds) =>
-          times.map((seconds) => (stepSeconds < 60 ? clockTime : minuteTime)(seconds * 1000)),
+          times.map((seconds) => axisTime(seconds * 1_000, stepSeconds)),
       },
       { ...axis, size: 56, values: (_chart, values) => values.map(format) },
     ],
@@ -141,6 +159,25 @@ function optionsOf({
       ),
     ],
   };
+}
+
+/** Days are named at their first tick; clock times alone would repeat. */
+function axisTime(atMs: number, stepSeconds: number): string {
+  if (stepSeconds < 60) return clockTime(atMs);
+  const minute = minuteTime(atMs);
+  return minute === "00:00" ? dateOf(atMs) : minute;
+}
+
+/** A click is no drag. */
+const SMALLEST_DRAG_PX = 8;
+
+function zoomTo(chart: uPlot, zoom: ChartProps["onZoom"]): void {
+  const { left, width } = chart.select;
+  if (zoom === undefined || width < SMALLEST_DRAG_PX) return;
+  const fromMs = chart.posToVal(left, "x") * 1_000;
+  const toMs = chart.posToVal(left + width, "x") * 1_000;
+  chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  zoom(fromMs, toMs);
 }
 
 /** A canvas knows no custom properties: the browser resolves them on an element first. */

@@ -75,17 +75,6 @@ export function Choice<T extends string>({
   );
 }
 
-export const windows = [
-  { value: "hour", label: "Last hour" },
-  { value: "day", label: "Last day" },
-] as const;
-
-export const spans = [
-  { value: "live", label: "Live" },
-  { value: "hour", label: "Last hour" },
-  { value: "day", label: "Last day" },
-] as const;
-
 export function Search({
   label,
   value,

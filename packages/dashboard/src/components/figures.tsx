@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import { count, share, visible } from "./format.js";
 
-export type Mark = "allowed" | "refused" | "shadow" | "candidate" | "latency";
+export type Mark = "allowed" | "refused" | "shadow" | "candidate" | "latency" | "before";
 
 export function Figures({ children }: { children: ReactNode }) {
   return <dl className="panel figures">{children}</dl>;

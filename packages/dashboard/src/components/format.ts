@@ -47,21 +47,65 @@ export function wait(ms: number): string {
   return ms < 7_200_000 ? `${Math.ceil(ms / 60_000)} min` : `${Math.ceil(ms / 3_600_000)} h`;
 }
 
-const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+function formatsIn(timeZone: string | undefined) {
+  const of = (parts: Intl.DateTimeFormatOptions) =>
+    new Intl.DateTimeFormat("en-GB", { ...parts, ...(timeZone !== undefined && { timeZone }) });
+  return {
+    clock: of({ hour: "2-digit", minute: "2-digit", second: "2-digit" }),
+    day: of({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }),
+    date: of({ day: "numeric", month: "short" }),
+    minute: of({ hour: "2-digit", minute: "2-digit" }),
+    // Swedish is written as a box for date and time wants it: 2026-06-01 12:00:00.
+    box: new Intl.DateTimeFormat("sv-SE", {
+      dateStyle: "short",
+      timeStyle: "medium",
+      ...(timeZone !== undefined && { timeZone }),
+    }),
+  };
+}
 
-const minute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+let zone: string | undefined;
+let formats = formatsIn(undefined);
+
+/** Of every time on the page; undefined: the browser's. */
+export function setZone(name: string | undefined): void {
+  if (name === zone) return;
+  zone = name;
+  formats = formatsIn(name);
+}
+
+export function currentZone(): string | undefined {
+  return zone;
+}
+
+/** As a box for date and time holds it. */
+export function zoned(at: number): string {
+  return formats.box.format(at).replace(" ", "T");
+}
+
+/** The instant of such a text; NaN where it is none. Of an hour that comes twice, one of them. */
+export function fromZoned(text: string): number {
+  const asUtc = Date.parse(`${text}Z`);
+  if (Number.isNaN(asUtc)) return Number.NaN;
+  const offsetAt = (ms: number): number => Date.parse(`${zoned(ms)}Z`) - ms;
+  // The offset of the instant itself decides, which the first guess may miss around a change of the clock.
+  return asUtc - offsetAt(asUtc - offsetAt(asUtc));
+}
+
+export function dateOf(at: number): string {
+  return formats.date.format(at);
+}
 
 export function minuteTime(at: number): string {
-  return minute.format(new Date(at));
+  return formats.minute.format(new Date(at));
 }
 
 export function clockTime(at: number | string): string {
-  return clock.format(new Date(at));
+  return formats.clock.format(new Date(at));
 }
 
 export function dayTime(at: number | string): string {
-  return day.format(new Date(at));
+  return formats.day.format(new Date(at));
 }
 
 export function bytes(value: number): string {

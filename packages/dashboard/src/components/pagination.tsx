@@ -8,8 +8,8 @@ interface Pages {
   newer(): void;
 }
 
-export function usePages(): Pages {
-  const [stack, setStack] = useState<readonly number[]>([]);
+export function usePages(start?: number): Pages {
+  const [stack, setStack] = useState<readonly number[]>(start === undefined ? [] : [start]);
   return {
     before: stack.at(-1),
     canGoBack: stack.length > 0,

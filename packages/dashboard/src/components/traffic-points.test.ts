@@ -5,7 +5,7 @@ import { coverageWords, pointsOf } from "./traffic-points.js";
 
 const feed: Feed = { state: "live", latest: undefined, points: [], lastEventAtMs: undefined };
 const counts = { shadowRefused: 0, candidateAllowed: 0, candidateRefused: 0, degraded: 0 };
-const latency = { p50Ms: 2, p99Ms: 9 };
+const latency = { p50Ms: 2, p95Ms: 7, p99Ms: 9 };
 
 function viewOf(steps: readonly { allowed: number; coveredMs: number; scope?: Scope }[]): StatsView {
   const points = steps.map((step, i): StatsPoint & typeof latency => ({
@@ -22,7 +22,7 @@ function viewOf(steps: readonly { allowed: number; coveredMs: number; scope?: Sc
 
 test("a step is divided by the time of it that was counted: the one that lasts keeps its height", () => {
   const { allowed } = pointsOf(
-    "hour",
+    false,
     feed,
     viewOf([
       { allowed: 147 * 60, coveredMs: 60_000 },
@@ -34,7 +34,7 @@ test("a step is divided by the time of it that was counted: the one that lasts k
 
 test("time that nobody counted is a gap, quiet time is 0, and no request has no latency", () => {
   const points = pointsOf(
-    "hour",
+    false,
     feed,
     viewOf([
       { allowed: 60, coveredMs: 60_000 },
@@ -48,7 +48,7 @@ test("time that nobody counted is a gap, quiet time is 0, and no request has no 
 
 test("seconds that the stream left out break the line", () => {
   const second = (atMs: number) => ({ atMs, allowed: 5, refused: 0, shadowRefused: 0, latency });
-  const points = pointsOf("live", { ...feed, points: [second(1_000), second(2_000), second(20_000)] }, undefined);
+  const points = pointsOf(true, { ...feed, points: [second(1_000), second(2_000), second(20_000)] }, undefined);
   expect(points.allowed).toEqual([5, 5, null, 5]);
 });
 

@@ -17,8 +17,8 @@ export interface TrafficPoints {
 const HOLE_MS = 5_000;
 
 /** Rates a second either way: a step of the history is divided by the time of it that was counted. */
-export function pointsOf(span: "live" | "hour" | "day", feed: Feed, stats: StatsView | undefined): TrafficPoints {
-  if (span === "live") {
+export function pointsOf(isLive: boolean, feed: Feed, stats: StatsView | undefined): TrafficPoints {
+  if (isLive) {
     const points = withHoles(feed.points);
     return {
       timesMs: points.map(({ atMs }) => atMs),
@@ -55,6 +55,10 @@ export function ratesOf(points: readonly StatsPoint[]): Omit<TrafficPoints, "lat
   };
 }
 
+function lengthWords(window: StatsView["window"], windowMs: number): string {
+  return window === "hour" || window === "day" ? `the last ${window}` : spanWords(windowMs);
+}
+
 /** Describes the coverage of a window: how much of it was counted, and which part by one instance alone. */
 export function coverageWords(stats: StatsView | undefined): string | undefined {
   if (stats === undefined) return undefined;
@@ -65,7 +69,7 @@ export function coverageWords(stats: StatsView | undefined): string | undefined 
   const isWhole = coveredMs > windowMs - 2 * stats.stepMs;
   const counted = isWhole
     ? ""
-    : `${spanWords(coveredMs)} of the last ${stats.window} were counted; the rest is unknown.`;
+    : `${spanWords(coveredMs)} of ${lengthWords(stats.window, windowMs)} were counted; the rest is unknown.`;
   const own = points.filter(({ scope }) => scope === "instance");
   const alone =
     own.length === 0 || stats.scope === "instance"

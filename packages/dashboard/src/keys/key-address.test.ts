@@ -26,3 +26,10 @@ test("rows without a name or a value are left out; of two with one name the last
   ];
   expect(attributesOf(rows)).toEqual({ user: "2" });
 });
+
+test("parameters of the frame are no attributes, and attributes of their names have a prefix", () => {
+  expect(rowsOf("?user=ann&range=6h&zone=UTC")).toEqual([{ name: "user", value: "ann" }]);
+  const attributes = { from: "here", user: "ann" };
+  expect(keyAddress(attributes)).toBe("/keys?attribute%3Afrom=here&user=ann");
+  expect(attributesOf(rowsOf(keyAddress(attributes).slice(5)))).toEqual(attributes);
+});

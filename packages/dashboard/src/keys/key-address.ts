@@ -1,7 +1,18 @@
-/** Attributes in an address, `/keys?user=42`: so that a view can be shared as a link. Pure. */
+/**
+ * Attributes in an address, `/keys?user=42`: so that a view can be shared as a link. An attribute that is named like a parameter of the
+ * frame has a prefix, `attribute:from=…`. Pure.
+ */
+import { frameNames } from "../time/time-address.js";
+
+const PREFIX = "attribute:";
+const isOfFrame = (name: string): boolean => (frameNames as readonly string[]).includes(name);
 
 export function keyAddress(attributes: Readonly<Record<string, string>>): string {
-  const search = new URLSearchParams(attributes).toString();
+  const entries = Object.entries(attributes).map(([name, value]) => [
+    isOfFrame(name) || name.startsWith(PREFIX) ? PREFIX + name : name,
+    value,
+  ]);
+  const search = new URLSearchParams(entries).toString();
   return search === "" ? "/keys" : `/keys?${search}`;
 }
 
@@ -11,7 +22,9 @@ export interface AttributeRow {
 }
 
 export function rowsOf(search: string): AttributeRow[] {
-  return [...new URLSearchParams(search)].map(([name, value]) => ({ name, value }));
+  return [...new URLSearchParams(search)]
+    .filter(([name]) => !isOfFrame(name))
+    .map(([name, value]) => ({ name: name.startsWith(PREFIX) ? name.slice(PREFIX.length) : name, value }));
 }
 
 /** Rows without a name or a value are left out; of two with one name the last counts. */

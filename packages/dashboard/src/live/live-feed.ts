@@ -74,12 +74,12 @@ async function readKept(): Promise<void> {
     const kept = total.points.filter(({ coveredMs }) => coveredMs > 0);
     become({
       points: joined(
-        kept.map(({ atMs, coveredMs, allowed, refused, shadowRefused, p50Ms, p99Ms }) => ({
+        kept.map(({ atMs, coveredMs, allowed, refused, shadowRefused, p50Ms, p95Ms, p99Ms }) => ({
           atMs,
           allowed: (allowed * 1_000) / coveredMs,
           refused: (refused * 1_000) / coveredMs,
           shadowRefused: (shadowRefused * 1_000) / coveredMs,
-          latency: allowed + refused === 0 ? null : { p50Ms, p99Ms },
+          latency: allowed + refused === 0 ? null : { p50Ms, p95Ms, p99Ms },
         })),
       ),
     });

@@ -3,23 +3,24 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { loadQuery } from "../api/queries.js";
-import type { LoadView, StatsSpan } from "../api/shapes.js";
-import { Choice, spans } from "../components/controls.js";
+import type { LoadView } from "../api/shapes.js";
 import { count } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { BlockedKeys } from "../keys/blocked-keys.js";
+import { TimeBar } from "../range/time-bar.js";
+import { useTime } from "../time/use-time.js";
 import { AdaptivePanel } from "./adaptive-panel.js";
 import { SheddingPanel } from "./shedding-panel.js";
 import { WaitingKeys, WaitingPanel, WaitsOfRule } from "./waiting-panel.js";
 
 export function LoadPage() {
-  const [window, setWindow] = useState<StatsSpan>("live");
-  const load = useQuery(loadQuery({ window }));
+  const { time } = useTime("live");
+  const load = useQuery(loadQuery({ time }));
   return (
     <Page
       title="Load"
       about={load.data === undefined ? "Utilisation, moving limits, and who waits." : ofWhom(load.data)}
-      actions={<Choice label="Time" value={window} options={spans} onChange={setWindow} />}
+      actions={<TimeBar fallback="live" hasLive />}
     >
       <Read of={load} what="figures of load">
         {(view) => <Load view={view} />}
@@ -96,18 +97,15 @@ function NoLoadRules() {
 
 /** The same of one rule, on its page; nothing for a rule that has none of it. */
 export function RuleLoad({ rule }: { rule: string }) {
-  const [window, setWindow] = useState<StatsSpan>("hour");
-  const load = useQuery(loadQuery({ window, rule }));
+  const { time } = useTime();
+  const load = useQuery(loadQuery({ time, rule }));
   if (load.data !== undefined) {
     const { shedding, adaptive, waiting } = load.data;
     if (shedding.length + adaptive.length + waiting.length === 0) return null;
   }
   return (
     <>
-      <div className="buttons">
-        <Choice label="Time of the load" value={window} options={spans} onChange={setWindow} />
-        {load.data?.scope === "instance" && <span className="soft small">{ofWhom(load.data)}</span>}
-      </div>
+      {load.data?.scope === "instance" && <p className="soft small">{ofWhom(load.data)}</p>}
       <Read of={load} what="figures of load">
         {(view) => (
           <>

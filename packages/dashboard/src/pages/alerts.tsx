@@ -1,7 +1,7 @@
 /** Firing and resolved alerts, and the state of the webhooks. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link } from "wouter";
+import { Link, useSearch } from "wouter";
 import { alertsQuery } from "../api/queries.js";
 import type { AlertKind, AlertsView, AlertView } from "../api/shapes.js";
 import { Choice } from "../components/controls.js";
@@ -63,6 +63,7 @@ export function AlertsPage() {
 }
 
 function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertView["state"] }) {
+  const wanted = new URLSearchParams(useSearch()).get("alert");
   const alerts = view.alerts.filter(({ state }) => shown === "all" || state === shown);
   if (alerts.length === 0 && view.scope === "instance") {
     return <Empty title="This instance has found nothing.">The findings of others are unknown.</Empty>;
@@ -83,7 +84,7 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
       </thead>
       <tbody>
         {alerts.map((alert) => (
-          <tr key={alert.id}>
+          <tr key={alert.id} className={alert.id === wanted ? "wanted" : undefined}>
             <td>
               <Severity alert={alert} />
             </td>

@@ -1,6 +1,7 @@
 /** Every version of the rules: who, when, why, what changed; and the way back to one. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { useSearch } from "wouter";
 import { rulesQuery, versionQuery, versionsQuery } from "../api/queries.js";
 import type { VersionView } from "../api/shapes.js";
 import { dayTime } from "../components/format.js";
@@ -12,7 +13,9 @@ import { DiffView } from "../rule-editor/diff-view.js";
 import { useMay } from "../shell/session.js";
 
 export function HistoryPage() {
-  const pages = usePages();
+  // A marker of a chart leads to one version: the list begins with it.
+  const wanted = Number(new URLSearchParams(useSearch()).get("version") ?? 0);
+  const pages = usePages(wanted > 0 ? wanted + 1 : undefined);
   const versions = useQuery(versionsQuery({ before: pages.before }));
   const current = useQuery(rulesQuery).data?.version;
   return (
@@ -33,6 +36,7 @@ export function HistoryPage() {
                       key={version.version}
                       version={version}
                       current={current}
+                      isWanted={version.version === wanted}
                       onDone={(made) =>
                         toast(`The rules are those of version ${version.version} again, as version ${made}.`)
                       }
@@ -52,18 +56,20 @@ export function HistoryPage() {
 function Version({
   version,
   current,
+  isWanted,
   onDone,
 }: {
   version: VersionView;
   current: number | undefined;
+  isWanted: boolean;
   onDone: (made: number) => void;
 }) {
-  const [isOpen, setIsOpen] = useState(false);
+  const [isOpen, setIsOpen] = useState(isWanted);
   const [isAsking, setIsAsking] = useState(false);
   const mayEdit = useMay("editor");
   const isCurrent = version.version === current;
   return (
-    <li className="version">
+    <li className={`version ${isWanted ? "wanted" : ""}`}>
       <div className="toolbar">
         <div>
           <span className="strong">Version {version.version}</span>{" "}

@@ -1,9 +1,7 @@
 /** Allowed and refused requests, now and over the last hour or day; utilisation of the limits; firing alerts. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { statsQuery } from "../api/queries.js";
-import type { LiveView, StatsView } from "../api/shapes.js";
-import { Choice, spans } from "../components/controls.js";
+import type { Latency, LiveView, StatsView } from "../api/shapes.js";
 import { Figure, Figures, Utilisation } from "../components/figures.js";
 import { clockTime, count, milliseconds, rate, share } from "../components/format.js";
 import { Empty, Notice, Page, Panel } from "../components/panel.js";
@@ -11,44 +9,51 @@ import { LatencyChart, TrafficChart } from "../components/traffic-charts.js";
 import { coverageWords, pointsOf } from "../components/traffic-points.js";
 import type { Feed } from "../live/live-feed.js";
 import { useLiveFeed } from "../live/use-live-feed.js";
+import { TimeBar } from "../range/time-bar.js";
+import { useBefore } from "../range/use-before.js";
+import { useTimeline } from "../range/use-timeline.js";
+import { type ShownTime, timeWords } from "../time/time-address.js";
+import { useTime } from "../time/use-time.js";
 import { BusyRules, FiringAlerts, StoreHealth } from "./overview-panels.js";
 
+const LAST_HOUR: ShownTime = { range: "1h" };
+
 export function OverviewPage() {
-  const [span, setSpan] = useState<(typeof spans)[number]["value"]>("live");
+  const { time, compare, set } = useTime("live");
+  const isLive = time.range === "live";
   const feed = useLiveFeed();
-  const stats = useQuery(statsQuery({ window: span === "day" ? "day" : "hour" }));
+  // Beside the live chart stand the figures of the last hour.
+  const past = isLive ? LAST_HOUR : time;
+  const stats = useQuery(statsQuery({ time: past }));
+  const before = useBefore({ time, compare });
+  const markers = useTimeline(time);
+  const zoom = (fromMs: number, toMs: number): void => set({ range: "custom", fromMs, toMs });
+  const points = pointsOf(isLive, feed, stats.data);
   const latest = feed.latest;
   // A lost stream has no present figures.
   const now = feed.state === "live" ? latest : undefined;
   return (
-    <Page
-      title="Overview"
-      about={about(latest)}
-      actions={<Choice label="Time" value={span} options={spans} onChange={setSpan} />}
-    >
+    <Page title="Overview" about={about(latest)} actions={<TimeBar fallback="live" hasLive hasCompare />}>
       <FeedNotice feed={feed} />
-      {span === "live" ? <LiveFigures latest={now} /> : <PastFigures stats={stats.data} />}
+      {isLive ? <LiveFigures latest={now} /> : <PastFigures stats={stats.data} />}
       <div className="columns">
         <div className="stack">
-          <Panel
-            title="Decisions"
-            about={span === "live" ? "Each second, of the last minutes" : coverageWords(stats.data)}
-          >
-            <TrafficChart points={pointsOf(span, feed, stats.data)} />
+          <Panel title="Decisions" about={isLive ? "Each second, of the last minutes" : coverageWords(stats.data)}>
+            <TrafficChart points={points} before={before} markers={markers} onZoom={zoom} />
           </Panel>
           <Panel title="Latency of decisions">
-            <LatencyChart points={pointsOf(span, feed, stats.data)} />
+            <LatencyChart points={points} markers={markers} onZoom={zoom} />
           </Panel>
           <Panel
             title="How close keys run to their limits"
-            about={`Checks of the last ${span === "day" ? "day" : "hour"} by the share of the limit in use after them`}
+            about={`Checks of ${timeWords(past)} by the share of the limit in use after them`}
           >
             <UtilisationOf stats={stats.data} isFailing={stats.isError} />
           </Panel>
         </div>
         <div className="stack">
           <FiringAlerts />
-          <BusyRules latest={now} stats={stats.data} isLive={span === "live"} />
+          <BusyRules latest={now} stats={stats.data} isLive={isLive} />
           <StoreHealth latest={now} />
         </div>
       </div>
@@ -82,6 +87,10 @@ function FeedNotice({ feed }: { feed: Feed }) {
   );
 }
 
+function quantiles({ p95Ms, p99Ms }: Latency): string {
+  return `p95 ${milliseconds(p95Ms)}, p99 ${milliseconds(p99Ms)}`;
+}
+
 function LiveFigures({ latest }: { latest: LiveView | undefined }) {
   const shown = (value: number | undefined, format: (value: number) => string) =>
     value === undefined ? "–" : format(value);
@@ -101,7 +110,7 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
       </Figure>
       <Figure label="Median latency" mark="latency">
         {total === 0 ? "–" : shown(latest?.latency.p50Ms, milliseconds)}{" "}
-        <small>{total > 0 && `99 %: ${milliseconds(latest!.latency.p99Ms)}`}</small>
+        <small>{total > 0 && quantiles(latest!.latency)}</small>
       </Figure>
       <Figure label="By failure policy" {...((latest?.degradedPerSecond ?? 0) > 0 && { mark: "refused" as const })}>
         {shown(latest?.degradedPerSecond, rate)} <small>/s</small>
@@ -127,8 +136,7 @@ function PastFigures({ stats }: { stats: StatsView | undefined }) {
         {total === undefined ? "–" : count(total.shadowRefused)}
       </Figure>
       <Figure label="Median latency" mark="latency">
-        {all === 0 ? "–" : milliseconds(total!.latency.p50Ms)}{" "}
-        <small>{all > 0 && `99 %: ${milliseconds(total!.latency.p99Ms)}`}</small>
+        {all === 0 ? "–" : milliseconds(total!.latency.p50Ms)} <small>{all > 0 && quantiles(total!.latency)}</small>
       </Figure>
       <Figure label="By failure policy" {...((total?.degraded ?? 0) > 0 && { mark: "refused" as const })}>
         {total === undefined ? "–" : count(total.degraded)}

@@ -9,15 +9,19 @@ import { AttributeList, GateBar } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { RuleTags } from "../components/rule-tags.js";
+import { TimeBar } from "../range/time-bar.js";
 import { describeNumbers } from "../rule-editor/describe-rule.js";
 import { NeedsRole, useMay } from "../shell/session.js";
+import { type ShownTime, timeWords } from "../time/time-address.js";
+import { useTime } from "../time/use-time.js";
 import { matcher } from "./rule-search.js";
 
 const PER_PAGE = 100;
 
 export function RulesPage() {
   const rules = useQuery(rulesQuery);
-  const stats = useQuery(statsQuery({ window: "hour" }));
+  const { time } = useTime();
+  const stats = useQuery(statsQuery({ time }));
   const mayEdit = useMay("editor");
   const [search, setSearch] = useState("");
   const words = useDeferredValue(search);
@@ -30,13 +34,16 @@ export function RulesPage() {
           : `${count(rules.data.rules.length)} in force, version ${rules.data.version}. A request must pass all that match it.`
       }
       actions={
-        mayEdit ? (
-          <Link href="/new-rule" className="button main">
-            New rule
-          </Link>
-        ) : (
-          <NeedsRole needed="editor" to="change rules" />
-        )
+        <>
+          <TimeBar />
+          {mayEdit ? (
+            <Link href="/new-rule" className="button main">
+              New rule
+            </Link>
+          ) : (
+            <NeedsRole needed="editor" to="change rules" />
+          )}
+        </>
       }
     >
       <Search
@@ -46,18 +53,33 @@ export function RulesPage() {
         onChange={setSearch}
       />
       <Read of={rules} what="rules">
-        {(data) => <RuleTable key={words} rules={data.rules} search={words} stats={stats.data} />}
+        {(data) => (
+          <RuleTable key={words} rules={data.rules} search={words} stats={stats.data} column={columnName(time)} />
+        )}
       </Read>
     </Page>
   );
 }
 
-function RuleTable({ rules, search, stats }: { rules: readonly Rule[]; search: string; stats: StatsView | undefined }) {
+/** "Last hour". */
+function columnName(time: ShownTime): string {
+  const words = timeWords(time).replace(/^the /, "");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+interface RuleTableProps {
+  readonly rules: readonly Rule[];
+  readonly search: string;
+  readonly stats: StatsView | undefined;
+  readonly column: string;
+}
+
+function RuleTable({ rules, search, stats, column }: RuleTableProps) {
   const [from, setFrom] = useState(0);
   const found = useMemo(() => rules.filter(matcher(search)), [rules, search]);
   const byRule = useMemo(() => new Map((stats?.rules ?? []).map((one) => [one.rule, one])), [stats]);
   const isCounted = stats?.total.points.some(({ coveredMs }) => coveredMs > 0) ?? false;
-  const time = stats?.scope === "instance" ? "Last hour, this instance" : "Last hour";
+  const time = stats?.scope === "instance" ? `${column}, this instance` : column;
   if (found.length === 0) {
     return (
       <Panel>

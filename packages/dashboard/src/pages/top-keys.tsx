@@ -2,12 +2,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
 import { topKeysQuery } from "../api/queries.js";
-import type { StatsWindow, TopKey, TopKeysView } from "../api/shapes.js";
-import { Choice, Search, windows } from "../components/controls.js";
+import type { TopKey, TopKeysView } from "../api/shapes.js";
+import { Choice, Search } from "../components/controls.js";
 import { GateBar } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { KeyCells } from "../keys/key-cells.js";
+import { TimeBar } from "../range/time-bar.js";
+import { keysWindow } from "../time/time-address.js";
+import { useTime } from "../time/use-time.js";
 
 const orders = [
   { value: "traffic", label: "By traffic" },
@@ -15,7 +18,8 @@ const orders = [
 ] as const;
 
 export function TopKeysPage() {
-  const [window, setWindow] = useState<StatsWindow>("hour");
+  const { time } = useTime();
+  const window = keysWindow(time);
   const [by, setBy] = useState<"traffic" | "refusals">("traffic");
   const [search, setSearch] = useState("");
   const words = useDeferredValue(search.trim());
@@ -31,7 +35,7 @@ export function TopKeysPage() {
       actions={
         <>
           <Choice label="Order" value={by} options={orders} onChange={setBy} />
-          <Choice label="Time" value={window} options={windows} onChange={setWindow} />
+          <TimeBar />
         </>
       }
     >

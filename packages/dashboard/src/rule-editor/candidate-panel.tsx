@@ -2,12 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { statsQuery } from "../api/queries.js";
-import type { ComparisonView, Rule, StatsWindow } from "../api/shapes.js";
-import { Choice, windows } from "../components/controls.js";
+import type { ComparisonView, Rule } from "../api/shapes.js";
 import { GateBar } from "../components/figures.js";
 import { count, dayTime, share } from "../components/format.js";
 import { Panel } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
+import { useTime } from "../time/use-time.js";
 import { ChangeDialog } from "./change-dialog.js";
 import { describeNumbers } from "./describe-rule.js";
 
@@ -22,10 +22,10 @@ export function CandidatePanel({
   version: number;
   onPromoted: (made: number) => void;
 }) {
-  const [window, setWindow] = useState<StatsWindow>("hour");
+  const { time } = useTime();
   const [isAsking, setIsAsking] = useState(false);
   const mayEdit = useMay("editor");
-  const stats = useQuery(statsQuery({ window, rule: rule.id }));
+  const stats = useQuery(statsQuery({ time, rule: rule.id }));
   const own = stats.data?.rules.find((one) => one.rule === rule.id);
   const { bothAllowed, bothRefused, onlyLiveRefused, onlyCandidateRefused, sinceMs } = own?.comparison ?? nothing;
   const live = { allowed: bothAllowed + onlyCandidateRefused, refused: bothRefused + onlyLiveRefused };
@@ -34,7 +34,6 @@ export function CandidatePanel({
     <Panel
       title="Candidate beside live"
       about="On the same requests, since the rule and its candidate have these numbers. Each has a counter of its own; only the live one refuses."
-      actions={<Choice label="Time" value={window} options={windows} onChange={setWindow} />}
     >
       <div className="versus">
         <Side title="Live" numbers={describeNumbers(rule)} kind={rule.algorithm} outcome="refused" {...live} />

@@ -3,8 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { rulesQuery, statsQuery } from "../api/queries.js";
-import type { Rule, StatsWindow } from "../api/shapes.js";
-import { Choice, windows } from "../components/controls.js";
+import type { Rule } from "../api/shapes.js";
 import { Figure, Figures, Utilisation } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
@@ -13,9 +12,13 @@ import { toast } from "../components/toast.js";
 import { RuleChart } from "../components/traffic-charts.js";
 import { coverageWords } from "../components/traffic-points.js";
 import { RuleLoad } from "../load/load-page.js";
+import { TimeBar } from "../range/time-bar.js";
+import { useBefore } from "../range/use-before.js";
+import { useTimeline } from "../range/use-timeline.js";
 import { releaseGuard } from "../shell/leave-guard.js";
 import { NeedsRole, useMay, useSession } from "../shell/session.js";
 import { RuleSpend } from "../spend/estimate-panel.js";
+import { useTime } from "../time/use-time.js";
 import { CandidatePanel } from "./candidate-panel.js";
 import { ChangeDialog } from "./change-dialog.js";
 import { describeNumbers } from "./describe-rule.js";
@@ -195,11 +198,13 @@ function DeleteDialog({ id, version, onClose }: { id: string; version: number; o
 }
 
 function RuleTraffic({ rule }: { rule: Rule }) {
-  const [window, setWindow] = useState<StatsWindow>("hour");
-  const stats = useQuery(statsQuery({ window, rule: rule.id }));
+  const { time, compare, set } = useTime();
+  const stats = useQuery(statsQuery({ time, rule: rule.id }));
+  const before = useBefore({ time, compare, rule: rule.id });
+  const markers = useTimeline(time, rule.id);
   const own = stats.data?.rules.find((one) => one.rule === rule.id);
   return (
-    <Panel title="Traffic" actions={<Choice label="Time" value={window} options={windows} onChange={setWindow} />}>
+    <Panel title="Traffic" actions={<TimeBar hasLive hasCompare />}>
       <Read of={stats} what="figures of traffic">
         {(view) => {
           const isCounted = view.total.points.some(({ coveredMs }) => coveredMs > 0);
@@ -220,7 +225,12 @@ function RuleTraffic({ rule }: { rule: Rule }) {
                 </Figure>
               </Figures>
               <div className="columns">
-                <RuleChart stats={own} />
+                <RuleChart
+                  stats={own}
+                  before={before}
+                  markers={markers}
+                  onZoom={(fromMs, toMs) => set({ range: "custom", fromMs, toMs })}
+                />
                 <div className="close">
                   <h3>How close keys run</h3>
                   {own === undefined ? (

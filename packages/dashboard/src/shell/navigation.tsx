@@ -1,7 +1,7 @@
 /** The navigation rail: pages, the signed-in name, the theme, sign-out. On a phone it is a drawer. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { Link, useLocation } from "wouter";
+import { Link, useLocation, useSearch } from "wouter";
 import { alertsQuery, queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import { Icon, type IconName } from "../components/icons.js";
@@ -48,6 +48,8 @@ const groups: readonly { readonly name: string; readonly places: readonly Place[
 
 function Rail() {
   const [location] = useLocation();
+  // The links carry the shown time on.
+  useSearch();
   const isAdmin = useMay("admin");
   const { data } = useQuery(alertsQuery);
   const firing = data?.alerts.filter(({ state }) => state === "firing").length ?? 0;

@@ -1,18 +1,17 @@
 /** A rule with `estimate`: what was held against what was settled, and what its requests really cost. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { spendQuery } from "../api/queries.js";
-import type { EstimateView, LearnedView, StatsWindow } from "../api/shapes.js";
-import { Choice, windows } from "../components/controls.js";
+import type { EstimateView, LearnedView } from "../api/shapes.js";
 import { Figure, Figures } from "../components/figures.js";
 import { count, share, withUnit } from "../components/format.js";
 import { Empty, Panel, Read } from "../components/panel.js";
+import { useTime } from "../time/use-time.js";
 import { EstimateChart, SpentChart } from "./spend-charts.js";
 
 /** Of one rule, on its page. */
 export function RuleSpend({ rule }: { rule: string }) {
-  const [window, setWindow] = useState<StatsWindow>("hour");
-  const spend = useQuery(spendQuery({ window, rule }));
+  const { time } = useTime();
+  const spend = useQuery(spendQuery({ time, rule }));
   const own = spend.data?.rules[0];
   return (
     <Panel
@@ -20,7 +19,6 @@ export function RuleSpend({ rule }: { rule: string }) {
       about={
         own?.estimate !== undefined && "A check holds an estimate; when the work is done, the real cost is settled"
       }
-      actions={<Choice label="Time of the units" value={window} options={windows} onChange={setWindow} />}
     >
       <Read of={spend} what="figures of spending">
         {(view) => {

@@ -4,17 +4,20 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { spendQuery, topKeysQuery } from "../api/queries.js";
 import type { SpendRuleView, SpendView, StatsWindow, TopKey } from "../api/shapes.js";
-import { Choice, windows } from "../components/controls.js";
+import { Choice } from "../components/controls.js";
 import { count, share, visible, withUnit } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { RuleCell } from "../components/rule-tags.js";
 import { KeyCells } from "../keys/key-cells.js";
+import { TimeBar } from "../range/time-bar.js";
+import { keysWindow } from "../time/time-address.js";
+import { useTime } from "../time/use-time.js";
 import { Models } from "./models.js";
 import { SpentChart } from "./spend-charts.js";
 
 export function SpendPage() {
-  const [window, setWindow] = useState<StatsWindow>("hour");
-  const spend = useQuery(spendQuery({ window }));
+  const { time } = useTime();
+  const spend = useQuery(spendQuery({ time }));
   return (
     <Page
       title="Spend"
@@ -23,10 +26,10 @@ export function SpendPage() {
           ? "Of this instance alone: the others cannot be asked."
           : "Units that rules count: tokens, bytes, money."
       }
-      actions={<Choice label="Time" value={window} options={windows} onChange={setWindow} />}
+      actions={<TimeBar />}
     >
       <Read of={spend} what="figures of spending">
-        {(view) => <Spend view={view} window={window} />}
+        {(view) => <Spend view={view} window={keysWindow(time)} />}
       </Read>
     </Page>
   );

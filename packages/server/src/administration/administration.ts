@@ -22,6 +22,7 @@ import { registerRuleRoutes } from "./rule-routes.js";
 import { registerSessionRoutes } from "./session-routes.js";
 import { registerStatsRoutes } from "./stats-routes.js";
 import { registerStoreRoutes } from "./store-routes.js";
+import { registerTimelineRoutes } from "./timeline-routes.js";
 import { registerTokenRoutes } from "./token-routes.js";
 import { registerTryRoutes } from "./try-routes.js";
 import { registerVersionRoutes } from "./version-routes.js";
@@ -56,6 +57,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerBlockRoutes(admin, options);
       registerTokenRoutes(admin, options);
       registerStatsRoutes(admin, options);
+      registerTimelineRoutes(admin, options);
       if (options.readStore !== undefined) registerStoreRoutes(admin, options.readStore);
       registerRegionRoutes(admin, options);
       if (options.readAlerts !== undefined) registerAlertRoutes(admin, options.readAlerts);

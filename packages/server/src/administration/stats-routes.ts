@@ -7,15 +7,16 @@ import type { FastifyInstance } from "fastify";
 import Type from "typebox";
 import { ServiceError } from "../errors.js";
 import type { Figures } from "../monitoring/figures.js";
-import type { LiveView, StatsSpan, StatsWindow } from "../monitoring/views.js";
+import type { LiveView, StatsWindow } from "../monitoring/views.js";
 import { callerOf, isStillKnown } from "./access.js";
 import { loadView } from "./load-schema.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { spendView } from "./spend-schema.js";
 import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
+import { askedTime, type TimeQuery } from "./time-query.js";
 
 interface StatsRequest {
-  Querystring: { window?: StatsSpan; rule?: string };
+  Querystring: TimeQuery & { rule?: string };
 }
 
 interface TopKeysRequest {
@@ -51,14 +52,14 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens, pri
     "/stats",
     describeRoute({
       role: "viewer",
-      summary: "The traffic of the last two minutes, hour or day",
+      summary: "The traffic of the last two minutes, hour or day, or of a range of the eight days that are kept",
       querystring: statsQuery,
       reply: statsView,
       errors: ["monitoring-off"],
     }),
     async ({ query }, reply) => {
-      const { window = "hour", rule } = query;
-      const view = await counted(figures).readStats({ window, rule });
+      const { rule, ...time } = query;
+      const view = await counted(figures).readStats({ ...askedTime(time), rule });
       return reply.send(view);
     },
   );
@@ -72,8 +73,8 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens, pri
       reply: loadView,
       errors: ["monitoring-off"],
     }),
-    async ({ query: { window = "hour", rule } }, reply) => {
-      return reply.send(await counted(figures).readLoad({ window, rule }));
+    async ({ query: { rule, ...time } }, reply) => {
+      return reply.send(await counted(figures).readLoad({ ...askedTime(time), rule }));
     },
   );
 
@@ -86,8 +87,8 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens, pri
       reply: spendView,
       errors: ["monitoring-off"],
     }),
-    async ({ query: { window = "hour", rule } }, reply) => {
-      return reply.send(await counted(figures).readSpend({ window, rule, prices }));
+    async ({ query: { rule, ...time } }, reply) => {
+      return reply.send(await counted(figures).readSpend({ ...askedTime(time), rule, prices }));
     },
   );
 

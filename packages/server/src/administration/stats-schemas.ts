@@ -11,12 +11,23 @@ const window = Type.Union([Type.Literal("hour"), Type.Literal("day")]);
 const span = Type.Union([Type.Literal("live"), Type.Literal("hour"), Type.Literal("day")], {
   description: "`live`: the last two minutes, by the second.",
 });
+/** The window of an answer. */
+const shownSpan = Type.Union([...span.anyOf, Type.Literal("range")]);
 const rule = Type.Optional(Type.String({ maxLength: 64, description: "Only this rule." }));
 const scope = Type.Union([Type.Literal("fleet"), Type.Literal("instance")], {
   description: "`instance`: the history cannot be read; what the instance that answers has counted itself.",
 });
 
-export const statsQuery = Type.Object({ window: Type.Optional(span), rule }, exact);
+const instant = Type.String({
+  minLength: 1,
+  maxLength: 32,
+  description: "Milliseconds since the epoch, or a time such as 2026-06-01T12:00:00Z.",
+});
+/** Whole steps: seconds of the last two minutes, minutes of the last two hours, quarter hours of the last eight days. */
+const rangeQuery = { from: Type.Optional(instant), to: Type.Optional(instant) };
+
+export const statsQuery = Type.Object({ window: Type.Optional(span), ...rangeQuery, rule }, exact);
+export const timelineQuery = Type.Object({ from: instant, to: Type.Optional(instant), rule }, exact);
 export const topKeysQuery = Type.Object(
   {
     window: Type.Optional(window),
@@ -31,7 +42,7 @@ export const topKeysQuery = Type.Object(
   exact,
 );
 
-const latency = { p50Ms: Type.Number(), p99Ms: Type.Number() };
+const latency = { p50Ms: Type.Number(), p95Ms: Type.Number(), p99Ms: Type.Number() };
 const counts = { allowed: count, refused: count, shadowRefused: count };
 const candidateCounts = { candidateAllowed: count, candidateRefused: count };
 const coveredMs = Type.Integer({
@@ -53,7 +64,7 @@ const comparison = Type.Object(
 export const statsView = Type.Object(
   {
     atMs,
-    window: span,
+    window: shownSpan,
     scope,
     stepMs: count,
     instances: Type.Integer({ description: "Instances that reported in the last ten seconds." }),

@@ -15,7 +15,7 @@ const view: LiveView = {
   shadowRefusedPerSecond: 3,
   degradedPerSecond: 0,
   unmatchedPerSecond: 0,
-  latency: { p50Ms: 0.2, p99Ms: 1.5 },
+  latency: { p50Ms: 0.2, p95Ms: 1, p99Ms: 1.5 },
   eventLoopUtilisation: 0.42,
   store: {
     kind: "redis",

@@ -12,25 +12,23 @@ import { readLoad } from "./load/read-load.js";
 import { SharedLoad } from "./load/shared-load.js";
 import { readAttributes, type SeenNames } from "./read-attributes.js";
 import { readLive, readStats } from "./read-stats.js";
-import type { StatsSources } from "./read-window.js";
+import { type StatsSources, stepsOf } from "./read-window.js";
 import { startRecorder } from "./recorder.js";
-import { singleFlight } from "./single-flight.js";
+import { singleFlight, singleFlightBy } from "./single-flight.js";
 import { readSpend } from "./spend/read-spend.js";
 import type { TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
 import type { Traffic } from "./traffic.js";
-import type { LoadView, ModelPrice, SpendView, StatsSpan, StatsView, TopKeysView } from "./views.js";
+import type { AskedTime, LoadView, ModelPrice, SpendView, StatsView, TopKeysView } from "./views.js";
 
 export interface Figures {
   /** Where the history cannot be reached, the instance shows what it counted itself. */
-  readStats(asked: { window: StatsSpan; rule?: string | undefined }): Promise<StatsView>;
+  readStats(asked: AskedTime & { rule?: string | undefined }): Promise<StatsView>;
   /** Load shedding, moving limits, waiting; of all rules or one. */
-  readLoad(asked: { window: StatsSpan; rule?: string | undefined }): Promise<LoadView>;
+  readLoad(asked: AskedTime & { rule?: string | undefined }): Promise<LoadView>;
   /** Units by rule and model. */
-  readSpend(asked: {
-    window: StatsSpan;
-    rule?: string | undefined;
-    prices?: readonly ModelPrice[] | undefined;
-  }): Promise<SpendView>;
+  readSpend(
+    asked: AskedTime & { rule?: string | undefined; prices?: readonly ModelPrice[] | undefined },
+  ): Promise<SpendView>;
   readTopKeys(query: TopKeysQuery): Promise<TopKeysView>;
   /** The names of attributes that requests had. */
   readAttributes(): Promise<SeenNames>;
@@ -74,19 +72,16 @@ export function startFigures(options: FiguresOptions): Figures {
     alertsFiring: options.alertsFiring,
   };
   const live = new LiveFeed(() => readLive(sources));
-  const statsOfAll = {
-    live: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "live" })),
-    hour: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "hour" })),
-    day: singleFlight(STATS_FOR_MS, () => readStats(sources, { window: "day" })),
-  };
-  const loadOfAll = {
-    live: singleFlight(STATS_FOR_MS, () => readLoad(sources, load, { window: "live" })),
-    hour: singleFlight(STATS_FOR_MS, () => readLoad(sources, load, { window: "hour" })),
-    day: singleFlight(STATS_FOR_MS, () => readLoad(sources, load, { window: "day" })),
+  const statsOfAll = singleFlightBy(STATS_FOR_MS, (time: AskedTime) => readStats(sources, time));
+  const loadOfAll = singleFlightBy(STATS_FOR_MS, (time: AskedTime) => readLoad(sources, load, time));
+  // Screens that show the same range ask at different milliseconds; what they get is made of whole steps.
+  const nameOf = (time: AskedTime): string => {
+    const { step, fromMs, toMs } = stepsOf(time, Date.now());
+    return time.window === "range" ? `${step} ${fromMs} ${toMs}` : time.window;
   };
   return {
-    readStats: (asked) => (asked.rule === undefined ? statsOfAll[asked.window]() : readStats(sources, asked)),
-    readLoad: (asked) => (asked.rule === undefined ? loadOfAll[asked.window]() : readLoad(sources, load, asked)),
+    readStats: (asked) => (asked.rule === undefined ? statsOfAll(nameOf(asked), asked) : readStats(sources, asked)),
+    readLoad: (asked) => (asked.rule === undefined ? loadOfAll(nameOf(asked), asked) : readLoad(sources, load, asked)),
     readSpend: (asked) => readSpend(sources, limiter, asked),
     readTopKeys: (query) => topKeys.read(query),
     readAttributes: singleFlight(ATTRIBUTES_FOR_MS, () => readAttributes(shared, traffic.attributes)),

@@ -36,11 +36,11 @@ test("p50 and p99 lie in the bucket of the true quantile, whatever the latencies
 });
 
 test("without requests a latency is 0; slower than the last bound counts as the last bound", () => {
-  expect(latencyOf(countInBuckets([]))).toEqual({ p50Ms: 0, p99Ms: 0 });
-  expect(latencyOf(countInBuckets([5_000]))).toEqual({ p50Ms: 1000, p99Ms: 1000 });
+  expect(latencyOf(countInBuckets([]))).toEqual({ p50Ms: 0, p95Ms: 0, p99Ms: 0 });
+  expect(latencyOf(countInBuckets([5_000]))).toEqual({ p50Ms: 1000, p95Ms: 1000, p99Ms: 1000 });
 });
 
 test("values within one bucket are taken as evenly spread", () => {
   const buckets = countInBuckets(Array(100).fill(1.5));
-  expect(latencyOf(buckets)).toEqual({ p50Ms: 1.75, p99Ms: 2.485 });
+  expect(latencyOf(buckets)).toEqual({ p50Ms: 1.75, p95Ms: 2.425, p99Ms: 2.485 });
 });

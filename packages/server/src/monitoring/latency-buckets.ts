@@ -20,7 +20,11 @@ export function bucketOf(tookMs: number): number {
 
 /** Read off the buckets, evenly within one; what is beyond the last bound counts as that bound. 0 without requests. */
 export function latencyOf(buckets: ArrayLike<number>, bounds: readonly number[] = LATENCY_BOUNDS_MS): Latency {
-  return { p50Ms: quantile(buckets, bounds, 0.5), p99Ms: quantile(buckets, bounds, 0.99) };
+  return {
+    p50Ms: quantile(buckets, bounds, 0.5),
+    p95Ms: quantile(buckets, bounds, 0.95),
+    p99Ms: quantile(buckets, bounds, 0.99),
+  };
 }
 
 function quantile(buckets: ArrayLike<number>, bounds: readonly number[], share: number): number {

@@ -8,7 +8,7 @@ import { type Counted, type Point, ruleOfSeries, stepAt, TOTAL_SERIES } from "./
 import type { Counts } from "./history/packed-counts.js";
 import { latencyNames, latencyOf } from "./latency-buckets.js";
 import { LIVE_DELAY_MS, type Range, readFleetOrOwn, readWindow, type StatsSources, sumOf } from "./read-window.js";
-import type { ComparisonView, Latency, LiveView, RuleStats, StatsPoint, StatsSpan, StatsView } from "./views.js";
+import type { AskedTime, ComparisonView, Latency, LiveView, RuleStats, StatsPoint, StatsView } from "./views.js";
 
 const MOST_RULES = 1_000;
 const RULES_AT_ONCE = 50;
@@ -16,9 +16,9 @@ const MOST_LIVE_RULES = 20;
 
 export async function readStats(
   sources: StatsSources,
-  asked: { window: StatsSpan; rule?: string | undefined },
+  asked: AskedTime & { rule?: string | undefined },
 ): Promise<StatsView> {
-  const { atMs, stepMs, series, scope, present, covered } = await readWindow(sources, asked.window);
+  const { atMs, stepMs, series, scope, present, covered } = await readWindow(sources, asked);
   const total = series.get(TOTAL_SERIES) ?? [];
   const sum = sumOf(total);
   const pointsOf = (points: readonly Point[]): (StatsPoint & { counts: Counts })[] => {

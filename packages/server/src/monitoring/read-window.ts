@@ -4,9 +4,9 @@
  */
 import type { Rule } from "sluice";
 import type { Heartbeat, InstanceReport } from "../instance/heartbeat.js";
-import { type History, type Point, type Step, stepAt, steps, TOTAL_SERIES } from "./history/history.js";
+import { type History, type Point, type Step, stepAt, stepNames, steps, TOTAL_SERIES } from "./history/history.js";
 import { addCounts, type Counts } from "./history/packed-counts.js";
-import type { OutageView, Scope, StatsSpan } from "./views.js";
+import type { AskedTime, OutageView, Scope, StatsSpan } from "./views.js";
 
 /** The sources of a view beside the history. */
 export interface StatsSources {
@@ -24,7 +24,7 @@ export interface StatsSources {
 
 type Series = ReadonlyMap<string, readonly Point[]>;
 
-const windows: Readonly<Record<StatsSpan, { step: Step; lengthMs: number }>> = {
+const windows: Readonly<Record<Exclude<StatsSpan, "range">, { step: Step; lengthMs: number }>> = {
   live: { step: "second", lengthMs: 110_000 },
   hour: { step: "minute", lengthMs: 3_600_000 },
   day: { step: "quarter", lengthMs: 24 * 3_600_000 },
@@ -53,12 +53,25 @@ export interface ReadWindow extends Omit<Found, "ownSteps"> {
   readonly covered: readonly CoveredStep[];
 }
 
-export async function readWindow(sources: StatsSources, window: StatsSpan): Promise<ReadWindow> {
-  const { step, lengthMs } = windows[window];
-  const stepMs = steps[step].lengthMs;
+/** The steps of a window or range: the finest that are still kept of all of it. Whole steps, none in the future. */
+export function stepsOf(asked: AskedTime, nowMs: number): Range {
+  if (asked.window !== "range") {
+    const { step, lengthMs } = windows[asked.window];
+    const toMs = stepAt(step, asked.window === "live" ? nowMs - LIVE_DELAY_MS : nowMs) + steps[step].lengthMs;
+    return { step, fromMs: toMs - lengthMs, toMs, nowMs };
+  }
+  const oldestMs = nowMs - steps.quarter.keepMs;
+  const fromMs = Math.min(Math.max(asked.fromMs, oldestMs), nowMs - 1);
+  const step = stepNames.find((name) => fromMs >= nowMs - steps[name].keepMs + steps[name].lengthMs) ?? "quarter";
+  const { lengthMs } = steps[step];
+  const lastMs = stepAt(step, Math.min(Math.max(asked.toMs, fromMs + 1), nowMs) - 1);
+  return { step, fromMs: stepAt(step, fromMs), toMs: lastMs + lengthMs, nowMs };
+}
+
+export async function readWindow(sources: StatsSources, asked: AskedTime): Promise<ReadWindow> {
   const atMs = Date.now();
-  const toMs = stepAt(step, window === "live" ? atMs - LIVE_DELAY_MS : atMs) + stepMs;
-  const range: Range = { step, fromMs: toMs - lengthMs, toMs, nowMs: atMs };
+  const range = stepsOf(asked, atMs);
+  const stepMs = steps[range.step].lengthMs;
   const { ownSteps, ...found } = await readFleetOrOwn(sources, range);
   const covered = coverage(found.series.get(TOTAL_SERIES) ?? [], range).map((one) => ({
     ...one,

@@ -16,3 +16,23 @@ export function singleFlight<T>(ms: number, ask: () => Promise<T>): () => Promis
     return kept;
   };
 }
+
+/** Names that are kept at once: a client that asks for ever other ranges holds no more. */
+const MOST_NAMES = 32;
+
+/** The same for calls that differ: each name has a flight of its own. */
+export function singleFlightBy<A, T>(
+  ms: number,
+  ask: (argument: A) => Promise<T>,
+): (name: string, argument: A) => Promise<T> {
+  const flights = new Map<string, () => Promise<T>>();
+  return (name, argument) => {
+    let flight = flights.get(name);
+    if (flight === undefined) {
+      flight = singleFlight(ms, () => ask(argument));
+      flights.set(name, flight);
+      if (flights.size > MOST_NAMES) flights.delete(flights.keys().next().value!);
+    }
+    return flight();
+  };
+}

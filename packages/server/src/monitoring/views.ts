@@ -4,8 +4,13 @@
  */
 
 export type StatsWindow = "hour" | "day";
-/** `live`: the last two minutes, by the second. */
-export type StatsSpan = StatsWindow | "live";
+/** `live`: the last two minutes, by the second. `range`: from one instant to another. */
+export type StatsSpan = StatsWindow | "live" | "range";
+
+/** A window that ends now, or a range of the eight days that are kept. */
+export type AskedTime =
+  | { readonly window: Exclude<StatsSpan, "range"> }
+  | { readonly window: "range"; readonly fromMs: number; readonly toMs: number };
 
 /** `fleet`: of all instances that share the history. `instance`: the history cannot be read; what the instance that answers has counted itself. */
 export type Scope = "fleet" | "instance";
@@ -35,6 +40,7 @@ export interface StatsPoint {
 
 export interface Latency {
   readonly p50Ms: number;
+  readonly p95Ms: number;
   readonly p99Ms: number;
 }
 
@@ -66,7 +72,7 @@ export interface ComparisonView {
   readonly onlyCandidateRefused: number;
 }
 
-/** `GET /admin/v1/stats?window=live|hour|day&rule=ID` */
+/** `GET /admin/v1/stats?window=live|hour|day&rule=ID`, or `?from=TIME&to=TIME&rule=ID` */
 export interface StatsView {
   readonly atMs: number;
   readonly window: StatsSpan;
@@ -489,6 +495,25 @@ export interface AlertsView {
     readonly lastError?: string;
   }[];
 }
+
+/** `GET /admin/v1/timeline?from=TIME&to=TIME&rule=ID`: what happened in a range, for the markers of charts. */
+export interface TimelineView {
+  /** Oldest first, at most 200: the newest of more. */
+  readonly events: readonly TimelineEvent[];
+  /** False where there may be more than are listed. */
+  readonly complete: boolean;
+}
+
+export type TimelineEvent =
+  | {
+      readonly kind: "rules" | "promotion" | "rollback";
+      readonly atMs: number;
+      readonly version: number;
+      readonly author: string;
+      /** The reason that was given, else what changed. */
+      readonly text: string;
+    }
+  | { readonly kind: "alert"; readonly atMs: number; readonly alert: string; readonly text: string };
 
 /** `GET /admin/v1/session`: who is signed in. */
 export interface SessionView {

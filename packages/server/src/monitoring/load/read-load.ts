@@ -9,6 +9,7 @@ import type { Counts } from "../history/packed-counts.js";
 import { type ReadWindow, readWindow, type StatsSources, sumOf } from "../read-window.js";
 import type {
   AdaptiveView,
+  AskedTime,
   LoadView,
   Series,
   SheddingClassView,
@@ -30,9 +31,9 @@ type LoadSignal = "inflight" | "event-loop" | "reported";
 export async function readLoad(
   sources: StatsSources,
   shared: Pick<SharedLoad, "read" | "own">,
-  asked: { window: StatsSpan; rule?: string | undefined },
+  asked: AskedTime & { rule?: string | undefined },
 ): Promise<LoadView> {
-  const [window, now] = await Promise.all([readWindow(sources, asked.window), shared.read().catch(() => undefined)]);
+  const [window, now] = await Promise.all([readWindow(sources, asked), shared.read().catch(() => undefined)]);
   const rules = sources
     .rules()
     .filter(({ id, mode }) => mode !== "off" && (asked.rule === undefined || id === asked.rule));

@@ -7,6 +7,7 @@ import { seriesOfRule } from "../history/history.js";
 import type { Counts } from "../history/packed-counts.js";
 import { type ReadWindow, readWindow, type StatsSources, sumOf } from "../read-window.js";
 import type {
+  AskedTime,
   EstimateView,
   LearnedView,
   ModelPrice,
@@ -20,24 +21,23 @@ import { modelOfSeries } from "./model-spend.js";
 
 const MOST_RULES = 100;
 
-interface SpendQuery {
-  readonly window: StatsSpan;
+type SpendQuery = AskedTime & {
   readonly rule?: string | undefined;
   readonly prices?: readonly ModelPrice[] | undefined;
-}
+};
 
 export async function readSpend(
   sources: StatsSources,
   limiter: Pick<Limiter, "learnedCosts">,
-  { window: span, rule, prices }: SpendQuery,
+  { rule, prices, ...time }: SpendQuery,
 ): Promise<SpendView> {
   const rules = sources.rules().filter(({ id }) => rule === undefined || id === rule);
   const [window, learned] = await Promise.all([
-    readWindow(sources, span),
+    readWindow(sources, time),
     // Without the store it is unknown.
     rule === undefined ? undefined : limiter.learnedCosts(rule).catch(() => undefined),
   ]);
-  return spendView(rules, window, { span, learned, prices });
+  return spendView(rules, window, { span: time.window, learned, prices });
 }
 
 export function spendView(

@@ -1,0 +1,46 @@
+/** The same span a day or a week before, for a faint line beside the present one. */
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { statsQuery } from "../api/queries.js";
+import type { StatsPoint } from "../api/shapes.js";
+import type { BeforeLines } from "../components/traffic-charts.js";
+import { rateOf } from "../components/traffic-points.js";
+import { type Compare, compareOffsetMs, type ShownTime } from "../time/time-address.js";
+
+interface Compared {
+  readonly time: ShownTime;
+  readonly compare: Compare | undefined;
+  readonly rule?: string;
+}
+
+export function useBefore({ time, compare, rule }: Compared): BeforeLines | undefined {
+  const isOn = compare !== undefined && time.range !== "live";
+  const offsetMs = isOn ? compareOffsetMs[compare] : 0;
+  const asked = rule === undefined ? { time, offsetMs } : { time, offsetMs, rule };
+  const { data } = useQuery({ ...statsQuery(asked), enabled: isOn });
+  return useMemo(() => {
+    if (!isOn || data === undefined) return undefined;
+    const own = rule === undefined ? data.total.points : data.rules.find((one) => one.rule === rule)?.points;
+    const at = stepReader(own ?? data.total.points.map(nothing), data.stepMs, offsetMs);
+    return {
+      label: compare === "day" ? "a day before" : "a week before",
+      allowed: (atMs) => at(atMs, "allowed"),
+      refused: (atMs) => at(atMs, "refused"),
+    };
+  }, [isOn, data, rule, offsetMs, compare]);
+}
+
+/** A rule without traffic has no points: where anything was counted, it had none. */
+function nothing(point: StatsPoint): StatsPoint {
+  return { ...point, allowed: 0, refused: 0, shadowRefused: 0 };
+}
+
+/** The rate at an instant: older steps are longer than those of the chart, so each value stands for its whole step. Pure. */
+function stepReader(points: readonly StatsPoint[], stepMs: number, offsetMs: number) {
+  const byStart = new Map(points.map((point) => [point.atMs, point]));
+  return (atMs: number, name: "allowed" | "refused"): number | null => {
+    const wantedMs = atMs - offsetMs;
+    const point = byStart.get(wantedMs - (wantedMs % stepMs));
+    return point === undefined ? null : rateOf(point[name], point);
+  };
+}

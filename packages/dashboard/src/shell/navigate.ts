@@ -1,0 +1,15 @@
+/** Navigation within the console: one shown time for all pages, and no unsaved change is left unasked. */
+import type { AroundNavHandler } from "wouter";
+import { carried } from "../time/time-address.js";
+import { SETS_FRAME } from "../time/use-time.js";
+import { guardedNavigation } from "./leave-guard.js";
+
+export const navigation: AroundNavHandler = (navigate, to, options) => {
+  const setsFrame = options?.state === SETS_FRAME;
+  guardedNavigation(navigate, setsFrame ? to : carried(String(to), location.search), options);
+};
+
+/** What a link shows, and opens in another tab. */
+export function linkAddress(href: string): string {
+  return href.startsWith("/") ? carried(href, location.search) : href;
+}

@@ -1,0 +1,116 @@
+/**
+ * The time that pages show, as it stands in the address: `?range=6h`, or `?from=…&to=…`; with `compare` and `zone`.
+ * One time for all pages: links carry these parameters on. Pure.
+ */
+
+/** Parameters of the frame. An attribute of these names has a prefix in addresses (`keys/key-address.ts`). */
+export const frameNames = ["range", "from", "to", "compare", "zone"] as const;
+
+export const presets = [
+  { value: "live", label: "Live", lengthMs: 2 * 60_000 },
+  { value: "5m", label: "Last 5 minutes", lengthMs: 5 * 60_000 },
+  { value: "15m", label: "Last 15 minutes", lengthMs: 15 * 60_000 },
+  { value: "1h", label: "Last hour", lengthMs: 3_600_000 },
+  { value: "6h", label: "Last 6 hours", lengthMs: 6 * 3_600_000 },
+  { value: "1d", label: "Last day", lengthMs: 24 * 3_600_000 },
+  { value: "2d", label: "Last 2 days", lengthMs: 48 * 3_600_000 },
+  { value: "8d", label: "All that is kept: 8 days", lengthMs: 8 * 24 * 3_600_000 },
+] as const;
+
+export type Preset = (typeof presets)[number]["value"];
+export type Compare = "day" | "week";
+
+/** A range that ends now, or one from an instant to another. */
+export type ShownTime =
+  | { readonly range: Preset }
+  | { readonly range: "custom"; readonly fromMs: number; readonly toMs: number };
+
+export const compareOffsetMs: Readonly<Record<Compare, number>> = { day: 86_400_000, week: 7 * 86_400_000 };
+
+export function timeIn(search: string, fallback: Preset): ShownTime {
+  const params = new URLSearchParams(search);
+  const fromMs = Date.parse(params.get("from") ?? "");
+  const toMs = Date.parse(params.get("to") ?? "");
+  if (fromMs < toMs) return { range: "custom", fromMs, toMs };
+  const range = params.get("range");
+  return { range: presets.find(({ value }) => value === range)?.value ?? fallback };
+}
+
+export function compareIn(search: string): Compare | undefined {
+  const given = new URLSearchParams(search).get("compare");
+  return given === "day" || given === "week" ? given : undefined;
+}
+
+/** The address's search with another time; everything else in it stays. */
+export function withTime(search: string, time: ShownTime): string {
+  const params = new URLSearchParams(search);
+  for (const name of ["range", "from", "to"]) params.delete(name);
+  if (time.range === "custom") {
+    params.set("from", instantText(time.fromMs));
+    params.set("to", instantText(time.toMs));
+  } else params.set("range", time.range);
+  return params.toString();
+}
+
+/** To the second, rounded outwards by none: a drag is no finer than that. */
+function instantText(ms: number): string {
+  return `${new Date(Math.round(ms / 1_000) * 1_000).toISOString().slice(0, 19)}Z`;
+}
+
+/** The address of another page, with the frame's parameters of this one; those that it has itself stay. */
+export function carried(to: string, search: string): string {
+  const [, path = "", own = "", hash = ""] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/.exec(to) ?? [];
+  const params = new URLSearchParams(own);
+  const here = new URLSearchParams(search);
+  const setsTime = ["range", "from", "to"].some((name) => params.has(name));
+  for (const name of frameNames) {
+    const value = here.get(name);
+    const isTime = name !== "compare" && name !== "zone";
+    if (value !== null && !params.has(name) && !(isTime && setsTime)) params.set(name, value);
+  }
+  const text = params.toString();
+  return `${path}${text === "" ? "" : `?${text}`}${hash}`;
+}
+
+/** As the admin API is asked. A preset that it knows by name is read once for all screens. */
+export function timeQuery(time: ShownTime, offsetMs = 0): Record<string, string | number> {
+  if (time.range === "custom") return { from: time.fromMs - offsetMs, to: time.toMs - offsetMs };
+  if (offsetMs === 0) {
+    if (time.range === "live") return { window: "live" };
+    if (time.range === "1h") return { window: "hour" };
+    if (time.range === "1d") return { window: "day" };
+  }
+  const { fromMs, toMs } = boundsOf(time);
+  return { from: fromMs - offsetMs, to: toMs - offsetMs };
+}
+
+export function boundsOf(time: ShownTime): { fromMs: number; toMs: number } {
+  if (time.range === "custom") return time;
+  const nowMs = Date.now();
+  return { fromMs: nowMs - presets.find(({ value }) => value === time.range)!.lengthMs, toMs: nowMs };
+}
+
+/** What names a time in the cache of queries. */
+export function timeName(time: ShownTime): string {
+  return time.range === "custom" ? `${time.fromMs}-${time.toMs}` : time.range;
+}
+
+/** A range that is over does not change any more. */
+export function isOver(time: ShownTime): boolean {
+  return time.range === "custom" && time.toMs < Date.now() - 15 * 60_000;
+}
+
+/** "in the last hour", "from … to …" is for pages; here in words without times. */
+export function timeWords(time: ShownTime): string {
+  if (time.range === "custom") return "the chosen time";
+  if (time.range === "live") return "the last 2 minutes";
+  return time.range === "8d"
+    ? "the last 8 days"
+    : `the ${presets.find(({ value }) => value === time.range)!.label.toLowerCase()}`;
+}
+
+/** Top keys are kept by the quarter hour for an hour, and by the hour for a day. */
+export function keysWindow(time: ShownTime): "hour" | "day" {
+  const { fromMs } = boundsOf(time);
+  return Date.now() - fromMs <= 3_660_000 ? "hour" : "day";
+}
