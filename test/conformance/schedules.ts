@@ -907,6 +907,32 @@ const reservedTogether: Schedule[] = [
       },
     ],
   },
+  ...(["finish", "stop"] as const).map((overrun): Schedule => {
+    const sortedSet = { algorithm: "rolling-window", storage: "sorted-set", limit: 20_000, window: "365d" } as const;
+    const rule: Rule = {
+      ...sortedSet,
+      id: "r",
+      key: ["user"],
+      cost: { attribute: "units" },
+      estimate: { default: 40, overrun },
+    };
+    const refused = { allowed: false, remaining: 19_960, reason: "cost-exceeds-limit" };
+    const held = { ...passes(15_000), reservation: { held: { r: 5_000 } } };
+    return {
+      name: `a reservation holds at most 5000 entries of a sorted set, for each is removed on its own (overrun: ${overrun})`,
+      rules: [rule],
+      steps: [
+        { check: user, gives: passes(19_960) },
+        { extend: 0, costs: { units: 6_000 }, gives: overrun === "stop" ? refused : held },
+        {
+          settle: 0,
+          costs: { units: 6_000 },
+          gives: settled({ r: 6_000 }, { r: overrun === "stop" ? 5_960 : 1_000 }),
+        },
+        { peek: user, cost: 0, gives: { remaining: 14_000 } },
+      ],
+    };
+  }),
   {
     name: "a reservation that is not settled by its end stands as spent",
     rules: [

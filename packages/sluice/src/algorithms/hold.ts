@@ -2,6 +2,8 @@
  * A hold: the units that one reservation has charged ahead of its real cost, until it is settled. Twin: hold.lua.
  * In: what was held, and what the work really cost. Out: what to give back to each counter. Pure: time is an argument.
  */
+import type { Policy } from "./policy.js";
+import { MOST_ENTRIES } from "./rolling-window.js";
 
 /** The units that were charged at once: by the check, or by one extension. */
 export interface HoldRow {
@@ -24,6 +26,15 @@ export interface Hold {
 
 /** Extensions beyond these share the last row: its units can then be given back only in part. */
 const MOST_HOLD_ROWS = 64;
+
+/**
+ * What an extension may hold in all of a wanted amount. A sorted set has an entry a unit, which a settlement removes one by one while all
+ * other clients of Redis wait. Work that may finish is charged for the rest when it is settled; work that must stop is refused.
+ */
+export function mostToHold(amount: number, { policy, finishes }: { policy: Policy; finishes: boolean }): number {
+  if (policy.stored !== "rolling-window" || amount <= MOST_ENTRIES) return amount;
+  return finishes ? MOST_ENTRIES : Number.MAX_SAFE_INTEGER;
+}
 
 /** The units held of one counter. */
 export function heldOf({ rows }: Pick<Hold, "rows">, counter: number): number {

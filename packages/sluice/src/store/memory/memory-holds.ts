@@ -2,7 +2,7 @@
  * Holds in the memory store: what settle.lua does on Redis. Bounded in bytes: the reservations nearest to their end give way, and what
  * they held stands as spent.
  */
-import { extensionName, type Hold, heldOf, overrunName, rowsToRepay, withRow } from "../../algorithms/hold.js";
+import { extensionName, type Hold, heldOf, mostToHold, overrunName, rowsToRepay, withRow } from "../../algorithms/hold.js";
 import { type Charge, type Refund, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import { type BucketState, owedBy, repayBucket } from "../../algorithms/token-bucket.js";
@@ -104,7 +104,9 @@ export class MemoryHolds {
     const name = counters[0]!.entryId;
     const { hold, state } = this.#find(reservation, nowMs);
     if (hold === undefined || state !== "open") return { nowMs, state, verdicts: [], held: [] };
-    const wanted = counters.map(({ cost }, i) => Math.max(0, (amounts.get(cost) ?? 0) - heldOf(hold, i)));
+    const wanted = counters.map((counter, i) => {
+      return Math.max(0, mostToHold(amounts.get(counter.cost) ?? 0, counter) - heldOf(hold, i));
+    });
     const verdicts = counters.map(({ key, policy, finishes }, i) => {
       const model = models[policy.stored];
       const found = model.look(this.#counters.state(key, nowMs) ?? model.fresh(), policy, wanted[i]!, nowMs);

@@ -1,7 +1,7 @@
 /**
  * Reservations in Redis: one script call settles or extends one, within the reach of one script (settle.lua).
  */
-import type { HoldRow } from "../../algorithms/hold.js";
+import { type HoldRow, mostToHold } from "../../algorithms/hold.js";
 import { MOST_UNITS, type Verdict, verdict } from "../../algorithms/model.js";
 import { KEY_PREFIX } from "../../keys.js";
 import {
@@ -114,7 +114,10 @@ export class Holds {
     const digest = holdDigest(reserved);
     const send = async (nowMs: number): Promise<unknown[]> => {
       const args: Argument[] = [step, digest, ttlMs, counters.length];
-      for (const counter of counters) args.push(...counterArguments(counter, amounts, nowMs));
+      for (const counter of counters) {
+        const amount = amounts.get(counter.cost) ?? -1;
+        args.push(...counterArguments(counter, step === "extend" ? mostToHold(amount, counter) : amount, nowMs));
+      }
       return (await this.#options.calls.run("settle", keys, args)) as unknown[];
     };
     return await send(this.#options.serverNowMs()).catch((error: unknown) => {
@@ -126,8 +129,8 @@ export class Holds {
   }
 }
 
-function counterArguments({ policy, cost, mode, finishes }: HeldCounter, amounts: Amounts, nowMs: number): Argument[] {
-  return [...policyArguments(policy, nowMs), amounts.get(cost) ?? -1, mode === "enforce" ? 0 : 1, finishes ? 1 : 0];
+function counterArguments({ policy, mode, finishes }: HeldCounter, amount: number, nowMs: number): Argument[] {
+  return [...policyArguments(policy, nowMs), amount, mode === "enforce" ? 0 : 1, finishes ? 1 : 0];
 }
 
 function readSettled(reply: readonly unknown[], count: number): SettleReply {

@@ -6,6 +6,7 @@
  * them) -> each call ends by its deadline (`calls.ts`) -> verdicts. On a cluster, `cluster/` splits a request by node first.
  */
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type CostWeights, LEAST_WEIGHT, MOST_WEIGHT } from "../../algorithms/cost-histogram.js";
 import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../algorithms/pool.js";
 import type { Check } from "../../check.js";
@@ -39,6 +40,8 @@ import { SingleNodeStore } from "./single-node-store.js";
 import { checkedStoreOptions, type RedisStoreOptions } from "./store-options.js";
 
 const HEARTBEAT_MS = 1_000;
+/** The millisecond of a reset is over on every server. */
+const RESET_SETTLES_MS = 2;
 /** What requests cost is forgotten a week after the last that was settled. */
 const REMEMBER_COSTS_MS = 604_800_000;
 
@@ -147,6 +150,9 @@ export class RedisStore implements Store {
   async reset(keys: readonly string[], _asked?: AskedKey, madeAt?: MadeAt): Promise<void> {
     this.#refusals?.forget(keys);
     await this.#counters.reset(keys, madeAt);
+    // Counters know charges by their millisecond: a charge of the reset's own, made after it, would be given back by a refund of
+    // one before it.
+    await sleep(RESET_SETTLES_MS);
     // A refusal that was under way meanwhile was remembered after the first forgetting.
     this.#refusals?.forget(keys);
     this.#freed.note(keys);
