@@ -51,11 +51,29 @@ function startOfDay(year: number, month: number, day: number, timezone: string):
   return Math.max(first, second);
 }
 
+/** Bounds what is remembered by name: "uTC" and "UtC" are time zones as well, and a client may send both. */
+const MOST_NAMES = 1_000;
+const knownTimezones = new Set<string>();
+
+/** Remembered, for to ask costs 50 us. */
+export function isTimezone(name: string): boolean {
+  if (knownTimezones.has(name)) return true;
+  try {
+    new Intl.DateTimeFormat("en-US", { timeZone: name });
+  } catch {
+    return false;
+  }
+  if (knownTimezones.size >= MOST_NAMES) knownTimezones.clear();
+  knownTimezones.add(name);
+  return true;
+}
+
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 function formatFor(timezone: string): Intl.DateTimeFormat {
   let format = formats.get(timezone);
   if (format === undefined) {
+    if (formats.size >= MOST_NAMES) formats.clear();
     format = new Intl.DateTimeFormat("en-US", {
       timeZone: timezone,
       calendar: "gregory",

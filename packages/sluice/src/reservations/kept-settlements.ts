@@ -1,6 +1,8 @@
 /**
  * Settlements that the store could not be told of: kept, sent again with exponential backoff until it answers, and dropped when their
  * reservations have ended. Sending one again is safe: a reservation is settled once.
+ * Without the store nobody can tell a forged id from a true one. So they are bounded in bytes as well as in count, and reservations
+ * that this instance made itself go first.
  */
 import type { Amounts, Reserved } from "../store/reserved.js";
 
@@ -8,11 +10,15 @@ interface KeptSettlement {
   readonly id: string;
   readonly reserved: Reserved;
   readonly amounts: Amounts;
+  /** This instance made the reservation: its id is no forgery. */
+  readonly isOwn: boolean;
   /** After this the reservation has expired, whenever it began. */
   readonly endsAtMonotonicMs: number;
 }
 
 const MOST_KEPT = 10_000;
+/** Of ids. What is parsed from one takes about ten times as much. */
+const MOST_KEPT_BYTES = 4 * 2 ** 20;
 const MOST_PER_ROUND = 100;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
@@ -22,6 +28,8 @@ export class KeptSettlements {
   readonly #kept = new Map<string, KeptSettlement>();
   /** Resolves when the store has answered, and rejects when it has not. */
   readonly #send: (kept: KeptSettlement) => Promise<void>;
+  /** Of the ids. */
+  #bytes = 0;
   #isSending = false;
   #closed = false;
   /** Given up: what was held stands as spent. */
@@ -36,12 +44,34 @@ export class KeptSettlements {
   }
 
   keep(settlement: KeptSettlement): void {
-    if (this.#closed || (this.#kept.size >= MOST_KEPT && !this.#kept.has(settlement.id))) {
+    this.#forget(settlement.id);
+    while (!this.#hasRoom(settlement) && settlement.isOwn && this.#dropForeign());
+    if (this.#closed || !this.#hasRoom(settlement)) {
       this.dropped++;
       return;
     }
     this.#kept.set(settlement.id, settlement);
+    this.#bytes += settlement.id.length;
     if (!this.#isSending) void this.#sendAll();
+  }
+
+  #hasRoom({ id }: KeptSettlement): boolean {
+    return this.#kept.size < MOST_KEPT && this.#bytes + id.length <= MOST_KEPT_BYTES;
+  }
+
+  /** Makes room by the first that another instance made, or nobody. False if there is none. */
+  #dropForeign(): boolean {
+    for (const { id, isOwn } of this.#kept.values()) {
+      if (isOwn) continue;
+      this.#forget(id);
+      this.dropped++;
+      return true;
+    }
+    return false;
+  }
+
+  #forget(id: string): void {
+    if (this.#kept.delete(id)) this.#bytes -= id.length;
   }
 
   /** Tries what is left once more. */
@@ -49,6 +79,7 @@ export class KeptSettlements {
     this.#closed = true;
     const left = [...this.#kept.values()];
     this.#kept.clear();
+    this.#bytes = 0;
     const sent = await Promise.allSettled(left.map((settlement) => this.#send(settlement)));
     this.dropped += sent.filter(({ status }) => status === "rejected").length;
   }
@@ -66,7 +97,7 @@ export class KeptSettlements {
 
   async #sendOne(settlement: KeptSettlement): Promise<boolean> {
     if (performance.now() >= settlement.endsAtMonotonicMs) {
-      this.#kept.delete(settlement.id);
+      this.#forget(settlement.id);
       this.dropped++;
       return false;
     }
@@ -75,7 +106,7 @@ export class KeptSettlements {
     } catch {
       return false;
     }
-    this.#kept.delete(settlement.id);
+    this.#forget(settlement.id);
     return true;
   }
 }

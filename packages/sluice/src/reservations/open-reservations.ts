@@ -53,6 +53,10 @@ export class OpenReservations {
     this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
   }
 
+  has(id: string, { ttlMs }: Reserved): boolean {
+    return this.#lanes.get(ttlMs)?.has(id) ?? false;
+  }
+
   /** True if it was open. */
   remove(id: string, { ttlMs }: Reserved): boolean {
     const lane = this.#lanes.get(ttlMs);

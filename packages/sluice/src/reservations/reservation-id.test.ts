@@ -39,6 +39,20 @@ const spelled = (listed: unknown, ttlMs: unknown = 1_000): string =>
 const bucket = { stored: "token-bucket", limit: 1, capacity: 1, amount: 1, scaleMs: 1 };
 const counter = ["r", 0, "{a}:r:b", bucket, "t", 1, ""];
 
+const inZones = (count: number): unknown[] =>
+  Array.from({ length: count }, (_, i) => {
+    const calendar = { unit: "day", timezone: `Etc/GMT+${i}` };
+    return ["r", 0, "{a}:r:f", { stored: "fixed-window", limit: 1, windowMs: 1, calendar }, "t", 1, ""];
+  });
+
+test("all counters of all ids share one object for a calendar, whose windows are computed once", () => {
+  const ids = [spelled([...inZones(8), ...inZones(8)]), spelled(inZones(3))];
+  const calendars = ids.flatMap((id) =>
+    parseReservationId(id).reserved.counters.map(({ policy }) => (policy as { calendar?: object }).calendar),
+  );
+  expect(new Set(calendars).size).toBe(8);
+});
+
 test("what is written here is an id, but for what each case changes", () => {
   expect(() => parseReservationId(spelled([counter]))).not.toThrow();
 });
@@ -76,6 +90,7 @@ test.each([
       ],
     ]),
   ],
+  ["calendars of nine time zones", spelled(inZones(9))],
 ])("%s is refused as an id", (_, id) => {
   expect(() => parseReservationId(id)).toThrow("reservation: expected the id of a reservation, as a decision gave it");
 });

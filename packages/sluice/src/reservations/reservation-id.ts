@@ -2,15 +2,19 @@
  * A reservation's id lists the counters that it holds units of, so that any instance can settle it without a lookup. The store has a
  * digest of the list: an id that was tampered with names nothing. The name in it is random, and not to be guessed. Pure.
  */
+import { type Calendar, isTimezone } from "../algorithms/calendar.js";
 import type { Policy } from "../algorithms/policy.js";
 import type { CheckMode } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import { storedAs } from "../keys.js";
 import type { HeldCounter, Reserved } from "../store/reserved.js";
 
-/** Bounds what a forged id could make us parse. */
+/** Bounds what a forged id could make us parse, and compute before the store can tell that it is forged. */
 const LONGEST_RESERVATION_ID = 16_384;
 const MOST_COUNTERS = 128;
+/** Different ones: the windows of each around the present are computed. */
+const MOST_CALENDARS = 8;
+const MOST_KNOWN_CALENDARS = 256;
 const LONGEST_TERM_MS = 86_400_000;
 
 const modes: readonly CheckMode[] = ["enforce", "shadow", "candidate"];
@@ -48,7 +52,12 @@ export function parseReservationId(id: unknown): { reserved: Reserved; local: bo
   const [ttlMs, listed] = parsed as unknown[];
   if (!isCount(ttlMs) || ttlMs > LONGEST_TERM_MS) throw noReservation();
   if (!Array.isArray(listed) || listed.length === 0 || listed.length > MOST_COUNTERS) throw noReservation();
-  return { reserved: { ttlMs, counters: listed.map((entry) => counterIn(entry, entryId)) }, local: where === "l" };
+  const counters = listed.map((entry) => counterIn(entry, entryId));
+  const calendars = counters.flatMap(({ policy }) =>
+    "calendar" in policy && policy.calendar ? [policy.calendar] : [],
+  );
+  if (new Set(calendars).size > MOST_CALENDARS) throw noReservation();
+  return { reserved: { ttlMs, counters }, local: where === "l" };
 }
 
 function counterIn(entry: unknown, entryId: string): HeldCounter {
@@ -59,7 +68,29 @@ function counterIn(entry: unknown, entryId: string): HeldCounter {
   if (typeof key !== "string" || !COUNTER_KEY.test(key)) throw noReservation();
   const named = modes[mode as number];
   if (named === undefined || !isPolicy(policy) || !isEntryId(ownEntryId)) throw noReservation();
-  return { entryId: ownEntryId, rule, mode: named, key, policy, cost, finishes: finishes === 1, keyClass };
+  return {
+    entryId: ownEntryId,
+    rule,
+    mode: named,
+    key,
+    policy: withKnownCalendar(policy),
+    cost,
+    finishes: finishes === 1,
+    keyClass,
+  };
+}
+
+const knownCalendars = new Map<string, Calendar>();
+
+/** The windows of a calendar are remembered by the object: the same one for every id. */
+function withKnownCalendar(policy: Policy): Policy {
+  if (!("calendar" in policy) || policy.calendar === undefined) return policy;
+  const { unit, timezone } = policy.calendar;
+  const name = `${unit} ${timezone}`;
+  const calendar = knownCalendars.get(name) ?? { unit, timezone };
+  if (knownCalendars.size >= MOST_KNOWN_CALENDARS) knownCalendars.clear();
+  knownCalendars.set(name, calendar);
+  return { ...policy, calendar };
 }
 
 const numbersOf: Readonly<Record<Exclude<Policy["stored"], "concurrency" | "pool">, readonly string[]>> = {
@@ -86,13 +117,7 @@ function isCalendar(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { unit, timezone } = value as Record<string, unknown>;
   if (unit !== "day" && unit !== "week" && unit !== "month") return false;
-  if (typeof timezone !== "string" || timezone.length > 64) return false;
-  try {
-    new Intl.DateTimeFormat("en-US", { timeZone: timezone });
-    return true;
-  } catch {
-    return false;
-  }
+  return typeof timezone === "string" && timezone.length <= 64 && isTimezone(timezone);
 }
 
 function noReservation(): SluiceError {

@@ -184,7 +184,8 @@ export class Reservations {
       return this.#settled(id, reserved, await this.#store.settle(reserved, amounts));
     } catch (error) {
       if (!(error instanceof SluiceError) || error.code !== "store-unavailable") throw error;
-      this.#kept.keep({ id, reserved, amounts, endsAtMonotonicMs: performance.now() + reserved.ttlMs });
+      const isOwn = this.#open.has(id, reserved);
+      this.#kept.keep({ id, reserved, amounts, isOwn, endsAtMonotonicMs: performance.now() + reserved.ttlMs });
       return { settled: false, charged: {}, overrun: {}, reason: "pending" };
     }
   }
