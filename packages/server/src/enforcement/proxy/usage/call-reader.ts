@@ -1,7 +1,8 @@
 /**
  * Reads what a call asks for from the bytes of its JSON body, as they arrive: model, bounds on the answer, size of the prompt.
  * In: the body's bytes. Out: facts of the call, or the mistake for which it is refused. Keeps no part of the body.
- * A name that comes twice is refused: parsers differ in which of the two they take, and the limits would be another model's.
+ * A name that comes twice is refused: parsers differ in which of the two they take, and the limits would be another model's. So is one in
+ * other letters, such as "Model": Go's parser, and Ollama with it, takes both for the same.
  */
 import { JsonScanner, textOf } from "sluice/internal";
 import type { Splice } from "./splice-blocks.js";
@@ -36,6 +37,8 @@ const bounds = [
   "inferenceConfig/maxTokens",
   "options/num_predict",
 ];
+/** Of all paths that are read. */
+const MOST_STEPS = 2;
 const choiceCounts = ["n", "best_of"];
 
 const readPaths = new Set([
@@ -46,6 +49,15 @@ const readPaths = new Set([
   ...bounds,
   ...choiceCounts,
 ]);
+
+/** Those, and the objects that they stand in: of two of these, too, one parser takes the first and another the last. */
+const knownPaths = new Set([...readPaths, ...[...readPaths].map((path) => path.replace(/\/.*/, ""))]);
+const knownByFold = new Map([...knownPaths].map((path) => [fold(path), path]));
+
+/** As Go's parser compares names: by capital letters, which the long s (U+017F) and the sign for kelvin (U+212A) share with s and k. */
+function fold(path: string): string {
+  return path.toUpperCase().toLowerCase();
+}
 
 export class CallReader {
   readonly #scanner: JsonScanner;
@@ -95,10 +107,16 @@ export class CallReader {
   }
 
   #key(): void {
+    // Most names of a call stand deeper, in its messages.
+    if (this.#scanner.depth > MOST_STEPS) return;
     const { path } = this.#scanner;
     if (path.startsWith("stream_options/")) this.#hasStreamOption = true;
-    if (!readPaths.has(path)) return;
-    if (this.#seen.has(path)) this.#mistake ??= `${path.replace("/", ".")}: expected once, got twice`;
+    if (!knownPaths.has(path)) {
+      const meant = knownByFold.get(fold(path));
+      if (meant !== undefined) this.#mistake ??= `${dotted(path)}: expected ${dotted(meant)}, in these letters`;
+      return;
+    }
+    if (this.#seen.has(path)) this.#mistake ??= `${dotted(path)}: expected once, got twice`;
     this.#seen.add(path);
   }
 
@@ -165,4 +183,8 @@ export class CallReader {
     if (asked !== undefined) return { start: asked.start, end: asked.end, text: "true" };
     return { start: end, end, text: `"include_usage":true${this.#hasStreamOption ? "," : ""}` };
   }
+}
+
+function dotted(path: string): string {
+  return path.replace("/", ".");
 }
