@@ -2,7 +2,15 @@
  * Holds in the memory store: what settle.lua does on Redis. Bounded in bytes: the reservations nearest to their end give way, and what
  * they held stands as spent.
  */
-import { extensionName, type Hold, heldOf, mostToHold, overrunName, rowsToRepay, withRow } from "../../algorithms/hold.js";
+import {
+  extensionName,
+  type Hold,
+  heldOf,
+  mostToHold,
+  overrunName,
+  rowsToRepay,
+  withRow,
+} from "../../algorithms/hold.js";
 import { type Charge, type Refund, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import { type BucketState, owedBy, repayBucket } from "../../algorithms/token-bucket.js";
