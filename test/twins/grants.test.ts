@@ -135,7 +135,7 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
     const checks = book.checks({ user }, cost);
     const last = seqs.get(holder + user) ?? { seq: 1, used: 0 };
     const seq = Math.max(0, last.seq + seqStep);
-    if (seqStep === 0) repeats++;
+    if (seqStep === 0 && kind === "fetch") repeats++;
     const total = Math.min(Number.MAX_SAFE_INTEGER, last.used + used);
     if (kind === "fetch") seqs.set(holder + user, { seq: Math.max(seq, last.seq), used: total });
     const fetch: Fetch = { holder, seq, used: total, held, want };
@@ -163,5 +163,7 @@ test("random holders get the same verdicts and grants from the model and from Lu
   await fc.assert(fc.asyncProperty(ruleSet, schedule, replay), { seed, numRuns: 20, endOnFailure: true });
   console.log(`grants: ${compared} decisions compared in ${runs} schedules; ${granted} grants, ${repeats} repeats`);
   expect(compared).toBeGreaterThan(3_000);
-  expect(Math.min(granted, repeats)).toBeGreaterThan(100);
+  // Over 20 seeds 700 to 1100 grants and 60 to 90 repeats were seen.
+  expect(granted).toBeGreaterThan(100);
+  expect(repeats).toBeGreaterThan(20);
 }, 120_000);

@@ -15,6 +15,7 @@
  */
 import type { Move, Protocol } from "./explore.js";
 import { serveShipped } from "./shipped-grants.js";
+import { type HolderEvent, handAfter } from "./shipped-holder.js";
 
 export type Mistake =
   | "grant-plus-window"
@@ -39,6 +40,8 @@ export interface PrefetchConstants {
   readonly crashes: number;
   /** The store is the library's own (`shipped-grants.ts`): a rolling window only. */
   readonly shipped?: boolean;
+  /** The holders are the library's own (`shipped-holder.ts`). */
+  readonly shippedHolder?: boolean;
   readonly mistake?: Mistake;
 }
 
@@ -52,6 +55,8 @@ interface Holder {
   readonly asked: { readonly seq: number; readonly held: number; readonly at: number } | undefined;
   readonly firstUse: number;
   readonly fetchesLeft: number;
+  /** Of a holder that is the library's own: all that has happened to it. */
+  readonly events: readonly HolderEvent[];
 }
 
 interface Request {
@@ -60,6 +65,8 @@ interface Request {
   readonly used: number;
   readonly held: number;
   readonly firstUse: number;
+  /** Settles, and wants nothing. */
+  readonly isLast?: boolean;
 }
 
 interface Reply {
@@ -155,10 +162,32 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
   function use(state: PrefetchState, holder: Holder): PrefetchState {
     const firstUse = holder.firstUse < 0 ? state.now : holder.firstUse;
     const used = { ...holder, units: holder.units - 1, used: holder.used + 1, firstUse };
-    return { ...withHolder(state, used), uses: relevant([...state.uses, state.now], state.now) };
+    const after = constants.shippedHolder === true ? { ...used, ...happened(holder, { kind: "use" }) } : used;
+    return { ...withHolder(state, after), uses: relevant([...state.uses, state.now], state.now) };
+  }
+
+  /** What the library's holder has in hand then. */
+  function happened({ events, name }: Holder, event: HolderEvent): Pick<Holder, "events" | "units" | "end"> {
+    const all = [...events, event];
+    const { units, end } = handAfter(all, { name, termSteps, mistake });
+    return { events: all, units, end };
+  }
+
+  function askByLibrary(state: PrefetchState, holder: Holder, kind: "ask" | "give-back"): PrefetchState {
+    const { name, fetchesLeft } = holder;
+    const events = [...holder.events, { kind, at: state.now }];
+    const { units, end, sent } = handAfter(events, { name, termSteps, mistake });
+    const { seq, used, held } = sent!;
+    const asked = { seq, held, at: state.now };
+    const request = { name, seq, used, held, firstUse: -1, isLast: kind === "give-back" };
+    return {
+      ...withHolder(state, { ...holder, events, seq, used, units, end, asked, fetchesLeft: fetchesLeft - 1 }),
+      requests: [...state.requests, request],
+    };
   }
 
   function ask(state: PrefetchState, holder: Holder): PrefetchState {
+    if (constants.shippedHolder === true) return askByLibrary(state, holder, "ask");
     const { name, used, firstUse } = holder;
     const seq = holder.seq + 1;
     const held = state.now < holder.end ? holder.units : 0;
@@ -213,7 +242,8 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
   function replied(state: PrefetchState, { name, seq, granted, kept, end }: Granted, now: number): PrefetchState {
     // A reply that nobody waits for changes nothing.
     const isAwaited = state.holders.some((holder) => holder.name === name && holder.asked?.seq === seq);
-    if (!isAwaited && mistake !== "late-reply") return state;
+    // The library's holder hears late replies too: that it leaves them alone is part of what is checked.
+    if (!isAwaited && mistake !== "late-reply" && constants.shippedHolder !== true) return state;
     return { ...state, replies: [...state.replies, { name, seq, units: granted, kept, life: end - now }] };
   }
 
@@ -221,6 +251,10 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
     const holder = state.holders.find((one) => one.name === name);
     if (holder === undefined) return state;
     const { asked } = holder;
+    if (constants.shippedHolder === true) {
+      const heard = happened(holder, { kind: "hear", at: state.now, seq, units, kept, life });
+      return withHolder(state, { ...holder, ...heard, asked: asked?.seq === seq ? undefined : asked });
+    }
     if (asked?.seq !== seq) {
       if (mistake !== "late-reply") return state;
       return withHolder(state, { ...holder, units: holder.units + units, end: Math.max(holder.end, state.now + life) });
@@ -239,6 +273,8 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
       if (units > 0 && now < end) found.push({ name: `${name} uses`, to: use(state, holder) });
       // To ask again is to give up the fetch under way; who never does waits for a late reply.
       if (fetchesLeft > 0) found.push({ name: `${name} asks`, to: ask(state, holder) });
+      if (fetchesLeft > 0 && constants.shippedHolder === true && holder.seq > 0)
+        found.push({ name: `${name} gives back`, to: askByLibrary(state, holder, "give-back") });
       if (state.crashesLeft > 0) found.push({ name: `${name} crashes`, to: crash(state, holder) });
     }
     for (const request of requests) {
@@ -284,7 +320,9 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
     const parts = [`${phase}|${ages(charges)}|${ages(uses)}|${doublesLeft}${crashesLeft}`];
     for (const { name, seq, used, units, end, asked, firstUse, fetchesLeft } of holders) {
       const left = Math.max(0, end - now);
-      const inHand = left > 0 || mistake === "ended-units" ? units : 0;
+      // The library's holder keeps units that have ended while a fetch is under way, which may prolong them.
+      const isKept = constants.shippedHolder === true && asked !== undefined;
+      const inHand = left > 0 || isKept || mistake === "ended-units" ? units : 0;
       const wait = asked === undefined ? "-" : `${asked.seq},${asked.held},${Math.min(now - asked.at, termSteps)}`;
       const first = mistake !== "stamp-of-first-use" || firstUse < 0 ? "-" : now - firstUse;
       parts.push(`${name},${seq},${used},${inHand},${inHand > 0 ? left : 0},${wait},${first},${fetchesLeft}`);
@@ -296,7 +334,9 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
           `${one.name},${one.seq},${one.used},${one.units},${one.granted},${one.kept},${Math.max(one.end - now, -windowSteps)}`,
       ),
     );
-    parts.push(sorted(requests, (one) => `${one.name},${one.seq},${one.used},${one.held},${stampOf(one, now)}`));
+    const asking = (one: Request): string =>
+      `${one.name},${one.seq},${one.used},${one.held},${stampOf(one, now)}${one.isLast ? ",last" : ""}`;
+    parts.push(sorted(requests, asking));
     parts.push(sorted(replies, (one) => `${one.name},${one.seq},${one.units},${one.kept},${one.life}`));
     return parts.join(";");
   }
@@ -309,7 +349,7 @@ export function prefetchProtocol(constants: PrefetchConstants): Protocol<Prefetc
 }
 
 function newHolder(name: number, fetchesLeft: number): Holder {
-  return { name, seq: 0, used: 0, units: 0, end: 0, asked: undefined, firstUse: -1, fetchesLeft };
+  return { name, seq: 0, used: 0, units: 0, end: 0, asked: undefined, firstUse: -1, fetchesLeft, events: [] };
 }
 
 function withHolder(state: PrefetchState, holder: Holder): PrefetchState {

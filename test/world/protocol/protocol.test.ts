@@ -32,6 +32,12 @@ describe("prefetched units never pass the limit", () => {
     ["the library's own grants, one message doubled", { shipped: true }],
     ["the library's own grants, three units", { shipped: true, limit: 3, doubles: 0 }],
     ["the library's own grants, a holder crashes", { shipped: true, doubles: 0, crashes: 1 }],
+    ["the library's own holders, one message doubled", { shippedHolder: true }],
+    ["the library's own holders, a holder crashes", { shippedHolder: true, doubles: 0, crashes: 1 }],
+    ["the library's own holders and grants", { shipped: true, shippedHolder: true, doubles: 0 }],
+    ["the library's own holders and grants, two units", { shipped: true, shippedHolder: true, limit: 2, doubles: 0 }],
+    ["the library's own holders, token bucket", { shippedHolder: true, algorithm: "bucket", doubles: 0 }],
+    ["the library's own holders, fixed window", { shippedHolder: true, algorithm: "fixed-window", doubles: 0 }],
     ["token bucket, one message doubled", { algorithm: "bucket" }],
     ["token bucket, two tokens", { algorithm: "bucket", limit: 2, doubles: 0 }],
     ["fixed window, one message doubled", { algorithm: "fixed-window" }],
@@ -54,6 +60,9 @@ describe("each mistake passes the limit", () => {
     ["late-reply", {}],
     ["ended-units", { doubles: 0 }],
     ["past-the-window", { doubles: 0, algorithm: "fixed-window", fetches: [1, 1] }],
+    ["grant-plus-window", { doubles: 0, fetches: [1, 1], shippedHolder: true }],
+    ["term-from-reply", { doubles: 0, fetches: [1, 1], shippedHolder: true, shipped: true }],
+    ["late-reply", { shippedHolder: true, shipped: true }],
   ])("%s %j", (mistake, constants) => {
     const found = explore(prefetchProtocol({ ...base, ...constants, mistake }));
     report(mistake, found);

@@ -36,7 +36,13 @@ interface Served {
 }
 
 interface ServeOptions {
-  readonly fetch: { readonly name: number; readonly seq: number; readonly used: number; readonly held: number };
+  readonly fetch: {
+    readonly name: number;
+    readonly seq: number;
+    readonly used: number;
+    readonly held: number;
+    readonly isLast?: boolean;
+  };
   readonly now: number;
   readonly termSteps: number;
   readonly windowSteps: number;
@@ -51,7 +57,8 @@ export function serveShipped(before: readonly HeldRecord[], options: ServeOption
   const grants = libraryGrants(before);
   const { units, atMs } = takeEnded(grants, nowMs);
   const ended = { units, at: atMs - START_MS };
-  const asked: Fetch = { holder: String(fetch.name), seq: fetch.seq, used: fetch.used, held: fetch.held, want: limit };
+  const { seq, used, held } = fetch;
+  const asked: Fetch = { holder: String(fetch.name), seq, used, held, want: fetch.isLast === true ? 0 : limit };
   const { kind, spent } = settle(grants, asked);
   if (kind === "late") return { grants: modelGrants(grants), ended, spent, granted: undefined };
   const charged = [

@@ -64,6 +64,8 @@ export class HeldUnits {
   endsAtMs: number;
   readonly bytes = 0;
   #seq = 0;
+  /** The fetch whose answer counts: none once it has come. */
+  #awaitedSeq = 0;
   #used = 0;
   /** Of these, as the last fetch told, and as the last answered one did. */
   #told = 0;
@@ -172,7 +174,8 @@ export class HeldUnits {
     this.low = -1;
     this.renewAtMonotonicMs = Number.POSITIVE_INFINITY;
     this.#told = this.#used;
-    return { holder: this.holder, seq: ++this.#seq, used: this.#used, held, want };
+    this.#awaitedSeq = ++this.#seq;
+    return { holder: this.holder, seq: this.#seq, used: this.#used, held, want };
   }
 
   /** Returns the uses that the fetch settles. */
@@ -189,8 +192,9 @@ export class HeldUnits {
     grant: Grant,
     sent: { plan: CheckPlan; sentMonotonicMs: number; nowMonotonicMs: number },
   ): void {
-    // A later fetch has told the store that these units were never heard of: they may be with others by now.
-    if (fetch.seq !== this.#seq) return;
+    // A later fetch has told the store that these units were never heard of: they may be with others by now. Heard twice, they count once.
+    if (fetch.seq !== this.#awaitedSeq) return;
+    this.#awaitedSeq = 0;
     this.#settled = fetch.used;
     // Units that had ended on the way were taken for used.
     if (grant.kept < fetch.held) this.units = 0;
