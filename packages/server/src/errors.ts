@@ -80,6 +80,21 @@ export const serviceErrors = {
       meaning: "No token has this name.",
       remedy: "Use a name that GET /admin/v1/tokens lists.",
     },
+    "unknown-alert": {
+      status: 404,
+      meaning: "No alert of this id fires.",
+      remedy: "Use the id of an alert that GET /admin/v1/alerts lists as firing.",
+    },
+    "unknown-silence": {
+      status: 404,
+      meaning: "No silence has this id, or it is over.",
+      remedy: "Use an id that GET /admin/v1/alerts/silences lists.",
+    },
+    "unknown-receiver": {
+      status: 404,
+      meaning: "The alert policy has no receiver of this id.",
+      remedy: "Use an id that GET /admin/v1/alerts/policy lists.",
+    },
     "monitoring-off": {
       status: 404,
       meaning: "The service runs with --monitoring off and counts no traffic.",

@@ -60,7 +60,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       registerTimelineRoutes(admin, options);
       if (options.readStore !== undefined) registerStoreRoutes(admin, options.readStore);
       registerRegionRoutes(admin, options);
-      if (options.readAlerts !== undefined) registerAlertRoutes(admin, options.readAlerts);
+      if (options.alerts !== undefined) registerAlertRoutes(admin, options, options.alerts);
       if (options.traffic !== undefined) registerTryRoutes(admin, options, options.traffic);
       registerSessionRoutes(admin, options);
     },

@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from "fastify";
 import { type Limiter, type Mistake, SluiceError } from "sluice";
 import type { TSchema } from "typebox";
+import type { AlertPolicies } from "../configuration/alert-policies.js";
 import type { Applied, Configuration, ConfigurationLog } from "../configuration/configuration.js";
 import { diffText } from "../configuration/diff-text.js";
 import type { Page, Role, RuleRepository } from "../configuration/repository/rule-repository.js";
@@ -9,7 +10,8 @@ import { type ErrorCode, ServiceError } from "../errors.js";
 import type { Credential } from "../http/failed-authentication.js";
 import { anyErrors, bodyErrors, problemResponses } from "../http/problem-schema.js";
 import type { Figures } from "../monitoring/figures.js";
-import type { AlertsView, BlockedKeysView, ModelPrice, RegionsView, StoreView } from "../monitoring/views.js";
+import type { BlockedKeysView, ModelPrice, RegionsView, StoreView } from "../monitoring/views.js";
+import type { AlertDesk } from "./alert-routes.js";
 import { versionMismatch } from "./schemas.js";
 import type { Tokens } from "./tokens.js";
 import type { Traffic } from "./try-routes.js";
@@ -26,7 +28,9 @@ export interface AdministrationOptions {
   readonly readStore?: (() => Promise<StoreView>) | undefined;
   readonly readBlockedKeys?: (() => Promise<BlockedKeysView>) | undefined;
   readonly readRegions?: (() => Promise<RegionsView>) | undefined;
-  readonly readAlerts?: (() => Promise<AlertsView>) | undefined;
+  readonly alerts?: AlertDesk | undefined;
+  /** What people set about alerts; absent where monitoring is off. */
+  readonly alertPolicies?: AlertPolicies | undefined;
   /** The price table of the LLM gateway, in dollars per million tokens. */
   readonly prices?: readonly ModelPrice[] | undefined;
   /** The attribute `region` of requests that name none. */

@@ -4,12 +4,16 @@
  *   always               metrics, the observer of requests, the view of the store, OTLP where it is set
  *   --monitoring on      also the history, this instance's heartbeat, figures, alerts
  */
+import type { Rule } from "sluice";
+import type { AlertPolicies } from "../configuration/alert-policies.js";
 import type { ConfigurationStatus } from "../configuration/configuration.js";
 import type { Cleanup } from "../instance/cleanup.js";
 import { Heartbeat } from "../instance/heartbeat.js";
 import type { Fleet, Instance } from "../instance/instance.js";
 import { packageVersion } from "../own-package.js";
+import type { Settings } from "../settings/settings.js";
 import { Alerts } from "./alerts/alerts.js";
+import type { SmtpOptions } from "./alerts/mail.js";
 import { type Figures, startFigures } from "./figures.js";
 import type { History } from "./history/history.js";
 import { openHistory, openOwnHistory } from "./history/open-history.js";
@@ -23,7 +27,7 @@ import { redisNodesOf } from "./store-view/redis-nodes.js";
 import { createStoreView, type StoreWatch } from "./store-view/store-view.js";
 import { TopKeysReader } from "./top-keys/read-top-keys.js";
 import { observeTraffic, type Traffic } from "./traffic.js";
-import type { AlertsView, BlockedKeysView, RegionsView, StoreView } from "./views.js";
+import type { BlockedKeysView, RegionsView, StoreView } from "./views.js";
 
 export interface Monitoring {
   readonly metrics: Metrics;
@@ -33,7 +37,7 @@ export interface Monitoring {
   /** All absent with monitoring off. */
   readonly figures: Figures | undefined;
   readonly readRegions: (() => Promise<RegionsView>) | undefined;
-  readonly readAlerts: (() => Promise<AlertsView>) | undefined;
+  readonly alerts: Pick<Alerts, "read" | "acknowledge" | "test"> | undefined;
   /** Counts a call to a language model that is over; absent with monitoring off. */
   readonly noteModel: ((used: ModelUse) => void) | undefined;
 }
@@ -41,6 +45,7 @@ export interface Monitoring {
 interface Sources {
   readonly instance: Instance;
   readonly configuration: { status(): ConfigurationStatus };
+  readonly alertPolicies: Pick<AlertPolicies, "inForce">;
 }
 
 export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promise<Monitoring> {
@@ -71,7 +76,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
     readBlockedKeys: storeView.blockedKeys,
     figures: counted?.figures,
     readRegions: counted?.readRegions,
-    readAlerts: counted?.readAlerts,
+    alerts: counted?.alerts,
     noteModel: counted && ((used) => traffic.models.add(used)),
   };
 }
@@ -80,8 +85,8 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
 async function startCounting(
   sources: Sources & { fleet: Fleet; history: History; traffic: Traffic; storeView: StoreWatch },
   cleanup: Cleanup,
-): Promise<Pick<Monitoring, "readAlerts" | "readRegions"> & { figures: Figures }> {
-  const { instance, fleet, history, traffic, storeView } = sources;
+): Promise<Pick<Monitoring, "alerts" | "readRegions"> & { figures: Figures }> {
+  const { instance, fleet, history, traffic, storeView, alertPolicies } = sources;
   const { settings, log, limiter, health, storeKind } = instance;
   const { shared } = fleet;
   const heartbeat = heartbeatOf(sources);
@@ -100,6 +105,11 @@ async function startCounting(
     allowPrivate: settings["alert-allow-private"],
     nodes: storeView.nodes,
     topKeys: () => topKeys.read({ window: "hour", by: "traffic", limit: 50 }),
+    policy: () => alertPolicies.inForce(),
+    tagsOf: (rule) => tagsOf(limiter.findRule(rule)),
+    tagged: (tag) => limiter.rules.filter((rule) => tagsOf(rule).includes(tag)).map(({ id }) => id),
+    smtp: smtpOf(settings),
+    consoleUrl: settings["public-url"],
   });
   const own = await openOwnHistory({ fleet, instance });
   const figures = startFigures({
@@ -125,8 +135,16 @@ async function startCounting(
   return {
     figures,
     readRegions: () => regions?.read() ?? Promise.resolve(none()),
-    readAlerts: () => alerts.read(),
+    alerts,
   };
+}
+
+function tagsOf(rule: Rule | undefined): readonly string[] {
+  return rule?.tags ?? [];
+}
+
+function smtpOf({ "smtp-url": url, "smtp-from": from }: Settings): SmtpOptions | undefined {
+  return url === undefined || from === undefined ? undefined : { url, from };
 }
 
 function watchRegions({

@@ -463,7 +463,8 @@ export type AlertKind =
   | "new-heavy-key"
   | "store-degraded"
   | "store-memory"
-  | "propagation-stuck";
+  | "propagation-stuck"
+  | "threshold";
 
 export interface AlertView {
   readonly id: string;
@@ -479,6 +480,11 @@ export interface AlertView {
   /** The observed and the expected figure. */
   readonly value?: number;
   readonly expected?: number;
+  /** Of `threshold`: the condition of the alert policy. */
+  readonly condition?: string;
+  readonly acknowledged?: { readonly by: string; readonly atMs: number; readonly note?: string };
+  /** Of a firing alert: held back until then. */
+  readonly silencedUntilMs?: number;
 }
 
 /** `GET /admin/v1/alerts`: firing ones first, then newest first; resolved ones are kept for eight days, at most 500. */
@@ -491,6 +497,13 @@ export interface AlertsView {
   readonly webhooks: readonly {
     readonly url: string;
     readonly format: "json" | "slack";
+    readonly lastSentAtMs?: number;
+    readonly lastError?: string;
+  }[];
+  /** Those of the alert policy. */
+  readonly receivers: readonly {
+    readonly id: string;
+    readonly type: string;
     readonly lastSentAtMs?: number;
     readonly lastError?: string;
   }[];

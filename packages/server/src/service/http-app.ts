@@ -15,7 +15,7 @@ import { recordedTraffic } from "./recorded-traffic.js";
 export async function createHttpApp(parts: TransportParts): Promise<FastifyInstance> {
   const { instance, configuration, monitoring, attributes, envoy, tokens, failures, carriesToken, headers } = parts;
   const { settings, log, limiter, storeKind } = instance;
-  const { observe, figures, readStore, readBlockedKeys, readRegions, readAlerts } = monitoring;
+  const { observe, figures, readStore, readBlockedKeys, readRegions, alerts } = monitoring;
   const { region } = settings;
   const app = createEdge({
     log,
@@ -55,7 +55,8 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
     readStore,
     readBlockedKeys,
     readRegions,
-    readAlerts,
+    alerts,
+    alertPolicies: alerts && parts.alertPolicies,
     prices: parts.llm?.prices?.list,
     region,
     noteFailure,

@@ -5,6 +5,7 @@
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openTokens, type Tokens } from "../administration/administration.js";
+import type { AlertPolicies } from "../configuration/alert-policies.js";
 import type { Configuration } from "../configuration/configuration.js";
 import { type RequestAttributes, requestAttributes } from "../enforcement/attributes/request-attributes.js";
 import { type Envoy, startEnvoy } from "../enforcement/envoy/envoy.js";
@@ -32,6 +33,7 @@ import type { CloseOptions } from "./service.js";
 interface TransportsOptions {
   readonly instance: Instance;
   readonly configuration: Configuration;
+  readonly alertPolicies: AlertPolicies;
   readonly rules: RulesInForce;
   readonly monitoring: Monitoring;
   /** Prometheus text, of all workers where there are several. */

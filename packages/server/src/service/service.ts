@@ -3,6 +3,7 @@
  * In: settings. Out: addresses, and a way to end it. Signals, workers and the printed screen are `serve.ts`'s.
  */
 import type { Rule } from "sluice";
+import { AlertPolicies } from "../configuration/alert-policies.js";
 import { Cleanup } from "../instance/cleanup.js";
 import { openInstance } from "../instance/instance.js";
 import type { Log } from "../log.js";
@@ -60,12 +61,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 async function start(options: ServiceOptions, cleanup: Cleanup): Promise<Service> {
   const instance = await openInstance(options, cleanup);
   const { configuration, rules } = await openConfiguration(instance, cleanup);
-  const monitoring = await startMonitoring({ instance, configuration }, cleanup);
+  const alertPolicies = new AlertPolicies(configuration.repository?.alerts, instance.log);
+  const monitoring = await startMonitoring({ instance, configuration, alertPolicies }, cleanup);
   const { registry } = monitoring.metrics;
   options.onRegistry?.(registry);
   const metricsText = options.allMetrics ?? (() => registry.metrics());
   const ports = options.ports ?? (await openPorts(options.settings));
-  const transports = await openTransports({ instance, configuration, rules, monitoring, metricsText, ports }, cleanup);
+  const transports = await openTransports(
+    { instance, configuration, alertPolicies, rules, monitoring, metricsText, ports },
+    cleanup,
+  );
   const { http, grpc, proxy, adminTokenFile } = transports;
   const { limiter } = instance;
   return {

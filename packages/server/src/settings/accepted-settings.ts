@@ -215,6 +215,24 @@ export const webhooks: Accepted<readonly Webhook[]> = {
   },
 };
 
+export const smtpUrl: Accepted<URL> = {
+  placeholder: "URL",
+  expected: "a URL that begins with smtp:// or smtps:// and names a host",
+  parse: (given) =>
+    /^smtps?:\/\/./.test(given) && URL.canParse(given) && new URL(given).hostname !== "" ? new URL(given) : undefined,
+};
+
+/** Without a slash at its end. */
+export const publicUrl: Accepted<string> = {
+  placeholder: "URL",
+  expected: "a URL such as https://limits.example, without path or query",
+  parse(given) {
+    if (!/^https?:\/\//.test(given) || !URL.canParse(given)) return undefined;
+    const { pathname, search, hash, username, origin } = new URL(given);
+    return pathname === "/" && search + hash + username === "" ? origin : undefined;
+  },
+};
+
 const MOST_HOST_NAMES = 100;
 
 export const hostNames: Accepted<readonly string[]> = {

@@ -219,6 +219,15 @@ export const settingSpecs = {
     "Let webhooks be at private, loopback or link-local addresses.",
     "false",
   ),
+  "smtp-url": secret(
+    accept.smtpUrl,
+    "The mail server for alerts by mail: smtp://USER:PASSWORD@HOST:587 (STARTTLS), or smtps://… (TLS); needs --smtp-from.",
+  ),
+  "smtp-from": setting(accept.text("ADDRESS", "a mail address"), "The sender of alerts by mail."),
+  "public-url": setting(
+    accept.publicUrl,
+    "Where browsers reach the console, such as https://limits.example: alerts link to it, and single sign-on comes back to it.",
+  ),
   "tls-cert": setting(
     accept.file,
     "Certificate chain (PEM) for HTTP, gRPC and the proxy; needs --tls-key. Renewed files are read again.",
@@ -387,6 +396,7 @@ function readConfigFile(named: string | undefined, mistakes: string[]): Readonly
 
 const certificatePairs = [
   ["tls-cert", "tls-key"],
+  ["smtp-url", "smtp-from"],
   ["grpc-tls-cert", "grpc-tls-key"],
   ["envoy-xds-cert", "envoy-xds-key"],
 ] as const;

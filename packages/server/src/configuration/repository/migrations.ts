@@ -59,6 +59,33 @@ export const migrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 4,
+    name: "alert policy",
+    statements: [
+      `CREATE TABLE sluice_alert_policies (
+        version BIGINT PRIMARY KEY,
+        created_at_ms BIGINT NOT NULL,
+        author TEXT NOT NULL,
+        message TEXT NOT NULL,
+        document TEXT NOT NULL
+      )`,
+      `CREATE TABLE sluice_alert_secrets (
+        receiver TEXT NOT NULL,
+        field TEXT NOT NULL,
+        value TEXT NOT NULL,
+        PRIMARY KEY (receiver, field)
+      )`,
+      `CREATE TABLE sluice_silences (
+        id TEXT PRIMARY KEY,
+        created_at_ms BIGINT NOT NULL,
+        ends_at_ms BIGINT NOT NULL,
+        author TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        matching TEXT NOT NULL
+      )`,
+    ],
+  },
 ];
 
 /** `steps`: for tests, that come from an older database. Resolves with the names of the steps that were taken. */

@@ -6,6 +6,7 @@
  * call tries again. Documents are text here: nothing in this room reads them.
  */
 import type { RuleDiff } from "../rule-diff.js";
+import type { AlertRepository } from "./alert-repository.js";
 
 /** The identity of a version, without its document. */
 export interface VersionMark {
@@ -42,7 +43,7 @@ export interface AuditEntry {
   readonly id: number;
   readonly atMs: number;
   readonly actor: string;
-  /** `rules.changed`, `key.reset`, `token.created`, `token.deleted`, `authentication.failed`, `limit.moved`. */
+  /** `rules.changed`, `key.reset`, `token.created`, `token.deleted`, `authentication.failed`, `limit.moved`, `alerts.changed`, … */
   readonly action: string;
   readonly target: string;
   readonly details: Readonly<Record<string, unknown>>;
@@ -96,6 +97,8 @@ export interface RuleRepository {
   endedSessions(): Promise<EndedSession[]>;
   /** A token that ends many sessions ends all of its sessions: what is kept stays bounded. */
   endSession(session: EndedSession): Promise<void>;
+
+  readonly alerts: AlertRepository;
 
   close(): Promise<void>;
 }

@@ -4,6 +4,7 @@
  */
 import { ServiceError } from "../../errors.js";
 import type { RuleDiff } from "../rule-diff.js";
+import type { AlertRepository } from "./alert-repository.js";
 import { migrate } from "./migrations.js";
 import type {
   AuditEntry,
@@ -19,6 +20,7 @@ import type {
   VersionMark,
   VersionSummary,
 } from "./rule-repository.js";
+import { SqlAlertRepository } from "./sql-alert-repository.js";
 import type { Query, SqlDriver, SqlRow, SqlValue } from "./sql-driver.js";
 
 const MARK = "version, digest, created_at_ms";
@@ -27,11 +29,17 @@ const MOST_ENDED_SESSIONS = 100;
 const SUMMARY = `${MARK}, author, message, kind, diff`;
 
 export class SqlRepository implements RuleRepository {
+  readonly alerts: AlertRepository;
   readonly #driver: SqlDriver;
   #migrated: Promise<unknown> | undefined;
 
   constructor(driver: SqlDriver) {
     this.#driver = driver;
+    this.alerts = new SqlAlertRepository({
+      query: (statement, parameters) => this.#query(statement, parameters),
+      exclusively: (work) => this.#exclusively(work),
+      audit: insertAudit,
+    });
   }
 
   async head(): Promise<VersionMark | undefined> {

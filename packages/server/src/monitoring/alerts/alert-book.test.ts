@@ -59,12 +59,14 @@ test("of more than 50 of one kind the strongest begin; other kinds have room of 
   expect(began.some(({ kind }) => kind === "store-degraded")).toBe(true);
 });
 
-test("what an alert says stays as it began; it is said again only when it turns critical", () => {
+test("the text of a firing alert is renewed, but not by its fading; it is sent again only when it turns critical", () => {
   const book = new AlertBook();
   book.judge({ findings: [finding({ value: 10 })], judged, nowMs: 0 });
   book.put({ ...book.open[0]!, told: true });
   book.judge({ findings: [finding({ value: 99, summary: "other words" })], judged, nowMs: 1 });
-  expect(book.open).toMatchObject([{ summary: "many", value: 99, told: true }]);
+  expect(book.open).toMatchObject([{ summary: "other words", value: 99, told: true }]);
+  book.judge({ findings: [finding({ level: "hold", value: 5, summary: "hardly any" })], judged, nowMs: 1 });
+  expect(book.open).toMatchObject([{ summary: "other words", value: 5, told: true }]);
   book.judge({ findings: [finding({ severity: "critical", summary: "worse" })], judged, nowMs: 2 });
   expect(book.open).toMatchObject([{ summary: "worse", severity: "critical", told: false, startedAtMs: 0 }]);
 });

@@ -16,6 +16,12 @@ export interface KeptAlert extends AlertView {
   readonly lastSeenMs: number;
   /** Whether every webhook has got this state of it, or was given up. */
   readonly told: boolean;
+  /** A silence held its message back. */
+  readonly muted?: boolean;
+  /** Its begin was sent, so that its end must be. Absent: yes (of older versions). */
+  readonly sent?: boolean;
+  /** When each receiver was last reminded of it. */
+  readonly reminded?: Readonly<Record<string, number>>;
 }
 
 /** How long nothing must be found before an alert is over. */
@@ -26,6 +32,7 @@ const quietMs: Readonly<Record<AlertKind, number>> = {
   "store-degraded": 20_000,
   "store-memory": 20_000,
   "propagation-stuck": 20_000,
+  threshold: 90_000,
 };
 
 /** A fault that hits every rule must not become a thousand messages: beyond this many of one kind, no more begin. */
@@ -103,13 +110,14 @@ function begin({ level: _, ...finding }: Finding, nowMs: number): KeptAlert {
   return { id, ...finding, state: "firing", startedAtMs: nowMs, lastSeenMs: nowMs, told: false };
 }
 
-/** The figures are the latest; the summary stays that of the begin, so that it does not describe a problem by its end. */
+/** Figures and summary are renewed while the finding is strong enough to fire: a problem is not described by its fading. */
 function goesOn(alert: KeptAlert, finding: Finding, nowMs: number): KeptAlert {
   const worse = finding.severity === "critical" && alert.severity === "warning";
   const { summary, severity, value, expected } = finding;
   return {
     ...alert,
     lastSeenMs: nowMs,
+    ...(finding.level === "fire" && { summary }),
     ...(worse && { summary, severity, told: false }),
     ...(value !== undefined && { value }),
     ...(expected !== undefined && { expected }),

@@ -3,15 +3,18 @@
  * the top keys. Out: findings, and which kinds were judged. A round does not judge what it cannot read.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { AlertPolicy, DetectorTuning } from "../../configuration/alert-policy.js";
 import { causeInWords } from "../../instance/failure-words.js";
 import type { Heartbeat, InstanceReport } from "../../instance/heartbeat.js";
 import { parseSharedText } from "../../instance/parse-shared-text.js";
 import type { SharedState } from "../../instance/shared-state.js";
 import type { StoreHealth } from "../../instance/store-health.js";
-import { type History, ruleOfSeries, seriesOfRule } from "../history/history.js";
+import { type History, ruleOfSeries, seriesOfRule, TOTAL_SERIES } from "../history/history.js";
 import type { AlertKind, StoreNode, TopKeysView } from "../views.js";
 import type { Finding } from "./finding.js";
 import { type KnownKeys, newHeavyKeys } from "./heavy-key.js";
+import { ownThreshold } from "./own-threshold.js";
+import { type TagsOf, tuningFor } from "./policy-match.js";
 import { propagationStuck } from "./propagation.js";
 import { refusalShare } from "./refusal-share.js";
 import { SeriesReader, type SeriesRound } from "./series-reader.js";
@@ -29,6 +32,9 @@ export interface EvaluatorOptions {
   readonly storeHealth: Pick<StoreHealth, "sinceMs" | "error">;
   readonly nodes: () => Promise<readonly StoreNode[]>;
   readonly topKeys: () => Promise<Pick<TopKeysView, "maxError" | "keys">>;
+  /** Rules in force with a tag. Absent: no rule has one. */
+  readonly tagged?: (tag: string) => readonly string[];
+  readonly tagsOf?: TagsOf;
 }
 
 const SERIES_A_SLICE = 20;
@@ -56,20 +62,32 @@ export class AlertEvaluator {
     this.#series = new SeriesReader(options);
   }
 
-  async look(leadership: "leader" | "alone", nowMs: number): Promise<Looked> {
+  async look(leadership: "leader" | "alone", nowMs: number, policy: AlertPolicy): Promise<Looked> {
     const judged = new Set<AlertKind>(["store-degraded", "store-memory", "propagation-stuck"]);
     const alone = leadership === "alone";
     const own = this.#options.heartbeat.report(nowMs);
     const reports = alone ? [own] : [own, ...(await this.#others())];
     const findings: (Finding | undefined)[] = [];
     if (alone) this.#lastMinute = undefined;
-    else findings.push(...(await this.#lookAtSeries(nowMs, judged)));
+    else findings.push(...(await this.#lookAtSeries(nowMs, judged, policy)));
     findings.push(
       this.#storeDegraded(reports, nowMs),
       ...(await this.#storeMemory()),
       ...propagationStuck(reports, nowMs),
     );
-    return { findings: findings.filter((finding) => finding !== undefined), judged };
+    return { findings: findings.flatMap((finding) => this.#tuned(finding, policy) ?? []), judged };
+  }
+
+  #tuningOf(policy: AlertPolicy, kind: AlertKind, rule: string | undefined): DetectorTuning | undefined {
+    return tuningFor(policy, { kind, rule }, this.#options.tagsOf ?? (() => []));
+  }
+
+  /** Without the findings of detectors that are off, and with the severity that was set. */
+  #tuned(finding: Finding | undefined, policy: AlertPolicy): Finding | undefined {
+    if (finding === undefined || finding.kind === "threshold") return finding;
+    const { mode, severity } = this.#tuningOf(policy, finding.kind, finding.rule) ?? {};
+    if (mode === "off") return undefined;
+    return severity === undefined ? finding : { ...finding, severity };
   }
 
   async #others(): Promise<InstanceReport[]> {
@@ -98,23 +116,45 @@ export class AlertEvaluator {
     return found;
   }
 
-  async #lookAtSeries(nowMs: number, judged: Set<AlertKind>): Promise<readonly (Finding | undefined)[]> {
+  async #lookAtSeries(
+    nowMs: number,
+    judged: Set<AlertKind>,
+    policy: AlertPolicy,
+  ): Promise<readonly (Finding | undefined)[]> {
     const round = await this.#series.next(nowMs);
     if (round === undefined) return [];
     this.#lastMinute = round.lastMinute;
-    for (const kind of ["unusual-rate", "refusal-share"] as const) judged.add(kind);
+    for (const kind of ["unusual-rate", "refusal-share", "threshold"] as const) judged.add(kind);
     const findings: (Finding | undefined)[] = [];
     for (const [i, series] of round.series.entries()) {
       // A series takes some fifty microseconds: checks are answered between two slices.
       if (i % SERIES_A_SLICE === SERIES_A_SLICE - 1) await nextTurn();
       const window = round.windowOf(series);
       const rule = ruleOfSeries(series);
-      findings.push(unusualRate(window, rule), refusalShare(window, rule));
+      findings.push(
+        unusualRate(window, rule, this.#tuningOf(policy, "unusual-rate", rule)),
+        refusalShare(window, rule, this.#tuningOf(policy, "refusal-share", rule)),
+      );
     }
-    return [...findings, ...(await this.#lookAtKeys(round, nowMs, judged))];
+    findings.push(...this.#lookAtThresholds(round, policy));
+    return [...findings, ...(await this.#lookAtKeys(round, { nowMs, judged, policy }))];
   }
 
-  async #lookAtKeys(round: SeriesRound, nowMs: number, judged: Set<AlertKind>): Promise<readonly Finding[]> {
+  /** Also of rules without any traffic: a threshold may ask for some. */
+  #lookAtThresholds(round: SeriesRound, { conditions }: AlertPolicy): readonly (Finding | undefined)[] {
+    return conditions.flatMap((condition) => {
+      const { rule, tag } = condition;
+      if (tag === undefined && rule === undefined)
+        return [ownThreshold(round.windowOf(TOTAL_SERIES), condition, undefined)];
+      const rules = tag === undefined ? [rule!] : (this.#options.tagged?.(tag) ?? []);
+      return rules.map((one) => ownThreshold(round.windowOf(seriesOfRule(one)), condition, one));
+    });
+  }
+
+  async #lookAtKeys(
+    round: SeriesRound,
+    { nowMs, judged, policy }: { nowMs: number; judged: Set<AlertKind>; policy: AlertPolicy },
+  ): Promise<readonly Finding[]> {
     const top = await this.#options.topKeys().catch(() => undefined);
     if (top === undefined) return [];
     judged.add("new-heavy-key");
@@ -126,6 +166,7 @@ export class AlertEvaluator {
       known: before,
       knownMinutes: round.knownMinutes,
       nowMs,
+      heavyShareOf: (rule) => this.#tuningOf(policy, "new-heavy-key", rule)?.above,
     });
     const news = [...known.keys()].some((digest) => !before.has(digest));
     if (news || (known.size > 0 && nowMs - this.#knownWrittenMs >= KNOWN_EVERY_MS)) {

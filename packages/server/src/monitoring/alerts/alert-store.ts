@@ -8,8 +8,16 @@ import type { KeptAlert } from "./alert-book.js";
 
 const OPEN = "alert:open:";
 const KEPT = "alert:kept:";
+/** Apart from the alert: the leader writes that, and any instance this. */
+const ACKNOWLEDGED = "alert:ack:";
 const KEEP_MS = 8 * 24 * 3_600_000;
 const MOST_KEPT = 500;
+
+export interface Acknowledgement {
+  readonly by: string;
+  readonly atMs: number;
+  readonly note?: string;
+}
 
 export class AlertStore {
   readonly #shared: SharedState;
@@ -39,6 +47,26 @@ export class AlertStore {
     await this.#forget(OPEN + alert.subject);
     if (saved) await this.#boundKept();
     return saved;
+  }
+
+  /** By alert. */
+  async readAcknowledgements(): Promise<ReadonlyMap<string, Acknowledgement>> {
+    const texts = await this.#shared.readAll(ACKNOWLEDGED);
+    return new Map(
+      [...texts].flatMap(([name, text]) => {
+        const parsed = parseSharedText<Acknowledgement>(text);
+        return parsed === undefined ? [] : [[name.slice(ACKNOWLEDGED.length), parsed] as const];
+      }),
+    );
+  }
+
+  /** The last one stands. */
+  async acknowledge(id: string, given: Acknowledgement): Promise<void> {
+    const name = ACKNOWLEDGED + id;
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const was = await this.#shared.read(name);
+      if (await this.#shared.swap(name, { was, now: JSON.stringify(given), keepMs: KEEP_MS })) return;
+    }
   }
 
   async saveKept(alert: KeptAlert): Promise<boolean> {

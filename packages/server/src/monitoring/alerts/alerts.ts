@@ -7,17 +7,26 @@
  *
  * Nothing here is on the path of a request, and a round that fails is followed by the next.
  */
+import type { PolicyInForce } from "../../configuration/alert-policies.js";
 import { LeaderElection, type Leadership } from "../../instance/leader-election.js";
 import { parseSharedText } from "../../instance/parse-shared-text.js";
 import type { Log } from "../../log.js";
 import type { AlertsView, AlertView } from "../views.js";
 import { AlertBook, type KeptAlert } from "./alert-book.js";
 import { AlertEvaluator, type EvaluatorOptions } from "./alert-evaluator.js";
-import { AlertStore } from "./alert-store.js";
+import { type Acknowledgement, AlertStore } from "./alert-store.js";
+import { receiversFor, silencedUntil, type TagsOf } from "./policy-match.js";
+import { type ReceiverState, Receivers, type ReceiversOptions } from "./receivers.js";
+import type { AlertMessage } from "./webhook-message.js";
 import { type WebhookState, Webhooks, type WebhooksOptions } from "./webhooks.js";
 
-export interface AlertsOptions extends EvaluatorOptions, Omit<WebhooksOptions, "log"> {
+export interface AlertsOptions
+  extends EvaluatorOptions,
+    Omit<WebhooksOptions, "log">,
+    Pick<ReceiversOptions, "smtp" | "consoleUrl"> {
   readonly log: Log;
+  /** What people have set; never rejects. Absent: nothing. */
+  readonly policy?: () => Promise<PolicyInForce>;
   /** Default 5 s. */
   readonly everyMs?: number;
   /** How long nothing must be found before an alert is over, whatever its kind. Default: see `alert-book.ts`. */
@@ -30,6 +39,13 @@ const NEWS_FOR_MS = 3_600_000;
 /** Earlier versions run for the same name: an upgrade must not elect two. */
 const ELECTION = "alerts:duty";
 const WEBHOOK_STATES = "alerts:webhooks";
+const RECEIVER_STATES = "alerts:receivers";
+const nothingSet: PolicyInForce = {
+  version: 0,
+  policy: { conditions: [], detectors: [], receivers: [], routes: [] },
+  secrets: {},
+  silences: [],
+};
 const STATES_KEEP_MS = 8 * 24 * 3_600_000;
 const VIEW_FOR_MS = 1_000;
 
@@ -39,9 +55,14 @@ export class Alerts {
   readonly #kept: AlertStore;
   readonly #evaluator: AlertEvaluator;
   readonly #webhooks: Webhooks;
+  readonly #receivers: Receivers;
+  readonly #tagsOf: TagsOf;
   readonly #book: AlertBook;
   /** Ended while nothing could be kept. */
   #endedAlone: KeptAlert[] = [];
+  /** By alert, as last read; those made here while nothing can be shared, too. */
+  #acknowledged: ReadonlyMap<string, Acknowledgement> = new Map();
+  #policy = nothingSet;
   #was: Leadership = "follower";
   /** Somebody else wrote what this instance thought to know. */
   #outdated = false;
@@ -64,6 +85,8 @@ export class Alerts {
     this.#kept = new AlertStore(options.shared);
     this.#evaluator = new AlertEvaluator(options);
     this.#webhooks = new Webhooks(options);
+    this.#receivers = new Receivers(options);
+    this.#tagsOf = options.tagsOf ?? (() => []);
   }
 
   start(): void {
@@ -107,20 +130,124 @@ export class Alerts {
   }
 
   async #watch(leadership: "leader" | "alone", nowMs: number): Promise<void> {
+    await this.#readPolicy();
     if (leadership === "leader" && (this.#was !== "leader" || this.#outdated)) await this.#takeOver(nowMs);
-    const round = await this.#evaluator.look(leadership, nowMs);
+    const round = await this.#evaluator.look(leadership, nowMs, this.#policy.policy);
     const before = new Map(this.#book.open.map((alert) => [alert.subject, alert]));
     const { began, ended } = this.#book.judge({ ...round, nowMs });
-    const worse = this.#book.open.filter(({ subject, told }) => !told && before.get(subject)?.told === true);
+    const worse = this.#book.open.filter(({ subject, severity }) => {
+      const was = before.get(subject);
+      return was !== undefined && was.severity !== severity;
+    });
     for (const alert of [...began, ...worse]) {
-      if (await this.#keepOpen(alert, leadership)) this.#announce(alert);
+      const marked = this.#muteOrSend(alert, nowMs);
+      if (!(await this.#keepOpen(marked, leadership))) continue;
+      this.#announce(marked, worse.includes(alert) ? { event: "worse" } : {});
     }
-    for (const alert of ended) {
-      const saved = leadership === "alone" ? true : await this.#kept.saveEnded(alert);
-      if (leadership === "alone") this.#endedAlone.push(alert);
-      if (saved) this.#announce(alert);
+    for (const { muted, ...alert } of ended) {
+      const isNews = !(muted && !alert.sent);
+      const over = isNews ? alert : { ...alert, told: true };
+      const saved = leadership === "alone" ? true : await this.#kept.saveEnded(over);
+      if (leadership === "alone") this.#endedAlone.push(over);
+      if (saved) this.#announce(over);
     }
+    await this.#goOn({ before, leadership, nowMs });
     this.#firing = this.#book.open.length;
+  }
+
+  /** Alerts that fire on: renewed texts are kept, acknowledgements passed on, silences that ended and reminders that are due sent. */
+  async #goOn(round: {
+    before: ReadonlyMap<string, KeptAlert>;
+    leadership: "leader" | "alone";
+    nowMs: number;
+  }): Promise<void> {
+    const { before, leadership, nowMs } = round;
+    if (this.#book.open.length === 0) return;
+    const known = this.#acknowledged;
+    if (leadership === "leader") this.#acknowledged = await this.#kept.readAcknowledgements();
+    for (const alert of this.#book.open) {
+      const was = before.get(alert.subject);
+      if (was === undefined) continue;
+      const acknowledged = this.#acknowledged.get(alert.id);
+      if (acknowledged !== undefined && known.get(alert.id) === undefined)
+        this.#tell({ ...alert, acknowledged }, { event: "acknowledged" });
+      let now = alert;
+      if (alert.muted && this.#silencedUntil(alert, nowMs) === undefined) {
+        now = this.#muteOrSend(alert, nowMs);
+        this.#announce(now);
+      } else if (acknowledged === undefined && alert.told && !alert.muted) now = this.#remind(alert, nowMs);
+      const isRenewed = was.summary !== now.summary && was.severity === now.severity;
+      if (now === alert && !isRenewed) continue;
+      this.#book.put(now);
+      await this.#keepOpen(now, leadership);
+    }
+  }
+
+  /** Sends the alert again to receivers whose repeat is due. */
+  #remind(alert: KeptAlert, nowMs: number): KeptAlert {
+    if (this.#silencedUntil(alert, nowMs) !== undefined) return alert;
+    const due = [...receiversFor(this.#policy.policy, alert, this.#tagsOf)]
+      .filter(([id, everyMs]) => nowMs - (alert.reminded?.[id] ?? alert.startedAtMs) >= everyMs)
+      .map(([id]) => id);
+    if (due.length === 0) return alert;
+    void this.#receivers.tell({ ...alert, event: "reminder", sentAtMs: nowMs }, new Set(due));
+    return { ...alert, reminded: { ...alert.reminded, ...Object.fromEntries(due.map((id) => [id, nowMs])) } };
+  }
+
+  #muteOrSend({ muted: _, ...alert }: KeptAlert, nowMs: number): KeptAlert {
+    const isSilenced = this.#silencedUntil(alert, nowMs) !== undefined;
+    const marked = { ...alert, ...(isSilenced ? { muted: true, sent: alert.sent ?? false } : { sent: true }) };
+    this.#book.put(marked);
+    return marked;
+  }
+
+  #silencedUntil(alert: AlertView, nowMs: number): number | undefined {
+    return silencedUntil(this.#policy.silences, alert, { tagsOf: this.#tagsOf, nowMs });
+  }
+
+  async #readPolicy(): Promise<void> {
+    this.#policy = (await this.#options.policy?.()) ?? nothingSet;
+    this.#receivers.follow(this.#policy);
+  }
+
+  /** Undefined where no such alert fires. */
+  async acknowledge(id: string, given: Acknowledgement): Promise<AlertView | undefined> {
+    const { alerts } = await this.read();
+    const alert = alerts.find((one) => one.id === id && one.state === "firing");
+    if (alert === undefined) return undefined;
+    if (this.#was === "alone") this.#acknowledged = new Map([...this.#acknowledged, [id, given]]);
+    else await this.#kept.acknowledge(id, given);
+    this.#view = undefined;
+    return { ...alert, acknowledged: given };
+  }
+
+  /** One attempt to reach a receiver, from this instance. Undefined where there is no such receiver. */
+  async test(receiver: string, by: string): Promise<{ delivered: boolean; error?: string } | undefined> {
+    await this.#readPolicy();
+    const startedAtMs = Date.now();
+    const message: AlertMessage = {
+      id: `test-${startedAtMs.toString(36)}`,
+      subject: "test",
+      kind: "threshold",
+      condition: "test",
+      state: "firing",
+      severity: "warning",
+      summary: `${by} sent this to find out whether alerts arrive. Nothing is wrong.`,
+      startedAtMs,
+      event: "test",
+    };
+    try {
+      const sent = this.#receivers.test(receiver, message);
+      if (sent === undefined) return undefined;
+      await sent;
+      const { type } = this.#policy.policy.receivers.find(({ id }) => id === receiver)!;
+      // These keep an incident open until it is resolved.
+      if (type === "pagerduty" || type === "opsgenie")
+        await this.#receivers.test(receiver, { ...message, state: "resolved", endedAtMs: Date.now() });
+      return { delivered: true };
+    } catch (error) {
+      return { delivered: false, error: (error as Error).message };
+    }
   }
 
   /** Takes over from other leaders: firing alerts, and undelivered messages. Findings from the time alone are kept from now on. */
@@ -142,8 +269,10 @@ export class Alerts {
     const mineIds = new Set([...mine, ...this.#endedAlone].map(({ id }) => id));
     this.#endedAlone = [];
     const untold = [...open, ...(await this.#kept.readKept())].filter(
-      ({ told, id, endedAtMs = nowMs }) => !told && !mineIds.has(id) && nowMs - endedAtMs < NEWS_FOR_MS,
+      ({ told, muted, id, endedAtMs = nowMs }) =>
+        !told && !muted && !mineIds.has(id) && nowMs - endedAtMs < NEWS_FOR_MS,
     );
+    this.#acknowledged = await this.#kept.readAcknowledgements();
     for (const alert of untold) this.#tell(alert);
   }
 
@@ -155,17 +284,19 @@ export class Alerts {
     return false;
   }
 
-  #announce(alert: KeptAlert): void {
+  #announce(alert: KeptAlert, more: Pick<AlertMessage, "event"> = {}): void {
     const { id, kind, rule, severity, summary } = alert;
     const fields = { alert: id, kind, ...(rule !== undefined && { rule }), severity, summary };
     if (alert.state === "firing") this.#options.log.warn("an alert fires", fields);
     else this.#options.log.info("an alert is over", fields);
-    this.#tell(alert);
+    if (!alert.muted && !(alert.state === "resolved" && alert.told)) this.#tell(alert, more);
   }
 
-  #tell(alert: KeptAlert): void {
-    void this.#webhooks
-      .tell(alert)
+  #tell(alert: KeptAlert, more: Pick<AlertMessage, "event"> = {}): void {
+    const to = new Set(receiversFor(this.#policy.policy, alert, this.#tagsOf).keys());
+    const message: AlertMessage = { ...alert, ...more };
+    void Promise.all([this.#webhooks.tell(message), this.#receivers.tell(message, to)])
+      .then((all) => all.every((isDone) => isDone))
       // Closed before: the next leader sends it.
       .then((isDone) => (isDone ? this.#markTold(alert) : undefined))
       // The shared state is away: the next leader sends it once more.
@@ -180,14 +311,15 @@ export class Alerts {
       this.#book.put({ ...open, told: true });
       await this.#kept.saveOpen({ ...open, told: true });
     }
-    await this.#keepWebhookStates();
+    await this.#keepStates(WEBHOOK_STATES, this.#webhooks.states);
+    await this.#keepStates(RECEIVER_STATES, this.#receivers.states);
   }
 
-  async #keepWebhookStates(): Promise<void> {
+  async #keepStates(name: string, states: readonly unknown[]): Promise<void> {
     const { shared } = this.#options;
-    const was = await shared.read(WEBHOOK_STATES);
-    const now = JSON.stringify(this.#webhooks.states);
-    if (was !== now) await shared.swap(WEBHOOK_STATES, { was, now, keepMs: STATES_KEEP_MS });
+    const was = await shared.read(name);
+    const now = JSON.stringify(states);
+    if (was !== now) await shared.swap(name, { was, now, keepMs: STATES_KEEP_MS });
   }
 
   async read(): Promise<AlertsView> {
@@ -196,30 +328,55 @@ export class Alerts {
       this.#view = { atMs: nowMs, stored: this.#readStored() };
     }
     const stored = await this.#view.stored;
+    await this.#readPolicy();
+    const acknowledged = stored.isRead ? stored.acknowledged : this.#acknowledged;
     const byId = new Map<string, KeptAlert>();
     // The later wins: what is over is over, and what this instance holds is newer than what it wrote.
     for (const alert of [...stored.open, ...this.#book.open, ...stored.kept, ...this.#endedAlone])
       byId.set(alert.id, alert);
-    const alerts = [...byId.values()].map(shownAlert).sort(firingThenNewest);
+    const alerts = [...byId.values()]
+      .map((alert) => {
+        const untilMs = alert.state === "firing" ? this.#silencedUntil(alert, nowMs) : undefined;
+        const by = acknowledged.get(alert.id);
+        return {
+          ...shownAlert(alert),
+          ...(by !== undefined && { acknowledged: by }),
+          ...(untilMs !== undefined && { silencedUntilMs: untilMs }),
+        };
+      })
+      .sort(firingThenNewest);
     return {
       atMs: nowMs,
       scope: stored.isRead ? "fleet" : "instance",
       alerts,
-      webhooks: this.#webhooks.states.map((state, i) => latest(state, stored.webhooks[i])),
+      webhooks: this.#webhooks.states.map((state, i) => {
+        const kept = stored.webhooks[i];
+        return isSilent(state) && kept?.url === state.url ? kept : state;
+      }),
+      receivers: this.#receivers.states.map((state) => {
+        const kept = stored.receivers.find(({ id, type }) => id === state.id && type === state.type);
+        return isSilent(state) ? (kept ?? state) : state;
+      }),
     };
   }
 
   /** While the shared state is away, this instance shows what it knows itself. */
   async #readStored(): Promise<Stored> {
     try {
-      const [open, kept, states] = await Promise.all([
+      const [open, kept, acknowledged, webhooks, receivers] = await Promise.all([
         this.#kept.readOpen(),
         this.#kept.readKept(),
+        this.#kept.readAcknowledgements(),
         this.#options.shared.read(WEBHOOK_STATES),
+        this.#options.shared.read(RECEIVER_STATES),
       ]);
-      return { isRead: true, open, kept, webhooks: parseSharedText<WebhookState[]>(states) ?? [] };
+      return {
+        ...{ isRead: true, open, kept, acknowledged },
+        webhooks: parseSharedText<WebhookState[]>(webhooks) ?? [],
+        receivers: parseSharedText<ReceiverState[]>(receivers) ?? [],
+      };
     } catch {
-      return { isRead: false, open: [], kept: [], webhooks: [] };
+      return { isRead: false, open: [], kept: [], acknowledged: new Map(), webhooks: [], receivers: [] };
     }
   }
 
@@ -228,6 +385,7 @@ export class Alerts {
     this.#timer = undefined;
     await this.#round;
     this.#webhooks.close();
+    this.#receivers.close();
     await this.#election.resign();
   }
 }
@@ -236,10 +394,13 @@ interface Stored {
   readonly isRead: boolean;
   readonly open: readonly KeptAlert[];
   readonly kept: readonly KeptAlert[];
+  readonly acknowledged: ReadonlyMap<string, Acknowledgement>;
   readonly webhooks: readonly WebhookState[];
+  readonly receivers: readonly ReceiverState[];
 }
 
-function shownAlert({ subject: _, lastSeenMs: __, told: ___, ...alert }: KeptAlert): AlertView {
+function shownAlert(kept: KeptAlert): AlertView {
+  const { subject: _, lastSeenMs: _1, told: _2, muted: _3, sent: _4, reminded: _5, ...alert } = kept;
   return alert;
 }
 
@@ -248,8 +409,7 @@ function firingThenNewest(a: AlertView, b: AlertView): number {
   return b.startedAtMs - a.startedAtMs;
 }
 
-/** This instance's state if it has sent anything, else the state that the leader wrote. */
-function latest(own: WebhookState, stored: WebhookState | undefined): WebhookState {
-  const silent = own.lastSentAtMs === undefined && own.lastError === undefined;
-  return silent && stored?.url === own.url ? stored : own;
+/** An instance that has sent nothing shows the state that the leader wrote. */
+function isSilent({ lastSentAtMs, lastError }: Pick<WebhookState, "lastSentAtMs" | "lastError">): boolean {
+  return lastSentAtMs === undefined && lastError === undefined;
 }

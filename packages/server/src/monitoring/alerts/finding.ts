@@ -6,6 +6,8 @@ export interface Finding {
   readonly subject: string;
   readonly kind: AlertKind;
   readonly rule?: string;
+  /** Of `threshold`. */
+  readonly condition?: string;
   readonly severity: AlertView["severity"];
   readonly summary: string;
   readonly value?: number;

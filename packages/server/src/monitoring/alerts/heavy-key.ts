@@ -17,10 +17,13 @@ interface HeavyKeyInput {
   readonly known: KnownKeys;
   readonly knownMinutes: number;
   readonly nowMs: number;
+  /** The share at which a key of the rule is heavy; undefined: a fifth. */
+  readonly heavyShareOf?: (rule: string) => number | undefined;
 }
 
 const HEAVY_SHARE = 0.2;
-const HOLD_SHARE = 0.1;
+/** Of the share at which it is heavy. */
+const HOLD_PART = 0.5;
 const LEAST_CHECKS = 1_000;
 const WARM_UP_MINUTES = 60;
 /** An alert stands for as long as the key is news. */
@@ -28,7 +31,7 @@ const NEW_FOR_MS = 3_600_000;
 const REMEMBER_MS = 8 * 24 * 3_600_000;
 const MOST_KNOWN = 1_000;
 
-export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs }: HeavyKeyInput): {
+export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs, heavyShareOf }: HeavyKeyInput): {
   findings: Finding[];
   known: KnownKeys;
 } {
@@ -40,10 +43,11 @@ export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs }: Heav
     // The sketch may tell too much: what is certain counts.
     const certain = count - top.maxError;
     const share = certain / Math.max(1, checksOf(rule));
-    if (certain < LEAST_CHECKS || share < HOLD_SHARE) continue;
+    const heavy = heavyShareOf?.(rule) ?? HEAVY_SHARE;
+    if (certain < LEAST_CHECKS || share < heavy * HOLD_PART) continue;
     const digest = digestOf(rule, attributes);
     const before = remembered.get(digest);
-    if (before === undefined && share < HEAVY_SHARE) continue;
+    if (before === undefined && share < heavy) continue;
     // A key that was heavy before the warm-up ended is not new.
     const firstMs = before?.firstMs ?? (knownMinutes < WARM_UP_MINUTES ? nowMs - NEW_FOR_MS : nowMs);
     remembered.delete(digest);
@@ -58,7 +62,7 @@ export function newHeavyKeys({ top, checksOf, known, knownMinutes, nowMs }: Heav
         `a key that was not heavy before makes ${percent(Math.min(1, share))} of the checks of rule ${rule}: ` +
         `${spelled(attributes)}, ${figure(count)} in the last hour, ${figure(refused)} of them refused`,
       value: count,
-      level: share >= HEAVY_SHARE ? "fire" : "hold",
+      level: share >= heavy ? "fire" : "hold",
     });
   }
   // Seen longest ago first: those give way.

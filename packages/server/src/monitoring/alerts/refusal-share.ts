@@ -20,7 +20,12 @@ const ENOUGH_CHECKS = 100;
 const LEAST_SHARE_UNKNOWN = 0.5;
 const LEAST_REFUSED_UNKNOWN = 100;
 
-export function refusalShare(window: SeriesWindow, rule: string | undefined): Finding | undefined {
+/** `above`: the rise that is too much, instead of 20 points. */
+export function refusalShare(
+  window: SeriesWindow,
+  rule: string | undefined,
+  { above = LEAST_RISE }: { readonly above?: number } = {},
+): Finding | undefined {
   if (window.knownMinutes < MINUTES_FOR_RECENT) return undefined;
   const { checks, refused } = window;
   const from = MINUTES - MINUTES_IN_A_ROW;
@@ -32,15 +37,15 @@ export function refusalShare(window: SeriesWindow, rule: string | undefined): Fi
   // Of chance, and of a share that is never quite the same.
   const spread = Math.hypot(Math.sqrt((Math.max(usual, 0.01) * (1 - Math.min(usual, 0.99))) / count), wandering);
   const rises = seasonal
-    ? share - usual >= LEAST_RISE
-    : share - usual >= LEAST_RISE_IN_WARM_UP && refusals >= LEAST_REFUSED_IN_WARM_UP;
+    ? share - usual >= above
+    : share - usual >= Math.max(above, LEAST_RISE_IN_WARM_UP) && refusals >= LEAST_REFUSED_IN_WARM_UP;
   const sudden = rises && (share >= 2.2 * usual || 1 - share <= 0.4 * (1 - usual));
   const each = Array.from({ length: MINUTES_IN_A_ROW }, (_, i) => from + i).every(
-    (i) => refused[i]! / Math.max(1, checks[i]!) >= usual + EACH_RISE,
+    (i) => refused[i]! / Math.max(1, checks[i]!) >= usual + Math.min(EACH_RISE, above / 2),
   );
   const enough = known || (share >= LEAST_SHARE_UNKNOWN && refusals >= LEAST_REFUSED_UNKNOWN);
   const fires = sudden && each && enough && share - usual >= SPREADS * spread;
-  if (!fires && share - usual < HOLD_RISE) return undefined;
+  if (!fires && share - usual < Math.min(HOLD_RISE, above * 0.4)) return undefined;
   const about = rule === undefined ? "of all requests" : `of the checks of rule ${rule}`;
   return {
     subject: subjectOf("refusal-share", rule),

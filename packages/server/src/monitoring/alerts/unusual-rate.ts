@@ -29,10 +29,20 @@ const LEAST_EXPECTED = 30;
 const NEARLY_NOTHING = 5;
 const LEAST_OUT_OF_NOTHING = 100;
 
-export function unusualRate(window: SeriesWindow, rule: string | undefined): Finding | undefined {
+/** `tuning`: other bounds than the usual ones; `above` times the expected, `below` of it. */
+interface RateTuning {
+  readonly above?: number;
+  readonly below?: number;
+}
+
+export function unusualRate(
+  window: SeriesWindow,
+  rule: string | undefined,
+  tuning: RateTuning = {},
+): Finding | undefined {
   const expected = expectedOf(window);
   if (expected === undefined) return undefined;
-  const level = surplus(window, expected) ?? lack(window, expected);
+  const level = surplus(window, expected, tuning) ?? lack(window, expected, tuning);
   if (level === undefined) return undefined;
   const { seen, usual, word } = level;
   const about = rule === undefined ? "requests in total" : `checks of rule ${rule}`;
@@ -57,8 +67,20 @@ interface Judged {
   readonly word: string;
 }
 
-function surplus({ checks }: SeriesWindow, { high: usual, spread, seasonal }: Expected): Judged | undefined {
-  const bounds = seasonal ? more : moreInWarmUp;
+/** The gap between the bounds stays in proportion to their distance from the usual. */
+function tuned(bounds: Bounds, fire: number | undefined): Bounds {
+  if (fire === undefined) return bounds;
+  const moved = (bound: number): number => 1 + ((bound - 1) * (fire - 1)) / (bounds.fire - 1);
+  return { ...bounds, fire, hold: moved(bounds.hold), each: moved(bounds.each) };
+}
+
+function surplus(
+  { checks }: SeriesWindow,
+  { high: usual, spread, seasonal }: Expected,
+  { above }: RateTuning,
+): Judged | undefined {
+  const warmUp = above === undefined ? undefined : Math.max(above, moreInWarmUp.fire);
+  const bounds = seasonal ? tuned(more, above) : tuned(moreInWarmUp, warmUp);
   const seen = sumOf(checks, MINUTES - bounds.minutes, MINUTES) / bounds.minutes;
   const atLeast = usual < NEARLY_NOTHING ? LEAST_OUT_OF_NOTHING : usual + LEAST_SURPLUS;
   const beyondNoise = usual + SPREADS * Math.max(Math.sqrt(usual), spread);
@@ -71,8 +93,13 @@ function surplus({ checks }: SeriesWindow, { high: usual, spread, seasonal }: Ex
     : undefined;
 }
 
-function lack({ checks }: SeriesWindow, { low: usual, spread, seasonal }: Expected): Judged | undefined {
-  const bounds = seasonal ? fewer : fewerInWarmUp;
+function lack(
+  { checks }: SeriesWindow,
+  { low: usual, spread, seasonal }: Expected,
+  { below }: RateTuning,
+): Judged | undefined {
+  const warmUp = below === undefined ? undefined : Math.min(below, fewerInWarmUp.fire);
+  const bounds = seasonal ? tuned(fewer, below) : tuned(fewerInWarmUp, warmUp);
   const seen = sumOf(checks, MINUTES - bounds.minutes, MINUTES) / bounds.minutes;
   if (usual < LEAST_EXPECTED) return undefined;
   const beyondNoise = usual - (SPREADS / Math.sqrt(bounds.minutes)) * Math.max(Math.sqrt(usual), spread);

@@ -6,6 +6,10 @@ import type { AlertView } from "../views.js";
 export interface AlertMessage extends AlertView {
   /** The same for the same trouble, also where several instances speak of it: what a receiver can de-duplicate by. */
   readonly subject: string;
+  /** Why it is sent, where that is not its begin or its end. */
+  readonly event?: "worse" | "reminder" | "acknowledged" | "test";
+  /** Of a reminder. */
+  readonly sentAtMs?: number;
 }
 
 const STANDARD_SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
@@ -13,7 +17,11 @@ const STANDARD_SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 export function messageBody(alert: AlertMessage, format: Webhook["format"]): string {
   if (format === "slack") return JSON.stringify({ text: slackText(alert) });
   const { id, subject, kind, rule, state, severity, summary, startedAtMs, endedAtMs, value, expected } = alert;
-  const told = { id, subject, kind, rule, state, severity, summary, startedAtMs, endedAtMs, value, expected };
+  const { condition, event, acknowledged } = alert;
+  const told = {
+    ...{ id, subject, kind, rule, condition, state, event, severity, summary },
+    ...{ startedAtMs, endedAtMs, value, expected, acknowledged },
+  };
   return JSON.stringify({ type: "sluice.alert", alert: told });
 }
 
@@ -38,15 +46,28 @@ export function signatureHeaders(
 }
 
 /** The same for every attempt at a message: one alert fires once and is resolved once. */
-export function messageId({ id, state }: Pick<AlertMessage, "id" | "state">): string {
-  return `${id}-${state}`;
+export function messageId({ id, state, event, sentAtMs }: AlertMessage): string {
+  const parts = [id, state, event, event === "reminder" ? sentAtMs : undefined];
+  return parts.filter((part) => part !== undefined).join("-");
 }
 
-function slackText({ state, severity, kind, summary, startedAtMs, endedAtMs }: AlertMessage): string {
-  const what = state === "resolved" ? "Resolved" : severity === "critical" ? "CRITICAL" : "Warning";
-  const minutes =
-    endedAtMs === undefined ? "" : ` (after ${Math.max(1, Math.round((endedAtMs - startedAtMs) / 60_000))} min)`;
-  return `*${what}: ${kind}* ${escapeSlack(summary)}${minutes}`;
+function slackText(alert: AlertMessage): string {
+  return `*${titleOf(alert)}* ${escapeSlack(alert.summary)}${escapeSlack(lengthOf(alert))}`;
+}
+
+/** `CRITICAL: store-memory`, `Resolved: unusual-rate`. */
+export function titleOf({ state, severity, kind, event, condition }: AlertMessage): string {
+  const how = state === "resolved" ? "Resolved" : severity === "critical" ? "CRITICAL" : "Warning";
+  const words = { worse: how, test: "Test", reminder: `${how}, still firing`, acknowledged: "Acknowledged" };
+  return `${event === undefined ? how : words[event]}: ${condition ?? kind}`;
+}
+
+/** How long it took, or who acknowledged it. */
+export function lengthOf({ startedAtMs, endedAtMs, acknowledged, event }: AlertMessage): string {
+  if (endedAtMs !== undefined) return ` (after ${Math.max(1, Math.round((endedAtMs - startedAtMs) / 60_000))} min)`;
+  if (event !== "acknowledged" || acknowledged === undefined) return "";
+  const { by, note } = acknowledged;
+  return ` (by ${by}${note === undefined || note === "" ? "" : `: ${note}`})`;
 }
 
 /** As Slack asks for: without it a rule's or a key's name could mention a channel or hide a link. */
