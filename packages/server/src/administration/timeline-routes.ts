@@ -52,7 +52,7 @@ export function registerTimelineRoutes(app: FastifyInstance, options: Administra
       const [versions, alerts] = await Promise.all([
         options.configuration.repository?.versions({ before: undefined, limit: MOST_VERSIONS }) ?? [],
         // Where the store is away, the changes are still known.
-        options.readAlerts?.().catch(() => undefined),
+        options.alerts?.read().catch(() => undefined),
       ]);
       const oldest = versions.at(-1);
       const sawAll = versions.length < MOST_VERSIONS || (oldest !== undefined && oldest.createdAtMs < asked.fromMs);
