@@ -15,6 +15,7 @@ const kinds: Readonly<Record<AlertKind, string>> = {
   "store-degraded": "Store away",
   "store-memory": "Store memory",
   "propagation-stuck": "Rules not reaching all",
+  threshold: "Own threshold",
 };
 
 export function Severity({ alert }: { alert: AlertView }) {
