@@ -80,6 +80,11 @@ export const serviceErrors = {
       meaning: "No token has this name.",
       remedy: "Use a name that GET /admin/v1/tokens lists.",
     },
+    "unknown-session": {
+      status: 404,
+      meaning: "No open session of the caller has this id.",
+      remedy: "Use an id that GET /admin/v1/sessions lists.",
+    },
     "unknown-alert": {
       status: 404,
       meaning: "No alert of this id fires.",

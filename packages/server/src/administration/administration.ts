@@ -13,6 +13,7 @@ import { answerNotFound } from "../http/error-handlers.js";
 import { acceptJson } from "../http/json-body.js";
 import { guard } from "./access.js";
 import { registerAlertRoutes } from "./alert-routes.js";
+import { registerAuditRoutes } from "./audit-routes.js";
 import { registerBlockRoutes } from "./block-routes.js";
 import { registerKeyRoutes } from "./key-routes.js";
 import { largeBodies, validatorCompiler } from "./large-bodies.js";
@@ -53,6 +54,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       guard(admin, options);
       registerRuleRoutes(admin, options);
       registerVersionRoutes(admin, options);
+      registerAuditRoutes(admin, options);
       registerKeyRoutes(admin, options);
       registerBlockRoutes(admin, options);
       registerTokenRoutes(admin, options);

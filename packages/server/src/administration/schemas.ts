@@ -47,7 +47,6 @@ const page = {
   before: Type.Optional(digits("Older than this version or audit id; from the `next` of the page before.")),
   limit: Type.Optional(Type.String({ pattern: "^[0-9]{1,3}$", description: "At most 500. Default 50." })),
 };
-export const pageQuery = Type.Object(page, exact);
 export const versionsQuery = Type.Object(
   {
     ...page,
@@ -107,7 +106,11 @@ export const sessionBody = Type.Object(
 const role = Type.Union([Type.Literal("viewer"), Type.Literal("editor"), Type.Literal("admin")]);
 export const session = Type.Object({ name: text, role }, { title: "Session" });
 export const tokenBody = Type.Object(
-  { name: Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9@._-]{0,63}$" }), role },
+  {
+    name: Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9@._-]{0,63}$" }),
+    role,
+    expiresIn: Type.Optional(Type.String({ maxLength: 20, description: "A duration such as 90d. Absent: never." })),
+  },
   { ...exact, title: "TokenRequest" },
 );
 
@@ -156,6 +159,35 @@ export const versionDetail = Type.Object(
   { version, ...author, summary: text, diff, text, rules },
   { title: "VersionDetail" },
 );
+const instant = Type.String({ maxLength: 30, description: "A time such as 2026-11-17T09:00:00Z." });
+const auditFilter = {
+  actor: Type.Optional(Type.String({ maxLength: 200, description: "Whose." })),
+  action: Type.Optional(Type.String({ maxLength: 64 })),
+  rule: Type.Optional(Type.String({ maxLength: 64, description: "Entries about this rule." })),
+  from: Type.Optional(instant),
+  to: Type.Optional(instant),
+};
+export const auditQuery = Type.Object({ ...page, ...auditFilter }, exact);
+export const auditExportQuery = Type.Object(
+  { ...auditFilter, format: Type.Optional(Type.Union([Type.Literal("csv"), Type.Literal("json")])) },
+  exact,
+);
+export const sessionList = Type.Object(
+  {
+    sessions: Type.Array(
+      Type.Object({
+        id: text,
+        name: text,
+        createdAtMs: Type.Integer(),
+        endsAtMs: Type.Integer(),
+        agent: text,
+        own: Type.Boolean({ description: "The session of this request." }),
+      }),
+    ),
+  },
+  { title: "SessionList" },
+);
+export const sessionId = Type.Object({ id: Type.String({ maxLength: 64 }) });
 export const auditList = Type.Object(
   {
     entries: Type.Array(
@@ -206,12 +238,19 @@ const token = Type.Object(
     role,
     createdAt: Type.String({ format: "date-time" }),
     createdBy: text,
+    expiresAt: Type.Optional(Type.String({ format: "date-time" })),
+    lastUsedAt: Type.Optional(Type.String({ format: "date-time", description: "To the minute." })),
   },
   { title: "Token" },
 );
 export const tokenList = Type.Object({ tokens: Type.Array(token) }, { title: "TokenList" });
 export const newToken = Type.Object(
-  { name: text, role, token: Type.String({ description: "Shown this once." }) },
+  {
+    name: text,
+    role,
+    token: Type.String({ description: "Shown this once." }),
+    expiresAt: Type.Optional(Type.String({ format: "date-time" })),
+  },
   { title: "NewToken" },
 );
 export const versionMismatch = Type.Object(

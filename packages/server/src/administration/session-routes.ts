@@ -6,8 +6,8 @@ import { ServiceError } from "../errors.js";
 import { callerOf, refuseFailure } from "./access.js";
 import { whyForgeable } from "./csrf.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
-import { session, sessionBody } from "./schemas.js";
-import { sessionCookie, sessionCookieOf } from "./sessions.js";
+import { session, sessionBody, sessionId, sessionList } from "./schemas.js";
+import { claimedSession, sessionCookie, sessionCookieOf } from "./sessions.js";
 
 export function registerSessionRoutes(
   app: FastifyInstance,
@@ -24,7 +24,7 @@ export function registerSessionRoutes(
     async (request, reply) => {
       const stranger = whyForgeable(request);
       if (stranger !== undefined) throw new ServiceError("cross-origin", stranger);
-      const opened = await tokens.openSession(request.body.token);
+      const opened = await tokens.openSession(request.body.token, request.headers["user-agent"]);
       if (opened === undefined) {
         refuseFailure(reply, await noteFailure?.(request, "sign-in"));
         throw new ServiceError("unauthorized", "token: not known here");
@@ -55,6 +55,46 @@ export function registerSessionRoutes(
         .header("set-cookie", sessionCookie({ value: "", isSecure: isSecure(request) }))
         .code(204)
         .send();
+    },
+  );
+  registerSessionList(app, tokens);
+}
+
+/** Sessions of the dashboard: one's own, for an admin everybody's; each can be ended. */
+function registerSessionList(app: FastifyInstance, tokens: AdministrationOptions["tokens"]): void {
+  app.get(
+    "/sessions",
+    describeRoute({
+      role: "viewer",
+      summary: "Open sessions of the dashboard: one's own; an admin sees all",
+      reply: sessionList,
+      errors: ["rules-from-file"],
+    }),
+    async (request) => {
+      const { name, role } = callerOf(request);
+      const own = claimedSession(sessionCookieOf(request.headers.cookie) ?? "")?.id;
+      const found = await tokens.sessions(role === "admin" ? undefined : name);
+      return { sessions: found.map((session) => ({ ...session, own: session.id === own })) };
+    },
+  );
+
+  app.delete<{ Params: { id: string } }>(
+    "/sessions/:id",
+    describeRoute({
+      role: "viewer",
+      summary: "Ends a session, on every instance; only an admin ends those of others",
+      params: sessionId,
+      status: 204,
+      isChange: true,
+      errors: ["unknown-session"],
+    }),
+    async (request, reply) => {
+      const { name, role } = callerOf(request);
+      const { id } = request.params;
+      const wasOpen = await tokens.endSessionOf(id, { by: name, owner: role === "admin" ? undefined : name });
+      if (!wasOpen)
+        throw new ServiceError("unknown-session", `there is no open session ${JSON.stringify(id)} of yours`);
+      return reply.code(204).send();
     },
   );
 }

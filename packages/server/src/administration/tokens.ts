@@ -10,7 +10,7 @@ import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from "node:path";
 import { SluiceError } from "sluice";
 import type { ConfigurationLog } from "../configuration/configuration.js";
-import type { Role, RuleRepository, StoredToken } from "../configuration/repository/rule-repository.js";
+import type { NotedSession, Role, RuleRepository, StoredToken } from "../configuration/repository/rule-repository.js";
 import { ServiceError } from "../errors.js";
 import { CachedValue } from "./cached-value.js";
 import { EndedSessions } from "./ended-sessions.js";
@@ -43,6 +43,8 @@ export interface Caller {
 const FIRST_TOKEN_NAME = "admin";
 const FILE = "admin-token";
 const SHORTEST_TOKEN = 16;
+const NOTE_USE_EVERY_MS = 60_000;
+const LONGEST_AGENT = 200;
 
 export async function openTokens(options: TokensOptions): Promise<Tokens> {
   if (options.adminToken !== undefined) return new Tokens(options, { token: checkedToken(options.adminToken) });
@@ -58,6 +60,8 @@ export class Tokens {
   readonly #options: TokensOptions;
   readonly #named: CachedValue<readonly StoredToken[]>;
   readonly #ended: EndedSessions;
+  /** When the use of each token was last written. */
+  readonly #noted = new Map<string, number>();
 
   constructor(options: TokensOptions, { token, file }: { token: string; file?: string }) {
     this.#options = options;
@@ -79,11 +83,33 @@ export class Tokens {
   }
 
   /** A session for the dashboard; undefined if the token is not known. */
-  async openSession(token: string): Promise<(Caller & { value: string }) | undefined> {
+  async openSession(token: string, agent = ""): Promise<(Caller & { value: string }) | undefined> {
     const tokenHash = hashOf(token);
     const caller = await this.#callerOf(tokenHash);
     if (caller === undefined) return undefined;
-    return { ...caller, value: signSession(newSession(caller.name), { key: this.#sessionKey, tokenHash }) };
+    const session = newSession(caller.name);
+    const noted = { ...session, createdAtMs: Date.now(), agent: agent.slice(0, LONGEST_AGENT) };
+    // Signing in does not wait for it, and works without it.
+    void this.#options.repository
+      ?.noteSession(noted)
+      .catch((error) => this.#options.log.warn("a session could not be noted", { error: String(error) }));
+    return { ...caller, value: signSession(session, { key: this.#sessionKey, tokenHash }) };
+  }
+
+  /** Sessions that were not ended; of one token where `name` is given. */
+  async sessions(name?: string): Promise<NotedSession[]> {
+    const found = await this.#repository().sessions();
+    const isOpen = await Promise.all(found.map(async (session) => !(await this.#ended.has(session))));
+    return found.filter((session, i) => isOpen[i] && (name === undefined || session.name === name));
+  }
+
+  /** Ends another session, on every instance. False if there is none, or it belongs to another than `owner`. */
+  async endSessionOf(id: string, { by, owner }: { by: string; owner?: string | undefined }): Promise<boolean> {
+    const session = (await this.sessions(owner)).find((one) => one.id === id);
+    if (session === undefined) return false;
+    await this.#ended.end(session);
+    await this.#repository().record({ actor: by, action: "session.ended", target: session.name, details: {} });
+    return true;
   }
 
   /** The owner of the session; undefined if it is over, signed out, forged, or its token is gone. */
@@ -100,20 +126,31 @@ export class Tokens {
   async #sessionOf(value: string): Promise<{ session: Session; caller: Caller } | undefined> {
     const claimed = claimedSession(value);
     if (claimed === undefined || claimed.endsAtMs <= Date.now()) return undefined;
-    const named = (await this.#named.get()).find(({ name }) => name === claimed.name);
+    const named = (await this.#named.get()).find((token) => token.name === claimed.name && !isExpired(token));
     const tokenHash = claimed.name === FIRST_TOKEN_NAME ? this.#first : named && Buffer.from(named.hash, "hex");
     if (tokenHash === undefined || !isSignedBy(value, { key: this.#sessionKey, tokenHash })) return undefined;
     if (await this.#ended.has(claimed)) return undefined;
+    if (named !== undefined) this.#noteUse(named.name);
     return { session: claimed, caller: { name: claimed.name, role: named?.role ?? "admin" } };
   }
 
   async #callerOf(hash: Buffer): Promise<Caller | undefined> {
     let caller: Caller | undefined;
-    for (const { name, role, hash: known } of await this.#named.get()) {
+    for (const token of await this.#named.get()) {
+      const { name, role, hash: known } = token;
       const bytes = Buffer.from(known, "hex");
-      if (bytes.length === hash.length && timingSafeEqual(bytes, hash)) caller = { name, role };
+      if (bytes.length === hash.length && timingSafeEqual(bytes, hash) && !isExpired(token)) caller = { name, role };
     }
+    if (caller !== undefined) this.#noteUse(caller.name);
     return timingSafeEqual(this.#first, hash) ? { name: FIRST_TOKEN_NAME, role: "admin" } : caller;
+  }
+
+  /** At most once a minute for each token; no call waits for it. */
+  #noteUse(name: string): void {
+    const nowMs = Date.now();
+    if (nowMs - (this.#noted.get(name) ?? 0) < NOTE_USE_EVERY_MS) return;
+    this.#noted.set(name, nowMs);
+    void this.#options.repository?.noteTokenUse(name, nowMs).catch(() => this.#noted.delete(name));
   }
 
   /** Without hashes. */
@@ -123,12 +160,16 @@ export class Tokens {
   }
 
   /** The token, which is shown this once. */
-  async create({ name, role, by }: { name: string; role: Role; by: string }): Promise<string> {
+  async create(asked: { name: string; role: Role; by: string; expiresAtMs?: number | undefined }): Promise<string> {
+    const { name, role, by, expiresAtMs } = asked;
     const token = newToken();
     const hash = hashOf(token).toString("hex");
     const isFree =
       name.toLowerCase() !== FIRST_TOKEN_NAME &&
-      (await this.#repository().addToken({ name, role, hash, createdBy: by }));
+      (await this.#repository().addToken({
+        ...{ name, role, hash, createdBy: by },
+        ...(expiresAtMs !== undefined && { expiresAtMs }),
+      }));
     if (!isFree)
       throw new ServiceError(
         "token-exists",
@@ -176,6 +217,10 @@ function readExisting(file: string): string {
   const token = readFileSync(file, "utf8").trim();
   if (token.length >= SHORTEST_TOKEN) return token;
   throw new SluiceError("invalid-setting", `${file}: expected a token; delete the file to have a new one made`);
+}
+
+function isExpired({ expiresAtMs }: Pick<StoredToken, "expiresAtMs">): boolean {
+  return expiresAtMs !== undefined && expiresAtMs <= Date.now();
 }
 
 function checkedToken(token: string): string {

@@ -17,10 +17,8 @@ import {
 } from "./route.js";
 import {
   applied,
-  auditList,
   changeQuery,
   guardHeaders,
-  pageQuery,
   versionDetail,
   versionList,
   versionNumber,
@@ -99,28 +97,6 @@ export function registerVersionRoutes(app: FastifyInstance, options: Administrat
         edit: () => document,
       });
       return sendApplied(reply, result);
-    },
-  );
-  registerAuditRoute(app, options);
-}
-
-function registerAuditRoute(app: FastifyInstance, options: AdministrationOptions): void {
-  app.get(
-    "/audit",
-    describeRoute({
-      role: "viewer",
-      summary: "What administrators did, newest first",
-      querystring: pageQuery,
-      reply: auditList,
-      errors: ["rules-from-file"],
-    }),
-    async (request) => {
-      const page = pageOf(request);
-      const found = await repositoryOf(options).audit(page);
-      const last = found.at(-1);
-      const hasMore = found.length === page.limit && last !== undefined && last.id > 1;
-      const entries = found.map(({ atMs, ...entry }) => ({ ...entry, at: new Date(atMs).toISOString() }));
-      return { entries, ...(hasMore && { next: last.id }) };
     },
   );
 }

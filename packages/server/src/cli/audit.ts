@@ -17,14 +17,21 @@ interface AuditReply {
 
 /** Of one answer of the service. */
 const MOST = 500;
+const filters = ["actor", "rule", "action", "from", "to"] as const;
 
 export function auditCommand(): Command {
   return adminCommand("audit")
     .description("what administrators did, newest first")
     .option("--limit <n>", "how many", wholeNumber, "50")
-    .action(async (options: AdminOptions & { limit: string }) => {
+    .option("--actor <name>", "only what this person or token did")
+    .option("--rule <id>", "only what is about this rule")
+    .option("--action <name>", "only this action, such as rules.changed")
+    .option("--from <time>", "not before, such as 2026-11-17T09:00:00Z")
+    .option("--to <time>", "before")
+    .action(async (options: AdminOptions & { limit: string } & Partial<Record<(typeof filters)[number], string>>) => {
       const limit = String(Math.min(MOST, Number(options.limit)));
-      const reply = await askAdmin<AuditReply>("/audit", options, { query: { limit } });
+      const filter = Object.fromEntries(filters.map((name) => [name, options[name]]));
+      const reply = await askAdmin<AuditReply>("/audit", options, { query: { limit, ...filter } });
       if (options.json) printJson(reply);
       else if (reply.entries.length === 0) printLine("nothing yet");
       else {

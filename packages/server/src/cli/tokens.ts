@@ -10,6 +10,8 @@ interface TokensReply {
     readonly role: string;
     readonly createdAt: string;
     readonly createdBy?: string;
+    readonly expiresAt?: string;
+    readonly lastUsedAt?: string;
   }[];
 }
 
@@ -29,13 +31,15 @@ function listCommand(): Command {
       if (options.json) printJson(reply);
       else if (reply.tokens.length === 0) printLine("no named tokens");
       else {
-        const rows = reply.tokens.map(({ name, role, createdAt, createdBy = "" }) => [
+        const rows = reply.tokens.map(({ name, role, createdAt, createdBy = "", ...more }) => [
           name,
           role,
           createdAt,
           createdBy,
+          more.expiresAt ?? "never",
+          more.lastUsedAt ?? "never",
         ]);
-        printTable(["name", "role", "made", "by"], rows);
+        printTable(["name", "role", "made", "by", "expires", "last used"], rows);
       }
     });
 }
@@ -45,8 +49,9 @@ function createCommand(): Command {
     .description("make a token; it is printed once, alone on standard output")
     .addArgument(new Argument("<name>", "whose it is, such as deploy-bot"))
     .addOption(new Option("--role <role>", "what it may do").choices(["viewer", "editor", "admin"]).default("viewer"))
-    .action(async (name: string, options: AdminOptions & { role: string }) => {
-      const body = JSON.stringify({ name, role: options.role });
+    .option("--expires-in <duration>", "after which it stops working, such as 90d")
+    .action(async (name: string, options: AdminOptions & { role: string; expiresIn?: string }) => {
+      const body = JSON.stringify({ name, role: options.role, expiresIn: options.expiresIn });
       const made = await askAdmin<{ token: string }>("/tokens", options, { method: "POST", body });
       if (options.json) printJson(made);
       // Alone, so that `$(sluice tokens create …)` is the token.

@@ -86,6 +86,21 @@ export const migrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 5,
+    name: "expiry and last use of tokens, sessions",
+    statements: [
+      "ALTER TABLE sluice_tokens ADD COLUMN expires_at_ms BIGINT",
+      "ALTER TABLE sluice_tokens ADD COLUMN last_used_at_ms BIGINT",
+      `CREATE TABLE sluice_sessions (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        created_at_ms BIGINT NOT NULL,
+        ends_at_ms BIGINT NOT NULL,
+        agent TEXT NOT NULL
+      )`,
+    ],
+  },
 ];
 
 /** `steps`: for tests, that come from an older database. Resolves with the names of the steps that were taken. */

@@ -60,6 +60,30 @@ export interface StoredToken {
   readonly hash: string;
   readonly createdAtMs: number;
   readonly createdBy: string;
+  /** Absent: it does not expire. */
+  readonly expiresAtMs?: number;
+  /** To the minute; absent: never used. */
+  readonly lastUsedAtMs?: number;
+}
+
+/** A session of the dashboard, as far as it was noted: signing in works while the database is down. */
+export interface NotedSession {
+  readonly id: string;
+  /** Its token's. */
+  readonly name: string;
+  readonly createdAtMs: number;
+  readonly endsAtMs: number;
+  /** The browser, in its own words. */
+  readonly agent: string;
+}
+
+export interface AuditFilter {
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  /** Entries about this rule. */
+  readonly rule?: string | undefined;
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
 }
 
 /** A session of the dashboard that was signed out before its time. */
@@ -84,15 +108,19 @@ export interface RuleRepository {
   /** One transaction: the version and its audit entry. Undefined, and nothing written, if `base` is not the newest any more. */
   commit(change: NewVersion): Promise<VersionMark | undefined>;
 
-  audit(page: Page): Promise<AuditEntry[]>;
+  audit(page: Page & AuditFilter): Promise<AuditEntry[]>;
   record(entry: NewAuditEntry): Promise<void>;
 
   tokens(): Promise<StoredToken[]>;
   /** False if the name is taken; names that differ only by case are the same. */
-  addToken(token: Omit<StoredToken, "createdAtMs">): Promise<boolean>;
+  addToken(token: Omit<StoredToken, "createdAtMs" | "lastUsedAtMs">): Promise<boolean>;
+  noteTokenUse(name: string, atMs: number): Promise<void>;
   /** False if there is none of that name. */
   removeToken(name: string, by: string): Promise<boolean>;
 
+  /** Those that are not over, the newest first, at most 500. */
+  sessions(): Promise<NotedSession[]>;
+  noteSession(session: NotedSession): Promise<void>;
   /** Those that are not over by themselves. */
   endedSessions(): Promise<EndedSession[]>;
   /** A token that ends many sessions ends all of its sessions: what is kept stays bounded. */

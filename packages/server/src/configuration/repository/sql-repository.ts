@@ -8,10 +8,12 @@ import type { AlertRepository } from "./alert-repository.js";
 import { migrate } from "./migrations.js";
 import type {
   AuditEntry,
+  AuditFilter,
   ChangeKind,
   EndedSession,
   NewAuditEntry,
   NewVersion,
+  NotedSession,
   Page,
   Role,
   RuleRepository,
@@ -26,6 +28,8 @@ import type { Query, SqlDriver, SqlRow, SqlValue } from "./sql-driver.js";
 const MARK = "version, digest, created_at_ms";
 /** Ended sessions of one token that are kept one by one. */
 const MOST_ENDED_SESSIONS = 100;
+/** Of a change, in its audit entry. */
+const MOST_RULES_NAMED = 50;
 const SUMMARY = `${MARK}, author, message, kind, diff`;
 
 export class SqlRepository implements RuleRepository {
@@ -72,16 +76,28 @@ export class SqlRepository implements RuleRepository {
         [version, digest, createdAtMs, author, message, kind, JSON.stringify(diff), document],
       );
       const { added, removed, changed } = diff;
-      const details = { version, message, kind, added, removed, changed };
+      const rules = diff.changes.slice(0, MOST_RULES_NAMED).map(({ rule }) => rule);
+      const details = { version, message, kind, added, removed, changed, rules };
       await insertAudit(query, { actor: author, action: "rules.changed", target: `version ${version}`, details });
       return { version, digest, createdAtMs };
     });
   }
 
-  async audit({ before, limit }: Page): Promise<AuditEntry[]> {
+  async audit({ before, limit, actor, action, rule, fromMs, toMs }: Page & AuditFilter): Promise<AuditEntry[]> {
+    const values: SqlValue[] = [before ?? Number.MAX_SAFE_INTEGER];
+    const bounds = ["id < $1"];
+    const bound = (given: SqlValue | undefined, spell: (at: string) => string): void => {
+      if (given !== undefined) bounds.push(spell(`$${values.push(given)}`));
+    };
+    bound(actor, (at) => `actor = ${at}`);
+    bound(action, (at) => `action = ${at}`);
+    bound(rule, (at) => `(target = ${at} OR details LIKE $${values.push(likeQuoted(rule!))} ESCAPE '!')`);
+    bound(fromMs, (at) => `at_ms >= ${at}`);
+    bound(toMs, (at) => `at_ms < ${at}`);
     const rows = await this.#query(
-      "SELECT id, at_ms, actor, action, target, details FROM sluice_audit WHERE id < $1 ORDER BY id DESC LIMIT $2",
-      [before ?? Number.MAX_SAFE_INTEGER, limit],
+      `SELECT id, at_ms, actor, action, target, details FROM sluice_audit
+       WHERE ${bounds.join(" AND ")} ORDER BY id DESC LIMIT $${values.push(limit)}`,
+      values,
     );
     return rows.map((row) => ({
       id: Number(row.id),
@@ -99,7 +115,8 @@ export class SqlRepository implements RuleRepository {
 
   async tokens(): Promise<StoredToken[]> {
     const rows = await this.#query(
-      "SELECT name, role, hash, created_at_ms, created_by FROM sluice_tokens ORDER BY name",
+      `SELECT name, role, hash, created_at_ms, created_by, expires_at_ms, last_used_at_ms
+       FROM sluice_tokens ORDER BY name`,
     );
     return rows.map((row) => ({
       name: String(row.name),
@@ -107,20 +124,60 @@ export class SqlRepository implements RuleRepository {
       hash: String(row.hash),
       createdAtMs: Number(row.created_at_ms),
       createdBy: String(row.created_by),
+      ...(row.expires_at_ms !== null && { expiresAtMs: Number(row.expires_at_ms) }),
+      ...(row.last_used_at_ms !== null && { lastUsedAtMs: Number(row.last_used_at_ms) }),
     }));
   }
 
-  addToken({ name, role, hash, createdBy }: Omit<StoredToken, "createdAtMs">): Promise<boolean> {
+  addToken(token: Omit<StoredToken, "createdAtMs" | "lastUsedAtMs">): Promise<boolean> {
+    const { name, role, hash, createdBy, expiresAtMs } = token;
     return this.#exclusively(async (query) => {
       const added = await query(
-        `INSERT INTO sluice_tokens (name, role, hash, created_at_ms, created_by)
-         SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS BIGINT), CAST($5 AS TEXT)
+        `INSERT INTO sluice_tokens (name, role, hash, created_at_ms, created_by, expires_at_ms)
+         SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS BIGINT), CAST($5 AS TEXT), CAST($6 AS BIGINT)
          WHERE NOT EXISTS (SELECT 1 FROM sluice_tokens WHERE lower(name) = lower($1)) RETURNING name`,
-        [name, role, hash, Date.now(), createdBy],
+        [name, role, hash, Date.now(), createdBy, expiresAtMs ?? null],
       );
       if (added.length === 0) return false;
-      await insertAudit(query, { actor: createdBy, action: "token.created", target: name, details: { role } });
+      const expires = expiresAtMs === undefined ? {} : { expires: new Date(expiresAtMs).toISOString() };
+      const details = { role, ...expires };
+      await insertAudit(query, { actor: createdBy, action: "token.created", target: name, details });
       return true;
+    });
+  }
+
+  async noteTokenUse(name: string, atMs: number): Promise<void> {
+    await this.#exclusively((query) =>
+      query(
+        `UPDATE sluice_tokens SET last_used_at_ms = $2
+         WHERE name = $1 AND coalesce(last_used_at_ms, 0) < $2 RETURNING name`,
+        [name, atMs],
+      ),
+    );
+  }
+
+  async sessions(): Promise<NotedSession[]> {
+    const rows = await this.#query(
+      `SELECT id, name, created_at_ms, ends_at_ms, agent FROM sluice_sessions
+       WHERE ends_at_ms > $1 ORDER BY created_at_ms DESC LIMIT 500`,
+      [Date.now()],
+    );
+    return rows.map((row) => ({
+      id: String(row.id),
+      name: String(row.name),
+      createdAtMs: Number(row.created_at_ms),
+      endsAtMs: Number(row.ends_at_ms),
+      agent: String(row.agent),
+    }));
+  }
+
+  async noteSession({ id, name, createdAtMs, endsAtMs, agent }: NotedSession): Promise<void> {
+    await this.#exclusively(async (query) => {
+      await query("DELETE FROM sluice_sessions WHERE ends_at_ms <= $1 RETURNING id", [Date.now()]);
+      await query(
+        "INSERT INTO sluice_sessions (id, name, created_at_ms, ends_at_ms, agent) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        [id, name, createdAtMs, endsAtMs, agent],
+      );
     });
   }
 
@@ -180,6 +237,11 @@ export class SqlRepository implements RuleRepository {
       throw new ServiceError("database-unavailable", `${this.#driver.name}: ${why}`, { cause: error });
     }
   }
+}
+
+/** A pattern for an id in quotes, each of whose characters stands for itself. */
+function likeQuoted(id: string): string {
+  return `%"${id.replace(/[!%_]/g, "!$&")}"%`;
 }
 
 /** The row that stands for every session of a token; no session's own id has a star. */
