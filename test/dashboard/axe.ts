@@ -1,4 +1,4 @@
-/** What axe finds wrong with a page, of what is serious. */
+/** What axe finds wrong with a page: all of it, or what is serious. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
@@ -12,13 +12,24 @@ interface Finding {
 }
 
 export async function seriousFindings(page: Page): Promise<string[]> {
+  return spell((await violationsOf(page)).filter(({ impact }) => impact === "serious" || impact === "critical"));
+}
+
+/** Of every impact, and of best practices too. */
+export async function allFindings(page: Page): Promise<string[]> {
+  return spell(await violationsOf(page));
+}
+
+async function violationsOf(page: Page): Promise<Finding[]> {
   await page.evaluate(axe);
   const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
     violations: Finding[];
   };
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) =>
-      nodes.map(({ target, failureSummary }) => `${id} ${target.join(" ")}: ${failureSummary}`),
-    );
+  return violations;
+}
+
+function spell(violations: readonly Finding[]): string[] {
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} ${target.join(" ")}: ${failureSummary}`),
+  );
 }

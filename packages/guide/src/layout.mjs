@@ -48,7 +48,7 @@ export function layout(page, site) {
 <a class="brand" href="${at("index.html")}"><img src="${at(assets.mark)}" alt="" width="26" height="26">Sluice</a>
 <form role="search" class="search" hidden>
 <input type="search" id="search" placeholder="Search" aria-label="Search the guide" autocomplete="off" role="combobox" aria-expanded="false" aria-controls="found" aria-autocomplete="list">
-<ul id="found" role="listbox" aria-label="Found" hidden></ul>
+<div id="found" role="listbox" aria-label="Found" hidden></div>
 <p class="visually-hidden" role="status"></p>
 </form>
 <a class="menu" href="#pages">Pages</a>

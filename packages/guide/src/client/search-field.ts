@@ -7,7 +7,7 @@ import { type Found, loadSearch } from "./search-texts.js";
 interface Parts {
   readonly form: HTMLFormElement;
   readonly input: HTMLInputElement;
-  readonly list: HTMLUListElement;
+  readonly list: HTMLElement;
   readonly status: HTMLElement;
 }
 
@@ -67,7 +67,7 @@ export function startSearch(parts: Parts, { root, texts }: { root: string; texts
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    options()[chosen]?.querySelector("a")?.click();
+    options()[chosen]?.click();
   });
   form.addEventListener("focusout", ({ relatedTarget }) => {
     if (!form.contains(relatedTarget as Node | null)) close();
@@ -94,11 +94,10 @@ function optionOf({ url, page, heading, excerpt }: Found, { at, root }: { at: nu
     part.textContent = text;
     link.append(part);
   }
-  const option = document.createElement("li");
-  option.role = "option";
-  option.id = `found-${at}`;
-  option.append(link);
+  // The link is the option itself: one inside of it would be a control within a control.
+  link.role = "option";
+  link.id = `found-${at}`;
   // The field keeps the focus, so that the list stays until the link is followed.
-  option.addEventListener("mousedown", (event) => event.preventDefault());
-  return option;
+  link.addEventListener("mousedown", (event) => event.preventDefault());
+  return link;
 }
