@@ -26,7 +26,12 @@ export async function runPage(blocks: readonly Block[], isRun: (block: Block) =>
   const env = { ...process.env, ...surroundings(folder, { port, grpcPort }) };
   const stops: (() => void)[] = [];
   const ran: RanBlock[] = [];
+  const wanted = blocks.filter(isRun);
   try {
+    const needsService = wanted.some(({ code }) => code.includes("127.0.0.1:8080"));
+    if (needsService && !wanted.some(({ mark }) => mark === "background")) {
+      stops.push(await startInBackground("\nsluice serve", { folder, env, port }));
+    }
     for (const [at, block] of blocks.entries()) {
       if (!isRun(block)) continue;
       const script = `set -euo pipefail\n${block.code.replaceAll("127.0.0.1:8080", `127.0.0.1:${port}`)}`;

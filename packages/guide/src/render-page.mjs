@@ -73,7 +73,8 @@ export function renderPage(text, links) {
   });
   const body = /** @type {string} */ (marked.parse(text)).replaceAll(
     /<table>[\s\S]*?<\/table>/g,
-    (table) => `<div class="table" tabindex="0">${table}</div>`,
+    // A head without text heads nothing.
+    (table) => `<div class="table" tabindex="0">${table.replaceAll(/<th>\s*<\/th>/g, "<td></td>")}</div>`,
   );
   return { title: outline[0]?.text ?? "", body, outline, sections: sectionsOf(body) };
 }

@@ -58,7 +58,7 @@ function endIfReaderLeft(error: NodeJS.ErrnoException): void {
 }
 
 /** With the command that is asked for; with all of them where that is none, for the help that lists them. */
-async function program(asked: string | undefined): Promise<Command> {
+export async function program(asked: string | undefined): Promise<Command> {
   const root = new Command("sluice")
     .description("Sluice: a distributed rate limiter")
     .version(packageVersion())
