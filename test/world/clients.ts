@@ -2,11 +2,14 @@
  * The clients of a world: they carry out the plan's requests. A request with an id is asked again of the next instance until the store
  * has answered; work under a lease renews it, stops when its signal aborts, and releases it.
  */
+
+import type { Reservation } from "../../packages/sluice/src/decision.js";
 import { SluiceError } from "../../packages/sluice/src/errors.js";
 import type { Decision } from "../../packages/sluice/src/limiter/decision.js";
+import type { Attributes } from "../../packages/sluice/src/rules/rule.js";
 import type { Fleet, Instance } from "./fleet.js";
 import type { Judge } from "./judge.js";
-import type { CheckStep } from "./plan.js";
+import type { CheckStep, Work } from "./plan.js";
 import type { Simulation } from "./simulation.js";
 
 interface ClientsOptions {
@@ -75,6 +78,7 @@ export class Clients {
       simulation.at(simulation.nowMs + decision.retryAfterMs, undefined, () => this.ask(again));
     }
     if (decision.lease !== undefined && decision.allowed) this.#work(step, instance, decision);
+    if (decision.reservation !== undefined && step.work !== undefined) this.#settle(step.work, decision.reservation);
     if (step.refundAfterMs !== undefined && decision.allowed) {
       const atMs = simulation.nowMs + step.refundAfterMs;
       simulation.at(atMs, instance.actor, () => this.#refund(step, instance, decision));
@@ -103,6 +107,47 @@ export class Clients {
             simulation.fail(`a refund threw: ${String(error)}`);
         },
       );
+    });
+  }
+
+  /** Does the work under a reservation, and tells its cost to whichever instance is there. */
+  #settle(work: Work, { id, held }: Reservation): void {
+    const { simulation, judge } = this.#options;
+    const [name] = id.split(".") as [string];
+    const { afterMs, costs, extension, again, isCancelled = false } = work;
+    const tell = (waitMs: number, told: Attributes): void => {
+      this.#later(waitMs, work, async ({ limiter }) => {
+        if (simulation.log) simulation.say(`${isCancelled ? "cancel" : "settle"} ${name} ${JSON.stringify(told)}`);
+        judge.settlements.tell(name);
+        const settlement = await (isCancelled ? limiter.cancel(id) : limiter.settle(id, told));
+        if (simulation.log) simulation.say(`${name}: ${JSON.stringify(settlement)}`);
+        judge.fail(judge.settlements.answered(name, Object.keys(held), settlement));
+      });
+    };
+    if (extension !== undefined) {
+      this.#later(extension.afterMs, work, async ({ limiter }) => {
+        if (simulation.log) simulation.say(`extend ${name} ${JSON.stringify(extension.costs)}`);
+        await limiter.extend(id, extension.costs);
+      });
+    }
+    tell(afterMs, costs);
+    if (again !== undefined) tell(again.afterMs, again.costs);
+  }
+
+  #later(waitMs: number, { instances }: Work, call: (instance: Instance) => Promise<void>): void {
+    const { simulation, fleet } = this.#options;
+    this.#endsMs = Math.max(this.#endsMs, simulation.nowMs + waitMs);
+    simulation.at(simulation.nowMs + waitMs, undefined, () => {
+      const instance = instances.map((index) => fleet.find(index)).find((found) => found !== undefined);
+      if (instance === undefined) return;
+      simulation.at(simulation.nowMs, instance.actor, () => {
+        call(instance).catch((error) => {
+          // One that is over cannot be extended: the store's own answer is judged where it is made.
+          const known = ["closed", "unknown-reservation"];
+          if (!(error instanceof SluiceError) || !known.includes(error.code))
+            simulation.fail(`a reservation threw: ${String(error)}`);
+        });
+      });
     });
   }
 

@@ -42,6 +42,22 @@ export class CounterOracle {
     else this.#charges.splice(at, 1);
   }
 
+  /**
+   * A reservation is settled at so many units. What goes back is taken from what was charged last: milder than any store. What was used
+   * beyond it is a charge of its own.
+   */
+  giveBack(entryId: string, units: number, atMs: number): void {
+    let left = units;
+    for (let i = this.#charges.length - 1; i >= 0 && left > 0; i--) {
+      const charge = this.#charges[i]!;
+      if (charge.entryId !== entryId || charge.units <= 0) continue;
+      const back = Math.min(left, charge.units);
+      left -= back;
+      if ("capacity" in charge.policy) this.#charges.push({ ...charge, atMs, units: -back, entryId: "" });
+      else this.#charges[i] = { ...charge, units: charge.units - back };
+    }
+  }
+
   #judge({ atMs, units, policy, stampMs }: ChargedUnits, stepsMs: readonly number[]): string | undefined {
     const { limit } = policy;
     switch (policy.stored) {

@@ -2,12 +2,15 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { rollingWindow } from "../../packages/sluice/src/algorithms/rolling-window.js";
 import { Lease } from "../../packages/sluice/src/limiter/lease.js";
+import { KeptSettlements } from "../../packages/sluice/src/reservations/kept-settlements.js";
+import { MemoryHolds } from "../../packages/sluice/src/store/memory/memory-holds.js";
 import { RequestRecords } from "../../packages/sluice/src/store/memory/request-records.js";
 import type { Scenario } from "./plan.js";
 import { counting } from "./scenarios/counting.js";
 import { ids } from "./scenarios/ids.js";
 import { leases } from "./scenarios/leases.js";
 import { outages } from "./scenarios/outages.js";
+import { reservations } from "./scenarios/reservations.js";
 import { shrink } from "./shrink.js";
 import { runWorld } from "./world.js";
 
@@ -49,4 +52,20 @@ test("a holder that does not stop at the end of its lease is caught", async () =
 test("instances that take the whole limit for their share are caught", async () => {
   const whole: Scenario = { ...outages, plan: (random) => ({ ...outages.plan(random), countedInstances: 1 }) };
   expect((await firstViolation(whole)).violation).toMatch(/all instances admitted/);
+});
+
+test("a store that charges other than what it answers to a settlement is caught", async () => {
+  const { settle } = MemoryHolds.prototype;
+  vi.spyOn(MemoryHolds.prototype, "settle").mockImplementation(function (this: MemoryHolds, reserved, amounts, nowMs) {
+    const less = new Map([...amounts].map(([name, units]) => [name, Math.floor(units / 2)]));
+    const { isNew, counters } = settle.call(this, reserved, less, nowMs);
+    const charged = reserved.counters.map(({ cost }, i) => amounts.get(cost) ?? counters[i]!.charged);
+    return { isNew, counters: isNew ? counters.map((one, i) => ({ ...one, charged: charged[i]! })) : counters };
+  });
+  expect((await firstViolation(reservations)).violation).toMatch(/were settled or are held|and answers/);
+});
+
+test("a settlement that is not sent again when the store is back is caught", async () => {
+  vi.spyOn(KeptSettlements.prototype, "keep").mockImplementation(() => undefined);
+  expect((await firstViolation(reservations)).violation).toMatch(/told and never settled/);
 });

@@ -3,10 +3,18 @@
  *
  * Held: the units admitted in any window stay within the limit that the decision stated; a refused request charges nothing; an id is
  * charged once; what a client was granted was charged; no counter is negative; places are never above their limit, neither at the
- * store nor among holders; local admissions stay within their shares.
+ * store nor among holders; local admissions stay within their shares; a reservation is settled once, at what the work cost, and a counter
+ * holds the sum of what was settled and of what is held.
  */
 import type { Check } from "../../packages/sluice/src/check.js";
 import type { Decision } from "../../packages/sluice/src/limiter/decision.js";
+import type {
+  Amounts,
+  ExtendReply,
+  HeldCounter,
+  Reserved,
+  SettleReply,
+} from "../../packages/sluice/src/store/reserved.js";
 import {
   type LeaseRequest,
   REMEMBER_MS,
@@ -18,6 +26,7 @@ import { CounterOracle } from "./counter-oracle.js";
 import type { Instance } from "./fleet.js";
 import { Places } from "./places.js";
 import type { CheckStep } from "./plan.js";
+import { Settlements } from "./settlements.js";
 import type { Shares } from "./shares.js";
 import type { Simulation } from "./simulation.js";
 import type { StoreObserver } from "./store-server.js";
@@ -52,6 +61,9 @@ export class Judge implements StoreObserver {
   readonly #stepsMs: number[] = [];
   #steppedBackMs = 0;
   readonly #fromHand = new WeakMap<Decision, { entryId: string; checks: readonly Check[]; stampMs: number }>();
+  readonly settlements = new Settlements();
+  /** The counters whose window outlasts the run: nothing leaves them but by a settlement. */
+  readonly #lasting = new Map<string, Check>();
   charges = 0;
   fromHand = 0;
 
@@ -87,6 +99,8 @@ export class Judge implements StoreObserver {
         this.#fail(`a refused request charged ${check.key}`);
       this.#charge(request, reply, i);
     }
+    if (charged && request.holdMs !== undefined) this.#hold(request, reply);
+    for (const [i, check] of request.checks.entries()) this.#sum(check, reply.verdicts[i]!);
     if (charged) this.charges++;
     if (charged && request.id !== undefined) this.#chargeId(request.id);
   }
@@ -99,11 +113,69 @@ export class Judge implements StoreObserver {
       this.#take(key, `${entryId}.${policy.ttlMs}`, { endsAtMs: atMs + policy.ttlMs, places: cost }, policy.limit);
       return;
     }
+    this.settlements.charged(key, entryId, cost);
     const oracle = this.#counters.get(key) ?? new CounterOracle();
     this.#counters.set(key, oracle);
     const mistake = oracle.charge(
       { atMs, stampMs: Math.floor(reply.timesMs?.[i] ?? reply.nowMs), entryId, units: cost, policy },
       { judged: charge !== true, stepsMs: this.#stepsMs },
+    );
+    if (mistake !== undefined) this.#fail(`${key}: ${mistake}`);
+  }
+
+  #hold({ checks, entryId, holdMs }: StoreRequest, { verdicts }: StoreReply): void {
+    const held = checks.flatMap(({ held: isHeld, cost }, i) =>
+      isHeld === undefined ? [] : [verdicts[i]!.charged ? cost : 0],
+    );
+    this.settlements.open(entryId, { ttlMs: holdMs!, held, nowMs: this.#storeMs() });
+  }
+
+  /** The store counts what the settlements and holds sum up to. */
+  #sum(check: Check, { remaining }: StoreReply["verdicts"][number]): void {
+    const { plan, key } = check;
+    if (!isLasting(plan.policy)) return;
+    this.#lasting.set(key, { ...check, cost: 0 });
+    const sum = this.settlements.sumOf(key);
+    const counted = plan.policy.limit - remaining;
+    if (counted !== sum) this.#fail(`${key} counts ${counted}, and ${sum} were settled or are held`);
+  }
+
+  /** The last settlements are seen by no later check. */
+  sumAll(look: (check: Check) => StoreReply): void {
+    for (const check of this.#lasting.values()) this.#sum(check, look(check).verdicts[0]!);
+  }
+
+  extended(reserved: Reserved, reply: ExtendReply): void {
+    const before = reserved.counters.map(({ key, entryId }) => this.settlements.unitsOf(key, entryId));
+    const mistake = this.settlements.extended(reserved, reply);
+    if (mistake !== undefined) this.#fail(mistake);
+    reserved.counters.forEach((counter, i) => {
+      const more = (reply.held[i] ?? 0) - before[i]!;
+      // Under `stop` it asks as a check does.
+      if (reply.state === "open" && more > 0)
+        this.#chargeMore(counter, more, !counter.finishes && counter.mode === "enforce");
+    });
+  }
+
+  settled(reserved: Reserved, reply: SettleReply, amounts: Amounts): void {
+    const nowMs = this.#storeMs();
+    const mistake = this.settlements.settle(reserved, amounts, { reply, nowMs });
+    if (mistake !== undefined) this.#fail(mistake);
+    if (!reply.isNew) return;
+    reserved.counters.forEach((counter, i) => {
+      const { held, charged } = reply.counters[i]!;
+      if (charged > held) this.#chargeMore(counter, charged - held, false);
+      else this.#counters.get(counter.key)?.giveBack(counter.entryId, held - charged, this.#nowMs());
+    });
+  }
+
+  #chargeMore({ key, entryId, policy }: HeldCounter, units: number, judged: boolean): void {
+    const oracle = this.#counters.get(key) ?? new CounterOracle();
+    this.#counters.set(key, oracle);
+    const atMs = this.#nowMs();
+    const mistake = oracle.charge(
+      { atMs, stampMs: Math.floor(this.#storeMs()), entryId, units, policy },
+      { judged, stepsMs: this.#stepsMs },
     );
     if (mistake !== undefined) this.#fail(`${key}: ${mistake}`);
   }
@@ -192,6 +264,8 @@ export class Judge implements StoreObserver {
   }
 
   wiped(): void {
+    this.settlements.wiped();
+    this.#lasting.clear();
     this.#counters.clear();
     this.#leases.clear();
     this.#ids.clear();
@@ -207,6 +281,10 @@ export class Judge implements StoreObserver {
       this.#fail(`the id ${id} was admitted and never charged`);
   }
 
+  fail(message: string | undefined): void {
+    if (message !== undefined) this.#fail(message);
+  }
+
   #fail(message: string): void {
     this.#simulation.fail(message);
   }
@@ -214,4 +292,17 @@ export class Judge implements StoreObserver {
 
 function capacityOf({ plan: { policy } }: StoreRequest["checks"][number]): number {
   return "capacity" in policy ? policy.capacity : policy.limit;
+}
+
+/** Longer than a run. */
+const LASTING_MS = 3_600_000;
+
+/** Nothing but reservations is charged under it: no refund, no unit in hand. */
+function isLasting(policy: Check["plan"]["policy"]): boolean {
+  return (
+    (policy.stored === "fixed-window" ||
+      policy.stored === "rolling-window" ||
+      policy.stored === "rolling-window-packed") &&
+    policy.windowMs === LASTING_MS
+  );
 }

@@ -4,6 +4,19 @@
 import type { Attributes, Rule } from "../../packages/sluice/src/rules/rule.js";
 import type { NetworkFaults } from "./network.js";
 import type { Random } from "./random.js";
+import type { RunResult } from "./world.js";
+
+/** Work whose cost is known when it is done. The instance that settles need not be the one that was asked. */
+export interface Work {
+  readonly afterMs: number;
+  readonly instances: readonly number[];
+  /** By attribute. */
+  readonly costs: Attributes;
+  readonly isCancelled?: boolean;
+  readonly extension?: { readonly afterMs: number; readonly costs: Attributes };
+  /** The client has lost the answer, or somebody else tells other numbers. */
+  readonly again?: { readonly afterMs: number; readonly costs: Attributes };
+}
 
 /** A request of a client, and what becomes of it. */
 export interface CheckStep {
@@ -22,6 +35,8 @@ export interface CheckStep {
   readonly workMs?: number;
   /** Given back so long after the decision; by the id, from another instance, if it has one. */
   readonly refundAfterMs?: number;
+  /** What becomes of its reservation; absent: nobody settles it. */
+  readonly work?: Work;
 }
 
 export type Step =
@@ -52,6 +67,8 @@ export interface Plan {
   readonly driftPpm: number;
   /** The most that all instances together may admit by the policy `local` in one window, of a limit (docs/reliability.md). */
   readonly localBound: (limit: number) => number;
+  /** Nothing keeps a settlement from the store until its reservation ends: each one that was told must count. */
+  readonly settlesAll?: boolean;
   readonly steps: readonly Step[];
   /** When the last step is over and nothing is under way: the world then must come to rest. */
   readonly endMs: number;
@@ -62,4 +79,11 @@ export interface Scenario {
   /** What it puts to the test, for the report. */
   readonly about: string;
   plan(random: Random): Plan;
+}
+
+/** One that is carried out by a load of its own, drawn from the seed: there are no steps to leave out. */
+export interface LoadScenario {
+  readonly name: string;
+  readonly about: string;
+  run(seed: number, log: ((line: string) => void) | undefined): Promise<Omit<RunResult, "digest">>;
 }

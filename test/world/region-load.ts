@@ -44,6 +44,10 @@ export interface RegionLoad {
   readonly homeWipedMs?: number;
   /** Steps of the clock of region 0's store: when, and by how much. */
   readonly regionStep?: readonly [atMs: number, byMs: number];
+  /** More than so many uses beyond the limit end the run with a violation. */
+  readonly mostOver?: number;
+  /** Receives every line of the event log. */
+  readonly log?: (line: string) => void;
   /** A mistake to be found: stands between instances and a store. */
   readonly mistake?: { readonly region?: (store: Store) => Store; readonly home?: (store: Store) => Store };
 }
@@ -61,6 +65,8 @@ export interface RegionLoadResult {
   /** Admitted by policy in region 0 in the worst window, and the most that a decision stated as its share. */
   readonly worstLocal: number;
   readonly statedShare: number;
+  readonly events: number;
+  readonly messages: { readonly sent: number; readonly lost: number; readonly doubled: number };
 }
 
 /** How often a region without traffic looks whether that has changed. */
@@ -69,6 +75,7 @@ const QUIET_MS = 20;
 export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult> {
   const { regions, instances, limit, windowMs, overload, windows, algorithm } = load;
   const simulation = new Simulation(load.seed);
+  simulation.log = load.log;
   const meter = new UseMeter(load);
   // Whose clock runs a little faster, and whose answers take a moment.
   const localMeter = new UseMeter({ ...load, limit: 0, windowMs: windowMs * 0.998 - 2 });
@@ -143,8 +150,11 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
         if (degraded !== undefined) counts.byPolicy++;
         if (degraded === "local") counts.statedShare = Math.max(counts.statedShare, checks[0]!.limit);
         if (!allowed) return;
-        if (degraded === undefined) meter.use(1, home.actor.clock.wallMs());
-        else {
+        if (degraded === undefined) {
+          meter.use(1, home.actor.clock.wallMs());
+          if (meter.over > (load.mostOver ?? Number.POSITIVE_INFINITY))
+            simulation.fail(`${meter.over} uses beyond the limit of ${limit} in all regions`);
+        } else {
           late++;
           localMeter.use(1, home.actor.clock.wallMs());
         }
@@ -173,7 +183,21 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
   const admitted = meter.admitted + late;
   const utilisation = admitted / (Math.min(1, overload) * limit * (windows - 1));
   const isBucket = algorithm === "token-bucket" || algorithm === "gcra";
-  return { over: meter.over, utilisation, fetches, waited, worstLocal: isBucket ? 0 : localMeter.over, ...counts };
+  const total = (of: (network: Network) => number): number => [near, ...far].reduce((all, one) => all + of(one), 0);
+  return {
+    over: meter.over,
+    utilisation,
+    fetches,
+    waited,
+    worstLocal: isBucket ? 0 : localMeter.over,
+    ...counts,
+    events: simulation.events,
+    messages: {
+      sent: total(({ sent }) => sent),
+      lost: total(({ lost }) => lost),
+      doubled: total(({ doubled }) => doubled),
+    },
+  };
 }
 
 function ruleOf({ algorithm, limit, windowMs, prefetchMs, onStoreFailure }: RegionLoad): Rule {

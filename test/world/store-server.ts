@@ -4,6 +4,7 @@
  */
 import type { CostWeights } from "../../packages/sluice/src/algorithms/cost-histogram.js";
 import type { PoolAsk, PoolFill } from "../../packages/sluice/src/algorithms/pool.js";
+import type { Check } from "../../packages/sluice/src/check.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
 import type { Amounts, ExtendReply, Reserved, SettleReply } from "../../packages/sluice/src/store/reserved.js";
 import type {
@@ -21,7 +22,7 @@ export interface StoreObserver {
   released(lease: LeaseRequest): void;
   renewed(lease: LeaseRequest, leftMs: number): void;
   extended?(reserved: Reserved, reply: ExtendReply): void;
-  settled?(reserved: Reserved, reply: SettleReply): void;
+  settled?(reserved: Reserved, reply: SettleReply, amounts: Amounts): void;
   reset(keys: readonly string[]): void;
   wiped(): void;
 }
@@ -64,6 +65,12 @@ export class StoreServer {
     return this.#store.memory();
   }
 
+  /** What a counter holds, without a message. */
+  look(check: Check): StoreReply {
+    const nobody = { entryId: "", id: undefined, fingerprint: "", rulesVersion: 0 };
+    return this.#store.decide({ checks: [check], charge: false, ...nobody });
+  }
+
   /** Runs as the store's actor. What it throws is the reply. */
   answer(name: CallName, args: readonly unknown[]): unknown {
     this.calls++;
@@ -100,7 +107,7 @@ export class StoreServer {
       case "settle": {
         const [reserved, amounts] = args as [Reserved, Amounts];
         const reply = this.#store.settle(reserved, amounts);
-        this.#observer.settled?.(reserved, reply);
+        this.#observer.settled?.(reserved, reply, amounts);
         return reply;
       }
       case "extend": {

@@ -13,7 +13,8 @@ const chosen = scenarios.filter(({ name }) => settings.scenario === undefined ||
 
 /** Stands on one line, and is all that is needed to see the failure again. */
 function repeatLine(scenario: string, seed: number, keep: readonly number[]): string {
-  return `npm run world -- --scenario ${scenario} --seed ${seed} --keep ${keep.join(",")}`;
+  const kept = keep.length === 0 ? "" : ` --keep ${keep.join(",")}`;
+  return `npm run world -- --scenario ${scenario} --seed ${seed}${kept}`;
 }
 
 test("the scenario exists", () => {

@@ -9,7 +9,7 @@ import { Clients } from "./clients.js";
 import { Fleet } from "./fleet.js";
 import { Judge } from "./judge.js";
 import { Network } from "./network.js";
-import type { Plan, Scenario, Step } from "./plan.js";
+import type { LoadScenario, Plan, Scenario, Step } from "./plan.js";
 import { mixSeed, Random } from "./random.js";
 import { type LocalRule, Shares } from "./shares.js";
 import { Simulation, Violation } from "./simulation.js";
@@ -21,7 +21,7 @@ const REST_STEP_MS = 30_000;
 const CLOSE_MS = 10_000;
 
 export interface RunOptions {
-  readonly scenario: Scenario;
+  readonly scenario: Scenario | LoadScenario;
   readonly seed: number;
   /** The steps that are carried out; absent: all. */
   readonly keep?: ReadonlySet<number>;
@@ -48,15 +48,16 @@ export interface RunResult {
 }
 
 export async function runWorld({ scenario, seed, keep, log, digest = false }: RunOptions): Promise<RunResult> {
+  const hash = digest ? createHash("sha256") : undefined;
+  const say = (line: string): void => {
+    log?.(line);
+    hash?.update(line);
+  };
+  const heard = log === undefined && hash === undefined ? undefined : say;
+  if ("run" in scenario) return { ...(await scenario.run(seed, heard)), digest: hash?.digest("hex") };
   const plan = scenario.plan(new Random(mixSeed(seed, 0)));
   const simulation = new Simulation(seed);
-  const hash = digest ? createHash("sha256") : undefined;
-  if (log !== undefined || hash !== undefined) {
-    simulation.log = (line) => {
-      log?.(line);
-      hash?.update(line);
-    };
-  }
+  simulation.log = heard;
   const judge: Judge = new Judge({ simulation, storeMs: () => server.actor.clock.wallMs() });
   const server: StoreServer = new StoreServer(simulation, judge);
   const network = new Network(simulation, plan.faults);
@@ -70,6 +71,7 @@ export async function runWorld({ scenario, seed, keep, log, digest = false }: Ru
         judge.shares?.decided(instance, decision, request);
         if (decision.guarantee === "prefetched") judge.usedFromHand(decision, request.checks as readonly Check[]);
       });
+      instance.limiter.on("expired", (id) => judge.fail(judge.settlements.expired(id.split(".")[0]!)));
     },
   });
   judge.shares = new Shares({ simulation, rules: localRules(plan), bound: ({ limit }) => plan.localBound(limit) });
@@ -189,12 +191,15 @@ function reset({ simulation, judge, fleet }: World, step: Step & { do: "reset" }
 }
 
 /** Heals everything, waits until all that can end has ended, closes the limiters, and looks for what is left. */
-async function comeToRest({ simulation, server, network, fleet, clients }: World): Promise<void> {
+async function comeToRest({ simulation, judge, server, network, fleet, clients, plan }: World): Promise<void> {
   network.faults = { ...network.faults, loss: 0, doubling: 0, stragglers: 0 };
   network.heal(server.actor);
   for (const { actor } of fleet.running) network.heal(actor);
   // Work under a lease of an instance's own fallback: the store knows nothing of it.
   await simulation.run(Math.max(simulation.nowMs, clients.endsMs));
+  judge.sumAll((check) => server.look(check));
+  const unsettled = plan.settlesAll === true ? judge.settlements.unsettled() : [];
+  if (unsettled.length > 0) throw new Violation(`told and never settled: ${unsettled}`);
   const untilMs = simulation.nowMs + MOST_REST_MS;
   const left = (): number => server.memory().counters + server.memory().ids;
   for (let stepMs = REST_STEP_MS; left() > 0 && simulation.nowMs < untilMs; stepMs *= 2) {

@@ -2,7 +2,7 @@
  * The reservations that this instance made and has not seen settled. At its end each is looked up once: another instance may have settled
  * it. One that nobody settled has expired, which is reported; what it held stands as spent.
  */
-import type { Reserved } from "../store/reserved.js";
+import { REMEMBER_HOLD_MS, type Reserved } from "../store/reserved.js";
 
 interface Open {
   readonly id: string;
@@ -20,6 +20,8 @@ interface OpenOptions {
 /** Beyond these the end of a reservation goes unreported. */
 const MOST_OPEN = 100_000;
 const MOST_PER_ROUND = 200;
+/** Ended while the store did not answer: beyond these, one is taken for expired. */
+const MOST_UNSURE = 10_000;
 const LOOK_EVERY_MS = 1_000;
 /** The store's clock may be late by a little. */
 const GRACE_MS = 500;
@@ -28,8 +30,13 @@ export class OpenReservations {
   readonly #options: OpenOptions;
   /** By term, in the order of their ends: rules have few different ones. */
   readonly #lanes = new Map<number, Map<string, Open>>();
+  /** Ended, and the store has not said yet whether anyone settled them. */
+  readonly #unsure = new Map<string, Open>();
   #timer: NodeJS.Timeout | undefined;
   #count = 0;
+  /** Of the store, just now. */
+  #asking = 0;
+  #isClosed = false;
 
   constructor(options: OpenOptions) {
     this.#options = options;
@@ -59,34 +66,57 @@ export class OpenReservations {
 
   /** True if it was open. */
   remove(id: string, { ttlMs }: Reserved): boolean {
+    this.#unsure.delete(id);
     const lane = this.#lanes.get(ttlMs);
     if (lane === undefined || !lane.delete(id)) return false;
     this.#count--;
     if (lane.size === 0) this.#lanes.delete(ttlMs);
-    if (this.#lanes.size === 0) this.close();
+    this.#restIfEmpty();
     return true;
   }
 
   close(): void {
+    this.#isClosed = true;
+    this.#rest();
+  }
+
+  #rest(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
+  }
+
+  #restIfEmpty(): void {
+    if (this.#lanes.size === 0 && this.#unsure.size === 0 && this.#asking === 0) this.#rest();
   }
 
   #look(): void {
     const nowMonotonicMs = performance.now();
     let looked = 0;
+    for (const open of this.#unsure.values()) {
+      if (looked++ >= MOST_PER_ROUND) break;
+      // Behind the others, until the store has answered.
+      this.#unsure.delete(open.id);
+      void this.#ended(open);
+    }
     for (const lane of this.#lanes.values()) {
       for (const open of lane.values()) {
         if (open.endsAtMonotonicMs > nowMonotonicMs || looked++ >= MOST_PER_ROUND) break;
-        this.remove(open.id, open.reserved);
         void this.#ended(open);
+        this.remove(open.id, open.reserved);
       }
     }
   }
 
-  async #ended({ id, reserved, held }: Open): Promise<void> {
-    // Where the store does not answer, nobody can have settled it lately either.
-    const hasExpired = await this.#options.hasExpired(reserved).catch(() => true);
-    if (hasExpired) this.#options.onExpired(id, held);
+  async #ended(open: Open): Promise<void> {
+    const { id, reserved, held, endsAtMonotonicMs } = open;
+    this.#asking++;
+    // Where the store does not answer, another instance may have settled it: asked again for as long as the store would remember that.
+    const hasExpired = await this.#options.hasExpired(reserved).catch(() => undefined);
+    this.#asking--;
+    const isRemembered = performance.now() < endsAtMonotonicMs + REMEMBER_HOLD_MS;
+    if (hasExpired === undefined && isRemembered && this.#unsure.size < MOST_UNSURE) {
+      if (!this.#isClosed) this.#unsure.set(id, open);
+    } else if (hasExpired !== false) this.#options.onExpired(id, held);
+    this.#restIfEmpty();
   }
 }
