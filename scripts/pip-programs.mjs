@@ -39,6 +39,11 @@ const wheels = {
     // For x86-64 alone.
     sha256: ["7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904"],
   },
+  "openapi-generator-cli": {
+    version: "7.26.0",
+    file: "openapi_generator_cli/openapi-generator.jar",
+    sha256: ["e6305fbbf91aa41b3b7fcd8bf2124880ab0bb9e32efad95b3dfe71f9313d856c"],
+  },
   schemathesis: {
     version: "4.32.5",
     file: "bin/schemathesis",

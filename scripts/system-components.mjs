@@ -117,6 +117,37 @@ export const components = {
     purpose: "the systemd units",
     find: () => onPath("systemd-analyze"),
   },
+  python: {
+    name: "python3",
+    debianPackage: "python3",
+    purpose: "the example in Python",
+    find: () => onPath("python3"),
+  },
+  java: {
+    name: "java",
+    debianPackage: "openjdk-17-jdk-headless",
+    purpose: "the example in Java, and openapi-generator (Java 17 or later)",
+    find: () => onPath("java"),
+  },
+  php: {
+    name: "php",
+    debianPackage: "php-cli",
+    purpose: "the example in PHP",
+    find: () => onPath("php"),
+  },
+  curl: {
+    name: "curl",
+    debianPackage: "curl",
+    purpose: "the example with curl",
+    find: () => onPath("curl"),
+  },
+  openapiGenerator: {
+    name: "openapi-generator",
+    debianPackage: "python3-pip",
+    wheel: "openapi-generator-cli",
+    purpose: "a client made of the OpenAPI document",
+    find: () => findPipProgram("openapi-generator-cli"),
+  },
   bun: {
     name: "bun",
     npmProgram: "bun",

@@ -73,7 +73,10 @@ const attributes = (description: string) =>
   Type.Unsafe<Record<string, string | number | boolean>>({
     type: "object",
     description,
-    additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
+    additionalProperties: {
+      title: "AttributeValue",
+      anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }],
+    },
   });
 export const resetBody = Type.Object(
   {

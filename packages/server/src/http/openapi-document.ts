@@ -2,20 +2,28 @@
  * Finishes the OpenAPI document that Fastify's plugin makes of the routes: what holds for many routes is said once, here.
  * In: the document with each route's own schemas. Out: the same with
  *   a name (operationId) for every operation,
+ *   an example of its request and of its answer, where one helps,
  *   every schema that has a title as a component of that name,
  *   the errors that an operation can answer, as `application/problem+json`,
  *   the token that it asks for.
  * Pure.
  */
 import type { ErrorCode } from "../errors.js";
+import { examples } from "./openapi-examples.js";
+import { operationName } from "./openapi-names.js";
+import { publishSchemas } from "./openapi-schemas.js";
 import { anyErrors, bodyErrors, problemResponses } from "./problem-schema.js";
+
+interface Content {
+  content?: Record<string, Record<string, unknown>>;
+}
 
 interface Operation {
   operationId?: string;
   tags?: readonly string[];
-  requestBody?: unknown;
+  requestBody?: Content;
   security?: readonly Record<string, readonly string[]>[];
-  responses?: Record<string, unknown>;
+  responses?: Record<string, Content>;
 }
 
 export interface OpenApiDocument {
@@ -43,7 +51,10 @@ export function finishDocument<T extends OpenApiDocument>(document: T, options: 
   for (const [path, operations] of Object.entries(document.paths ?? {})) {
     const finished = Object.entries(operations)
       .filter(([method]) => METHODS.includes(method))
-      .map(([method, operation]) => [method, hoisted(finishOperation(operation, { method, path }, options), schemas)]);
+      .map(([method, operation]) => [
+        method,
+        publishSchemas(finishOperation(operation, { method, path }, options), schemas),
+      ]);
     paths[path] = Object.fromEntries(finished);
   }
   return { ...document, paths, components: { ...document.components, schemas } };
@@ -56,28 +67,32 @@ function finishOperation(
 ): Operation {
   const { operationId = operationName(method, path) } = operation;
   const security = isDataPlane(operation) ? { security: options.asksForToken ? [{ apiToken: [] }] : [] } : {};
+  const { request, answer } = examples[operationId] ?? {};
+  const { requestBody, responses = {} } = operation;
   return {
     ...operation,
     operationId,
     ...security,
-    responses: { ...operation.responses, ...errorsOf(operation, options) },
+    ...(requestBody && { requestBody: withExample(requestBody, request) }),
+    responses: {
+      ...responses,
+      ...(responses[200] && { 200: withExample(responses[200], answer) }),
+      ...errorsOf(operation, options),
+    },
   };
+}
+
+function withExample(described: Content, example: unknown): Content {
+  const json = described.content?.["application/json"];
+  if (json === undefined || example === undefined) return described;
+  return { ...described, content: { ...described.content, "application/json": { ...json, example } } };
 }
 
 function isDataPlane({ tags = [] }: Operation): boolean {
   return ["checks", "leases", "reservations", "gateways"].some((tag) => tags.includes(tag));
 }
 
-/** `get /admin/v1/rules/{id}` becomes `getRulesId`. */
-function operationName(method: string, path: string): string {
-  const words = path
-    .replace(/^\/(admin\/)?v1\//, "")
-    .split(/[^A-Za-z0-9]+/)
-    .filter((word) => word !== "");
-  return method + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
-}
-
-function errorsOf(operation: Operation, { asksForToken }: DocumentOptions): Record<string, unknown> {
+function errorsOf(operation: Operation, { asksForToken }: DocumentOptions): Record<string, Content> {
   const { tags = [], requestBody, responses = {} } = operation;
   const isOurs = isDataPlane(operation);
   const codes = [
@@ -88,19 +103,4 @@ function errorsOf(operation: Operation, { asksForToken }: DocumentOptions): Reco
   return Object.fromEntries(
     Object.entries(problemResponses(codes)).filter(([status]) => !Object.hasOwn(responses, status)),
   );
-}
-
-/** A copy in which schemas that have a title are references; they themselves go into `schemas`. */
-function hoisted<T>(value: T, schemas: Record<string, unknown>): T {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((one) => hoisted(one, schemas)) as T;
-  const copy = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, hoisted(one, schemas)]));
-  const { title } = copy as { title?: unknown };
-  if (typeof title !== "string" || !isSchema(copy)) return copy as T;
-  schemas[title] ??= copy;
-  return { $ref: `#/components/schemas/${title}` } as T;
-}
-
-function isSchema(value: Readonly<Record<string, unknown>>): boolean {
-  return ["type", "anyOf", "enum", "$ref"].some((name) => Object.hasOwn(value, name));
 }

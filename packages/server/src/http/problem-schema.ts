@@ -36,7 +36,7 @@ export const bodyErrors: readonly ErrorCode[] = ["body-too-large", "unsupported-
 export function problemResponses(
   codes: readonly ErrorCode[],
   schema: TSchema = problemSchema,
-): Record<number, { description: string; content: object }> {
+): Record<number, { description: string; content: Record<string, { schema: TSchema }> }> {
   const statuses = new Set(codes.map((code) => errorKinds[code].status));
   return Object.fromEntries(
     [...statuses].map((status) => {

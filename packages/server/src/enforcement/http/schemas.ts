@@ -7,7 +7,10 @@ import { problemSchema } from "../../http/problem-schema.js";
 const attributes = Type.Unsafe<Record<string, string | number | boolean>>({
   type: "object",
   description: "What is known of the request: user, ip, path, method, tier, region, any other name.",
-  additionalProperties: { anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }] },
+  additionalProperties: {
+    title: "AttributeValue",
+    anyOf: [{ type: "string" }, { type: "number" }, { type: "boolean" }],
+  },
 });
 
 const cost = Type.Integer({
@@ -163,7 +166,7 @@ export const decision = Type.Object(
     rulesVersion: Type.Integer(),
     guarantee: Type.Enum(["atomic", "compensated", "prefetched"]),
     checks: Type.Array(checkResult),
-    lease: Type.Optional(Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer() })),
+    lease: Type.Optional(Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer() }, { title: "Lease" })),
     reservation: Type.Optional(
       Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer(), held: unitsByRule }, { title: "Reservation" }),
     ),
