@@ -141,6 +141,18 @@ export const components = {
     purpose: "the example with curl",
     find: () => onPath("curl"),
   },
+  node24: {
+    name: "node 24",
+    npmProgram: "node24",
+    purpose: "the service as the image runs it",
+    find: () => findNpmProgram("node24"),
+  },
+  binutils: {
+    name: "strip",
+    debianPackage: "binutils",
+    purpose: "the image's root file system",
+    find: () => onPath("strip"),
+  },
   openapiGenerator: {
     name: "openapi-generator",
     debianPackage: "python3-pip",

@@ -112,6 +112,7 @@ describe("the image", () => {
 
   test("runs Node 24 as a user without rights, in exec form, with a health check, and holds no build tools", () => {
     expect(dockerfile).toContain("FROM node:24-");
+    expect(last).toMatch(/^\nFROM scratch\nCOPY --from=build \/image \/\n/);
     expect(last).toMatch(/^USER 65532:65532$/m);
     expect(last).toMatch(/^HEALTHCHECK .*\\\n +CMD \["node"/m);
     expect(last).toMatch(/^ENTRYPOINT \["node", "\/app\/node_modules\/sluice-server\/bin\/sluice\.js"\]$/m);

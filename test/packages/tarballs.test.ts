@@ -11,6 +11,7 @@ import { root, run, runTool } from "../../scripts/run-command.mjs";
 import { components, whyMissing } from "../../scripts/system-components.mjs";
 import { leashProcess } from "../harness/leash.js";
 import { startRedis } from "../harness/redis-server.js";
+import { bytesIn, makeImageRoot, runInImage } from "./image-root.js";
 import { execute, type Installed, installTarballs } from "./installed-tarballs.js";
 
 let installed: Installed;
@@ -279,3 +280,76 @@ test("the packages bring no compiled code but libsql's", () => {
   expect(native.filter((file) => !file.startsWith("@libsql"))).toEqual([]);
   expect(existsSync(join(modules(), "sluice", "node_modules"))).toBe(false);
 });
+
+describe.skipIf(whyMissing("node24", "binutils"))(
+  "the image's root file system, made as the Dockerfile makes it",
+  () => {
+    let folder: string;
+    beforeAll(async () => {
+      folder = await makeImageRoot(installed.folder);
+    });
+    const outputOf = async (child: ReturnType<typeof runInImage>): Promise<string> => {
+      let output = "";
+      for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (chunk) => (output += chunk));
+      await once(child, "close");
+      return output;
+    };
+
+    test("has less than 150 MB, no shell and no npm", () => {
+      const bytes = bytesIn(folder);
+      console.log(`the image's root file system: ${(bytes / 1e6).toFixed(1)} MB`);
+      expect(bytes).toBeGreaterThan(50e6);
+      expect(bytes).toBeLessThan(150e6);
+      expect(readdirSync(folder).sort()).toEqual(["app", "data", "dev", "etc", "lib", "lib64", "proc", "tmp", "usr"]);
+      expect(readdirSync(join(folder, "usr/local/bin"))).toEqual(["node"]);
+      expect(existsSync(join(folder, "usr/bin"))).toBe(false);
+    });
+
+    // A chroot and a mount need root's rights, which tests have in CI.
+    test.skipIf(process.getuid?.() !== 0)(
+      "runs Node 24 as user 65532, who can write /data and nothing else",
+      async () => {
+        const code = `const { writeFileSync } = require("node:fs");
+const may = (path) => { try { writeFileSync(path, ""); return "written"; } catch (error) { return error.code; } };
+console.log(JSON.stringify([process.versions.node.split(".")[0], process.getuid(), process.getgid(), ...["/data/x", "/x", "/app/x", "/tmp/x"].map(may)]));`;
+        const output = await outputOf(runInImage(folder, ["-e", code]));
+        expect(JSON.parse(output.split("\n").find((line) => line.startsWith("["))!)).toEqual([
+          ...["24", 65_532, 65_532],
+          ...["written", "EROFS", "EROFS", "EROFS"],
+        ]);
+      },
+    );
+
+    test.skipIf(process.getuid?.() !== 0)(
+      "serves until the first refusal, is healthy, and ends on SIGTERM",
+      async () => {
+        const service = "/app/node_modules/sluice-server/bin/sluice.js";
+        const child = runInImage(folder, [service, "serve", "--port", "0", "--grpc-port", "0", "--drain-delay", "0"]);
+        let output = "";
+        const http = await new Promise<string>((resolve, reject) => {
+          for (const stream of [child.stdout!, child.stderr!]) {
+            stream.on("data", (chunk) => {
+              output += chunk;
+              if (output.includes("/v1/check -H")) resolve(/HTTP +(\S+)/.exec(output)![1]!);
+            });
+          }
+          child.once("close", () => reject(new Error(output)));
+        });
+        const headers = { "content-type": "application/json", connection: "close" };
+        const check = { method: "POST", headers, body: '{"attributes":{"user":"x"},"cost":3}' };
+        const verdicts: boolean[] = [];
+        for (let i = 0; i < 2; i++) {
+          verdicts.push(((await (await fetch(`${http}/v1/check`, check)).json()) as { allowed: boolean }).allowed);
+        }
+        expect(verdicts).toEqual([true, false]);
+        const dockerfile = read(join(root, "deploy/docker/Dockerfile"));
+        const [, health] = /^ +CMD \["node", "-e", "(.+)"\]$/m.exec(dockerfile)!;
+        const probe = runInImage(folder, ["-e", health!.replace("http://127.0.0.1:8080", http)]);
+        expect(await once(probe, "exit")).toEqual([0, null]);
+        const ended = once(child, "exit");
+        child.kill("SIGTERM");
+        expect(await ended).toEqual([0, null]);
+      },
+    );
+  },
+);

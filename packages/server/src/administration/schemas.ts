@@ -254,7 +254,7 @@ export const newToken = Type.Object(
     token: Type.String({ description: "Shown this once." }),
     expiresAt: Type.Optional(Type.String({ format: "date-time" })),
   },
-  { title: "NewToken" },
+  { title: "CreatedToken" },
 );
 export const versionMismatch = Type.Object(
   { ...problemMembers, currentVersion: version, diff: Type.Optional(diff) },
