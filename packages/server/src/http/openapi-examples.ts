@@ -1,6 +1,6 @@
 /**
  * A request and an answer for the operations of the data plane, and for those of administration that programs call, by operationId.
- * A test sends the requests to a service, and holds both against their schemas.
+ * A test sends the requests to a service, and holds both against their schemas. No check has an id: a copied one would be no key of its own.
  */
 interface OperationExample {
   readonly request?: unknown;
@@ -58,12 +58,12 @@ const check = { attributes: { user: "42", path: "/v1/orders" } };
 const settled = { settled: true, charged: { "output-tokens": 120 }, overrun: {} };
 
 export const examples: Readonly<Record<string, OperationExample>> = {
-  check: { request: { ...check, cost: 1, id: "5f1c0c9e-order-17" }, answer: refused },
+  check: { request: { ...check, cost: 1 }, answer: refused },
   checkBatch: {
     request: { requests: [check, { attributes: { user: "43" }, cost: 2 }] },
     answer: { decisions: [allowed, refused] },
   },
-  charge: { request: { attributes: { org: "acme" }, cost: 1_800, id: "usage-2026-11-17-acme" }, answer: allowed },
+  charge: { request: { attributes: { org: "acme" }, cost: 1_800 }, answer: allowed },
   peek: { request: check, answer: allowed },
   explain: {
     request: check,
