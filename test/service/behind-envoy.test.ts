@@ -7,6 +7,7 @@ import { whyMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
 import { startRedis } from "../harness/redis-server.js";
 import { startTcpFaultProxy } from "../harness/tcp-fault-proxy.js";
+import { connectEnvoy, descriptor } from "./envoy-client.js";
 import { LoadConnections } from "./load-connections.js";
 import { startApp, startConfigured, startEnvoy } from "./real-envoy.js";
 import { startServiceProcess, startTestService } from "./running-service.js";
@@ -20,6 +21,8 @@ const lease = {
   },
 };
 const byUser = [{ actions: [{ request_headers: { header_name: "x-user", descriptor_key: "user" } }] }];
+
+const stores = whyMissing("redis") ? ["memory"] : ["memory", "redis"];
 
 describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
   test("runs the example's configuration: limits, fields, wildcards", async () => {
@@ -59,123 +62,137 @@ describe.skipIf(whyMissing("envoy"))("a real Envoy", () => {
     app.close();
   });
 
-  test.each(whyMissing("redis") ? ["memory"] : ["memory", "redis"])(
-    "64 connections: the application sees exactly the limit, with the store in %s",
+  test.each(stores)("64 connections: the application sees exactly the limit, with the store in %s", async (kind) => {
+    const app = await startApp((_request, response) => response.end("ok"));
+    const redis = kind === "redis" ? await startRedis() : undefined;
+    await using service = await startTestService({
+      files: {
+        "limits/d.yaml":
+          "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1500, on_store_failure: deny } }]",
+      },
+      settings: { "envoy-config": "limits", store: redis?.url ?? "memory", "store-deadline": "60s" },
+    });
+    const envoy = await startEnvoy({ limiter: service.grpc, app: app.at, domain: "d", rateLimits: byUser });
+    const load = new LoadConnections({ url: envoy.url, count: 64 });
+    const counts = new Map<number, number>();
+    const answers = Array.from({ length: 4000 }, async () => {
+      const { status } = await load.send("GET", "/", { headers: "x-user: all\r\n" });
+      counts.set(status, (counts.get(status) ?? 0) + 1);
+    });
+    await Promise.all(answers);
+    expect(Object.fromEntries(counts)).toEqual({ 200: 1500, 429: 2500 });
+    expect(app.seen().total).toBe(1500);
+    await envoy.stop();
+    await redis?.stop();
+    app.close();
+  });
+
+  test.each(stores)(
+    "usage that a response tells is charged when its stream is done, and looks after it refuse, with every algorithm in %s",
     async (kind) => {
-      const app = await startApp((_request, response) => response.end("ok"));
-      const redis = kind === "redis" ? await startRedis() : undefined;
+      const app = await startApp((_request, response) => response.setHeader("x-tokens", "300").end("ok"));
+      await using redis = kind === "redis" ? await startRedis() : undefined;
+      const algorithms = ["fixed-window", "rolling-window", "sliding-counter", "token-bucket", "gcra"];
+      const descriptors = algorithms.map(
+        (name) => `  - { key: ${name}, rate_limit: { requests_per_unit: 1000, window: 300d, algorithm: ${name} } }`,
+      );
       await using service = await startTestService({
-        files: {
-          "limits/d.yaml":
-            "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1500, on_store_failure: deny } }]",
-        },
+        files: { "limits/d.yaml": `domain: d\ndescriptors:\n${descriptors.join("\n")}` },
         settings: { "envoy-config": "limits", store: redis?.url ?? "memory", "store-deadline": "60s" },
       });
-      const envoy = await startEnvoy({ limiter: service.grpc, app: app.at, domain: "d", rateLimits: byUser });
-      const load = new LoadConnections({ url: envoy.url, count: 64 });
-      const counts = new Map<number, number>();
-      const answers = Array.from({ length: 4000 }, async () => {
-        const { status } = await load.send("GET", "/", { headers: "x-user: all\r\n" });
-        counts.set(status, (counts.get(status) ?? 0) + 1);
+      // A request has one of the headers, so one of the limits.
+      const by = (name: string) => ({ request_headers: { header_name: `x-${name}`, descriptor_key: name } });
+      const envoy = await startEnvoy({
+        limiter: service.grpc,
+        app: app.at,
+        domain: "d",
+        rateLimits: algorithms.flatMap((name) => [
+          { actions: [by(name)], hits_addend: { number: 0 } },
+          { actions: [by(name)], hits_addend: { format: "%RESP(X-TOKENS)%" }, apply_on_stream_done: true },
+        ]),
       });
-      await Promise.all(answers);
-      expect(Object.fromEntries(counts)).toEqual({ 200: 1500, 429: 2500 });
-      expect(app.seen().total).toBe(1500);
+      const client = connectEnvoy(service.grpc);
+      const look = async (name: string): Promise<number> => {
+        const one = descriptor({ [name]: "ann" }, { hitsAddend: { value: 0 } });
+        return (await client.shouldRateLimit({ domain: "d", descriptors: [one] })).statuses[0].limitRemaining;
+      };
+      const statusesOf = async (name: string): Promise<number[]> => {
+        const statuses: number[] = [];
+        for (let i = 1; i <= 8; i++) {
+          statuses.push((await fetch(envoy.url, { headers: { [`x-${name}`]: "ann" } })).status);
+          // Each charge comes after its response. Refused streams are done, too, and charge what their response tells: nothing.
+          const left = Math.max(0, 1000 - 300 * Math.min(i, 4));
+          await expect.poll(() => look(name), { timeout: 60_000 }).toBe(left);
+        }
+        return statuses;
+      };
+      const seen = await Promise.all(algorithms.map(statusesOf));
+      // 0, 300, 600, 900 are not past 1000; 1200 is.
+      const expected = [200, 200, 200, 200, 429, 429, 429, 429];
+      expect(Object.fromEntries(algorithms.map((name, i) => [name, seen[i]]))).toEqual(
+        Object.fromEntries(algorithms.map((name) => [name, expected])),
+      );
+      expect(app.seen().total).toBe(4 * algorithms.length);
+      client.close();
       await envoy.stop();
-      await redis?.stop();
       app.close();
     },
   );
 
-  test("usage that a response tells is charged when its stream is done; requests after it are refused", async () => {
-    const app = await startApp((_request, response) => response.setHeader("x-tokens", "300").end("ok"));
-    await using service = await startTestService({
-      files: {
-        "limits/d.yaml": "domain: d\ndescriptors: [{ key: user, rate_limit: { unit: year, requests_per_unit: 1000 } }]",
-      },
-      settings: { "envoy-config": "limits" },
-    });
-    const user = { request_headers: { header_name: "x-user", descriptor_key: "user" } };
-    const envoy = await startEnvoy({
-      limiter: service.grpc,
-      app: app.at,
-      domain: "d",
-      rateLimits: [
-        { actions: [user], hits_addend: { number: 0 } },
-        { actions: [user], hits_addend: { format: "%RESP(X-TOKENS)%" }, apply_on_stream_done: true },
-      ],
-    });
-    // Each charge comes after its response: it is waited for, by what the service has counted.
-    const used = async () => {
-      const metrics = await (await fetch(`${service.http}/metrics`)).text();
-      const counts = metrics.matchAll(/^sluice_requests_total\{[^}]*transport="grpc"[^}]*\} (\d+)$/gm);
-      return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
-    };
-    const statuses: number[] = [];
-    for (let i = 0; i < 8; i++) {
-      const before = await used();
-      statuses.push((await fetch(envoy.url, { headers: { "x-user": "ann" } })).status);
-      // Refused streams are done, too, and charge what their response tells: nothing.
-      const calls = statuses.at(-1) === 200 ? 2 : 1;
-      await expect.poll(used, { timeout: 60_000 }).toBeGreaterThanOrEqual(before + calls);
-    }
-    // 0, 300, 600, 900 are not past 1000; 1200 is.
-    expect(statuses).toEqual([200, 200, 200, 200, 429, 429, 429, 429]);
-    expect(app.seen().total).toBe(4);
-    await envoy.stop();
-    app.close();
-  });
-
-  test("places: the application never has more than the limit under way, with retries, aborts and refusals; all come back", async () => {
-    let turn = 0;
-    const app = await startApp((_request, response) => {
-      // Every fifth fails, which the route retries; the others take their time.
-      if (turn++ % 5 === 0) response.writeHead(503).end();
-      else setTimeout(() => response.end("ok"), 5 + (turn % 4) * 10);
-    });
-    await using service = await startTestService({
-      files: {
-        "limits/d.yaml":
-          "domain: d\ndescriptors: [{ key: pool, rate_limit: { requests_per_unit: 3, algorithm: concurrency, ttl: 20s } }]",
-      },
-      settings: { "envoy-config": "limits" },
-    });
-    const envoy = await startEnvoy({
-      limiter: service.grpc,
-      app: app.at,
-      domain: "d",
-      rateLimits: [{ actions: [pool] }, { actions: [lease], apply_on_stream_done: true }],
-      route: { retry_policy: { retry_on: "5xx", num_retries: 2 } },
-    });
-    const counts = { 200: 0, 429: 0, 503: 0, aborted: 0 };
-    const worker = async (self: number): Promise<void> => {
-      for (let i = 0; i < 25; i++) {
-        const signal = (self + i) % 4 === 0 ? AbortSignal.timeout(1 + ((self * 7 + i * 3) % 20)) : null;
-        const status = await fetch(envoy.url, { signal }).then(
-          async (answer) => {
-            await answer.text();
-            return answer.status as 200 | 429 | 503;
-          },
-          () => "aborted" as const,
-        );
-        counts[status]++;
+  test.each(stores)(
+    "places in %s: the application never has more than the limit under way, with retries, aborts and refusals; all come back",
+    async (kind) => {
+      let turn = 0;
+      const app = await startApp((_request, response) => {
+        // Every fifth fails, which the route retries; the others take their time.
+        if (turn++ % 5 === 0) response.writeHead(503).end();
+        else setTimeout(() => response.end("ok"), 5 + (turn % 4) * 10);
+      });
+      await using redis = kind === "redis" ? await startRedis() : undefined;
+      await using service = await startTestService({
+        files: {
+          "limits/d.yaml":
+            "domain: d\ndescriptors: [{ key: pool, rate_limit: { requests_per_unit: 3, algorithm: concurrency, ttl: 20s } }]",
+        },
+        settings: { "envoy-config": "limits", store: redis?.url ?? "memory", "store-deadline": "30s" },
+      });
+      const envoy = await startEnvoy({
+        limiter: service.grpc,
+        app: app.at,
+        domain: "d",
+        rateLimits: [{ actions: [pool] }, { actions: [lease], apply_on_stream_done: true }],
+        route: { retry_policy: { retry_on: "5xx", num_retries: 2 } },
+      });
+      const counts = { 200: 0, 429: 0, 503: 0, aborted: 0 };
+      const worker = async (self: number): Promise<void> => {
+        for (let i = 0; i < 25; i++) {
+          const signal = (self + i) % 4 === 0 ? AbortSignal.timeout(1 + ((self * 7 + i * 3) % 20)) : null;
+          const status = await fetch(envoy.url, { signal }).then(
+            async (answer) => {
+              await answer.text();
+              return answer.status as 200 | 429 | 503;
+            },
+            () => "aborted" as const,
+          );
+          counts[status]++;
+        }
+      };
+      await Promise.all(Array.from({ length: 16 }, (_, self) => worker(self)));
+      expect(app.seen().most).toBeLessThanOrEqual(3);
+      expect(counts[200]).toBeGreaterThan(0);
+      expect(counts[429]).toBeGreaterThan(0);
+      // A client that leaves between Sluice's answer and Envoy's reading it keeps its place until the ttl ends: Envoy tells nobody.
+      let held: number[] = [];
+      for (let tries = 0; tries < 400; tries++) {
+        held = await Promise.all([1, 2, 3].map(async () => (await fetch(envoy.url)).status));
+        if (!held.includes(429)) break;
+        await sleep(100);
       }
-    };
-    await Promise.all(Array.from({ length: 16 }, (_, self) => worker(self)));
-    expect(app.seen().most).toBeLessThanOrEqual(3);
-    expect(counts[200]).toBeGreaterThan(0);
-    expect(counts[429]).toBeGreaterThan(0);
-    // A client that leaves between Sluice's answer and Envoy's reading it keeps its place until the ttl ends: Envoy tells nobody.
-    let held: number[] = [];
-    for (let tries = 0; tries < 400; tries++) {
-      held = await Promise.all([1, 2, 3].map(async () => (await fetch(envoy.url)).status));
-      if (!held.includes(429)) break;
-      await sleep(100);
-    }
-    expect(held.filter((status) => status === 429)).toEqual([]);
-    await envoy.stop();
-    app.close();
-  });
+      expect(held.filter((status) => status === 429)).toEqual([]);
+      await envoy.stop();
+      app.close();
+    },
+  );
 
   test.skipIf(whyMissing("redis"))(
     "places of clients that leave while Envoy waits for the answer come back at once",

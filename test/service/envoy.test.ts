@@ -362,6 +362,31 @@ describe("/json", () => {
       expect((await postJson(`${service.http}/json`, bad)).status).toBe(400);
     }
   });
+
+  test.each([
+    [{ hitsAdend: 2 }, "body: expected no field but domain, descriptors, hitsAddend, got hitsAdend"],
+    [{ hitsAddend: 1, hits_addend: 1 }, "body: expected hitsAddend once, got it in two spellings"],
+    [{ hitsAddend: 2 ** 32 }, "hitsAddend: expected a whole number from 0 to 4294967295"],
+    [{ descriptors: [{ is_negative_hits: "yes" }] }, "descriptors[0].isNegativeHits: expected true or false"],
+    [{ descriptors: [{ entries: [{ name: "user" }] }] }, "descriptors[0].entries[0]: expected no field but key, value"],
+  ])("refuses %j, as the reference does, and names the place", async (wrong, detail) => {
+    const request = { domain: "shop", descriptors: [{ entries: [{ key: "base", value: "wrong" }] }], ...wrong };
+    const { status, body } = await postJson(`${service.http}/json`, request);
+    expect([status, body.detail]).toEqual([400, expect.stringContaining(detail)]);
+  });
+
+  test("takes any content type from programs, as the reference does, and JSON alone from a web page", async () => {
+    // Bytes have no type of their own.
+    const body = Buffer.from('{"domain":"shop","descriptors":[{"entries":[{"key":"unlimited-type","value":"x"}]}]}');
+    const send = async (headers: Record<string, string>) =>
+      (await fetch(`${service.http}/json`, { method: "POST", body, headers })).status;
+    for (const type of ["application/x-www-form-urlencoded", "text/plain", "application/grpc+json"])
+      expect(await send({ "content-type": type }), type).toBe(200);
+    expect(await send({})).toBe(200);
+    const page = { origin: new URL(service.http).origin };
+    expect(await send({ ...page, "content-type": "text/plain" })).toBe(415);
+    expect(await send({ ...page, "content-type": "application/json" })).toBe(200);
+  });
 });
 
 describe("the folder of files", () => {

@@ -2,6 +2,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "../log.js";
 import { collectMethods } from "./allowed-methods.js";
+import { unsupportedType } from "./json-body.js";
 import { lingerAfter } from "./lingering-close.js";
 import { internalProblem, problem, problemOf } from "./problem.js";
 import { sendProblem } from "./write-problem.js";
@@ -47,8 +48,7 @@ function refuseBody({ routeOptions }: FastifyRequest, reply: FastifyReply): Fast
 }
 
 function refuseType({ headers }: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const came = headers["content-type"]?.slice(0, 100) ?? "none";
-  return sendProblem(reply, problem("unsupported-media-type", `content-type: expected application/json, got ${came}`));
+  return sendProblem(reply, problemOf(unsupportedType(headers["content-type"] ?? "none"))!);
 }
 
 function sizeText(bytes: number): string {

@@ -40,6 +40,29 @@ export function acceptJson(app: FastifyInstance, large?: LargeBodies): void {
   });
 }
 
+/**
+ * JSON under any `Content-Type`, or none: what `curl -d` sends. Not from a web page, which may send some types to any site without asking
+ * it first; browsers tell it by an `Origin`.
+ */
+export function acceptJsonOfAnyType(scope: FastifyInstance): void {
+  scope.addContentTypeParser("*", { parseAs: "buffer" }, (request, body, done) => {
+    const { origin, "content-type": type = "none" } = request.headers;
+    try {
+      if (origin !== undefined) throw unsupportedType(type);
+      done(null, parseJson(body as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+export function unsupportedType(came: string): ServiceError {
+  return new ServiceError(
+    "unsupported-media-type",
+    `content-type: expected application/json, got ${came.slice(0, 100)}`,
+  );
+}
+
 /** Twenty for each request of a full batch. A megabyte of small values would hold up every check for tens of milliseconds. */
 const MOST_VALUES = 20_000;
 const [QUOTE, BACKSLASH, COMMA, BRACE, BRACKET] = Buffer.from('"\\,{[');

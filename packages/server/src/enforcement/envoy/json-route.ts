@@ -1,9 +1,11 @@
 /**
- * `POST /json` of envoyproxy/ratelimit: the same request and response in proto3 JSON. 200 or 429 by the overall code, 400 for what cannot be read.
+ * `POST /json` of envoyproxy/ratelimit: the same request and response in proto3 JSON, whatever `Content-Type` it has. 200 or 429 by the
+ * overall code, 400 for what cannot be read, unknown fields included.
  */
 import type { FastifyInstance } from "fastify";
 import { SluiceError } from "sluice";
 import Type, { type TSchema } from "typebox";
+import { acceptJsonOfAnyType } from "../../http/json-body.js";
 import type { Observe } from "../../monitoring/observe-requests.js";
 import {
   codeNames,
@@ -18,6 +20,10 @@ import {
 import { type ShouldRateLimit, Undecided } from "./should-rate-limit.js";
 import { plainStruct } from "./struct-message.js";
 
+/** Of a request: 32 bits. */
+const MOST_HITS = 2 ** 32 - 1;
+const descriptorFields = ["entries", "limit", "hitsAddend", "isNegativeHits"];
+
 /** In proto3 JSON every field may be null, which is its default. */
 const nullable = <T extends TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));
 const entry = Type.Object({ key: nullable(Type.String()), value: nullable(Type.String()) });
@@ -26,10 +32,7 @@ const rateLimitRequest = Type.Object(
     domain: Type.String({ minLength: 1 }),
     descriptors: Type.Array(Type.Object({ entries: nullable(Type.Array(entry)) }), { minItems: 1 }),
     hitsAddend: nullable(
-      Type.Union([
-        Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-        Type.String({ pattern: "^[0-9]{1,15}$" }),
-      ]),
+      Type.Union([Type.Integer({ minimum: 0, maximum: MOST_HITS }), Type.String({ pattern: "^[0-9]{1,9}$" })]),
     ),
   },
   { title: "RateLimitRequest", description: "See envoy.service.ratelimit.v3.RateLimitRequest." },
@@ -47,67 +50,67 @@ export function registerEnvoyJson(
   { shouldRateLimit, observe }: { shouldRateLimit: ShouldRateLimit; observe: Observe },
 ): void {
   const observer = observe("http");
-  app.post(
-    "/json",
-    {
-      schema: {
-        summary: "Envoy's ShouldRateLimit in proto3 JSON",
-        tags: ["gateways"],
-        body: rateLimitRequest,
-        response: { 200: rateLimitResponse, 429: rateLimitResponse },
+  app.register(async (scope) => {
+    acceptJsonOfAnyType(scope);
+    scope.post(
+      "/json",
+      {
+        schema: {
+          summary: "Envoy's ShouldRateLimit in proto3 JSON",
+          tags: ["gateways"],
+          body: rateLimitRequest,
+          response: { 200: rateLimitResponse, 429: rateLimitResponse },
+        },
+        // The schemas only describe: proto3 JSON takes more spellings than a schema tells, and answers are not cut to their shape.
+        validatorCompiler: () => (value: unknown) => ({ value }),
+        serializerCompiler: () => JSON.stringify,
       },
-      // The schemas only describe: proto3 JSON takes more spellings than a schema tells, and answers are not cut to their shape.
-      validatorCompiler: () => (value: unknown) => ({ value }),
-      serializerCompiler: () => JSON.stringify,
-    },
-    async (request, reply) => {
-      const arrival = { sinceMs: performance.now(), traceparent: request.headers.traceparent };
-      const response = await shouldRateLimit(requestFromJson(request.body)).catch((error: unknown) => {
-        if (error instanceof Undecided) throw new SluiceError("store-unavailable", error.message);
-        throw error;
-      });
-      const allowed = response.overallCode === codes.ok;
-      observer.answered({ allowed, matched: hasLimit(response) }, arrival);
-      return reply.code(allowed ? 200 : 429).send(responseToJson(response));
-    },
-  );
+      async (request, reply) => {
+        const arrival = { sinceMs: performance.now(), traceparent: request.headers.traceparent };
+        const response = await shouldRateLimit(requestFromJson(request.body)).catch((error: unknown) => {
+          if (error instanceof Undecided) throw new SluiceError("store-unavailable", error.message);
+          throw error;
+        });
+        const allowed = response.overallCode === codes.ok;
+        observer.answered({ allowed, matched: hasLimit(response) }, arrival);
+        return reply.code(allowed ? 200 : 429).send(responseToJson(response));
+      },
+    );
+  });
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** proto3 JSON: names in camel case or as the proto has them, 64 bits as text or number, null as absent. */
 function requestFromJson(body: unknown): RateLimitRequest {
-  const request = objectAt(body, "body");
-  const descriptors = listAt(field(request, "descriptors"), "descriptors");
+  const request = objectAt(body, "body", ["domain", "descriptors", "hitsAddend"]);
+  const descriptors = listAt(request.descriptors, "descriptors");
   return {
-    domain: textAt(field(request, "domain"), "domain"),
+    domain: textAt(request.domain, "domain"),
     descriptors: descriptors.map((one, i) => descriptorFromJson(one, `descriptors[${i}]`)),
-    hitsAddend: countAt(field(request, "hitsAddend", "hits_addend"), "hitsAddend"),
+    hitsAddend: countAt(request.hitsAddend, "hitsAddend", MOST_HITS),
   };
 }
 
 function descriptorFromJson(value: unknown, path: string): RateLimitDescriptor {
-  const descriptor = objectAt(value, path);
-  const limit = field(descriptor, "limit");
-  const hits = field(descriptor, "hitsAddend", "hits_addend");
+  const { entries, limit, hitsAddend, isNegativeHits } = objectAt(value, path, descriptorFields);
   return {
-    entries: listAt(field(descriptor, "entries"), `${path}.entries`).map((entry, i) => {
+    entries: listAt(entries, `${path}.entries`).map((entry, i) => {
       const at = `${path}.entries[${i}]`;
-      const { key, value: text } = objectAt(entry, at);
+      const { key, value: text } = objectAt(entry, at, ["key", "value"]);
       return { key: textAt(key, `${at}.key`), value: textAt(text, `${at}.value`) };
     }),
-    ...(limit != null && { limit: limitFromJson(objectAt(limit, `${path}.limit`), `${path}.limit`) }),
-    ...(hits != null && { hitsAddend: { value: countAt(hits, `${path}.hitsAddend`) } }),
-    isNegativeHits: field(descriptor, "isNegativeHits", "is_negative_hits") === true,
+    ...(limit != null && { limit: limitFromJson(limit, `${path}.limit`) }),
+    ...(hitsAddend != null && { hitsAddend: { value: countAt(hitsAddend, `${path}.hitsAddend`) } }),
+    isNegativeHits: flagAt(isNegativeHits, `${path}.isNegativeHits`),
   };
 }
 
-function limitFromJson(limit: Json, path: string): { requestsPerUnit: number; unit: number } {
-  const unit = field(limit, "unit");
+function limitFromJson(value: unknown, path: string): { requestsPerUnit: number; unit: number } {
+  const { unit, requestsPerUnit } = objectAt(value, path, ["requestsPerUnit", "unit"]);
   const number = typeof unit === "string" ? unitNames.indexOf(unit as (typeof unitNames)[number]) : unit;
   if (!Number.isSafeInteger(number) || (number as number) < 0) throw expected(`${path}.unit`, "a unit");
-  const requestsPerUnit = countAt(field(limit, "requestsPerUnit", "requests_per_unit"), `${path}.requestsPerUnit`);
-  return { requestsPerUnit, unit: number as number };
+  return { requestsPerUnit: countAt(requestsPerUnit, `${path}.requestsPerUnit`), unit: number as number };
 }
 
 function responseToJson(response: RateLimitResponse): Json {
@@ -137,18 +140,24 @@ function statusToJson({ code, currentLimit, limitRemaining, durationUntilReset }
   };
 }
 
-function field(object: Json, name: string, other = name): unknown {
-  return Object.hasOwn(object, name) ? object[name] : Object.hasOwn(object, other) ? object[other] : undefined;
-}
-
 function expected(path: string, what: string): SluiceError {
   return new SluiceError("invalid-request", `${path}: expected ${what}`);
 }
 
-function objectAt(value: unknown, path: string): Json {
+/** The fields by their names in camel case. One that the message does not have, or that came in both spellings, is a mistake. */
+function objectAt(value: unknown, path: string, names: readonly string[]): Json {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw expected(path, "an object");
-  return value as Json;
+  const fields: Record<string, unknown> = {};
+  for (const [spelled, one] of Object.entries(value)) {
+    const name = names.find((known) => known === spelled || snakeCase(known) === spelled);
+    if (name === undefined) throw expected(path, `no field but ${names.join(", ")}, got ${spelled.slice(0, 100)}`);
+    if (Object.hasOwn(fields, name)) throw expected(path, `${name} once, got it in two spellings`);
+    fields[name] = one;
+  }
+  return fields;
 }
+
+const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 function listAt(value: unknown, path: string): readonly unknown[] {
   if (value === undefined || value === null) return [];
@@ -162,9 +171,16 @@ function textAt(value: unknown, path: string): string {
   return value;
 }
 
-function countAt(value: unknown, path: string): number {
+function flagAt(value: unknown, path: string): boolean {
+  if (value === undefined || value === null) return false;
+  if (typeof value !== "boolean") throw expected(path, "true or false");
+  return value;
+}
+
+function countAt(value: unknown, path: string, most = Number.MAX_SAFE_INTEGER): number {
   if (value === undefined || value === null) return 0;
   const number = typeof value === "string" && /^\d{1,16}$/.test(value) ? Number(value) : value;
-  if (!Number.isSafeInteger(number) || (number as number) < 0) throw expected(path, "a whole number of at least 0");
+  if (!Number.isSafeInteger(number) || (number as number) < 0 || (number as number) > most)
+    throw expected(path, `a whole number from 0 to ${most}`);
   return number as number;
 }
