@@ -173,19 +173,21 @@ function sort(differences: readonly Difference[], list: typeof onPurpose): { cou
 async function compare(
   ours: EnvoyClient,
   { seeds, theirsOf }: { seeds: readonly number[]; theirsOf: (seed: number, requests: Json[]) => Promise<string[]> },
-): Promise<Difference[]> {
+): Promise<{ requests: number; differences: Difference[] }> {
   const differences: Difference[] = [];
+  let asked = 0;
   for (const seed of seeds) {
     const requests = requestsOf(seed);
     const theirs = await theirsOf(seed, requests);
     for (let i = 0; i < requests.length; i++) {
+      asked++;
       const told = await answer(ours, requests[i]!, `c${seed}`);
       if (told === theirs[i]) continue;
       differences.push({ seed, requests: requests.slice(0, i + 1), theirs: theirs.slice(0, i + 1), ours: told });
       break;
     }
   }
-  return differences;
+  return { requests: asked, differences };
 }
 
 const seedsFrom = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i);
@@ -203,9 +205,10 @@ async function outsideTheList(
     settings: { "envoy-config": "limits", ...settings },
   });
   const ours = connectEnvoy(service.grpc);
-  const differences = await compare(ours, cases).finally(() => ours.close());
+  const { requests, differences } = await compare(ours, cases).finally(() => ours.close());
   const { counts, outside } = sort(differences, list);
-  if (peer !== undefined) console.info({ cases: cases.seeds.length, onPurpose: counts, outside: outside.length });
+  if (peer !== undefined)
+    console.info({ cases: cases.seeds.length, requests, onPurpose: counts, outside: outside.length });
   return outside;
 }
 

@@ -24,7 +24,7 @@ descriptors:
   - { key: quota, quota_mode: true, rate_limit: { unit: year, requests_per_unit: 1 } }
   - { key: spare, quota_mode: true, rate_limit: { unit: year, requests_per_unit: 2 } }
   - { key: tokens, rate_limit: { unit: year, requests_per_unit: 1000 } }
-  - { key: code, value: 00123, rate_limit: { unit: week, requests_per_unit: 1 } }
+  - { key: code, value: 00123, rate_limit: { unit: week, requests_per_unit: 1000 } }
 `;
 
 /** A descriptor's answer: "ok", "over", with limit and remaining where a limit applies. */
@@ -63,7 +63,7 @@ const cases: Case[] = [
       [[one({ user: "vip" })], ["ok unlimited"]],
       [[one({ user: "trusted" })], ["ok"]],
       [[one({ user: "bot-7" })], ["over 0/0"]],
-      [[one({ code: "00123" })], ["ok 1/*"]],
+      [[one({ code: "00123" })], ["ok 1000/*"]],
       [[one({ code: "123" })], ["ok"]],
     ],
   ],

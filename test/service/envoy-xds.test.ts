@@ -1,11 +1,10 @@
 /** Limits by xDS, as Envoy Gateway sends them: over mTLS, with mistakes, from control planes that come and go; and TLS of the ports beside it. */
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { credentials, ServerCredentials, status } from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
-import { parseAllDocuments } from "yaml";
 import { createLog } from "../../packages/server/src/log.js";
 import { startService } from "../../packages/server/src/service/service.js";
 import { resolveSettings } from "../../packages/server/src/settings/settings.js";
@@ -18,7 +17,6 @@ import { CONFIG_TYPE, type SentConfig, startXdsServer, units, type XdsTestServer
 
 const OK = 1;
 const OVER_LIMIT = 2;
-const MOST_HITS = 0xffff_ffff;
 
 const perDay = (limit: number, more: Json = {}): SentConfig => ({
   domain: "gateway/listener",
@@ -426,75 +424,5 @@ function servedName(port: number, ca: Buffer): Promise<string> {
       socket.destroy();
     });
     socket.on("error", reject);
-  });
-}
-
-/** Its own expected outputs, from a checkout: internal/xds/translator/testdata/out/ratelimit-config. */
-const { SLUICE_PEER_ENVOY_GATEWAY: gatewayConfigs } = process.env;
-
-if (gatewayConfigs !== undefined) {
-  describe("the configurations that Envoy Gateway's own tests expect", () => {
-    const files = readdirSync(gatewayConfigs).filter((file) => /^[^.]+\.yaml$/.test(file));
-
-    test.each(files)("%s is acknowledged, and each of its limits admits what it says", async (file) => {
-      const documents = parseAllDocuments(readFileSync(join(gatewayConfigs, file), "utf8"));
-      const configs = documents.map((document) => document.toJS() as Json);
-      await using xds = await startXdsServer();
-      xds.send(
-        "1",
-        configs.map(({ name, domain, descriptors }) => ({
-          name,
-          domain,
-          descriptors: descriptors.map(sentDescriptor),
-        })),
-      );
-      await using service = await startWith(xds);
-      await xds.received(acked("1"));
-      const envoy = connectEnvoy(service.grpc);
-      let limits = 0;
-      for (const { domain, descriptors } of configs) {
-        for (const { entries, limit, isShadow } of leavesOf(descriptors)) {
-          limits++;
-          const asked = { domain, descriptors: [{ entries }] };
-          const first = (await envoy.shouldRateLimit(asked)).statuses[0]!;
-          const unit = units[String(limit.unit).toLowerCase() as keyof typeof units];
-          expect(first).toMatchObject({ code: OK, currentLimit: { requestsPerUnit: limit.requests_per_unit, unit } });
-          // No request has more hits than that.
-          if (limit.requests_per_unit >= MOST_HITS) continue;
-          const hits = await envoy.shouldRateLimit({ ...asked, hitsAddend: limit.requests_per_unit + 1 });
-          expect(hits.statuses[0]!.code).toBe(isShadow ? OK : OVER_LIMIT);
-        }
-      }
-      console.log(`${file}: ${limits} limits`);
-      expect(limits).toBeGreaterThan(0);
-      envoy.close();
-    });
-  });
-}
-
-/** From the spelling of files to that of messages. */
-function sentDescriptor({ key, value, rate_limit: limit, descriptors, shadow_mode: shadowMode }: Json): Json {
-  const unit = units[String(limit?.unit).toLowerCase() as keyof typeof units];
-  return {
-    key,
-    value: value ?? "",
-    ...(limit && { rateLimit: { unit, requestsPerUnit: limit.requests_per_unit, unlimited: limit.unlimited } }),
-    descriptors: (descriptors ?? []).map(sentDescriptor),
-    shadowMode,
-  };
-}
-
-interface Leaf {
-  readonly entries: { key: string; value: string }[];
-  readonly limit: Json;
-  readonly isShadow: boolean;
-}
-
-/** Every limit, with a request that meets it; a level without a value takes any. */
-function leavesOf(descriptors: readonly Json[], above: Leaf["entries"] = []): Leaf[] {
-  return descriptors.flatMap(({ key, value, rate_limit: limit, descriptors: below, shadow_mode: isShadow }, i) => {
-    const entries = [...above, { key, value: value || `any-${i}` }];
-    const own = limit == null ? [] : [{ entries, limit, isShadow: isShadow === true }];
-    return [...own, ...leavesOf(below ?? [], entries)];
   });
 }
