@@ -11,8 +11,10 @@
  *
  * Database gone: the cache serves. Redis gone: the database. Both: the book in force; at a start, the local snapshot.
  */
+
 import { join } from "node:path";
 import type { Rule } from "sluice";
+import type { TlsOptions } from "sluice/redis";
 import type { Log } from "../log.js";
 import type { Book, BookListener, BookSource } from "./book-in-force.js";
 import { DatabaseConfiguration } from "./database-configuration.js";
@@ -27,6 +29,7 @@ export interface ConfigurationOptions {
   readonly database?: string | undefined;
   /** Where rules are cached and changes announced: the store's Redis, if it is one. */
   readonly redisUrl?: string | undefined;
+  readonly redisTls?: TlsOptions;
   /** Rules from a file instead, read-only and read again when it changes; no database is opened. */
   readonly rulesFile?: string | undefined;
   /** For the snapshot and the default database. */

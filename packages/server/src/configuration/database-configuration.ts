@@ -51,6 +51,7 @@ export class DatabaseConfiguration implements Configuration {
     if (options.redisUrl === undefined) return;
     this.#cache = new WarmCache({
       url: options.redisUrl,
+      ...(options.redisTls && { tls: options.redisTls }),
       ttlMs: options.cacheTtlMs ?? CACHE_TTL_MS,
       log: options.log,
       onAnnounced: (version) => {

@@ -4,6 +4,7 @@
  * The cache is a convenience: what it returns is checked by its reader, and when it is away the database serves.
  */
 import { startHeartbeat } from "sluice/internal";
+import type { TlsOptions } from "sluice/redis";
 import { type RedisClient, redisClient } from "../instance/redis-client.js";
 import { RULES_CHANNEL, RULES_KEY } from "../instance/redis-keys.js";
 import type { VersionMark } from "./repository/rule-repository.js";
@@ -14,6 +15,7 @@ export interface CachedDocument extends VersionMark {
 
 interface RuleCacheOptions {
   readonly url: string;
+  readonly tls?: TlsOptions;
   readonly ttlMs: number;
   /** A version was announced. */
   readonly onAnnounced: (version: number) => void;
@@ -39,10 +41,10 @@ export class RuleCache {
   readonly #subscription: { stop(): void };
   readonly #ttlMs: number;
 
-  constructor({ url, ttlMs, onAnnounced, onReady }: RuleCacheOptions) {
+  constructor({ url, tls = {}, ttlMs, onAnnounced, onReady }: RuleCacheOptions) {
     this.#ttlMs = ttlMs;
-    this.#commands = redisClient(url);
-    this.#subscriber = redisClient(url);
+    this.#commands = redisClient(url, { tls });
+    this.#subscriber = redisClient(url, { tls });
     this.#commands.on("ready", onReady);
     this.#subscriber.on("ready", () => {
       this.#subscriber.subscribe(RULES_CHANNEL).then(onReady, () => undefined);

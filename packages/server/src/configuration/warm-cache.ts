@@ -2,12 +2,14 @@
  * The rule cache as the configuration uses it: it never fails (what it cannot do is logged, or is as if nothing were cached), and
  * it stays filled while an instance runs, so that its time to live is for a fleet that is gone.
  */
+import type { TlsOptions } from "sluice/redis";
 import type { ConfigurationLog } from "./configuration.js";
 import type { VersionMark } from "./repository/rule-repository.js";
 import { type CachedDocument, RuleCache } from "./rule-cache.js";
 
 interface WarmCacheOptions {
   readonly url: string;
+  readonly tls?: TlsOptions;
   readonly ttlMs: number;
   readonly log: ConfigurationLog;
   readonly onAnnounced: (version: number) => void;

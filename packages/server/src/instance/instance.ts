@@ -19,6 +19,7 @@ import { type RedisClient, redisClient } from "./redis-client.js";
 import { RedisSharedState } from "./redis-shared-state.js";
 import type { SharedState } from "./shared-state.js";
 import { StoreHealth } from "./store-health.js";
+import { storeTls } from "./store-tls.js";
 
 export interface Instance {
   /** Unique in the fleet, and after a restart another. */
@@ -84,17 +85,19 @@ async function joinFleet(settings: Settings, log: Log): Promise<Fleet> {
     const shared = await MemorySharedState.open({ dataFolder: settings["data-folder"], log });
     return { shared, redis: undefined, home: homeOf(settings) };
   }
-  const redis = redisClient(settings.store);
+  const redis = redisClient(settings.store, { tls: storeTls(settings) });
   return { shared: new RedisSharedState(redis), redis, home: homeOf(settings) };
 }
 
-function homeOf({ "global-store": url, "global-store-deadline": timeoutMs }: Settings): SharedState | undefined {
-  return url === undefined ? undefined : new RedisSharedState(redisClient(url, { timeoutMs }));
+function homeOf(settings: Settings): SharedState | undefined {
+  const { "global-store": url, "global-store-deadline": timeoutMs } = settings;
+  if (url === undefined) return undefined;
+  return new RedisSharedState(redisClient(url, { tls: storeTls(settings), timeoutMs }));
 }
 
 function openStore(settings: Settings, { log, clock }: { log: Log; clock: RememberedClock | undefined }): Store {
   const { store, "store-deadline": deadlineMs, "memory-limit": maxBytes } = settings;
-  if (store !== "memory") return redisStore(store, { deadlineMs });
+  if (store !== "memory") return redisStore(store, { deadlineMs, tls: storeTls(settings) });
   return memoryStore({
     maxBytes,
     ...(clock !== undefined && { clock }),
@@ -108,7 +111,8 @@ function openStore(settings: Settings, { log, clock }: { log: Log; clock: Rememb
 
 function regionOf(settings: Settings): { region?: string; globalStore?: Store } {
   const { region, "global-store": url, "global-store-deadline": deadlineMs } = settings;
-  return region === undefined || url === undefined ? {} : { region, globalStore: redisStore(url, { deadlineMs }) };
+  if (region === undefined || url === undefined) return {};
+  return { region, globalStore: redisStore(url, { deadlineMs, tls: storeTls(settings) }) };
 }
 
 function openFolders(settings: Settings): { release(): void } | undefined {

@@ -3,7 +3,7 @@
  * them (`sluice/internal`), so that they connect exactly as the counters' client does.
  */
 import { type Cluster, connectRedis, type Redis } from "sluice/internal";
-import { parseRedisUrl } from "sluice/redis";
+import { parseRedisUrl, type TlsOptions } from "sluice/redis";
 
 export type RedisClient = Redis | Cluster;
 type RedisTarget = ReturnType<typeof parseRedisUrl>;
@@ -11,13 +11,20 @@ type RedisTarget = ReturnType<typeof parseRedisUrl>;
 /** No command waits for ever: every caller has something to fall back on. */
 const COMMAND_TIMEOUT_MS = 500;
 
-/** `lazy`: connects when first asked. */
+interface RedisClientOptions {
+  /** Beside a rediss URL. */
+  readonly tls?: TlsOptions;
+  /** Connects when first asked. */
+  readonly lazy?: boolean;
+  readonly timeoutMs?: number;
+}
+
 export function redisClient(
   target: string | RedisTarget,
-  { lazy = false, timeoutMs = COMMAND_TIMEOUT_MS } = {},
+  { tls = {}, lazy = false, timeoutMs = COMMAND_TIMEOUT_MS }: RedisClientOptions = {},
 ): RedisClient {
   const parsed = typeof target === "string" ? parseRedisUrl(target) : target;
-  const client = connectRedis(parsed, { commandTimeoutMs: timeoutMs, lazy });
+  const client = connectRedis(parsed, { tls, commandTimeoutMs: timeoutMs, lazy });
   // Commands that fail tell their caller; an unheard "error" event would end the process.
   client.on("error", () => undefined);
   return client;

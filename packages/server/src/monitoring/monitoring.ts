@@ -10,6 +10,7 @@ import type { ConfigurationStatus } from "../configuration/configuration.js";
 import type { Cleanup } from "../instance/cleanup.js";
 import { Heartbeat } from "../instance/heartbeat.js";
 import type { Fleet, Instance } from "../instance/instance.js";
+import { storeTls } from "../instance/store-tls.js";
 import { packageVersion } from "../own-package.js";
 import type { Settings } from "../settings/settings.js";
 import { Alerts } from "./alerts/alerts.js";
@@ -180,7 +181,7 @@ function heartbeatOf({ instance, configuration, fleet }: Sources & { fleet: Flee
 function openStoreView({ settings, store, storeKind, limiter, health }: Instance): StoreWatch {
   return createStoreView({
     kind: storeKind,
-    nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store),
+    nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store, storeTls(settings)),
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
     blocksInMemory: () => limiter.blocksInMemory() ?? [],
     findRule: (id) => limiter.findRule(id),

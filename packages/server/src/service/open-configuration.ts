@@ -5,6 +5,7 @@ import { type Configuration, startConfiguration } from "../configuration/configu
 import { RulesInForce } from "../enforcement/rules-in-force.js";
 import type { Cleanup } from "../instance/cleanup.js";
 import type { Instance } from "../instance/instance.js";
+import { storeTls } from "../instance/store-tls.js";
 import { isStarterRule, starterRules } from "../settings/starter-rules.js";
 import { hasOwnLimits } from "./envoy-settings.js";
 
@@ -22,6 +23,7 @@ export async function openConfiguration(
   const configuration = await startConfiguration({
     database: settings.database,
     redisUrl: settings.store === "memory" ? undefined : settings.store,
+    redisTls: storeTls(settings),
     rulesFile: settings.rules,
     dataFolder: settings["data-folder"],
     starterRules: hasOwnLimits(settings) ? [] : starterRules,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { combined, MARKERS, referenceSettings, renamed } from "./reference-environment.js";
-import { settingNames } from "./settings.js";
+import { resolveSettings, settingNames } from "./settings.js";
 
 const textOf = (env: Record<string, string>) =>
   Object.fromEntries(Array.from(referenceSettings(env), ([name, { text }]) => [name, text]));
@@ -26,6 +26,25 @@ test.each([
   [{ REDIS_URL: "rediss://x:1" }, "rediss://x:1"],
 ])("Redis: %o", (env, store) => {
   expect(textOf({ CONFIG_TYPE: "FILE", ...env }).store).toBe(store);
+});
+
+test("Redis over TLS: authority, client certificate and timeout; nothing of it without TLS", () => {
+  const files = { REDIS_TLS_CACERT: "ca.pem", REDIS_TLS_CLIENT_CERT: "cert.pem", REDIS_TLS_CLIENT_KEY: "key.pem" };
+  const env = { CONFIG_TYPE: "FILE", REDIS_URL: "redis:6379", REDIS_TIMEOUT: "250ms", ...files };
+  expect(textOf({ ...env, REDIS_TLS: "true" })).toMatchObject({
+    store: "rediss://redis:6379",
+    "store-deadline": "250ms",
+    "store-ca": "ca.pem",
+    "store-cert": "cert.pem",
+    "store-key": "key.pem",
+  });
+  expect(textOf(env)["store-ca"]).toBeUndefined();
+});
+
+test("a backend that is not Redis is a mistake, not the memory store in silence", () => {
+  const env = { CONFIG_TYPE: "FILE", BACKEND_TYPE: "memcache", MEMCACHE_HOST_PORT: "memcached:11211" };
+  expect(() => resolveSettings({ flags: {}, env })).toThrow(/^BACKEND_TYPE: expected .*redis.*got "memcache"/);
+  expect(textOf({ ...env, BACKEND_TYPE: "redis", REDIS_URL: "redis:6379" }).store).toBe("redis://redis:6379");
 });
 
 test("switches are read as Go reads them; response fields by their names", () => {

@@ -68,6 +68,11 @@ export const combined: Readonly<Record<string, string>> = {
   REDIS_TYPE: "store",
   REDIS_AUTH: "store",
   REDIS_TLS: "store",
+  REDIS_TLS_CACERT: "store-ca",
+  REDIS_TLS_CLIENT_CERT: "store-cert",
+  REDIS_TLS_CLIENT_KEY: "store-key",
+  REDIS_TIMEOUT: "store-deadline",
+  BACKEND_TYPE: "store",
 };
 
 const logLevels: Readonly<Record<string, string>> = {
@@ -103,7 +108,7 @@ export function referenceSettings(env: Environment): ReadonlyMap<string, Referen
   // `:9090` is every address.
   if (isTrue(env.USE_PROMETHEUS))
     set("metrics-address", "PROMETHEUS_ADDR", (env.PROMETHEUS_ADDR || ":9090").replace(/^:/, "0.0.0.0:"));
-  set("store", "REDIS_URL", storeOf(env));
+  redisSettings(env, set);
   return settings;
 }
 
@@ -131,6 +136,17 @@ function limitSources(env: Environment, set: Set): void {
   set("envoy-xds-key", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY", env.CONFIG_GRPC_XDS_CLIENT_TLS_KEY);
   set("envoy-xds-ca", "CONFIG_GRPC_XDS_SERVER_TLS_CACERT", env.CONFIG_GRPC_XDS_SERVER_TLS_CACERT);
   set("envoy-xds-server-name", "CONFIG_GRPC_XDS_SERVER_TLS_SAN", env.CONFIG_GRPC_XDS_SERVER_TLS_SAN);
+}
+
+function redisSettings(env: Environment, set: Set): void {
+  // Without its store the counters would be each process's own, in silence: the mistake names what came.
+  if (env.BACKEND_TYPE && env.BACKEND_TYPE !== "redis") set("store", "BACKEND_TYPE", env.BACKEND_TYPE);
+  else set("store", "REDIS_URL", storeOf(env));
+  set("store-deadline", "REDIS_TIMEOUT", env.REDIS_TIMEOUT);
+  if (!isTrue(env.REDIS_TLS)) return;
+  set("store-ca", "REDIS_TLS_CACERT", env.REDIS_TLS_CACERT);
+  set("store-cert", "REDIS_TLS_CLIENT_CERT", env.REDIS_TLS_CLIENT_CERT);
+  set("store-key", "REDIS_TLS_CLIENT_KEY", env.REDIS_TLS_CLIENT_KEY);
 }
 
 function headersOf(env: Environment): string {

@@ -54,6 +54,12 @@ export const settingSpecs = {
     "How long the store may take before a rule's onStoreFailure answers.",
     "50ms",
   ),
+  "store-ca": setting(
+    accept.file,
+    "Authority (PEM) of the certificate of a rediss store, and of the global store. Absent: those of Node.js.",
+  ),
+  "store-cert": setting(accept.file, "Client certificate (PEM) for a rediss store; needs --store-key."),
+  "store-key": setting(accept.file, "Private key (PEM) of --store-cert."),
   "global-store": setting(
     accept.globalStore,
     "The Redis that all regions share: rules with scope global count there, through units that each region holds.",
@@ -399,6 +405,7 @@ const certificatePairs = [
   ["smtp-url", "smtp-from"],
   ["grpc-tls-cert", "grpc-tls-key"],
   ["envoy-xds-cert", "envoy-xds-key"],
+  ["store-cert", "store-key"],
 ] as const;
 
 /** Checks that need several settings. */

@@ -2,7 +2,7 @@
  * The nodes of the Redis that counters live in: which there are, and how each is. Asked apart from the check path, on connections of
  * its own; every question has a deadline, so a node that is gone costs that and is shown as down.
  */
-import { parseRedisUrl } from "sluice/redis";
+import { parseRedisUrl, type TlsOptions } from "sluice/redis";
 import { redisClient } from "../../instance/redis-client.js";
 import type { StoreNode } from "../views.js";
 import {
@@ -157,14 +157,14 @@ export class RedisNodes {
 }
 
 /** The nodes behind a store's URL. */
-export function redisNodesOf(url: string): RedisNodes {
+export function redisNodesOf(url: string, tls: TlsOptions): RedisNodes {
   const target = parseRedisUrl(url);
   const seeds = target.nodes.map(({ host, port }) => `${host}:${port}`);
   /** One node, with the target's login. It connects when first asked. */
   const connect = (address: string): NodeClient => {
     const colon = address.lastIndexOf(":");
     const node = { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
-    return redisClient({ ...target, kind: "single", nodes: [node] }, { lazy: true });
+    return redisClient({ ...target, kind: "single", nodes: [node] }, { tls, lazy: true });
   };
   return new RedisNodes({ kind: target.kind, seeds, master: target.master, connect });
 }
