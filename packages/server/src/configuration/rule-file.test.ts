@@ -75,16 +75,14 @@ describe("a mistake is placed at", () => {
 });
 
 describe("refused whole:", () => {
-  test("aliases of aliases that stand for gigabytes, within a second", () => {
+  test("aliases of aliases that stand for gigabytes: counted, not followed", () => {
     const levels = Array.from(
       { length: 12 },
       (_, i) => `l${i + 1}: &l${i + 1} [${Array(10).fill(`*l${i}`).join(", ")}]`,
     );
-    const started = performance.now();
     expect(mistakesIn(`l0: &l0 [x, x]\n${levels.join("\n")}\nrules: *l12\n`)[0]).toMatch(
       /expected at most 100 aliases/,
     );
-    expect(performance.now() - started).toBeLessThan(1_000);
   });
 
   test("an alias that holds itself", () => {

@@ -1,9 +1,9 @@
 import { createLimiter, type Rule } from "sluice";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { observeTraffic } from "./traffic.js";
 
 const RULES = 10_000;
-const CHECKS = 2_000;
+const CHECKS = 200;
 
 const ruleAt = (i: number, key = "user"): Rule => ({
   id: `rule-${i}`,
@@ -14,23 +14,15 @@ const ruleAt = (i: number, key = "user"): Rule => ({
   window: "1h",
 });
 
-test("counting a long key costs the same for the last of ten thousand rules as for the first", async () => {
+test("counting long keys looks a rule up once among ten thousand, not for each", async () => {
   const limiter = createLimiter({ rules: Array.from({ length: RULES }, (_, i) => ruleAt(i)) });
   observeTraffic(limiter, { isCounted: true });
-  const msOf = async (rule: number, round: string): Promise<number> => {
-    const sinceMs = performance.now();
-    for (let i = 0; i < CHECKS; i++)
-      await limiter.check({ path: `/p${rule}`, user: `${round}-${rule}-${i}`.padEnd(300, "x") });
-    return performance.now() - sinceMs;
-  };
-  const first: number[] = [];
-  const last: number[] = [];
-  for (const round of ["a", "b", "c", "d"]) {
-    first.push(await msOf(0, round));
-    last.push(await msOf(RULES - 1, round));
-  }
+  const find = vi.spyOn(Array.prototype, "find");
+  for (let i = 0; i < CHECKS; i++) await limiter.check({ path: `/p${RULES - 1}`, user: `${i}`.padEnd(300, "x") });
+  const searches = find.mock.contexts.filter((searched) => searched === limiter.rules).length;
+  find.mockRestore();
+  expect(searches).toBe(1);
   await limiter.close();
-  expect(Math.min(...last)).toBeLessThan(3 * Math.min(...first));
 });
 
 test("a rule that counts by another attribute from now on is shown by that one", async () => {
