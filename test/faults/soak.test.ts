@@ -30,7 +30,7 @@ describe.skipIf(whyMissing("redis"))(
         const faults = Object.entries(found.faults).map(([name, count]) => `${name} ${count}`);
         console.log(
           [
-            `soak of ${ms / 1_000} s, seed ${seed}: ${found.checks} checks (${found.byPolicy} by policy), ${found.orders} orders, ${found.refunds} refunds`,
+            `soak of ${ms / 1_000} s, seed ${seed}: ${found.checks} checks (${found.byPolicy} by policy), ${found.orders} orders, ${found.refunds} refunds, ${found.settled} reservations`,
             `faults: ${faults.join(", ")}`,
             "| admitted beyond the bound | charged twice | lost |",
             "|---|---|---|",
@@ -40,6 +40,7 @@ describe.skipIf(whyMissing("redis"))(
         expect(found).toMatchObject({ beyondBound: 0, chargedTwice: 0, lost: 0 });
         expect(found.checks).toBeGreaterThan(ms / 10);
         expect(found.orders).toBeGreaterThan(50);
+        expect(found.settled).toBeGreaterThan(50);
       },
       ms + 120_000,
     );

@@ -5,7 +5,7 @@
  * Three columns must be 0: admitted beyond the bound, charged twice, lost.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLimiter, type Limiter, type Rule } from "sluice";
+import { type Attributes, createLimiter, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { freePort } from "../harness/free-port.js";
 import { type RedisCluster, startCluster } from "../harness/redis-cluster.js";
@@ -18,6 +18,8 @@ export interface SoakResult {
   readonly byPolicy: number;
   readonly orders: number;
   readonly refunds: number;
+  /** Reservations that were settled. */
+  readonly settled: number;
   /** Refunds that were answered with false at once, while a charge stood. */
   readonly refundsDenied: number;
   /** How often each fault came. */
@@ -44,6 +46,20 @@ const rules: Rule[] = [
     window: "1d",
     onStoreFailure: "deny",
   },
+  // Two counters in two slots: a reservation holds units of both.
+  ...["spend-a", "spend-b"].map(
+    (id): Rule => ({
+      id,
+      key: id === "spend-a" ? ["payer"] : ["payer", "model"],
+      algorithm: id === "spend-a" ? "fixed-window" : "rolling-window",
+      limit: ORDER_LIMIT,
+      window: "3650d",
+      cost: { attribute: "units" },
+      // Long enough for every fault: one that expires stands as spent.
+      estimate: { default: 40, ttl: "1h" },
+      onStoreFailure: "deny",
+    }),
+  ),
 ];
 
 export async function soak({ ms, random }: { ms: number; random: () => number }): Promise<SoakResult> {
@@ -60,12 +76,20 @@ export async function soak({ ms, random }: { ms: number; random: () => number })
   const users = ["u0", "u1", "u2", "u3", "u4", "u5"];
   const load = startLoad({ limiters, users, perSecond: 300 });
   const orders = startOrders(limiters, random);
+  const spending = startSpending(limiters, random);
   const faults = await sendFaults({ ms, random, proxies, cluster });
   for (const proxy of proxies) proxy.latencyMs = 0;
   for (const limiter of limiters) while (!(await limiter.ready())) await sleep(50);
   const tally = await orders.stop();
+  const spent = await spending.stop();
   await load.stop();
-  const charged = await countCharged(limiters[0]!);
+  const charged = await countCharged(
+    limiters[0]!,
+    accounts.map((account) => ({ account })),
+  );
+  const payers = accounts.map((payer) => ({ payer, model: "m", units: 0 }));
+  // Each unit is charged to two counters.
+  const spentCounted = await countCharged(limiters[0]!, payers);
   for (const limiter of limiters) await limiter.close();
   const expected = tally.orders - tally.refunds;
   const { checks, byPolicy, failures } = summary(load.history);
@@ -73,10 +97,16 @@ export async function soak({ ms, random }: { ms: number; random: () => number })
     checks,
     byPolicy,
     ...tally,
+    settled: spent.settled,
     faults,
     beyondBound: sumOf(excesses(load.history, limit)) + sumOf(excesses(locally(load.history), limit)),
-    chargedTwice: Math.max(0, charged - expected),
-    lost: failures.length + tally.refundsDenied + Math.max(0, expected - charged),
+    chargedTwice: Math.max(0, charged - expected) + Math.max(0, spentCounted - 2 * spent.units),
+    lost:
+      failures.length +
+      tally.refundsDenied +
+      Math.max(0, expected - charged) +
+      Math.max(0, 2 * spent.units - spentCounted) +
+      spent.lost,
   };
 }
 
@@ -129,17 +159,49 @@ function startOrders(limiters: readonly Limiter[], random: () => number) {
   };
 }
 
-async function countCharged(limiter: Limiter): Promise<number> {
-  const left = await Promise.all(
-    accounts.map(async (account) => {
+/** Reservations: held at any instance, settled at any other, again until the store has said so. The last answer must name the true cost. */
+function startSpending(limiters: readonly Limiter[], random: () => number) {
+  let running = true;
+  const tally = { settled: 0, units: 0, lost: 0 };
+  const anyLimiter = (): Limiter => limiters[Math.floor(random() * limiters.length)]!;
+  const work = accounts.map(async (payer) => {
+    for (let n = 0; running; n++) {
+      const ask = () => anyLimiter().check({ payer, model: "m" }, { id: `${payer}-spend-${n}` });
+      let decision = await ask();
+      for (; decision.degraded !== undefined; decision = await ask()) await sleep(20);
+      const reservation = decision.reservation!.id;
+      // Less than was held, or more.
+      const units = Math.floor(random() * 80);
+      const settle = () => anyLimiter().settle(reservation, { units });
+      let settlement = await settle();
+      for (; settlement.reason === "pending"; settlement = await settle()) await sleep(20);
+      tally.settled++;
+      tally.units += units;
+      if (!settlement.settled || settlement.charged["spend-a"] !== units || settlement.charged["spend-b"] !== units)
+        tally.lost++;
+      await sleep(40);
+    }
+  });
+  return {
+    async stop() {
+      running = false;
+      await Promise.all(work);
+      return tally;
+    },
+  };
+}
+
+async function countCharged(limiter: Limiter, keys: readonly Attributes[]): Promise<number> {
+  const charged = await Promise.all(
+    keys.map(async (key) => {
       for (;;) {
-        const { remaining, degraded } = await limiter.peek({ account }, { cost: 0 });
-        if (degraded === undefined) return ORDER_LIMIT - remaining!;
+        const { checks, degraded } = await limiter.peek(key, { cost: 0 });
+        if (degraded === undefined) return checks.reduce((sum, { remaining }) => sum + ORDER_LIMIT - remaining, 0);
         await sleep(50);
       }
     }),
   );
-  return left.reduce((sum, count) => sum + count, 0);
+  return charged.reduce((sum, count) => sum + count, 0);
 }
 
 async function sendFaults(options: {
