@@ -200,6 +200,24 @@ describe("hostile clients", () => {
     expect([fake.calls[0]!.text, fake.calls[0]!.headers["transfer-encoding"]]).toEqual([text, undefined]);
   });
 
+  test("an upload passes as it is; a call that claims to be one is refused", async () => {
+    const send = (body: string) =>
+      fetch(service.proxy + chat, {
+        method: "POST",
+        headers: { "content-type": "multipart/form-data; boundary=b" },
+        body,
+      });
+    const disguised = await send(JSON.stringify({ model: "fake-1", messages }));
+    expect([disguised.status, ((await disguised.json()) as Json).error.message]).toEqual([
+      400,
+      "body: expected its first boundary, because its content type is multipart",
+    ]);
+    expect(fake.calls).toEqual([]);
+    const file = `--b\r\ncontent-disposition: form-data; name="file"\r\n\r\n${"x".repeat(200_000)}\r\n--b--\r\n`;
+    await (await send(file)).text();
+    expect(fake.calls.map(({ text }) => text)).toEqual([file]);
+  });
+
   test("a client that leaves in the middle of its body is forgotten", async () => {
     const call = httpRequest(service.proxy + chat, { method: "POST", headers: { "content-length": "100" } });
     call.on("error", () => undefined);

@@ -14,6 +14,7 @@ import { ServiceError } from "../../../errors.js";
 import { hasNoBody } from "../message-headers.js";
 import { AnswerMeter } from "./answer-meter.js";
 import { readingOf } from "./answer-reading.js";
+import { beginsAsMultipart } from "./begins-as-multipart.js";
 import { BodyHolder, type HeldBody } from "./body-holder.js";
 import { estimates, settlement } from "./call-attributes.js";
 import { type CallFacts, CallReader } from "./call-reader.js";
@@ -93,8 +94,13 @@ export class LlmGateway {
 
   /** Undefined if the client went away. Rejects with a ServiceError for a body that is refused. */
   async read(client: IncomingMessage): Promise<LlmCall | undefined> {
+    if (hasNoBody(client)) return this.#call(client);
     // Files that are uploaded hold no call.
-    if (hasNoBody(client) || /^multipart\//i.test(client.headers["content-type"] ?? "")) return this.#call(client);
+    if (/^multipart\//i.test(client.headers["content-type"] ?? "")) {
+      const isMultipart = await beginsAsMultipart(client);
+      if (isMultipart === false) refuse("body: expected its first boundary, because its content type is multipart");
+      return isMultipart ? this.#call(client) : undefined;
+    }
     const coding = client.headers["content-encoding"];
     if (coding !== undefined && coding.toLowerCase() !== "identity")
       throw new ServiceError(

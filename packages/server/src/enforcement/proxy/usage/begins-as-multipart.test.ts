@@ -1,0 +1,42 @@
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { expect, test } from "vitest";
+import { beginsAsMultipart } from "./begins-as-multipart.js";
+
+/** What is said of a body that comes in these pieces, and the body as it is read afterwards. */
+async function asked(pieces: readonly string[]): Promise<[boolean | undefined, string]> {
+  const body = new PassThrough();
+  const found = beginsAsMultipart(body);
+  for (const piece of pieces) {
+    body.write(piece);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  body.end();
+  return [await found, body.readableEnded ? "" : await text(body)];
+}
+
+test.each([
+  ["--b\r\ncontent\r\n--b--\r\n", true],
+  ["\r\n--b\r\ncontent", true],
+  ['{"model":"dear"}', false],
+  [' \r\n{"model":"dear"}', false],
+  ['\r\n{"model":"dear"}', false],
+  ["-{--", false],
+])("%j: %s, and every byte is still there, whole or byte by byte", async (body, found) => {
+  expect(await asked([body])).toEqual([found, body]);
+  expect(await asked([...body])).toEqual([found, body]);
+});
+
+test("a body of three bytes is no multipart", async () => {
+  expect((await asked(["--b"]))[0]).toBe(false);
+});
+
+test("nothing is said of a client that went away", async () => {
+  const body = new PassThrough();
+  body.on("error", () => undefined);
+  const found = beginsAsMultipart(body);
+  body.write("--");
+  await new Promise((resolve) => setImmediate(resolve));
+  body.destroy(new Error("aborted"));
+  expect(await found).toBe(undefined);
+});
