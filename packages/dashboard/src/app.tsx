@@ -21,6 +21,9 @@ const RulePage = lazy(async () => ({ default: (await rulePage()).RulePage }));
 const LoadPage = lazy(async () => ({ default: (await import("./load/load-page.js")).LoadPage }));
 const SpendPage = lazy(async () => ({ default: (await import("./spend/spend-page.js")).SpendPage }));
 const RegionsPage = lazy(async () => ({ default: (await import("./regions/regions-page.js")).RegionsPage }));
+const AlertSettingsPage = lazy(async () => ({
+  default: (await import("./alerts/alert-settings.js")).AlertSettingsPage,
+}));
 const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
 
 import { Empty, Page } from "./components/panel.js";
@@ -98,6 +101,7 @@ function Pages() {
       <Route path="/spend" component={SpendPage} />
       <Route path="/load" component={LoadPage} />
       <Route path="/alerts" component={AlertsPage} />
+      <Route path="/alerts/settings" component={AlertSettingsPage} />
       <Route path="/store" component={StorePage} />
       <Route path="/regions" component={RegionsPage} />
       <Route path="/audit" component={AuditPage} />

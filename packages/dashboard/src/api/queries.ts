@@ -4,13 +4,17 @@ import { isOver, type ShownTime, timeName, timeQuery } from "../time/time-addres
 import { contact } from "./contact.js";
 import { Problem, request } from "./request.js";
 import type {
+  AlertPolicyView,
   AlertsView,
+  AuditFilter,
   AuditView,
   BlockedKeysView,
   LoadView,
+  OpenSessionView,
   RegionsView,
   RulesView,
   SessionView,
+  SilenceView,
   SpendView,
   StatsView,
   StatsWindow,
@@ -113,6 +117,22 @@ export const alertsQuery = queryOptions({
   refetchInterval: FIGURES_MS,
 });
 
+export const silencesQuery = queryOptions({
+  queryKey: ["silences"],
+  queryFn: () => request<{ silences: readonly SilenceView[] }>("/alerts/silences"),
+  refetchInterval: FIGURES_MS,
+});
+
+export const alertPolicyQuery = queryOptions({
+  queryKey: ["alert-policy"],
+  queryFn: () => request<AlertPolicyView>("/alerts/policy"),
+});
+
+export const sessionsQuery = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: () => request<{ sessions: readonly OpenSessionView[] }>("/sessions"),
+});
+
 export const regionsQuery = queryOptions({
   queryKey: ["regions"],
   queryFn: () => request<RegionsView>("/regions"),
@@ -140,10 +160,10 @@ export const versionQuery = (version: number) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-export const auditQuery = (before: number | undefined) =>
+export const auditQuery = (before: number | undefined, filter: AuditFilter = {}) =>
   queryOptions({
-    queryKey: ["audit", before ?? 0],
-    queryFn: () => request<AuditView>("/audit", { query: { before, limit: 50 } }),
+    queryKey: ["audit", before ?? 0, filter],
+    queryFn: () => request<AuditView>("/audit", { query: { before, limit: 50, ...filter } }),
     placeholderData: keepPreviousData,
   });
 

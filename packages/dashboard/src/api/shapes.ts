@@ -57,11 +57,34 @@ export interface AuditView {
   readonly next?: number;
 }
 
+export type AuditFilter = Readonly<Partial<Record<"actor" | "rule" | "action" | "from" | "to", string>>>;
+
+export type { Silence as SilenceView } from "sluice-server/configuration/repository/alert-repository.js";
+
+export interface AlertPolicyView {
+  readonly version: number;
+  readonly conditions: readonly object[];
+  readonly detectors: readonly object[];
+  readonly receivers: readonly object[];
+  readonly routes: readonly object[];
+}
+
+export interface OpenSessionView {
+  readonly id: string;
+  readonly name: string;
+  readonly createdAtMs: number;
+  readonly endsAtMs: number;
+  readonly agent: string;
+  readonly own: boolean;
+}
+
 export interface TokenView {
   readonly name: string;
   readonly role: Role;
   readonly createdAt: string;
   readonly createdBy: string;
+  readonly expiresAt?: string;
+  readonly lastUsedAt?: string;
 }
 
 export interface Mistake {

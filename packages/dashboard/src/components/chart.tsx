@@ -6,6 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../styles/theme.js";
+import { csvOf, fileName, pictureOf, save } from "./chart-files.js";
 import { Legend, type Mark } from "./figures.js";
 import { clockTime, currentZone, dateOf, dayTime, known, minuteTime } from "./format.js";
 import { type Marker, Markers } from "./markers.js";
@@ -79,12 +80,28 @@ export function Chart(props: ChartProps) {
     label: name,
     ...(shown >= 0 && { value: known(values[shown] ?? undefined, format) }),
   }));
+  const saveNumbers = (): void => save(new Blob([csvOf(timesMs, lines)], { type: "text/csv" }), fileName(label, "csv"));
+  const savePicture = (): void => {
+    const colour = colourReader(frame.current!);
+    const legend = lines.map(({ mark, label: name }) => ({ label: name, colour: colour(mark) }));
+    const { canvas } = plot.current!.ctx;
+    const picture = pictureOf({ canvas, title: label, legend, ink: colour("ink"), ground: colour("surface") });
+    picture.toBlob((blob) => blob !== null && save(blob, fileName(label, "png")));
+  };
   const described = items.map(({ label: name, value }) => `${name} ${value === "–" ? "unknown" : value}`).join(", ");
   return (
     <figure>
       <div className="toolbar">
         <Legend items={items} />
         <span className="soft small">{time}</span>
+        <div className="chart-files">
+          <button type="button" className="button small" onClick={savePicture}>
+            PNG<span className="unseen"> of {label}</span>
+          </button>
+          <button type="button" className="button small" onClick={saveNumbers}>
+            CSV<span className="unseen"> of {label}</span>
+          </button>
+        </div>
       </div>
       <div className="chart-frame">
         <div className="chart" ref={frame} role="img" aria-label={`${label}; at ${time}: ${described}`} />

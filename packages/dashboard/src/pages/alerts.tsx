@@ -2,11 +2,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useSearch } from "wouter";
+import { AlertActions, Silences } from "../alerts/alert-actions.js";
+import { AlertTargets } from "../alerts/receivers.js";
 import { alertsQuery } from "../api/queries.js";
 import type { AlertKind, AlertsView, AlertView } from "../api/shapes.js";
 import { Choice } from "../components/controls.js";
 import { dayTime, span } from "../components/format.js";
 import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
+import { useMay } from "../shell/session.js";
 
 const kinds: Readonly<Record<AlertKind, string>> = {
   "unusual-rate": "Unusual rate",
@@ -55,7 +58,8 @@ export function AlertsPage() {
             <Panel flush>
               <AlertTable view={view} shown={shown} />
             </Panel>
-            <Webhooks view={view} />
+            <Silences />
+            <AlertTargets view={view} />
           </>
         )}
       </Read>
@@ -65,6 +69,7 @@ export function AlertsPage() {
 
 function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertView["state"] }) {
   const wanted = new URLSearchParams(useSearch()).get("alert");
+  const mayEdit = useMay("editor");
   const alerts = view.alerts.filter(({ state }) => shown === "all" || state === shown);
   if (alerts.length === 0 && view.scope === "instance") {
     return <Empty title="This instance has found nothing.">The findings of others are unknown.</Empty>;
@@ -81,6 +86,11 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
           <th scope="col">Rule</th>
           <th scope="col">Began</th>
           <th scope="col">State</th>
+          {mayEdit && (
+            <th scope="col">
+              <span className="unseen">Act</span>
+            </th>
+          )}
         </tr>
       </thead>
       <tbody>
@@ -106,43 +116,24 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
               {alert.state === "firing"
                 ? `firing for ${span(view.atMs - alert.startedAtMs)}`
                 : `resolved after ${span((alert.endedAtMs ?? view.atMs) - alert.startedAtMs)}`}
+              {alert.acknowledged !== undefined && (
+                <div className="soft small">
+                  {alert.acknowledged.by} looks after it
+                  {alert.acknowledged.note !== undefined && `: ${alert.acknowledged.note}`}
+                </div>
+              )}
+              {alert.silencedUntilMs !== undefined && (
+                <div className="soft small">silenced until {dayTime(alert.silencedUntilMs)}</div>
+              )}
             </td>
+            {mayEdit && (
+              <td className="number">
+                <AlertActions alert={alert} />
+              </td>
+            )}
           </tr>
         ))}
       </tbody>
     </table>
-  );
-}
-
-function Webhooks({ view }: { view: AlertsView }) {
-  return (
-    <Panel title="Where alerts are sent" flush>
-      {view.webhooks.length === 0 ? (
-        <Empty title="Nowhere.">Alerts are shown here and kept; a webhook is a setting of the service.</Empty>
-      ) : (
-        <table className="cards">
-          <thead>
-            <tr>
-              <th scope="col">Address</th>
-              <th scope="col">Format</th>
-              <th scope="col">Last sent</th>
-              <th scope="col">Last failure</th>
-            </tr>
-          </thead>
-          <tbody>
-            {view.webhooks.map((hook) => (
-              <tr key={hook.url}>
-                <td className="mono break">{hook.url}</td>
-                <td data-label="Format">{hook.format}</td>
-                <td data-label="Last sent">{hook.lastSentAtMs === undefined ? "never" : dayTime(hook.lastSentAtMs)}</td>
-                <td data-label="Last failure" className="break">
-                  {hook.lastError ?? "none"}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-    </Panel>
   );
 }

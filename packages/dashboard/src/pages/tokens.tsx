@@ -9,12 +9,21 @@ import { Dialog } from "../components/dialog.js";
 import { dayTime } from "../components/format.js";
 import { Empty, Notice, Page, Panel, ProblemNotice, Read } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
+import { Sessions } from "./sessions.js";
 
 const roles: readonly { readonly role: Role; readonly may: string }[] = [
   { role: "viewer", may: "sees everything but tokens" },
   { role: "editor", may: "also changes rules and resets keys" },
   { role: "admin", may: "also makes and deletes tokens" },
 ];
+
+const lives = [
+  { value: "1d", label: "after a day" },
+  { value: "30d", label: "after 30 days" },
+  { value: "90d", label: "after 90 days" },
+  { value: "365d", label: "after a year" },
+  { value: "", label: "never" },
+] as const;
 
 interface NewToken {
   readonly name: string;
@@ -28,6 +37,7 @@ export function TokensPage() {
     return (
       <Page title="Tokens">
         <NeedsRole needed="admin" to="see tokens" />
+        <Sessions />
       </Page>
     );
   }
@@ -62,6 +72,8 @@ function AdminTokens() {
                     <th scope="col">Role</th>
                     <th scope="col">Made</th>
                     <th scope="col">By</th>
+                    <th scope="col">Expires</th>
+                    <th scope="col">Last used</th>
                     <th scope="col">
                       <span className="unseen">Delete</span>
                     </th>
@@ -77,6 +89,7 @@ function AdminTokens() {
           }
         </Read>
       </Panel>
+      <Sessions />
       {isMaking && (
         <MakeToken
           onClose={() => setIsMaking(false)}
@@ -114,8 +127,10 @@ function MakeToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Ne
   const client = useQueryClient();
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("viewer");
+  const [expiresIn, setExpiresIn] = useState("90d");
   const make = useMutation({
-    mutationFn: () => request<NewToken>("/tokens", { method: "POST", body: { name, role } }),
+    mutationFn: () =>
+      request<NewToken>("/tokens", { method: "POST", body: { name, role, ...(expiresIn !== "" && { expiresIn }) } }),
     onSuccess: async (made) => {
       await client.invalidateQueries({ queryKey: tokensQuery.queryKey });
       onMade(made);
@@ -153,9 +168,24 @@ function MakeToken({ onClose, onMade }: { onClose: () => void; onMade: (made: Ne
           </select>
         )}
       </Field>
+      <Field label="Expires">
+        {(control) => (
+          <select {...control} className="input" value={expiresIn} onChange={(e) => setExpiresIn(e.target.value)}>
+            {lives.map(({ value, label }) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
       {make.error !== null && <ProblemNotice error={make.error} title="Not made" />}
     </Dialog>
   );
+}
+
+function Expiry({ at }: { at: string }) {
+  return Date.parse(at) > Date.now() ? dayTime(at) : <span className="tag warn">expired {dayTime(at)}</span>;
 }
 
 function TokenRow({ token }: { token: TokenView }) {
@@ -175,6 +205,8 @@ function TokenRow({ token }: { token: TokenView }) {
       <td data-label="By" className="break">
         {token.createdBy}
       </td>
+      <td data-label="Expires">{token.expiresAt === undefined ? "never" : <Expiry at={token.expiresAt} />}</td>
+      <td data-label="Last used">{token.lastUsedAt === undefined ? "never" : dayTime(token.lastUsedAt)}</td>
       <td className="number">
         <button type="button" className="button small bad" onClick={() => setIsAsking(true)}>
           Delete<span className="unseen"> {token.name}</span>

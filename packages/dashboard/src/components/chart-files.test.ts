@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { csvOf, fileName } from "./chart-files.js";
+
+test("a chart's numbers are rows of UTC times; what is unknown is empty, and no label is a formula", () => {
+  const csv = csvOf(
+    [0, 1_000],
+    [
+      { label: "Allowed", values: [1.5, null] },
+      { label: '=a,"b"', values: [0, 2] },
+    ],
+  );
+  expect(csv).toBe('time,Allowed,"\'=a,""b"""\r\n1970-01-01T00:00:00.000Z,1.5,0\r\n1970-01-01T00:00:01.000Z,,2\r\n');
+});
+
+test("a file is named by its chart", () => {
+  expect(fileName("Decisions a second", "png")).toBe("sluice-decisions-a-second.png");
+});
