@@ -131,6 +131,7 @@ export const alertPolicyQuery = queryOptions({
 export const sessionsQuery = queryOptions({
   queryKey: ["sessions"],
   queryFn: () => request<{ sessions: readonly OpenSessionView[] }>("/sessions"),
+  refetchInterval: FIGURES_MS,
 });
 
 export const regionsQuery = queryOptions({

@@ -1,6 +1,6 @@
 /** A chart as a file: its numbers as CSV, its picture as PNG with title and legend. The browser makes both; nothing is sent. */
 
-export interface CsvLine {
+interface CsvLine {
   readonly label: string;
   readonly values: readonly (number | null)[];
 }
