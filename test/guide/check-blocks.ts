@@ -22,11 +22,14 @@ export type Treatment = "run" | "compiled" | "parsed" | "known" | "shown" | "not
 
 /** Pages whose every shell block is run: test/guide/tutorial.test.ts, test/guide/recipes.test.ts. */
 const runPages = /^docs\/(tutorial\.md|recipes\/)/;
+/** Pages with a test of their own for all that they show: test/service/languages.test.ts. */
+const testedPages = /^docs\/languages(\/|\.md)/;
 /** Pages whose `js` blocks test/docs.test.ts runs. */
 const runScripts = /^docs\/(library|errors)\.md$/;
 
 export function treatmentOf({ page, language, mark }: Block): Treatment {
   if (mark === "not-run") return "not run";
+  if (testedPages.test(page) && language !== "" && language !== "text") return "run";
   if (language === "sh") return runPages.test(page) || mark === "run" || mark === "background" ? "run" : "known";
   if (language === "js" || language === "cjs") return runScripts.test(page) ? "run" : "compiled";
   if (language === "ts") return "compiled";

@@ -80,7 +80,8 @@ function pagesNav(page, site, at) {
       const current = url === page.url ? ' aria-current="page"' : "";
       return `<li><a href="${at(url)}"${current}>${escapeHtml(name)}</a></li>`;
     });
-    const isOpen = entries.length < 25 || entries.some(({ url }) => url === page.url);
+    // The decisions are more than all others, and read one at a time.
+    const isOpen = entries.length <= 30 || entries.some(({ url }) => url === page.url);
     return `<details${isOpen ? " open" : ""}><summary>${escapeHtml(title)}</summary><ul>${items.join("\n")}</ul></details>`;
   });
   return `<nav id="pages" class="pages" aria-label="Pages">\n${sections.join("\n")}\n</nav>`;
