@@ -6,6 +6,7 @@ import { compareAlgorithms } from "../../packages/server/src/analysis/compare.js
 import { measureRules } from "../../packages/server/src/analysis/measure-redis.js";
 import { planFor } from "../../packages/server/src/analysis/plan.js";
 import { edgeBursts } from "../../packages/server/src/analysis/synthetic-load.js";
+import { withStore } from "../../packages/server/src/cli/embedded-redis.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 
@@ -133,13 +134,38 @@ describe.skipIf(whyMissing("redis"))("on a real Redis", () => {
     expect(measured.commands).toBeGreaterThan(1);
   });
 
+  test("an embedded Redis lives as long as the measurement, and ends where that fails", async () => {
+    const measure = (url: string) =>
+      measureRules({ url, rules: workloads[0]![2], keys: 10, unitsOf: () => 1, requests: 20, valueLength: 16 });
+    let url = "";
+    const measured = await withStore("embedded", (own) => {
+      url = own;
+      return measure(own);
+    });
+    expect(measured.keys).toBe(10);
+    await expect(measure(url)).rejects.toThrow(/store: could not be reached/);
+    const failed = withStore("embedded", async (own) => {
+      url = own;
+      throw new Error("the measurement failed");
+    });
+    await expect(failed).rejects.toThrow("the measurement failed");
+    await expect(measure(url)).rejects.toThrow(/store: could not be reached/);
+    expect(await withStore("redis://elsewhere", async (given) => given)).toBe("redis://elsewhere");
+  });
+
   test("compare: the paper's tables, from measurement", async () => {
     const options = { limit: 100, window: "1m", windowMs: 60_000, key: ["client"], requests: 300 };
     const load = () => edgeBursts({ limit: 100, windowMs: 60_000, windows: 4 });
     const { rows, redisVersion } = await compareAlgorithms({ ...options, load, store: redis.url });
     expect(redisVersion).toMatch(/^\d+\.\d+/);
     const found = Object.fromEntries(rows.map((row) => [row.algorithm, row]));
-    expect(found["fixed-window"]).toMatchObject({ requests: 800, worstWindow: 200, overLimit: 1, paperBytes: 16 });
+    expect(found["fixed-window"]).toMatchObject({
+      requests: 800,
+      worstWindow: 200,
+      overLimit: 1,
+      paperBytes: 16,
+      paperAccuracy: "low",
+    });
     expect(found["rolling-window, packed"]).toMatchObject({
       refused: 400,
       worstWindow: 100,

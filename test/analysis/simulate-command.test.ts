@@ -248,6 +248,19 @@ test("several files, one of them gzip, are merged by time; standard input and ba
   });
 });
 
+test("lines longer than any server writes are counted as bad, also where a small file unpacks to them", async () => {
+  const long = line("10.0.0.1", 500).replace("/", `/${"a".repeat(70_000)}`);
+  const log = write(
+    "long.log.gz",
+    gzipSync([line("10.0.0.1", 0), ...Array.from({ length: 50 }, () => long)].join("\n")),
+  );
+  const rules = rulesFile("long.json", [perIp(1)]);
+  const { out } = await sluice(["simulate", "--json", "--format", format, "--rules", rules, log]);
+  const found = JSON.parse(out);
+  expect(found).toMatchObject({ total: 1, log: { bad: 50 } });
+  expect(found.log.badSamples[0].text.length).toBeLessThanOrEqual(200);
+});
+
 test("what a log names is printed without its control characters, and escaped in the report", async () => {
   const rules = rulesFile("by-agent.json", [
     { id: "agent", key: ["agent"], algorithm: "fixed-window", limit: 1, window: "1d" },

@@ -32,8 +32,9 @@ export interface ComparedRow {
   readonly microseconds?: number;
   readonly scriptMicroseconds?: number;
   readonly commands?: number;
-  /** The paper's figure for the memory of one user. */
+  /** The paper's figure for the memory of one user, and its word for the accuracy (section 2.4); absent for what it does not have. */
   readonly paperBytes?: number;
+  readonly paperAccuracy?: string;
 }
 
 export interface Compared {
@@ -43,30 +44,44 @@ export interface Compared {
   readonly rows: readonly ComparedRow[];
 }
 
-/** `paper`: bytes a user, from its table of memory; L is the limit, C the places. */
+interface PaperFigures {
+  readonly accuracy: string;
+  /** Bytes a user, from its table of memory; L is the limit, C the places. */
+  readonly bytes: (limit: number) => number;
+}
+
+const rolling: PaperFigures = { accuracy: "high", bytes: (limit) => 8 * limit };
 const contestants: readonly {
   readonly name: string;
   readonly numbers: (options: CompareOptions) => object;
-  readonly paper?: (limit: number) => number;
+  readonly paper?: PaperFigures;
 }[] = [
-  { name: "token-bucket", numbers: ({ window }) => ({ algorithm: "token-bucket", window }), paper: () => 16 },
+  {
+    name: "token-bucket",
+    numbers: ({ window }) => ({ algorithm: "token-bucket", window }),
+    paper: { accuracy: "medium", bytes: () => 16 },
+  },
   { name: "gcra", numbers: ({ window }) => ({ algorithm: "gcra", window }) },
-  { name: "fixed-window", numbers: ({ window }) => ({ algorithm: "fixed-window", window }), paper: () => 16 },
+  {
+    name: "fixed-window",
+    numbers: ({ window }) => ({ algorithm: "fixed-window", window }),
+    paper: { accuracy: "low", bytes: () => 16 },
+  },
   { name: "sliding-counter", numbers: ({ window }) => ({ algorithm: "sliding-counter", window }) },
   {
     name: "rolling-window, packed",
     numbers: ({ window }) => ({ algorithm: "rolling-window", window, storage: "packed" }),
-    paper: (limit) => 8 * limit,
+    paper: rolling,
   },
   {
     name: "rolling-window, sorted-set",
     numbers: ({ window }) => ({ algorithm: "rolling-window", window, storage: "sorted-set" }),
-    paper: (limit) => 8 * limit,
+    paper: rolling,
   },
   {
     name: "concurrency",
     numbers: ({ window }) => ({ algorithm: "concurrency", ttl: window }),
-    paper: (limit) => 16 * limit,
+    paper: { accuracy: "high", bytes: (limit) => 16 * limit },
   },
 ];
 
@@ -90,7 +105,7 @@ export async function compareAlgorithms(options: CompareOptions): Promise<Compar
         scriptMicroseconds: measured.scriptMicroseconds,
         commands: measured.commands,
       }),
-      ...(paper && { paperBytes: paper(options.limit) }),
+      ...(paper && { paperBytes: paper.bytes(options.limit), paperAccuracy: paper.accuracy }),
     });
   }
   return { limit: options.limit, window: options.window, ...(redisVersion !== undefined && { redisVersion }), rows };
@@ -101,7 +116,7 @@ async function replay(
   { limit, windowMs, load }: CompareOptions,
 ): Promise<Pick<ComparedRow, "requests" | "refused" | "worstWindow" | "overLimit">> {
   const replayed = new Replay([rule]);
-  const admitted = new RollingMaxima(windowMs);
+  const admitted = new RollingMaxima(windowMs, "worst");
   let requests = 0;
   let refused = 0;
   for await (const arrival of load()) {

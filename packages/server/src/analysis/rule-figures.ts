@@ -53,7 +53,7 @@ export class RuleCount {
     this.#rule = rule;
     this.#mode = mode;
     this.#limit = limit;
-    this.#admitted = windowMs === undefined ? undefined : new RollingMaxima(windowMs);
+    this.#admitted = windowMs === undefined ? undefined : new RollingMaxima(windowMs, "worst");
   }
 
   add(

@@ -8,6 +8,7 @@ import { columnsOf, compareMarkdown, compareSvg } from "../analysis/compare-text
 import type { Arrival } from "../analysis/replay.js";
 import { edgeBursts } from "../analysis/synthetic-load.js";
 import { parseCount } from "./arguments.js";
+import { withStore } from "./embedded-redis.js";
 import {
   type LogOptions,
   logCommand,
@@ -40,13 +41,14 @@ export function compareCommand(): Command {
     .option("--window <duration>", "its window", "1m")
     .option("--key <name>", "with logs: the attribute that counters are kept for", "ip")
     .addOption(
-      new Option("--store <url>", "a Redis to measure bytes and time on; its other data is left alone").env(
-        "SLUICE_STORE",
-      ),
+      new Option(
+        "--store <url>",
+        "a Redis to measure bytes and time on; its other data is left alone; embedded: starts one",
+      ).env("SLUICE_STORE"),
     )
     .option("--requests <n>", "how many requests are timed for each algorithm", parseCount("requests"), 10_000)
     .option("--markdown", "print a Markdown table", false)
-    .option("--svg <file>", "write a chart of the worst windows")
+    .option("--svg <file>", "write a chart: worst windows, and with --store bytes, beside the paper's")
     .action(async (files: string[], options: CompareOptions) => {
       const windowMs = parseDuration(options.window);
       if (windowMs === undefined || windowMs <= 0) {
@@ -64,15 +66,17 @@ export function compareCommand(): Command {
         malformed = 0;
         return fromLogs(opened, () => malformed++);
       };
-      const compared = await compareAlgorithms({
-        limit,
-        window,
-        windowMs,
-        key: [hasLogs ? options.key : "client"],
-        load: hasLogs ? fresh : () => edgeBursts({ limit, windowMs, windows: WINDOWS }),
-        store: options.store,
-        requests,
-      });
+      const compared = await withStore(options.store, (store) =>
+        compareAlgorithms({
+          limit,
+          window,
+          windowMs,
+          key: [hasLogs ? options.key : "client"],
+          load: hasLogs ? fresh : () => edgeBursts({ limit, windowMs, windows: WINDOWS }),
+          store,
+          requests,
+        }),
+      );
       if (options.svg !== undefined) writeFileSync(options.svg, compareSvg(compared));
       if (options.json) printJson(compared);
       else if (options.markdown) printLine(compareMarkdown(compared));
@@ -87,7 +91,7 @@ export function compareCommand(): Command {
           compared.rows.map((row) => columns.map(([, cell]) => cell(row))),
         );
         if (options.store === undefined)
-          printLine("\nWith --store redis://… it also measures bytes, time and commands.");
+          printLine("\nWith --store redis://… or --store embedded it also measures bytes, time and commands.");
       }
     });
 }

@@ -5,6 +5,7 @@ import { isCounting } from "sluice/internal";
 import { type Measured, measureRules } from "../analysis/measure-redis.js";
 import { type Plan, type PlanInput, planFor } from "../analysis/plan.js";
 import { parseCount, parseSize } from "./arguments.js";
+import { withStore } from "./embedded-redis.js";
 import { colours, figure, printJson, printLine, printTable } from "./print.js";
 import { rulesIn } from "./rules-files.js";
 
@@ -44,12 +45,16 @@ export function planCommand(): Command {
       false,
     )
     .addOption(
-      new Option("--store <url>", "the Redis to measure on").env("SLUICE_STORE").default("redis://127.0.0.1:6379"),
+      new Option("--store <url>", "the Redis to measure on; embedded: starts one")
+        .env("SLUICE_STORE")
+        .default("redis://127.0.0.1:6379"),
     )
     .option("--json", "print JSON", false)
     .action(async (options: PlanOptions) => {
       const rules = rulesIn(options.rules).filter(({ mode }) => mode !== "off");
-      const measured = options.measure ? await measure(rules, options) : undefined;
+      const measured = options.measure
+        ? await withStore(options.store, (store) => measure(rules, { ...options, store }))
+        : undefined;
       const plan = planFor(inputOf(rules, options, measured));
       if (options.json) printJson({ ...plan, ...(measured && { measured: jsonOf(measured) }) });
       else show(plan, measured);

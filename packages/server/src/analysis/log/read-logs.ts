@@ -33,6 +33,11 @@ export interface LogCounts {
 
 const MOST_SAMPLES = 5;
 const SAMPLE_LENGTH = 200;
+/**
+ * Servers take request lines and fields of some 32 KiB at most. A longer line is counted as bad: thousands of requests are held back for
+ * their order, each with its line, and a file of long ones must not fill the memory. Lines of a recording may hold a whole rule book.
+ */
+const MOST_LINE_LENGTH = 2 ** 16;
 /** Enough lines to tell a format by, where a log begins with noise. */
 const DETECT_LINES = 200;
 
@@ -71,11 +76,12 @@ export class Logs {
     let held: string[] = [];
     let read: ReturnType<LogFormat["reader"]> | undefined;
     let lineNumber = 0;
+    let longest = MOST_LINE_LENGTH;
     const take = (lines: readonly string[]): LogRequest[] => {
       const requests: LogRequest[] = [];
       for (const line of lines) {
         lineNumber++;
-        const found = read!(line);
+        const found = line.length > longest ? undefined : read!(line);
         if (typeof found === "object") requests.push(found);
         else if (found === "blank") this.counts.blank++;
         else this.#bad(file, lineNumber, line);
@@ -94,6 +100,7 @@ export class Logs {
       }
       this.counts.formats.set(file, format.name);
       read = format.reader(this.#options);
+      if (format.name === "sluice") longest = Number.POSITIVE_INFINITY;
     };
     for await (const lines of readLines(file, (why) => this.counts.torn.push({ file, why }))) {
       if (read !== undefined) {
