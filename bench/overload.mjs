@@ -2,6 +2,7 @@
  * Overload: the scenario matrix in virtual time, Sluice's shipped shedder beside what others have published; what a shed request costs; and
  * a real Node server under real load.
  *   node bench/overload.mjs [--quick]
+ *   node bench/overload.mjs --seeds 1001-1020    Sluice alone in the matrix, on these seeds: how often each bar was missed
  */
 import { fileURLToPath } from "node:url";
 import { createLimiter, ruleBook } from "sluice";
@@ -123,7 +124,43 @@ export function overloadBars({ matrix, shedUs }) {
   ];
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+/** Each scenario on many seeds: the worst and the median of each figure, and on how many seeds its bar was missed. */
+function printSeeds(range) {
+  const [first, last] = range.split("-").map(Number);
+  const seeds = Array.from({ length: last - first + 1 }, (_, i) => first + i);
+  console.log(`Sluice in the matrix, ${seeds.length} seeds: worst, median, seeds that missed the bar`);
+  for (const scenario of scenarios) {
+    const outcomes = seeds.map((seed) => {
+      // Ranks are hashed anew every ten minutes of the wall clock: each seed has an hour of its own, the same in every run.
+      Date.now = () => seed * 1e9;
+      return runScenario(scenario, sluiceContestant({ LoadShedder, ruleBook }, { limit: "auto", scenario }), seed);
+    });
+    const is10x = scenario.name === "10x";
+    const figures = [
+      figure("goodput", outcomes, ({ goodput }) => goodput, { least: is10x ? 0.95 : 0.9 }),
+      scenario.allCritical
+        ? ""
+        : figure("critical", outcomes, ({ critical }) => critical, { least: is10x ? 0.999 : 0.99 }),
+      figure("p99", outcomes, ({ p99, unloadedP99 }) => p99 / unloadedP99, { most: 2 }),
+      figure("oscillation", outcomes, ({ oscillation }) => oscillation, { most: 0.1 }),
+      scenario.tenants === undefined
+        ? ""
+        : figure("noisy tenant", outcomes, ({ noisyShare }) => noisyShare, { most: 1.3 / scenario.tenants.length }),
+    ];
+    console.log(`  ${scenario.name.padEnd(52)}${figures.filter((text) => text !== "").join("; ")}`);
+  }
+}
+
+function figure(name, outcomes, read, { least, most }) {
+  const values = outcomes.map(read).sort((a, b) => a - b);
+  const worst = least === undefined ? values.at(-1) : values[0];
+  const missed = values.filter((value) => (least === undefined ? value > most : value < least)).length;
+  return `${name} ${worst.toFixed(3)}, ${values[values.length >> 1].toFixed(3)}, ${missed}`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv.includes("--seeds")) {
+  printSeeds(process.argv[process.argv.indexOf("--seeds") + 1]);
+} else if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const section = await overloadSection({ quick: process.argv.includes("--quick") });
   printOverload(section);
   for (const { what, wanted, measured, met } of overloadBars(section)) {

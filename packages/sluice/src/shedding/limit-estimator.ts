@@ -40,6 +40,8 @@ const MOST_START_COMPARISONS = 6;
 /** An arm is measured over this many requests while the estimate travels, and over more, up to the second number, once it has settled. */
 const LEAST_ENDS = 50;
 const MOST_ENDS = 800;
+/** The upper arm over this many times as many: places that are missing in the lower one cost throughput for as long as it is held. */
+const UPPER_TIMES = 2;
 /** And over this many times their latency, and so long. */
 const LEAST_LATENCIES = 3;
 const LEAST_ARM_MS = 50;
@@ -105,7 +107,7 @@ export class LimitEstimator {
     if (nowMs < this.#settledAtMs) return;
     this.#ends++;
     const ranMs = nowMs - this.#settledAtMs;
-    const neededEnds = ranMs >= USUAL_ARM_MS ? LEAST_ENDS : this.#neededEnds;
+    const neededEnds = (ranMs >= USUAL_ARM_MS ? LEAST_ENDS : this.#neededEnds) * (this.#isUpper ? UPPER_TIMES : 1);
     if (this.#ends >= neededEnds && ranMs >= LEAST_ARM_MS && ranMs >= LEAST_LATENCIES * this.#latencyMs) {
       this.#compare({ ends: this.#ends, throughput: this.#ends / ranMs, inFlight: this.#inFlightMs / ranMs });
       this.#begin(nowMs);
