@@ -1,6 +1,6 @@
 /** The queries of the pages. Figures are polled every few seconds; rules, tokens and versions are read again after each change. */
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
-import { isOver, type ShownTime, timeName, timeQuery } from "../time/time-address.js";
+import { boundsOf, isOver, type ShownTime, timeName, timeQuery } from "../time/time-address.js";
 import { contact } from "./contact.js";
 import { Problem, request } from "./request.js";
 import type {
@@ -9,6 +9,7 @@ import type {
   AuditFilter,
   AuditView,
   BlockedKeysView,
+  KeyView,
   LoadView,
   OpenSessionView,
   RegionsView,
@@ -17,7 +18,6 @@ import type {
   SilenceView,
   SpendView,
   StatsView,
-  StatsWindow,
   StoreView,
   TokenView,
   TopKeysView,
@@ -57,6 +57,9 @@ export const rulesQuery = queryOptions({
   queryKey: ["rules"],
   queryFn: () => request<RulesView>("/rules"),
   refetchInterval: 15_000,
+  // One version is one document: thousands of rules are not compared field by field after each poll.
+  structuralSharing: (before, now) =>
+    (before as RulesView | undefined)?.version === (now as RulesView).version ? before : now,
 });
 
 export const blockedKeysQuery = queryOptions({
@@ -96,17 +99,40 @@ export const spendQuery = ({ time, rule }: OfTime) =>
     placeholderData: keepPreviousData,
   });
 
-export const topKeysQuery = (query: {
-  window: StatsWindow;
-  by: "traffic" | "refusals" | "spend";
-  unit?: string;
-  rule?: string;
-  search?: string;
-  limit?: number;
-}) =>
+interface TopKeysAsked {
+  readonly time: ShownTime;
+  /** So much earlier: for a comparison. */
+  readonly offsetMs?: number;
+  readonly by: "traffic" | "refusals" | "spend";
+  readonly unit?: string;
+  readonly rule?: string;
+  readonly search?: string;
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly group?: "client";
+}
+
+export const topKeysQuery = ({ time, offsetMs = 0, ...query }: TopKeysAsked) =>
   queryOptions({
-    queryKey: ["top-keys", query],
-    queryFn: () => request<TopKeysView>("/keys/top", { query }),
+    queryKey: ["top-keys", timeName(time), offsetMs, query],
+    queryFn: () => request<TopKeysView>("/keys/top", { query: { ...keysTime(time, offsetMs), ...query } }),
+    refetchInterval: isOver(time) ? false : FIGURES_MS,
+    placeholderData: keepPreviousData,
+  });
+
+/** The tables of keys know no seconds: live is the last hour. */
+function keysTime(time: ShownTime, offsetMs: number): Record<string, string | number> {
+  return timeQuery(time.range === "live" ? { range: "1h" } : time, offsetMs);
+}
+
+export const keyHistoryQuery = (attributes: Readonly<Record<string, string>>, time: ShownTime) =>
+  queryOptions({
+    queryKey: ["key-history", attributes, timeName(time)],
+    queryFn: () => {
+      const { fromMs, toMs } = boundsOf(time.range === "live" ? { range: "1h" } : time);
+      const body = { attributes, from: String(Math.round(fromMs)), to: String(Math.round(toMs)) };
+      return request<KeyView>("/keys/history", { method: "POST", body });
+    },
     refetchInterval: FIGURES_MS,
     placeholderData: keepPreviousData,
   });

@@ -6,7 +6,13 @@ import { Empty, Notice, Panel, ProblemNotice } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 import { MatchedRule, type Reset } from "./matched-rule.js";
 
-export function ExplanationView({ explanation, reset }: { explanation: Explanation; reset: Reset }) {
+interface ExplanationViewProps {
+  readonly explanation: Explanation;
+  readonly reset: Reset;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+export function ExplanationView({ explanation, reset, attributes }: ExplanationViewProps) {
   const { decision, rules, more = 0 } = explanation;
   const matched = rules.filter(({ matched: isMatched }) => isMatched);
   const others = rules.filter(({ matched: isMatched }) => !isMatched);
@@ -21,7 +27,14 @@ export function ExplanationView({ explanation, reset }: { explanation: Explanati
         ) : (
           <ul className="list">
             {matched.map((rule) => (
-              <MatchedRule key={rule.rule} rule={rule} decision={decision} reset={reset} mayReset={mayReset} />
+              <MatchedRule
+                key={rule.rule}
+                rule={rule}
+                decision={decision}
+                reset={reset}
+                mayReset={mayReset}
+                attributes={attributes}
+              />
             ))}
           </ul>
         )}

@@ -13,19 +13,22 @@ import { useRowFocus } from "../components/row-focus.js";
 import { toast } from "../components/toast.js";
 import { BlockedKeys } from "../keys/blocked-keys.js";
 import { type AttributeRow, attributesOf, keyAddress, rowsOf } from "../keys/key-address.js";
+import { KeyHistory } from "../keys/key-history.js";
+import { TimeBar } from "../range/time-bar.js";
 import { ExplanationView } from "./explanation.js";
 import { KeyTable } from "./top-keys.js";
 
 export function KeysPage() {
-  const search = useSearch();
+  const rows = rowsOf(useSearch());
   // The form is reset for each address: the one that it leads to, or a link from elsewhere.
   return (
     <Page
       title="Explain a key"
       about="Enter a request's attributes. The page shows which rules apply and why. Nothing is charged."
+      {...(rows.length > 0 && { actions: <TimeBar /> })}
     >
-      <AttributeForm key={search} rows={rowsOf(search)} />
-      <Explained attributes={attributesOf(rowsOf(search))} />
+      <AttributeForm key={JSON.stringify(rows)} rows={rows} />
+      <Explained attributes={attributesOf(rows)} />
     </Page>
   );
 }
@@ -133,14 +136,19 @@ function Explained({ attributes }: { attributes: Readonly<Record<string, string>
     );
   return (
     <Read of={explained} what="explanation">
-      {(explanation) => <ExplanationView explanation={explanation} reset={reset} />}
+      {(explanation) => (
+        <>
+          <ExplanationView explanation={explanation} reset={reset} attributes={attributes} />
+          <KeyHistory attributes={attributes} />
+        </>
+      )}
     </Read>
   );
 }
 
 /** Where to begin: keys that were seen. */
 function SeenKeys() {
-  const keys = useQuery(topKeysQuery({ window: "hour", by: "refusals", limit: 10 }));
+  const keys = useQuery(topKeysQuery({ time: { range: "1h" }, by: "refusals", limit: 10, group: "client" }));
   if (keys.data === undefined || keys.data.keys.length === 0) return null;
   return (
     <Panel title="Refused most in the last hour" flush>

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import type { Degraded, ExplainedEstimate, ExplainedRule, Explanation } from "../api/shapes.js";
 import { Dialog } from "../components/dialog.js";
 import { clockTime, partOf, withUnit } from "../components/format.js";
+import { KeyActions, OverrideInForce } from "./key-actions.js";
 
 export type Reset = UseMutationResult<unknown, Error, string>;
 
@@ -22,9 +23,10 @@ interface MatchedRuleProps {
   readonly decision: Explanation["decision"];
   readonly reset: Reset;
   readonly mayReset: boolean;
+  readonly attributes: Readonly<Record<string, string>>;
 }
 
-export function MatchedRule({ rule, decision, reset, mayReset }: MatchedRuleProps) {
+export function MatchedRule({ rule, decision, reset, mayReset, attributes }: MatchedRuleProps) {
   const checks = decision.checks.filter((check) => check.rule === rule.rule);
   const live = checks.find(({ mode }) => mode !== "candidate");
   const candidate = checks.find(({ mode }) => mode === "candidate");
@@ -47,7 +49,13 @@ export function MatchedRule({ rule, decision, reset, mayReset }: MatchedRuleProp
       )}
       {rule.estimate !== undefined && <Estimate estimate={rule.estimate} rule={rule} />}
       <StoredState rule={rule} isRefused={live?.allowed === false} />
-      {mayReset && <ResetButton rule={rule.rule} reset={reset} />}
+      <OverrideInForce explained={rule} />
+      {mayReset && (
+        <div className="buttons">
+          <ResetButton rule={rule.rule} reset={reset} isBlocked={live?.reason === "blocked"} />
+          <KeyActions explained={rule} attributes={attributes} />
+        </div>
+      )}
     </li>
   );
 }
@@ -136,12 +144,12 @@ function StoredState({ rule, isRefused }: { rule: ExplainedRule; isRefused: bool
   );
 }
 
-function ResetButton({ rule, reset }: { rule: string; reset: Reset }) {
+function ResetButton({ rule, reset, isBlocked }: { rule: string; reset: Reset; isBlocked: boolean }) {
   const [isAsking, setIsAsking] = useState(false);
   return (
     <>
       <button type="button" className="button small" onClick={() => setIsAsking(true)}>
-        Reset
+        {isBlocked ? "Unblock" : "Reset"}
         <span className="unseen"> {rule}</span>
       </button>
       {isAsking && (

@@ -33,7 +33,7 @@ export function OverviewPage() {
   // A lost stream has no present figures.
   const now = feed.state === "live" ? latest : undefined;
   return (
-    <Page title="Overview" about={about(latest)} actions={<TimeBar fallback="live" hasLive hasCompare />}>
+    <Page title="Overview" about={about(latest)} actions={<TimeBar fallback="live" hasLive compareWith="charts" />}>
       <FeedNotice feed={feed} />
       {isLive ? <LiveFigures latest={now} /> : <PastFigures stats={stats.data} />}
       <div className="columns">

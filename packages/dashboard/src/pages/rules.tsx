@@ -1,30 +1,26 @@
-/** The rules in force: found by any word of them, a hundred to a page, each with what passed and what it refused in the last hour. */
+/** The rules in force: searched, filtered and sorted as the address says, one page of them, and changed many at a time. */
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useMemo, useState } from "react";
 import { Link } from "wouter";
 import { rulesQuery, statsQuery } from "../api/queries.js";
-import type { Rule, RuleStats, StatsView } from "../api/shapes.js";
+import type { RulesView, StatsView } from "../api/shapes.js";
 import { Search } from "../components/controls.js";
-import { AttributeList, GateBar } from "../components/figures.js";
-import { count, share } from "../components/format.js";
+import { count } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
-import { RuleTags } from "../components/rule-tags.js";
 import { TimeBar } from "../range/time-bar.js";
-import { describeNumbers } from "../rule-editor/describe-rule.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 import { type ShownTime, timeWords } from "../time/time-address.js";
+import { useParameters } from "../time/use-parameters.js";
 import { useTime } from "../time/use-time.js";
-import { matcher } from "./rule-search.js";
-
-const PER_PAGE = 100;
+import { BulkBar } from "./rule-bulk.js";
+import { attributesIn, filterRules, type ListQuery, listQuery, pageSizes, ruleStates, sortRules } from "./rule-list.js";
+import { RuleTable } from "./rule-table.js";
 
 export function RulesPage() {
   const rules = useQuery(rulesQuery);
   const { time } = useTime();
   const stats = useQuery(statsQuery({ time }));
   const mayEdit = useMay("editor");
-  const [search, setSearch] = useState("");
-  const words = useDeferredValue(search);
   return (
     <Page
       title="Rules"
@@ -46,16 +42,8 @@ export function RulesPage() {
         </>
       }
     >
-      <Search
-        label="Search rules"
-        placeholder="Search by id, description, key, match …"
-        value={search}
-        onChange={setSearch}
-      />
       <Read of={rules} what="rules">
-        {(data) => (
-          <RuleTable key={words} rules={data.rules} search={words} stats={stats.data} column={columnName(time)} />
-        )}
+        {(view) => <RuleList view={view} stats={stats.data} column={columnName(time)} mayEdit={mayEdit} />}
       </Read>
     </Page>
   );
@@ -67,129 +55,171 @@ function columnName(time: ShownTime): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-interface RuleTableProps {
-  readonly rules: readonly Rule[];
-  readonly search: string;
+interface RuleListProps {
+  readonly view: RulesView;
   readonly stats: StatsView | undefined;
   readonly column: string;
+  readonly mayEdit: boolean;
 }
 
-function RuleTable({ rules, search, stats, column }: RuleTableProps) {
-  const [from, setFrom] = useState(0);
-  const found = useMemo(() => rules.filter(matcher(search)), [rules, search]);
+function RuleList({ view: { rules, version }, stats, column, mayEdit }: RuleListProps) {
+  const { search, set } = useParameters();
+  const deferred = useDeferredValue(search);
+  const query = useMemo(() => listQuery(deferred), [deferred]);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const byRule = useMemo(() => new Map((stats?.rules ?? []).map((one) => [one.rule, one])), [stats]);
+  const filtered = useMemo(() => filterRules(rules, query), [rules, query]);
+  const found = useMemo(() => sortRules(filtered, query, byRule), [filtered, query, byRule]);
   const isCounted = stats?.total.points.some(({ coveredMs }) => coveredMs > 0) ?? false;
-  const time = stats?.scope === "instance" ? `${column}, this instance` : column;
-  if (found.length === 0) {
-    return (
-      <Panel>
-        {rules.length === 0 ? (
-          <Empty title="There are no rules.">Every request passes.</Empty>
-        ) : (
-          <Empty title="No rule matches.">{count(rules.length)} were searched.</Empty>
-        )}
-      </Panel>
-    );
-  }
-  const shown = found.slice(from, from + PER_PAGE);
+  const choose = (ids: readonly string[], isChosen: boolean): void => {
+    const next = new Set(chosen);
+    for (const id of ids)
+      if (isChosen) next.add(id);
+      else next.delete(id);
+    setChosen(next);
+  };
+  const pages = Math.max(1, Math.ceil(found.length / query.perPage));
+  const page = Math.min(query.page, pages);
+  const from = (page - 1) * query.perPage;
   return (
-    <Panel flush>
-      <table className="cards rules">
-        <thead>
-          <tr>
-            <th scope="col">Rule</th>
-            <th scope="col">Applies to</th>
-            <th scope="col">Limit</th>
-            <th scope="col">{time}</th>
-            <th scope="col" className="number">
-              Refused
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((rule) => (
-            <RuleRow key={rule.id} rule={rule} stats={byRule.get(rule.id)} isCounted={isCounted} time={time} />
-          ))}
-        </tbody>
-      </table>
-      {found.length > PER_PAGE && (
-        <div className="pager">
-          <span className="soft" role="status">
-            {from + 1} to {Math.min(found.length, from + PER_PAGE)} of {count(found.length)}
-          </span>
-          <div className="buttons">
-            <button
-              type="button"
-              className="button small"
-              disabled={from === 0}
-              onClick={() => setFrom(from - PER_PAGE)}
-            >
-              Back
-            </button>
-            <button
-              type="button"
-              className="button small"
-              disabled={from + PER_PAGE >= found.length}
-              onClick={() => setFrom(from + PER_PAGE)}
-            >
-              Next
-            </button>
-          </div>
-        </div>
+    <>
+      <Filters
+        rules={rules}
+        query={listQuery(search)}
+        onChange={(changes, replace) => set({ ...changes, page: undefined }, { replace })}
+      />
+      {chosen.size > 0 && <BulkBar chosen={chosen} version={version} onClear={() => setChosen(new Set())} />}
+      {found.length === 0 ? (
+        <Panel>
+          {rules.length === 0 ? (
+            <Empty title="There are no rules.">Every request passes.</Empty>
+          ) : (
+            <Empty title="No rule matches.">{count(rules.length)} were searched.</Empty>
+          )}
+        </Panel>
+      ) : (
+        <Panel flush>
+          <RuleTable
+            rules={found.slice(from, from + query.perPage)}
+            stats={byRule}
+            isCounted={isCounted}
+            time={stats?.scope === "instance" ? `${column}, this instance` : column}
+            sort={query.sort === "" ? "" : `${query.isDescending ? "-" : ""}${query.sort}`}
+            onSort={(sort) => set({ sort, page: undefined })}
+            chosen={mayEdit ? chosen : undefined}
+            onChoose={choose}
+            onTag={(tag) => set({ tag, page: undefined })}
+          />
+          <Pager
+            from={from}
+            total={found.length}
+            query={query}
+            onPage={(next) => set({ page: next === 1 ? undefined : String(next) })}
+            onSize={(size) => set({ per: size === 100 ? undefined : String(size), page: undefined })}
+          />
+        </Panel>
       )}
-    </Panel>
+    </>
   );
 }
 
-function RuleRow({
-  rule,
-  stats,
-  isCounted,
-  time,
-}: {
-  rule: Rule;
-  stats: RuleStats | undefined;
-  /** Whether anything of this time is known. */
-  isCounted: boolean;
-  time: string;
-}) {
-  const refused = (stats?.refused ?? 0) + (stats?.shadowRefused ?? 0);
-  const total = (stats?.allowed ?? 0) + refused;
-  const isShadow = (stats?.shadowRefused ?? 0) > 0 && stats?.refused === 0;
+interface FiltersProps {
+  readonly rules: RulesView["rules"];
+  readonly query: ListQuery;
+  readonly onChange: (changes: Record<string, string>, replace: boolean) => void;
+}
+
+function Filters({ rules, query, onChange }: FiltersProps) {
+  const offered = useMemo(() => {
+    const sorted = (values: Iterable<string>) => [...new Set(values)].sort();
+    return {
+      algorithms: sorted(rules.map(({ algorithm }) => algorithm)),
+      attributes: sorted(rules.flatMap(attributesIn)),
+      tags: sorted(rules.flatMap(({ tags = [] }) => tags)),
+    };
+  }, [rules]);
+  const plain = (values: readonly string[]) => values.map((value) => ({ value, label: value }));
+  const select = (name: "state" | "algorithm" | "attribute" | "tag", label: string, options: readonly Option[]) => (
+    <select
+      className="input small"
+      aria-label={label}
+      value={query[name]}
+      onChange={(event) => onChange({ [name]: event.target.value }, false)}
+    >
+      <option value="">{label}: any</option>
+      {/* What a sent link names, though no rule has it any more. */}
+      {query[name] !== "" && !options.some(({ value }) => value === query[name]) && (
+        <option value={query[name]}>{query[name]}</option>
+      )}
+      {options.map(({ value, label: text }) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  );
   return (
-    <tr>
-      <th scope="row" className="rule-name">
-        <Link href={`/rules/${rule.id}`}>{rule.id}</Link> <RuleTags rule={rule} />
-        {rule.description !== undefined && <p>{rule.description}</p>}
-      </th>
-      <td data-label="Applies to">
-        <span className="applies">
-          <AttributeList attributes={rule.match ?? {}} none="every request" />
-          <span className="soft small">
-            {rule.key.length === 0 ? "one counter for all" : `counted by ${rule.key.join(", ")}`}
-          </span>
-        </span>
-      </td>
-      <td data-label="Limit">
-        <span>
-          {describeNumbers(rule)}
-          <span className="soft small numbers-kind">{rule.algorithm}</span>
-        </span>
-      </td>
-      <td data-label={time}>
-        <span className="traffic">
-          {(stats !== undefined || isCounted) && (
-            <GateBar allowed={stats?.allowed ?? 0} refused={refused} isShadow={isShadow} />
-          )}
-          <span className="soft small">
-            {stats === undefined ? (isCounted ? "no traffic" : "unknown") : `${count(stats.allowed)} allowed`}
-          </span>
-        </span>
-      </td>
-      <td data-label="Refused" className="number">
-        {stats === undefined ? "–" : share(total === 0 ? 0 : refused / total)}
-        {isShadow && <span className="soft small numbers-kind">in shadow</span>}
-      </td>
-    </tr>
+    <div className="filters">
+      <Search
+        label="Search rules"
+        placeholder="Search by id, description, key, match …"
+        value={query.search}
+        onChange={(q) => onChange({ q }, true)}
+      />
+      {select("state", "State", ruleStates)}
+      {select("algorithm", "Algorithm", plain(offered.algorithms))}
+      {select("attribute", "Attribute", plain(offered.attributes))}
+      {(offered.tags.length > 0 || query.tag !== "") && select("tag", "Tag", plain(offered.tags))}
+    </div>
+  );
+}
+
+interface Option {
+  readonly value: string;
+  readonly label: string;
+}
+
+interface PagerProps {
+  readonly from: number;
+  readonly total: number;
+  readonly query: ListQuery;
+  readonly onPage: (page: number) => void;
+  readonly onSize: (size: number) => void;
+}
+
+function Pager({ from, total, query: { perPage }, onPage, onSize }: PagerProps) {
+  if (total <= pageSizes[0]) return null;
+  const page = from / perPage + 1;
+  return (
+    <div className="pager">
+      <span className="soft" role="status">
+        {count(from + 1)} to {count(Math.min(total, from + perPage))} of {count(total)}
+      </span>
+      <div className="buttons">
+        <select
+          className="input small"
+          aria-label="Rules a page"
+          value={perPage}
+          onChange={(event) => onSize(Number(event.target.value))}
+        >
+          {pageSizes.map((size) => (
+            <option key={size} value={size}>
+              {size} a page
+            </option>
+          ))}
+        </select>
+        <button type="button" className="button small" disabled={from === 0} onClick={() => onPage(page - 1)}>
+          Back
+        </button>
+        <button
+          type="button"
+          className="button small"
+          disabled={from + perPage >= total}
+          onClick={() => onPage(page + 1)}
+        >
+          Next
+        </button>
+      </div>
+    </div>
   );
 }

@@ -1,15 +1,20 @@
-/** The keys with the most requests or refusals, of all instances together. Counts come from a bounded sketch, whose error is stated. */
+/**
+ * The keys with the most requests or refusals, of all instances together; one row for each client, whatever rules count it. Counts come
+ * from a bounded sketch, whose error is stated.
+ */
 import { useQuery } from "@tanstack/react-query";
-import { useDeferredValue, useState } from "react";
+import { useDeferredValue, useMemo } from "react";
+import { Link } from "wouter";
 import { topKeysQuery } from "../api/queries.js";
 import type { TopKey, TopKeysView } from "../api/shapes.js";
 import { Choice, Search } from "../components/controls.js";
-import { GateBar } from "../components/figures.js";
+import { AttributeList, GateBar } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
-import { KeyCells } from "../keys/key-cells.js";
+import { keyAddress } from "../keys/key-address.js";
 import { TimeBar } from "../range/time-bar.js";
-import { keysWindow } from "../time/time-address.js";
+import { boundsOf, compareOffsetMs } from "../time/time-address.js";
+import { useParameters } from "../time/use-parameters.js";
 import { useTime } from "../time/use-time.js";
 
 const orders = [
@@ -17,13 +22,38 @@ const orders = [
   { value: "refusals", label: "By refusals" },
 ] as const;
 
+const groups = [
+  { value: "client", label: "By client" },
+  { value: "rule", label: "By rule" },
+] as const;
+
+const PER_PAGE = 100;
+
 export function TopKeysPage() {
-  const { time } = useTime();
-  const window = keysWindow(time);
-  const [by, setBy] = useState<"traffic" | "refusals">("traffic");
-  const [search, setSearch] = useState("");
-  const words = useDeferredValue(search.trim());
-  const keys = useQuery(topKeysQuery({ window, by, limit: 100, ...(words !== "" && { search: words }) }));
+  const { time, compare } = useTime();
+  const { search, set } = useParameters();
+  const params = new URLSearchParams(search);
+  const by = params.get("by") === "refusals" ? "refusals" : "traffic";
+  const isGrouped = params.get("group") !== "rule";
+  const typed = params.get("q") ?? "";
+  const words = useDeferredValue(typed.trim());
+  const page = Math.max(1, Math.min(20, Math.floor(Number(params.get("page") ?? 1)) || 1));
+  const asked = {
+    time,
+    by,
+    limit: PER_PAGE,
+    offset: (page - 1) * PER_PAGE,
+    ...(isGrouped && { group: "client" as const }),
+    ...(words !== "" && { search: words }),
+  } as const;
+  const keys = useQuery(topKeysQuery(asked));
+  const { fromMs, toMs } = boundsOf(time);
+  // A day before, or the span right before this one: two days of keys are kept.
+  const offsetMs = compare === undefined ? 0 : compare === "day" ? compareOffsetMs.day : toMs - fromMs;
+  const before = useQuery({
+    ...topKeysQuery({ ...asked, limit: 500, offset: 0, offsetMs: Math.round(offsetMs) }),
+    enabled: compare !== undefined,
+  });
   return (
     <Page
       title="Top keys"
@@ -34,12 +64,23 @@ export function TopKeysPage() {
       }
       actions={
         <>
-          <Choice label="Order" value={by} options={orders} onChange={setBy} />
-          <TimeBar />
+          <Choice label="Order" value={by} options={orders} onChange={(next) => set({ by: next, page: undefined })} />
+          <Choice
+            label="Rows"
+            value={isGrouped ? "client" : "rule"}
+            options={groups}
+            onChange={(next) => set({ group: next === "rule" ? "rule" : undefined, page: undefined })}
+          />
+          <TimeBar compareWith="keys" />
         </>
       }
     >
-      <Search label="Search keys" placeholder="Search by rule or value …" value={search} onChange={setSearch} />
+      <Search
+        label="Search keys"
+        placeholder="Search by value …"
+        value={typed}
+        onChange={(q) => set({ q, page: undefined }, { replace: true })}
+      />
       <Panel flush>
         <Read of={keys} what="top keys">
           {(view) =>
@@ -48,7 +89,15 @@ export function TopKeysPage() {
                 {words === "" ? "Nothing was counted in this time." : "None contains that text."}
               </Empty>
             ) : (
-              <KeyTable keys={view.keys} />
+              <>
+                <KeyTable keys={view.keys} before={compare === undefined ? undefined : before.data} />
+                <KeyPager
+                  page={page}
+                  shown={view.keys.length}
+                  hasMore={view.more}
+                  onPage={(next) => set({ page: next === 1 ? undefined : String(next) })}
+                />
+              </>
             )
           }
         </Read>
@@ -57,12 +106,46 @@ export function TopKeysPage() {
   );
 }
 
+interface KeyPagerProps {
+  readonly page: number;
+  readonly shown: number;
+  readonly hasMore: boolean;
+  readonly onPage: (page: number) => void;
+}
+
+function KeyPager({ page, shown, hasMore, onPage }: KeyPagerProps) {
+  if (!hasMore && page === 1) return null;
+  const first = (page - 1) * PER_PAGE + 1;
+  return (
+    <div className="pager">
+      <span className="soft" role="status">
+        {count(first)} to {count(first - 1 + shown)}
+      </span>
+      <div className="buttons">
+        <button type="button" className="button small" disabled={page === 1} onClick={() => onPage(page - 1)}>
+          Back
+        </button>
+        <button type="button" className="button small" disabled={!hasMore} onClick={() => onPage(page + 1)}>
+          Next
+        </button>
+      </div>
+    </div>
+  );
+}
+
 function ofWhom({ scope, window }: TopKeysView): string {
   if (scope === "fleet") return "Of all instances.";
   return `Of this instance alone, in the ${window === "hour" ? "quarter hour" : "hour"} that lasts: others cannot be asked.`;
 }
 
-export function KeyTable({ keys }: { keys: readonly TopKey[] }) {
+/** In any order of the attributes. */
+function nameOf({ rule, rules, attributes }: TopKey): string {
+  const entries = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([rules === undefined ? rule : "", entries]);
+}
+
+export function KeyTable({ keys, before }: { keys: readonly TopKey[]; before?: TopKeysView | undefined }) {
+  const counted = useMemo(() => before && new Map(before.keys.map((key) => [nameOf(key), key.count])), [before]);
   return (
     <table className="cards">
       <thead>
@@ -72,6 +155,11 @@ export function KeyTable({ keys }: { keys: readonly TopKey[] }) {
           <th scope="col" className="number">
             Checks
           </th>
+          {counted !== undefined && (
+            <th scope="col" className="number">
+              Before
+            </th>
+          )}
           <th scope="col" className="number">
             Refused
           </th>
@@ -81,11 +169,23 @@ export function KeyTable({ keys }: { keys: readonly TopKey[] }) {
       </thead>
       <tbody>
         {keys.map((key) => (
-          <tr key={`${key.rule} ${JSON.stringify(key.attributes)}`}>
-            <KeyCells {...key} />
+          <tr key={nameOf(key)}>
+            <td>
+              <Link href={keyAddress(key.attributes)} className="key-link">
+                <AttributeList attributes={key.attributes} />
+              </Link>
+            </td>
+            <td data-label="Rule">
+              <RulesOfKey of={key} />
+            </td>
             <td data-label="Checks" className="number">
               {count(key.count)}
             </td>
+            {counted !== undefined && (
+              <td data-label="Before" className="number">
+                <Change now={key.count} before={counted.get(nameOf(key))} />
+              </td>
+            )}
             <td data-label="Refused" className="number">
               {count(key.refused)}
             </td>
@@ -99,6 +199,34 @@ export function KeyTable({ keys }: { keys: readonly TopKey[] }) {
         ))}
       </tbody>
     </table>
+  );
+}
+
+function RulesOfKey({ of: { rule, rules = [{ rule, count: 0, refused: 0 }] } }: { of: TopKey }) {
+  return (
+    <span className="rules-of-key">
+      {rules.map((one) => (
+        <Link
+          key={one.rule}
+          href={`/rules/${one.rule}`}
+          className="mono"
+          {...(rules.length > 1 && { title: `${count(one.count)} checks, ${count(one.refused)} refused` })}
+        >
+          {one.rule}
+        </Link>
+      ))}
+    </span>
+  );
+}
+
+function Change({ now, before }: { now: number; before: number | undefined }) {
+  if (before === undefined) return <span className="soft">not listed</span>;
+  const by = before === 0 ? "" : ` (${now >= before ? "+" : "−"}${share(Math.abs(now - before) / before)})`;
+  return (
+    <>
+      {count(before)}
+      <span className="soft small">{by}</span>
+    </>
   );
 }
 

@@ -8,20 +8,30 @@ import { boundsOf, type Compare, type Preset, presets, type ShownTime } from "..
 import { useTime } from "../time/use-time.js";
 import { browserZone, isZone, keepZone, zoneIn } from "./zone.js";
 
-const compares: readonly { value: Compare | ""; label: string }[] = [
-  { value: "", label: "No comparison" },
-  { value: "day", label: "A day before" },
-  { value: "week", label: "A week before" },
-];
+type Compares = readonly { value: Compare | ""; label: string }[];
+
+const compares: Readonly<Record<"charts" | "keys", Compares>> = {
+  charts: [
+    { value: "", label: "No comparison" },
+    { value: "day", label: "A day before" },
+    { value: "week", label: "A week before" },
+  ],
+  // Keys are kept for two days: there is no week before, but the span right before.
+  keys: [
+    { value: "", label: "No comparison" },
+    { value: "day", label: "A day before" },
+    { value: "week", label: "The span before" },
+  ],
+};
 
 interface TimeBarProps {
   /** What a page shows whose address names no time. */
   readonly fallback?: Preset;
   readonly hasLive?: boolean;
-  readonly hasCompare?: boolean;
+  readonly compareWith?: "charts" | "keys";
 }
 
-export function TimeBar({ fallback = "1h", hasLive = false, hasCompare = false }: TimeBarProps) {
+export function TimeBar({ fallback = "1h", hasLive = false, compareWith }: TimeBarProps) {
   const { time, compare, set, setParameter } = useTime(fallback);
   const zone = zoneIn(useSearch());
   const [isChoosing, setIsChoosing] = useState(false);
@@ -45,14 +55,14 @@ export function TimeBar({ fallback = "1h", hasLive = false, hasCompare = false }
           ))}
         <option value="custom">{custom}</option>
       </select>
-      {hasCompare && time.range !== "live" && (
+      {compareWith !== undefined && time.range !== "live" && (
         <select
           className="input small"
           aria-label="Compare with"
           value={compare ?? ""}
           onChange={({ target: { value } }) => setParameter("compare", value === "" ? undefined : value)}
         >
-          {compares.map(({ value, label }) => (
+          {compares[compareWith].map(({ value, label }) => (
             <option key={value} value={value}>
               {label}
             </option>

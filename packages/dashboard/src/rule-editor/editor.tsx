@@ -26,6 +26,8 @@ interface EditorProps {
   readonly keptAs: string;
   readonly draft: Draft;
   readonly isNew: boolean;
+  /** A draft that may be saved as it is given. */
+  readonly isCopy?: boolean;
   /** The version that the draft was taken from. */
   readonly base: number;
   /** For a new rule: ids that are taken. */
@@ -33,7 +35,7 @@ interface EditorProps {
   readonly onSaved: (id: string, version: number) => void;
 }
 
-export function Editor({ keptAs, draft: given, isNew, base, taken, onSaved }: EditorProps) {
+export function Editor({ keptAs, draft: given, isNew, isCopy = false, base, taken, onSaved }: EditorProps) {
   const state = useDraft({ keptAs, given, base });
   const { draft, text, textError, isDirty, kept, discard } = state;
   const [isSaving, setIsSaving] = useState(false);
@@ -81,7 +83,7 @@ export function Editor({ keptAs, draft: given, isNew, base, taken, onSaved }: Ed
               <button
                 type="button"
                 className="button main"
-                disabled={!(isDirty && isValid && validation.hasChanges)}
+                disabled={!((isDirty || isCopy) && isValid && validation.hasChanges)}
                 onClick={() => setIsSaving(true)}
               >
                 {isNew ? "Review and create" : "Review and save"}

@@ -59,7 +59,13 @@ export function TextBox({
 }
 
 /** Keeps the typed text while it means the same as the draft: "user, " must not become "user" while the user types. */
-export function ListBox({ path, label, hint, read }: BoxProps & { read: (text: string) => string[] }) {
+interface ListBoxProps extends BoxProps {
+  readonly read: (text: string) => string[];
+  /** An empty list takes the field away. */
+  readonly isOptional?: boolean;
+}
+
+export function ListBox({ path, label, hint, read, isOptional = false }: ListBoxProps) {
   const { draft, change } = useEditing();
   const value = valueAt(draft, stepsOf(path));
   const list = Array.isArray(value) ? value.map(String) : [];
@@ -78,7 +84,8 @@ export function ListBox({ path, label, hint, read }: BoxProps & { read: (text: s
           value={shown}
           onChange={(event) => {
             setTyped(event.target.value);
-            change(withValue(draft, stepsOf(path), read(event.target.value)));
+            const items = read(event.target.value);
+            change(withValue(draft, stepsOf(path), isOptional && items.length === 0 ? undefined : items));
           }}
         />
       )}

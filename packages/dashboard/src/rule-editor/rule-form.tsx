@@ -38,6 +38,13 @@ export function RuleForm() {
         <TextBox path="id" label="Id" hint="Lower-case letters, digits and - _ .; it cannot be changed later." isMono />
       )}
       <TextBox path="description" label="Description" />
+      <ListBox
+        path="tags"
+        label="Tags"
+        hint="Words to find and group rules by, with commas between, such as team:web."
+        read={listOf}
+        isOptional
+      />
       <MatchBox
         path="match"
         label="Applies to"

@@ -1,7 +1,7 @@
 /** One rule: its traffic, its candidate beside it, the editor, and its history. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { Link, useLocation } from "wouter";
+import { Link, useLocation, useSearch } from "wouter";
 import { rulesQuery, statsQuery } from "../api/queries.js";
 import type { Rule } from "../api/shapes.js";
 import { Figure, Figures, Utilisation } from "../components/figures.js";
@@ -33,14 +33,17 @@ export function NewRulePage() {
   const [, navigate] = useLocation();
   const rules = useQuery(rulesQuery);
   const mayEdit = useMay("editor");
+  const copied = new URLSearchParams(useSearch()).get("copy");
   return (
     <Page title="New rule" about="A request must pass every rule that matches it.">
       {mayEdit ? (
         <Read of={rules} what="rules">
           {({ rules: all, version }) => (
             <Editor
-              keptAs=""
-              draft={newDraft}
+              key={copied ?? ""}
+              keptAs={copied === null ? "" : `copy of ${copied}`}
+              draft={draftToStartWith(all, copied)}
+              isCopy={copied !== null}
               isNew
               base={version}
               taken={new Set(all.map(({ id }) => id))}
@@ -56,6 +59,13 @@ export function NewRulePage() {
       )}
     </Page>
   );
+}
+
+/** A copy of a rule in shadow: two rules that refuse the same requests are rarely meant. */
+function draftToStartWith(rules: readonly Rule[], copied: string | null): Draft {
+  const rule = rules.find(({ id }) => id === copied);
+  if (rule === undefined) return newDraft;
+  return { ...draftOf(rule), id: `${rule.id.slice(0, 59)}-copy`, mode: "shadow" };
 }
 
 export function RulePage({ id }: { id: string }) {
@@ -127,9 +137,14 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
       }
       actions={
         mayEdit ? (
-          <button type="button" className="button bad" onClick={() => setIsDeleting(true)}>
-            Delete
-          </button>
+          <>
+            <Link href={`/new-rule?copy=${rule.id}`} className="button">
+              Clone
+            </Link>
+            <button type="button" className="button bad" onClick={() => setIsDeleting(true)}>
+              Delete
+            </button>
+          </>
         ) : undefined
       }
     >
@@ -204,7 +219,7 @@ function RuleTraffic({ rule }: { rule: Rule }) {
   const markers = useTimeline(time, rule.id);
   const own = stats.data?.rules.find((one) => one.rule === rule.id);
   return (
-    <Panel title="Traffic" actions={<TimeBar hasLive hasCompare />}>
+    <Panel title="Traffic" actions={<TimeBar hasLive compareWith="charts" />}>
       <Read of={stats} what="figures of traffic">
         {(view) => {
           const isCounted = view.total.points.some(({ coveredMs }) => coveredMs > 0);

@@ -3,14 +3,14 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { spendQuery, topKeysQuery } from "../api/queries.js";
-import type { SpendRuleView, SpendView, StatsWindow, TopKey } from "../api/shapes.js";
+import type { SpendRuleView, SpendView, TopKey } from "../api/shapes.js";
 import { Choice } from "../components/controls.js";
 import { count, share, visible, withUnit } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { RuleCell } from "../components/rule-tags.js";
 import { KeyCells } from "../keys/key-cells.js";
 import { TimeBar } from "../range/time-bar.js";
-import { keysWindow } from "../time/time-address.js";
+import type { ShownTime } from "../time/time-address.js";
 import { useTime } from "../time/use-time.js";
 import { Models } from "./models.js";
 import { SpentChart } from "./spend-charts.js";
@@ -29,13 +29,13 @@ export function SpendPage() {
       actions={<TimeBar />}
     >
       <Read of={spend} what="figures of spending">
-        {(view) => <Spend view={view} window={keysWindow(time)} />}
+        {(view) => <Spend view={view} time={time} />}
       </Read>
     </Page>
   );
 }
 
-function Spend({ view, window }: { view: SpendView; window: StatsWindow }) {
+function Spend({ view, time }: { view: SpendView; time: ShownTime }) {
   const units = [...new Set(view.rules.flatMap(({ unit, spent }) => (spent === undefined ? [] : [unit])))];
   const [chosen, setChosen] = useState<string>();
   const unit = chosen !== undefined && units.includes(chosen) ? chosen : units[0];
@@ -56,7 +56,7 @@ function Spend({ view, window }: { view: SpendView; window: StatsWindow }) {
             </div>
           )}
           <ByRule view={view} unit={unit} />
-          <Spenders unit={unit} window={window} />
+          <Spenders unit={unit} time={time} />
         </>
       )}
       {(view.models.length > 0 || view.prices !== undefined) && <Models view={view} />}
@@ -142,8 +142,8 @@ function RuleRow({ rule, isCounted }: { rule: SpendRuleView; isCounted: boolean 
   );
 }
 
-function Spenders({ unit, window }: { unit: string; window: StatsWindow }) {
-  const keys = useQuery(topKeysQuery({ window, by: "spend", unit, limit: 100 }));
+function Spenders({ unit, time }: { unit: string; time: ShownTime }) {
+  const keys = useQuery(topKeysQuery({ time, by: "spend", unit, limit: 100 }));
   return (
     <Panel
       title="Top spenders"

@@ -108,9 +108,3 @@ export function timeWords(time: ShownTime): string {
     ? "the last 8 days"
     : `the ${presets.find(({ value }) => value === time.range)!.label.toLowerCase()}`;
 }
-
-/** Top keys are kept by the quarter hour for an hour, and by the hour for a day. */
-export function keysWindow(time: ShownTime): "hour" | "day" {
-  const { fromMs } = boundsOf(time);
-  return Date.now() - fromMs <= 3_660_000 ? "hour" : "day";
-}

@@ -15,6 +15,7 @@ import { guard } from "./access.js";
 import { registerAlertRoutes } from "./alert-routes.js";
 import { registerAuditRoutes } from "./audit-routes.js";
 import { registerBlockRoutes } from "./block-routes.js";
+import { registerBulkRoutes } from "./bulk-routes.js";
 import { registerKeyRoutes } from "./key-routes.js";
 import { largeBodies, validatorCompiler } from "./large-bodies.js";
 import { registerRegionRoutes } from "./region-routes.js";
@@ -53,6 +54,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       });
       guard(admin, options);
       registerRuleRoutes(admin, options);
+      registerBulkRoutes(admin, options);
       registerVersionRoutes(admin, options);
       registerAuditRoutes(admin, options);
       registerKeyRoutes(admin, options);

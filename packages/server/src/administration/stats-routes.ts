@@ -6,13 +6,14 @@ import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import Type from "typebox";
 import { ServiceError } from "../errors.js";
+import { bodyErrors } from "../http/problem-schema.js";
 import type { Figures } from "../monitoring/figures.js";
 import type { LiveView, StatsWindow } from "../monitoring/views.js";
 import { callerOf, isStillKnown } from "./access.js";
 import { loadView } from "./load-schema.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { spendView } from "./spend-schema.js";
-import { statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
+import { keyHistoryBody, keyHistoryView, statsQuery, statsView, topKeysQuery, topKeysView } from "./stats-schemas.js";
 import { askedTime, type TimeQuery } from "./time-query.js";
 
 interface StatsRequest {
@@ -27,11 +28,21 @@ interface TopKeysRequest {
     unit?: string;
     search?: string;
     limit?: string;
+    offset?: string;
+    group?: "client";
+    from?: string;
+    to?: string;
   };
+}
+
+interface KeyHistoryRequest {
+  Body: { attributes: Record<string, string | number | boolean>; from?: string; to?: string };
 }
 
 const DEFAULT_KEYS = 20;
 const MOST_KEYS = 500;
+const HOUR_MS = 3_600_000;
+const MOST_KEY_MS = 48 * HOUR_MS;
 /** How often a stream's token or session is checked again: a deleted token ends its streams. */
 const LOOK_AGAIN_MS = 5_000;
 /** One token, or one dashboard in a loop, must not take all streams. */
@@ -92,6 +103,12 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens, pri
     },
   );
 
+  registerKeyFigures(app, figures);
+  registerStream(app, { figures, tokens });
+}
+
+/** Of keys: the busiest, and one. */
+function registerKeyFigures(app: FastifyInstance, figures: Figures | undefined): void {
   app.get<TopKeysRequest>(
     "/keys/top",
     describeRoute({
@@ -102,13 +119,36 @@ export function registerStatsRoutes(app: FastifyInstance, { figures, tokens, pri
       errors: ["monitoring-off"],
     }),
     async ({ query }, reply) => {
-      const { window = "hour", by = "traffic", unit, rule, search } = query;
+      const { window, by = "traffic", unit, rule, search, group, from, to } = query;
       const limit = query.limit === undefined ? DEFAULT_KEYS : Math.min(MOST_KEYS, Number(query.limit));
-      const view = await counted(figures).readTopKeys({ window, by, unit, rule, search, limit });
-      return reply.send(view);
+      const offset = Number(query.offset ?? 0);
+      const time = askedTime({ ...(window && { window }), ...(from && { from }), ...(to && { to }) });
+      const range = time.window === "range" ? { fromMs: time.fromMs, toMs: time.toMs } : {};
+      const asked = { window: window ?? "hour", by, unit, rule, search, limit, offset, group, ...range };
+      return reply.send(await counted(figures).readTopKeys(asked));
     },
   );
-  registerStream(app, { figures, tokens });
+
+  app.post<KeyHistoryRequest>(
+    "/keys/history",
+    describeRoute({
+      role: "viewer",
+      summary: "One key's traffic by rule, and its last refusals; by default of the last hour",
+      body: keyHistoryBody,
+      isChange: false,
+      reply: keyHistoryView,
+      errors: [...bodyErrors, "monitoring-off"],
+    }),
+    async ({ body: { attributes, from, to } }, reply) => {
+      const nowMs = Date.now();
+      const time = askedTime({ from: from ?? String(nowMs - HOUR_MS), to: to ?? String(nowMs) });
+      const range = time.window === "range" ? time : { fromMs: nowMs - HOUR_MS, toMs: nowMs };
+      // What is kept of keys is two days: a longer range has nothing more, and would only be long.
+      const fromMs = Math.max(range.fromMs, nowMs - MOST_KEY_MS);
+      const toMs = Math.min(Math.max(range.toMs, fromMs + 1), nowMs);
+      return reply.send(await counted(figures).readKey({ attributes, fromMs, toMs }));
+    },
+  );
 }
 
 type StreamOptions = Pick<AdministrationOptions, "figures" | "tokens">;

@@ -38,6 +38,11 @@ export const topKeysQuery = Type.Object(
       Type.String({ minLength: 1, maxLength: 100, description: "A part of a key attribute's value, in any case." }),
     ),
     limit: Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,2}$", description: "At most 500. Default 20." })),
+    offset: Type.Optional(Type.String({ pattern: "^[0-9]{1,4}$", description: "Keys to leave out before the first." })),
+    group: Type.Optional(
+      Type.Literal("client", { description: "One entry for all rules that count by the same attributes." }),
+    ),
+    ...rangeQuery,
   },
   exact,
 );
@@ -145,10 +150,34 @@ export const topKeysView = Type.Object(
         attributes: Type.Record(text, text),
         count,
         refused: count,
+        rules: Type.Optional(Type.Array(Type.Object({ rule: text, count, refused: count }))),
         peakUtilisation: share,
         spent: Type.Optional(count),
       }),
     ),
+    more: Type.Boolean({ description: "Whether there are more after these." }),
   },
   { title: "TopKeys" },
+);
+
+export const keyHistoryBody = Type.Object(
+  {
+    attributes: Type.Record(text, Type.Union([text, Type.Number(), Type.Boolean()]), { minProperties: 1 }),
+    from: Type.Optional(instant),
+    to: Type.Optional(instant),
+  },
+  { ...exact, title: "KeyHistoryRequest" },
+);
+const counted = Type.Array(count, { description: "One for each period." });
+export const keyHistoryView = Type.Object(
+  {
+    atMs,
+    scope,
+    periodMs: count,
+    periods: Type.Array(Type.Object({ atMs, isKnown: Type.Boolean() })),
+    rules: Type.Array(Type.Object({ rule: text, checks: counted, refused: counted })),
+    refusals: Type.Array(Type.Object({ atMs, rule: text, reason: text, attributes: Type.Record(text, text) })),
+    refusalValues: Type.Union([Type.Literal("shown"), Type.Literal("hidden"), Type.Literal("off")]),
+  },
+  { title: "KeyHistory" },
 );

@@ -1,7 +1,7 @@
 /**
  * The figures of the traffic: the recorder that writes them into the history, and the views that the admin API reads from it.
  */
-import type { Limiter } from "sluice";
+import type { Attributes, Limiter } from "sluice";
 import type { Heartbeat } from "../instance/heartbeat.js";
 import type { SharedState } from "../instance/shared-state.js";
 import type { StoreHealth } from "../instance/store-health.js";
@@ -14,11 +14,12 @@ import { readAttributes, type SeenNames } from "./read-attributes.js";
 import { readLive, readStats } from "./read-stats.js";
 import { type StatsSources, stepsOf } from "./read-window.js";
 import { startRecorder } from "./recorder.js";
+import { readKey } from "./refusals/read-key.js";
 import { singleFlight, singleFlightBy } from "./single-flight.js";
 import { readSpend } from "./spend/read-spend.js";
 import type { TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
 import type { Traffic } from "./traffic.js";
-import type { AskedTime, LoadView, ModelPrice, SpendView, StatsView, TopKeysView } from "./views.js";
+import type { AskedTime, KeyView, LoadView, ModelPrice, SpendView, StatsView, TopKeysView } from "./views.js";
 
 export interface Figures {
   /** Where the history cannot be reached, the instance shows what it counted itself. */
@@ -30,6 +31,8 @@ export interface Figures {
     asked: AskedTime & { rule?: string | undefined; prices?: readonly ModelPrice[] | undefined },
   ): Promise<SpendView>;
   readTopKeys(query: TopKeysQuery): Promise<TopKeysView>;
+  /** One key's traffic by rule, and its last refusals. */
+  readKey(query: { attributes: Attributes; fromMs: number; toMs: number }): Promise<KeyView>;
   /** The names of attributes that requests had. */
   readAttributes(): Promise<SeenNames>;
   readonly live: LiveFeed;
@@ -84,6 +87,8 @@ export function startFigures(options: FiguresOptions): Figures {
     readLoad: (asked) => (asked.rule === undefined ? loadOfAll(nameOf(asked), asked) : readLoad(sources, load, asked)),
     readSpend: (asked) => readSpend(sources, limiter, asked),
     readTopKeys: (query) => topKeys.read(query),
+    readKey: (query) =>
+      readKey({ shared, topKeys: traffic.topKeys, log: traffic.refusals, rules: () => limiter.rules }, query),
     readAttributes: singleFlight(ATTRIBUTES_FOR_MS, () => readAttributes(shared, traffic.attributes)),
     live,
     async close() {

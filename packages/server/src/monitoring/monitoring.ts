@@ -54,7 +54,10 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
   const { limiter, health, fleet } = instance;
   const history = fleet && (await openHistory({ fleet, instance }));
   cleanup.add(() => history?.close());
-  const traffic = observeTraffic(limiter, { isCounted: fleet !== undefined });
+  const traffic = observeTraffic(limiter, {
+    isCounted: fleet !== undefined,
+    refusalValues: instance.settings["refusal-log"],
+  });
   const metrics = createMetrics({
     limiter,
     traffic,

@@ -12,6 +12,7 @@ import type { Log } from "../log.js";
 import { CounterDeltas } from "./counter-deltas.js";
 import { type History, stepAt } from "./history/history.js";
 import type { SharedLoad } from "./load/shared-load.js";
+import { REFUSALS_PREFIX } from "./refusals/read-key.js";
 import { spellSummary } from "./top-keys/key-summary.js";
 import { periods } from "./top-keys/read-top-keys.js";
 import type { TopKeys } from "./top-keys/top-keys.js";
@@ -25,6 +26,8 @@ const ATTRIBUTES_EVERY = 5;
 const ATTRIBUTES_KEEP_MS = 24 * 3_600_000;
 /** As often as they are written though nothing is new: so they outlive the instance by most of a day. */
 const ATTRIBUTES_AGAIN = 3_600;
+
+const REFUSALS_KEEP_MS = 6 * 3_600_000;
 
 /** A timer may come a moment early: what it brings is of the second that is about to end, not of the one before. */
 const EARLY_MS = 50;
@@ -86,12 +89,14 @@ class Recording {
   #periodMs = Date.now();
   #quarterText: InstanceText;
   #hourText: InstanceText;
+  #refusalsText: InstanceText;
   #failing = false;
 
   constructor(options: RecorderOptions) {
     this.#options = options;
     this.#quarterText = this.#keysText("hour");
     this.#hourText = this.#keysText("day");
+    this.#refusalsText = this.#newRefusalsText();
     this.#attributes = new InstanceText(options.shared, `${ATTRIBUTES_PREFIX}${options.instance}`);
     this.#forAll = new CounterDeltas(options.traffic, options.limiter, this.#periodMs);
     this.#forOwn = new CounterDeltas(options.traffic, options.limiter, this.#periodMs);
@@ -153,8 +158,10 @@ class Recording {
       await this.#writeBoth(topKeys);
       const endsHour = startOf("day", nowMs) !== startOf("day", this.#periodMs);
       topKeys.endQuarter({ endsHour });
+      this.#options.traffic.refusals.endQuarter();
       this.#periodMs = nowMs;
       this.#quarterText = this.#keysText("hour");
+      this.#refusalsText = this.#newRefusalsText();
       if (endsHour) this.#hourText = this.#keysText("day");
     } else if (this.#ticks % HOUR_KEYS_EVERY === 0) await this.#writeBoth(topKeys);
     else if (this.#ticks % QUARTER_KEYS_EVERY === 0) await this.#writeQuarter(topKeys);
@@ -167,6 +174,13 @@ class Recording {
 
   async #writeQuarter(topKeys: TopKeys): Promise<void> {
     await writeSummary(this.#quarterText, spellSummary(topKeys.quarter()), "hour");
+    const refusals = this.#options.traffic.refusals.quarter();
+    if (refusals.length > 0) await this.#refusalsText.write(JSON.stringify(refusals), REFUSALS_KEEP_MS);
+  }
+
+  #newRefusalsText(): InstanceText {
+    const { shared, instance } = this.#options;
+    return new InstanceText(shared, `${REFUSALS_PREFIX}${startOf("hour", this.#periodMs)}:${instance}`);
   }
 
   #keysText(window: keyof typeof periods): InstanceText {
@@ -180,6 +194,6 @@ function startOf(window: keyof typeof periods, atMs: number): number {
 }
 
 async function writeSummary(text: InstanceText, summary: string, window: keyof typeof periods): Promise<void> {
-  const { lengthMs, reachMs } = periods[window];
-  await text.write(summary, reachMs + 2 * lengthMs);
+  const { lengthMs, keepMs } = periods[window];
+  await text.write(summary, keepMs + 2 * lengthMs);
 }

@@ -7,6 +7,7 @@ import { Comparisons } from "./candidate-comparison.js";
 import { DecisionCounts } from "./decision-counts.js";
 import { LeaseCounts } from "./lease-counts.js";
 import { LoadReadings } from "./load/load-readings.js";
+import { RefusalLog, type RefusalValues } from "./refusals/refusal-log.js";
 import { RequestCounts } from "./request-counts.js";
 import { SeenAttributes } from "./seen-attributes.js";
 import { KeySpend } from "./spend/key-spend.js";
@@ -22,19 +23,39 @@ export interface Traffic {
   readonly load: LoadReadings;
   readonly spend: KeySpend;
   readonly models: ModelSpend;
+  readonly refusals: RefusalLog;
   readonly isCounted: boolean;
 }
 
-export function observeTraffic(limiter: Limiter, { isCounted }: { isCounted: boolean }): Traffic {
+interface TrafficOptions {
+  readonly isCounted: boolean;
+  /** Of the log of refusals. Default `shown`. */
+  readonly refusalValues?: RefusalValues;
+}
+
+export function observeTraffic(limiter: Limiter, { isCounted, refusalValues = "shown" }: TrafficOptions): Traffic {
   const decisions = new DecisionCounts(new Comparisons(limiter));
   const attributes = new SeenAttributes();
   const leases = new LeaseCounts();
   const spend = new KeySpend(limiter);
-  const topKeys = new TopKeys(keyAttributesIn(limiter), spend);
+  const keyAttributes = keyAttributesIn(limiter);
+  const topKeys = new TopKeys(keyAttributes, spend);
+  const refusals = new RefusalLog(keyAttributes, refusalValues);
   const models = new ModelSpend();
   const load = new LoadReadings(limiter);
   const requests = new RequestCounts();
-  const traffic: Traffic = { decisions, requests, leases, topKeys, attributes, load, spend, models, isCounted };
+  const traffic: Traffic = {
+    decisions,
+    requests,
+    leases,
+    topKeys,
+    attributes,
+    load,
+    spend,
+    models,
+    refusals,
+    isCounted,
+  };
   if (!isCounted) return traffic;
   leases.watch(limiter);
   spend.watch(limiter);
@@ -42,6 +63,7 @@ export function observeTraffic(limiter: Limiter, { isCounted }: { isCounted: boo
     decisions.add(decision);
     topKeys.add(decision, request);
     spend.add(decision, request);
+    refusals.add(decision, request);
     attributes.add(request.attributes);
     if (decision.lease !== undefined) leases.granted(decision, request);
   });

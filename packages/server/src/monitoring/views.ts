@@ -333,6 +333,35 @@ export interface BlockedKeyView {
   readonly leftMs: number;
 }
 
+/** `POST /admin/v1/keys/history` `{attributes, from?, to?}`: one key's traffic by rule, and its last refusals. */
+export interface KeyView {
+  readonly atMs: number;
+  readonly scope: Scope;
+  readonly periodMs: number;
+  /** Quarter hours of the last hour, else hours. `isKnown`: an instance has written its table of that time. */
+  readonly periods: readonly { readonly atMs: number; readonly isKnown: boolean }[];
+  /** From the tables of top keys: 0 where the key came too seldom to be listed. */
+  readonly rules: readonly KeyRuleTraffic[];
+  /** A sample, newest first, at most 50; kept for six hours. */
+  readonly refusals: readonly KeyRefusal[];
+  /** `hidden`: names of attributes without values. */
+  readonly refusalValues: "shown" | "hidden" | "off";
+}
+
+/** One count for each period. */
+export interface KeyRuleTraffic {
+  readonly rule: string;
+  readonly checks: readonly number[];
+  readonly refused: readonly number[];
+}
+
+export interface KeyRefusal {
+  readonly atMs: number;
+  readonly rule: string;
+  readonly reason: string;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
 /** `GET /admin/v1/keys/top?window=hour|day&by=traffic|refusals|spend&unit=UNIT&rule=ID&search=TEXT&limit=N` */
 export interface TopKeysView {
   readonly atMs: number;
@@ -346,6 +375,8 @@ export interface TopKeysView {
   /** No count is more than this above the truth, and none is below it. */
   readonly maxError: number;
   readonly keys: readonly TopKey[];
+  /** Whether there are more after these (`offset`). */
+  readonly more: boolean;
 }
 
 export interface TopKey {
@@ -354,6 +385,8 @@ export interface TopKey {
   readonly attributes: Readonly<Record<string, string>>;
   readonly count: number;
   readonly refused: number;
+  /** With `group=client`: the rules that counted this key, and their share of it; `rule` is the first of them. */
+  readonly rules?: readonly { readonly rule: string; readonly count: number; readonly refused: number }[];
   /** Highest share of the limit that was in use, 0 to 1. */
   readonly peakUtilisation: number;
   /** With `spend`: units; `count` and `refused` are then 0 for keys with little traffic. */

@@ -270,6 +270,11 @@ export const settingSpecs = {
     "Whether traffic is counted: for the dashboard, alerts, `sluice top` and the metrics of requests and checks.",
     "on",
   ),
+  "refusal-log": setting(
+    accept.oneOf(["shown", "hidden", "off"]),
+    "A sample of refusals with their attributes, kept for six hours for the page of a key. hidden: names of attributes without values.",
+    "shown",
+  ),
   record: setting(
     accept.text("DIR", "a folder"),
     "Record decisions with their attributes in this folder, for `sluice simulate`. Attributes may be personal data: see --record-hash.",

@@ -26,31 +26,47 @@ export interface TopKeysQuery {
   /** A part of a key attribute's value, in any case. */
   readonly search?: string | undefined;
   readonly limit: number;
+  /** Keys before the first that is wanted. */
+  readonly offset?: number | undefined;
+  /** One entry for all rules that count by the same attributes. */
+  readonly group?: "client" | undefined;
+  /** Instead of the window: whole periods of a range. */
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
 }
 
 /** A window is made of whole periods: the last hour is four quarters that are over and the one that is not. */
 export const periods = {
-  hour: { prefix: "top-keys:quarter:", lengthMs: 15 * 60_000, reachMs: 60 * 60_000 },
-  day: { prefix: "top-keys:hour:", lengthMs: 60 * 60_000, reachMs: 24 * 60 * 60_000 },
+  hour: { prefix: "top-keys:quarter:", lengthMs: 15 * 60_000, reachMs: 60 * 60_000, keepMs: 2 * 60 * 60_000 },
+  // Two days, so that a day can be compared with the one before.
+  day: { prefix: "top-keys:hour:", lengthMs: 60 * 60_000, reachMs: 24 * 60 * 60_000, keepMs: 48 * 60 * 60_000 },
 } as const satisfies Record<StatsWindow, unknown>;
+
+/** The finest periods that are kept of a time that begins then. */
+export function periodsOf(fromMs: number, nowMs: number): (typeof periods)[StatsWindow] {
+  return fromMs >= nowMs - periods.hour.keepMs ? periods.hour : periods.day;
+}
 
 const KEPT_FOR_MS = 3_000;
 const MERGED = 2_000;
+/** Ranges that are kept merged at once. */
+const MOST_SPANS = 8;
 const PARTS_AT_ONCE = 16;
 
 export class TopKeysReader {
   readonly #shared: SharedState;
   readonly #own: TopKeys;
-  readonly #merged = new Map<StatsWindow, { atMs: number; summary: Promise<KeySummary> }>();
+  readonly #merged = new Map<string, { atMs: number; summary: Promise<KeySummary> }>();
 
   constructor(shared: SharedState, own: TopKeys) {
     this.#shared = shared;
     this.#own = own;
   }
 
-  async read({ window, by, unit, rule, search, limit }: TopKeysQuery): Promise<TopKeysView> {
+  async read(query: TopKeysQuery): Promise<TopKeysView> {
+    const { window, by, unit, rule, search, limit, offset = 0 } = query;
     let scope: Scope = "fleet";
-    const summary = await this.#summaryOf(window).catch(() => {
+    const summary = await this.#summaryOf(spanOf(query)).catch(() => {
       scope = "instance";
       return window === "hour" ? this.#own.quarter() : this.#own.hour();
     });
@@ -60,40 +76,43 @@ export class TopKeysReader {
     const ordered = by === "spend" ? spentOf(summary, spentUnit) : by === "traffic" ? traffic : refusals;
     const other = new Map((by === "traffic" ? refusals : traffic).items.map((item) => [item.key, item]));
     const wanted = search?.toLowerCase();
-    const keys: TopKey[] = [];
-    let maxError = 0;
+    const found: FoundKey[] = [];
     for (const item of ordered.items) {
-      if (keys.length === limit) break;
       const { rule: itsRule, attributes = item.attributes ?? {} } = readCounterKey(item.key);
       if (rule !== undefined && itsRule !== rule) continue;
       if (wanted !== undefined && !Object.values(attributes).some((value) => value.toLowerCase().includes(wanted)))
         continue;
-      keys.push({ rule: itsRule, attributes, ...numbersOf(item, other.get(item.key), by) });
-      maxError = Math.max(maxError, item.error);
+      const numbers = numbersOf(item, other.get(item.key), by);
+      found.push({ key: { rule: itsRule, attributes, ...numbers }, error: item.error });
     }
+    const all = query.group === "client" ? byClient(found, by) : found;
+    const page = all.slice(offset, offset + limit);
+    const maxError = page.reduce((most, { error }) => Math.max(most, error), 0);
     const spent = by === "spend" && { units, ...(spentUnit !== undefined && { unit: spentUnit }) };
-    return { atMs: Date.now(), window, by, scope, maxError, ...spent, keys };
+    const keys = page.map(({ key }) => key);
+    return { atMs: Date.now(), window, by, scope, maxError, ...spent, keys, more: all.length > offset + limit };
   }
 
-  #summaryOf(window: StatsWindow): Promise<KeySummary> {
-    const kept = this.#merged.get(window);
+  #summaryOf(span: Span): Promise<KeySummary> {
+    const name = `${span.prefix}${span.sinceMs ?? ""}-${span.untilMs ?? ""}`;
+    const kept = this.#merged.get(name);
     if (kept !== undefined && Date.now() - kept.atMs < KEPT_FOR_MS) return kept.summary;
-    const summary = this.#merge(window);
-    this.#merged.set(window, { atMs: Date.now(), summary });
+    const summary = this.#merge(span);
+    this.#merged.set(name, { atMs: Date.now(), summary });
+    if (this.#merged.size > MOST_SPANS) this.#merged.delete(this.#merged.keys().next().value!);
     // A failure rejects for its waiters, and is not cached.
-    summary.catch(() => this.#merged.delete(window));
+    summary.catch(() => this.#merged.delete(name));
     return summary;
   }
 
-  async #merge(window: StatsWindow): Promise<KeySummary> {
-    const { prefix, lengthMs, reachMs } = periods[window];
-    const sinceMs = Date.now() - reachMs - lengthMs;
+  async #merge({ prefix, sinceMs, untilMs = Number.POSITIVE_INFINITY }: Span): Promise<KeySummary> {
     const texts = await this.#shared.readAll(prefix);
     let merged = mergeSummaries([], MERGED);
     let parts: KeySummary[] = [];
     for (const [name, text] of texts) {
       // The name goes on with the period's start.
-      if (Number.parseInt(name.slice(prefix.length), 10) <= sinceMs) continue;
+      const startMs = Number.parseInt(name.slice(prefix.length), 10);
+      if (startMs <= (sinceMs ?? windowStart(prefix)) || startMs >= untilMs) continue;
       parts.push(parseSummary(text));
       if (parts.length === PARTS_AT_ONCE) {
         merged = mergeSummaries([merged, ...parts], MERGED);
@@ -103,6 +122,59 @@ export class TopKeysReader {
     }
     return mergeSummaries([merged, ...parts], MERGED);
   }
+}
+
+interface Span {
+  readonly prefix: string;
+  /** Texts of periods that begin after this; absent: of the window that ends now. */
+  readonly sinceMs?: number;
+  readonly untilMs?: number;
+}
+
+function spanOf({ window, fromMs, toMs }: TopKeysQuery): Span {
+  if (fromMs === undefined) return { prefix: periods[window].prefix };
+  const { prefix, lengthMs } = periodsOf(fromMs, Date.now());
+  // Whole periods: the one that `from` lies in is among them.
+  return { prefix, sinceMs: fromMs - lengthMs, ...(toMs !== undefined && { untilMs: toMs }) };
+}
+
+function windowStart(prefix: string): number {
+  const { lengthMs, reachMs } = prefix === periods.hour.prefix ? periods.hour : periods.day;
+  return Date.now() - reachMs - lengthMs;
+}
+
+interface FoundKey {
+  readonly key: TopKey;
+  readonly error: number;
+}
+
+/** Keys with the same attributes, under whatever rules, are one client. Errors add up. */
+function byClient(found: readonly FoundKey[], by: TopKeysQuery["by"]): FoundKey[] {
+  const clients = new Map<string, FoundKey>();
+  for (const { key, error } of found) {
+    const name = JSON.stringify(Object.entries(key.attributes).sort(([a], [b]) => (a < b ? -1 : 1)));
+    const before = clients.get(name);
+    const part = { rule: key.rule, count: key.count, refused: key.refused };
+    if (before === undefined) {
+      clients.set(name, { key: { ...key, rules: [part] }, error });
+      continue;
+    }
+    const sum = before.key;
+    clients.set(name, {
+      error: before.error + error,
+      key: {
+        ...sum,
+        count: sum.count + key.count,
+        refused: sum.refused + key.refused,
+        peakUtilisation: Math.max(sum.peakUtilisation, key.peakUtilisation),
+        rules: [...sum.rules!, part],
+        ...(key.spent !== undefined && { spent: (sum.spent ?? 0) + key.spent }),
+      },
+    });
+  }
+  const size = ({ key }: FoundKey): number =>
+    by === "spend" ? (key.spent ?? 0) : by === "refusals" ? key.refused : key.count;
+  return [...clients.values()].sort((a, b) => size(b) - size(a));
 }
 
 /** Of a unit that nothing was spent of: none. */

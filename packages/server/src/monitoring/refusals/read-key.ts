@@ -1,0 +1,109 @@
+/**
+ * What is known of one key: its traffic by rule and period, from the tables of top keys, and its last refusals, from the sampled log.
+ * In: attributes. A rule's key is this one where all attributes that the rule counts by are given with these values. Out: the view.
+ * Where the other instances cannot be asked, what this instance has of the quarter hour that lasts.
+ */
+import { type Attributes, type Rule, readCounterKey } from "sluice";
+import type { SharedState } from "../../instance/shared-state.js";
+import { type KeySummary, mostOf, parseSummary } from "../top-keys/key-summary.js";
+import { periodsOf } from "../top-keys/read-top-keys.js";
+import type { TopKeys } from "../top-keys/top-keys.js";
+import type { KeyRefusal, KeyRuleTraffic, KeyView, Scope } from "../views.js";
+import { keyDigest, type LoggedRefusal, type RefusalLog } from "./refusal-log.js";
+
+export const REFUSALS_PREFIX = "refusals:";
+const MOST_REFUSALS = 50;
+
+interface KeySources {
+  readonly shared: SharedState;
+  readonly topKeys: TopKeys;
+  readonly log: RefusalLog;
+  rules(): readonly Rule[];
+}
+
+interface KeyQuery {
+  readonly attributes: Attributes;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export async function readKey(sources: KeySources, { attributes, fromMs, toMs }: KeyQuery): Promise<KeyView> {
+  const { prefix, lengthMs } = periodsOf(fromMs, Date.now());
+  let scope: Scope = "fleet";
+  const [summaries, refusals] = await Promise.all([
+    readSummaries(sources, prefix),
+    sources.shared.readAll(REFUSALS_PREFIX).then((texts) => [...texts.values()].flatMap(parseRefusals)),
+  ]).catch((): [Map<number, KeySummary[]>, LoggedRefusal[]] => {
+    scope = "instance";
+    const nowMs = Date.now();
+    return [new Map([[nowMs - (nowMs % lengthMs), [sources.topKeys.quarter()]]]), [...sources.log.quarter()]];
+  });
+  const firstMs = fromMs - (fromMs % lengthMs);
+  const periods = Array.from({ length: Math.ceil((toMs - firstMs) / lengthMs) }, (_, i) => firstMs + i * lengthMs);
+  return {
+    atMs: Date.now(),
+    scope,
+    periodMs: lengthMs,
+    periods: periods.map((atMs) => ({ atMs, isKnown: summaries.has(atMs) })),
+    rules: trafficOf(attributes, periods, summaries),
+    refusals: refusalsOf(refusals, sources.rules(), attributes),
+    refusalValues: sources.log.values,
+  };
+}
+
+async function readSummaries({ shared }: KeySources, prefix: string): Promise<Map<number, KeySummary[]>> {
+  const byStart = new Map<number, KeySummary[]>();
+  for (const [name, text] of await shared.readAll(prefix)) {
+    const atMs = Number.parseInt(name.slice(prefix.length), 10);
+    byStart.set(atMs, [...(byStart.get(atMs) ?? []), parseSummary(text)]);
+  }
+  return byStart;
+}
+
+/** Keys that count all requests together are nobody's. */
+function isThis(attributes: Attributes, key: Readonly<Record<string, string>> | undefined): boolean {
+  const entries = Object.entries(key ?? {});
+  return entries.length > 0 && entries.every(([name, value]) => String(attributes[name]) === value);
+}
+
+/** A key that a table does not list was seen seldom: 0 there means "too few to be listed". */
+function trafficOf(
+  attributes: Attributes,
+  periods: readonly number[],
+  summaries: ReadonlyMap<number, readonly KeySummary[]>,
+): KeyRuleTraffic[] {
+  const byRule = new Map<string, { checks: number[]; refused: number[] }>();
+  for (const [at, startMs] of periods.entries()) {
+    for (const { traffic, refusals } of summaries.get(startMs) ?? []) {
+      const refusedBy = new Map(refusals.items.map((item) => [item.key, mostOf(item)]));
+      for (const item of traffic.items) {
+        const { rule, attributes: key = item.attributes } = readCounterKey(item.key);
+        if (!isThis(attributes, key)) continue;
+        const sums = byRule.get(rule) ?? { checks: periods.map(() => 0), refused: periods.map(() => 0) };
+        sums.checks[at]! += mostOf(item);
+        sums.refused[at]! += refusedBy.get(item.key) ?? item.refused;
+        byRule.set(rule, sums);
+      }
+    }
+  }
+  return [...byRule].map(([rule, sums]) => ({ rule, ...sums }));
+}
+
+function refusalsOf(all: readonly LoggedRefusal[], rules: readonly Rule[], attributes: Attributes): KeyRefusal[] {
+  const wanted = new Set(
+    rules
+      .filter(({ key }) => key.length > 0 && key.every((name) => attributes[name] !== undefined))
+      .map(({ id, key }) => keyDigest(id, key, attributes)),
+  );
+  return all
+    .filter(({ digest }) => wanted.has(digest))
+    .sort((a, b) => b.atMs - a.atMs)
+    .slice(0, MOST_REFUSALS)
+    .map(({ digest: _, ...refusal }) => refusal);
+}
+
+/** A text that another version wrote is no reason to show nothing. */
+function parseRefusals(text: string): LoggedRefusal[] {
+  const read: unknown = JSON.parse(text);
+  return Array.isArray(read) ? (read as LoggedRefusal[]) : [];
+}
