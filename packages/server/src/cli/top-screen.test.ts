@@ -34,6 +34,7 @@ const topKeys: TopKeysView = {
   window: "hour",
   by: "traffic",
   scope: "fleet",
+  more: false,
   maxError: 4,
   keys: [
     { rule: "per-user", attributes: { user: "\u001b[2J\u202Eevil\n" }, count: 99, refused: 1, peakUtilisation: 1 },
