@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { parseDomains } from "../../packages/server/src/enforcement/envoy/descriptor-config.js";
+import { limitTree } from "../../packages/server/src/enforcement/envoy/limit-tree.js";
+import { readResourceDomains } from "../../packages/server/src/enforcement/envoy/xds/read-resources.js";
+import { xdsCodec } from "../../packages/server/src/enforcement/envoy/xds/xds-messages.js";
 import { connectEnvoy, descriptor, type EnvoyClient } from "./envoy-client.js";
 import { type Json, type RunningService, startTestService } from "./running-service.js";
 import { startXdsServer, units, type XdsTestServer } from "./xds-server.js";
@@ -105,6 +108,38 @@ test("what envoyproxy/ratelimit's example of an xDS server sent (go-control-plan
   ]);
   expect(await limitOf({ qux: "x" })).toEqual([[OK, undefined]]);
   for (let i = 0; i < 5; i++) expect((await ask({ foo: "x", baz: "shady" })).overallCode).toBe(OK);
+});
+
+test("120 damaged copies of it are read or refused, each with a mistake; what is read can be put in force", () => {
+  const seed = Date.now() % 2 ** 31;
+  let state = seed;
+  const below = (n: number): number => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
+    return Math.floor((state / 2 ** 31) * n);
+  };
+  const whole = Buffer.from(kept("xds-example-response.txt"), "base64");
+  const { readResponse } = xdsCodec();
+  const outcomes = { unreadable: 0, mistakes: 0, read: 0 };
+  for (let i = 0; i < 120; i++) {
+    const bytes = Buffer.from(whole.subarray(0, below(8) === 0 ? below(whole.length) : whole.length));
+    for (let k = 0; k <= below(3); k++) if (bytes.length > 0) bytes[below(bytes.length)] = below(256);
+    const response = readResponse(bytes);
+    if (response === undefined) {
+      outcomes.unreadable++;
+      continue;
+    }
+    let domains: ReturnType<typeof readResourceDomains>;
+    try {
+      domains = readResourceDomains(response.resources, { merge: below(2) === 0, allQuotas: false });
+    } catch (error) {
+      expect((error as Error).message, `seed ${seed}, copy ${i}`).not.toBe("");
+      outcomes.mistakes++;
+      continue;
+    }
+    expect(() => limitTree(domains), `seed ${seed}, copy ${i}`).not.toThrow();
+    outcomes.read++;
+  }
+  for (const count of Object.values(outcomes)) expect(count, `seed ${seed}`).toBeGreaterThan(0);
 });
 
 /** From the spelling of files to that of messages. */

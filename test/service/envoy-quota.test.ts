@@ -215,6 +215,43 @@ test("reports that lie, without pause, by many ids and on several streams, lead 
   expect(debt).toBeLessThanOrEqual(60);
 });
 
+test("100 random reports of impossible counts, times and ids end at most their stream; another tenant's limit stays exact", async () => {
+  await using service = await startTestService({ rules: [rule] });
+  const seed = Date.now() % 2 ** 31;
+  let state = seed;
+  const pick = <T>(from: readonly T[]): T => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
+    return from[Math.floor((state / 2 ** 31) * from.length)]!;
+  };
+  const counts = [0, 1, 60, 2 ** 32, "9223372036854775808", "18446744073709551615"];
+  const times = [undefined, { seconds: 0 }, { seconds: -5 }, { seconds: "9223372036854775807", nanos: -1 }];
+  const texts = ["", "tenant", "domain", "shop", "__proto__", "constructor", "\0", "{x}", "x".repeat(300)];
+  const client = connect(service.grpc);
+  let stream = client.open();
+  const ended: number[] = [];
+  for (let i = 0; i < 100; i++) {
+    const bucket = Object.fromEntries([
+      [pick(texts), pick(texts)],
+      [pick(texts), pick(texts)],
+    ]);
+    const usage = { numRequestsAllowed: pick(counts), numRequestsDenied: pick(counts), timeElapsed: pick(times) };
+    stream.report([bucket, bucket], usage, "shop");
+    if (i % 20 !== 19) continue;
+    stream.call.end();
+    ended.push((await stream.ended).code);
+    stream = client.open();
+  }
+  const expected: number[] = [status.OK, status.INVALID_ARGUMENT];
+  expect(
+    ended.filter((code) => !expected.includes(code)),
+    `seed ${seed}`,
+  ).toEqual([]);
+  const victim = { attributes: { domain: "shop", tenant: "victim" } };
+  let allowed = 0;
+  for (let i = 0; i < 70; i++) if ((await post(service, "check", victim)).allowed) allowed++;
+  expect(allowed, `seed ${seed}`).toBe(60);
+});
+
 test("one connection has a bounded number of streams, and its others stay", async () => {
   await using service = await startTestService({ rules: [rule] });
   const client = connect(service.grpc);
