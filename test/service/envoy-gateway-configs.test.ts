@@ -111,7 +111,7 @@ test("what envoyproxy/ratelimit's example of an xDS server sent (go-control-plan
 });
 
 test("120 damaged copies of it are read or refused, each with a mistake; what is read can be put in force", () => {
-  const seed = Date.now() % 2 ** 31;
+  const seed = 20_261_117;
   let state = seed;
   const below = (n: number): number => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
@@ -139,7 +139,8 @@ test("120 damaged copies of it are read or refused, each with a mistake; what is
     expect(() => limitTree(domains), `seed ${seed}, copy ${i}`).not.toThrow();
     outcomes.read++;
   }
-  for (const count of Object.values(outcomes)) expect(count, `seed ${seed}`).toBeGreaterThan(0);
+  // Each way was gone.
+  expect(Math.min(...Object.values(outcomes)), JSON.stringify(outcomes)).toBeGreaterThan(5);
 });
 
 /** From the spelling of files to that of messages. */
