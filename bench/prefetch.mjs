@@ -1,6 +1,12 @@
 /**
  * Units fetched ahead: what a check costs in one process against the memory store and against the same rule without prefetch, how many
  * store calls several processes make on one hot key, and how long a check takes at a steady pace.
+ *
+ *   npm run build && node bench/prefetch.mjs [--quick]
+ *
+ * The processes' load rises to its full pace, as traffic does, and is measured then. Units live 20 ms: where more processes share the cores
+ * than these can run in that time, units end before their process runs again, and the store decides. Few calls then only show that checks
+ * travel in batches, so the bar is met only if most decisions were made in process. `bench/world.mjs` has the same load in virtual time.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -8,9 +14,14 @@ import { fileURLToPath } from "node:url";
 import { createLimiter } from "sluice";
 import { redisStore } from "sluice/redis";
 import { drive, interleaved, median } from "./measure.mjs";
+import { startRedis } from "./redis-server.mjs";
+import { printBars } from "./report.mjs";
 
 const PROCESSES = 8;
 const ASKED_PER_SECOND = 100_000;
+const RAMP_MS = 3_000;
+/** Below it the store has decided most of them. */
+const LEAST_IN_PROCESS = 0.9;
 const STEADY_PER_SECOND = 2_000;
 const PREFETCH = { prefetch: "20ms" };
 const hot = { id: "hot", key: ["user"], algorithm: "rolling-window", limit: 1_000_000, window: "1s" };
@@ -68,13 +79,14 @@ async function steadily(redis, rule, runMs) {
   return { p50Us: median(latencies), p99Us: latencies[Math.floor(latencies.length * 0.99)] ?? 0 };
 }
 
-/** Asks as often as the time that has passed says; a late timer catches up. */
-async function pace(perSecond, runMs, ask) {
+/** Asks as often as the time that has passed says; a late timer catches up. Over `rampMs` the pace rises evenly. */
+async function pace(perSecond, runMs, ask, rampMs = 0) {
   const startMs = performance.now();
   const pending = [];
   let asked = 0;
   for (let elapsedMs = 0; elapsedMs < runMs; elapsedMs = performance.now() - startMs) {
-    const due = Math.floor((elapsedMs / 1_000) * perSecond);
+    const atFullPaceMs = elapsedMs < rampMs ? elapsedMs ** 2 / (2 * rampMs) : elapsedMs - rampMs / 2;
+    const due = Math.floor((atFullPaceMs / 1_000) * perSecond);
     while (asked < due) {
       asked++;
       pending.push(ask());
@@ -95,14 +107,12 @@ async function fleet(redis, runMs) {
     }),
   );
   await redis.admin.flushall();
+  const told = (child) => once(child, "message").then(([message]) => message);
+  const warm = workers.map(told);
+  for (const child of workers) child.send("start");
+  await Promise.all(warm);
   await redis.admin.config("RESETSTAT");
-  const ran = await Promise.all(
-    workers.map(async (child) => {
-      child.send("start");
-      const [told] = await once(child, "message");
-      return told;
-    }),
-  );
+  const ran = await Promise.all(workers.map(told));
   const calls = await redis.evalshaCalls();
   const asked = ran.reduce((sum, told) => sum + told.asked, 0);
   const inProcess = ran.reduce((sum, told) => sum + told.decided, 0);
@@ -114,7 +124,7 @@ async function fleet(redis, runMs) {
   };
 }
 
-export function prefetchBars({ speed, steady, fleet: { callsPerRequest } }) {
+export function prefetchBars({ speed, steady, fleet: { callsPerRequest, shareInProcess } }) {
   const { perSecond } = speed["Redis, prefetch: 20ms"];
   const againstMemory = perSecond / speed["memory store"].perSecond;
   const againstPlain = perSecond / speed["Redis, without prefetch"].perSecond;
@@ -133,10 +143,10 @@ export function prefetchBars({ speed, steady, fleet: { callsPerRequest } }) {
       met: againstPlain >= 2.5,
     },
     {
-      what: "prefetch: store calls a request, 8 processes on one hot key",
+      what: "prefetch: store calls a request, 8 processes on one hot key, nine in ten in process",
       wanted: "at most 0.03",
       measured: callsPerRequest,
-      met: callsPerRequest <= 0.03,
+      met: callsPerRequest <= 0.03 && shareInProcess >= LEAST_IN_PROCESS,
     },
     {
       what: "prefetch: p99 of a check against the same rule without it, 2000 a second",
@@ -162,12 +172,39 @@ export function printPrefetch({ speed, steady, fleet: figures }) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const limiter = ours(process.argv[2], { ...hot, limit: ASKED_PER_SECOND, ...PREFETCH });
+  if (process.argv[2]?.startsWith("redis://")) await askOneKey(process.argv[2], Number(process.argv[3]));
+  else {
+    const redis = await startRedis();
+    try {
+      const quick = process.argv.includes("--quick");
+      const section = await prefetchSection(redis, { quick, repetitions: quick ? 3 : 5 });
+      printPrefetch(section);
+      printBars(prefetchBars(section));
+    } finally {
+      await redis.stop();
+    }
+  }
+}
+
+/** One of the processes: says when its pace is full, and what it did from then on. */
+async function askOneKey(url, runMs) {
+  const limiter = ours(url, { ...hot, limit: ASKED_PER_SECOND, ...PREFETCH });
   await limiter.ready();
   process.send?.("ready");
   await once(process, "message");
-  const asked = await pace(ASKED_PER_SECOND / PROCESSES, Number(process.argv[3]), () => limiter.check({ user: "u" }));
+  let asked = 0;
+  let before = { asked: 0, decided: 0 };
+  const started = setTimeout(() => {
+    before = { asked, decided: limiter.prefetchStats().decided };
+    process.send?.("at full pace");
+  }, RAMP_MS);
+  const ask = () => {
+    asked++;
+    return limiter.check({ user: "u" });
+  };
+  await pace(ASKED_PER_SECOND / PROCESSES, RAMP_MS + runMs, ask, RAMP_MS);
+  clearTimeout(started);
   const { decided } = limiter.prefetchStats();
   await limiter.close();
-  process.send?.({ asked, decided });
+  process.send?.({ asked: asked - before.asked, decided: decided - before.decided });
 }

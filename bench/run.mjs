@@ -30,6 +30,7 @@ import { parsePeers, printService, serviceBars, serviceSections } from "./servic
 import { printStalls, stallsSection } from "./stalls.mjs";
 import { printStart, startSection } from "./start.mjs";
 import { printWorkers, workersSection } from "./workers.mjs";
+import { printWorld, worldBars, worldSection } from "./world.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -72,6 +73,8 @@ try {
   for (const section of clusters) printSection(section);
   const prefetch = await prefetchSection(redis, options);
   printPrefetch(prefetch);
+  const world = options.quick ? undefined : await worldSection();
+  if (world) printWorld(world);
   const regions = options.quick ? undefined : await regionsSection();
   if (regions) printRegions(regions);
   const bytes = await bytesSection(redis);
@@ -97,6 +100,7 @@ try {
     ...barsOf({ memory, sections, bytes, monitoring, express }),
     ...clusterBars(clusters),
     ...prefetchBars(prefetch),
+    ...(world ? worldBars(world) : []),
     ...(regions ? regionsBars(regions) : []),
     ...serviceBars(service),
     ...logsBars(logs),
@@ -108,7 +112,7 @@ try {
   if (values.json) {
     await writeFile(
       values.json,
-      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, clusters, prefetch, regions, bytes, start, workers, service, monitoring, express, logs, llm, reservations, overload, bars }, null, 2)}\n`,
+      `${JSON.stringify({ machine, memory, allocations, matching, hostile, stalls, sections, clusters, prefetch, world, regions, bytes, start, workers, service, monitoring, express, logs, llm, reservations, overload, bars }, null, 2)}\n`,
     );
   }
   if (values.svg) await writeFile(values.svg, chart([memory, ...sections, ...service.sections]));

@@ -22,6 +22,16 @@ const rules: Rule[] = [
     window: "1h",
     cost: { attribute: "tokens" },
   },
+  {
+    id: "reserved",
+    key: ["user"],
+    match: { kind: "reserving" },
+    algorithm: "fixed-window",
+    limit: 1_000,
+    window: "365d",
+    cost: { attribute: "tokens" },
+    estimate: { default: 100, ttl: "1h" },
+  },
 ];
 
 let service: ServiceProcess;
@@ -50,6 +60,10 @@ test("random bodies on every route are answered 2xx or 4xx", async () => {
     "/v1/release",
     "/v1/renew",
     "/v1/refund",
+    "/v1/settle",
+    "/v1/extend",
+    "/v1/cancel",
+    "/v1/charge",
     "/v1/forward-auth",
     "/json",
   ];
@@ -64,6 +78,9 @@ test("random bodies on every route are answered 2xx or 4xx", async () => {
       .record({ attributes: fc.dictionary(fc.string(), fc.oneof(fc.string(), fc.integer(), fc.boolean())) })
       .map((value) => JSON.stringify(value)),
     fc.record({ lease: fc.string(), id: fc.string() }).map((value) => JSON.stringify(value)),
+    fc
+      .record({ reservation: fc.string(), attributes: fc.object({ maxDepth: 1 }) })
+      .map((value) => JSON.stringify(value)),
     fc.record({ domain: fc.anything(), descriptors: fc.anything() }).map((value) => JSON.stringify(value) ?? ""),
   );
   const statuses = new Map<number, number>();
@@ -78,6 +95,57 @@ test("random bodies on every route are answered 2xx or 4xx", async () => {
   console.log(`statuses: ${[...statuses].map(([status, count]) => `${status} × ${count}`).join(", ")}`);
   connections.close();
   await alive();
+});
+
+test("a reservation is settled by its own id alone, at a whole number, once", async () => {
+  const post = async (route: string, body: unknown) => await postJson(`${service.http}/v1/${route}`, body);
+  const reserve = async (user: string): Promise<string> => {
+    const { body } = await post("check", { attributes: { user, kind: "reserving" } });
+    return (body.reservation as { id: string }).id;
+  };
+  const left = async (user: string): Promise<unknown> => {
+    const { body } = await post("peek", { attributes: { user, kind: "reserving", tokens: 0 } });
+    return (body.checks as { rule: string; remaining: number }[]).find(({ rule }) => rule === "reserved")?.remaining;
+  };
+  const [mine, victims] = [await reserve("mallory"), await reserve("victim")];
+  const [name, where, spelled] = mine.split(".") as [string, string, string];
+  const [victimsName, , victimsSpelled] = victims.split(".") as [string, string, string];
+  const forged = Buffer.from(Buffer.from(spelled, "base64url").toString().replace("mallory", "victim"));
+  const foreign = [
+    `${name}.${where}.${victimsSpelled}`,
+    `${name}.${where}.${forged.toString("base64url")}`,
+    `${"A".repeat(victimsName.length)}.${where}.${victimsSpelled}`,
+  ];
+  for (const reservation of foreign) {
+    for (const route of ["settle", "cancel"]) {
+      const { status, body } = await post(route, {
+        reservation,
+        ...(route === "settle" && { attributes: { tokens: 0 } }),
+      });
+      expect([status, body]).toMatchObject([200, { settled: false, reason: "unknown" }]);
+    }
+    expect((await post("extend", { reservation, attributes: { tokens: 900 } })).status).toBeGreaterThanOrEqual(400);
+  }
+  for (const tokens of [-1, 0.5, 1e300, 2 ** 53, "1e3", "-0", "0x10", "NaN", " 7", null, [7], { n: 7 }]) {
+    for (const route of ["settle", "extend"]) {
+      const { status } = await post(route, { reservation: mine, attributes: { tokens } });
+      expect([tokens, route, status]).toEqual([tokens, route, 400]);
+    }
+  }
+  expect([await left("mallory"), await left("victim")]).toEqual([900, 900]);
+  // Extended in a loop, it holds what was asked for last, and one settlement ends it.
+  for (let tokens = 101; tokens <= 300; tokens++) {
+    const { body } = await post("extend", { reservation: mine, attributes: { tokens } });
+    expect(body.allowed).toBe(true);
+  }
+  expect(await left("mallory")).toBe(700);
+  const first = await post("settle", { reservation: mine, attributes: { tokens: 5 } });
+  expect(first.body).toMatchObject({ settled: true, charged: { reserved: 5 } });
+  for (const tokens of [0, 999, Number.MAX_SAFE_INTEGER]) {
+    expect((await post("settle", { reservation: mine, attributes: { tokens } })).body).toEqual(first.body);
+  }
+  expect((await post("extend", { reservation: mine, attributes: { tokens: 900 } })).status).toBeGreaterThanOrEqual(400);
+  expect([await left("mallory"), await left("victim")]).toEqual([995, 900]);
 });
 
 test("headers of 1 MB are 431, targets of 1 MB too", async () => {

@@ -56,6 +56,11 @@ export interface Reservation {
   readonly expiresAfterMs: number;
   /** Units by rule. */
   readonly held: Readonly<Record<string, number>>;
+  /**
+   * Under rules with `overrun: finish`, where the request names its own upper bound: what it may cost beyond what is held. Summed over the
+   * requests in flight, that is the most that a window can pass its limit by.
+   */
+  readonly mayOverrun?: Readonly<Record<string, number>>;
 }
 
 /** What a settlement did. The same again for a reservation that was settled before. */

@@ -31,6 +31,21 @@ test("a check holds an estimate, and settle charges the real cost", async () => 
   expect(await remainingOf(limiter)).toBe(880);
 });
 
+test("a decision says what a request may cost beyond what is held, if it names its bound and may finish", async () => {
+  const clock = virtualClock();
+  const rules: Rule[] = [
+    { ...tokens, limit: 100, estimate: { attribute: "max", default: 20 } },
+    { ...tokens, id: "cut", limit: 100, estimate: { attribute: "max", default: 20, overrun: "stop" } },
+  ];
+  const limiter = createLimiter({ clock, rules });
+  const { reservation } = await limiter.check({ org: "a", max: 250 });
+  expect(reservation).toMatchObject({ held: { tokens: 100, cut: 100 }, mayOverrun: { tokens: 150 } });
+  const settled = await limiter.settle(reservation!.id, { t: 250 });
+  expect(settled.overrun.tokens).toBe(reservation!.mayOverrun!.tokens);
+  const other = await limiter.check({ org: "b" });
+  expect(other.reservation).not.toHaveProperty("mayOverrun");
+});
+
 test("a request that tells its cost is charged, and reserves nothing", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
   expect((await limiter.check({ org: "a", t: 40, max: 300 })).reservation).toBeUndefined();

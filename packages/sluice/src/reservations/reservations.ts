@@ -103,7 +103,9 @@ export class Reservations {
     const held = byRule(reserved.counters, units);
     if (reply.repeated === undefined && !isLocal) this.#open.add({ id, reserved, held });
     if (reply.repeated === undefined) this.#counts.opened(held);
-    return { id, expiresAfterMs: Math.max(0, reserved.ttlMs - ageMs), held };
+    const mayOverrun = overrunsOf(checks, held);
+    const expiresAfterMs = Math.max(0, reserved.ttlMs - ageMs);
+    return mayOverrun === undefined ? { id, expiresAfterMs, held } : { id, expiresAfterMs, held, mayOverrun };
   }
 
   /** Charges what the work really cost. While the store does not answer, the settlement is kept and sent later. */
@@ -247,6 +249,22 @@ function reservedBy(
   const reserved: Reserved = { ttlMs: termOf(checks), counters };
   const units = places.map((i) => (verdicts[i]!.charged ? checks[i]!.cost : 0));
   return { id: spellReservationId(reserved, isLocal), reserved, units };
+}
+
+/** What the request may cost beyond what is held, by its own bound, where it may finish; undefined where it names none. */
+function overrunsOf(
+  checks: readonly Check[],
+  held: Readonly<Record<string, number>>,
+): Record<string, number> | undefined {
+  let found: Record<string, number> | undefined;
+  for (const { plan, held: estimated } of checks) {
+    const units = held[plan.rule];
+    if (estimated?.said === undefined || units === undefined || plan.mode === "candidate") continue;
+    if (!plan.estimate!.finishes) continue;
+    found ??= {};
+    found[plan.rule] = Math.max(0, estimated.said - units);
+  }
+  return found;
 }
 
 /** The shortest of the rules' terms: what is not settled by then stands as spent. */

@@ -168,7 +168,15 @@ export const decision = Type.Object(
     checks: Type.Array(checkResult),
     lease: Type.Optional(Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer() }, { title: "Lease" })),
     reservation: Type.Optional(
-      Type.Object({ id: Type.String(), expiresAfterMs: Type.Integer(), held: unitsByRule }, { title: "Reservation" }),
+      Type.Object(
+        {
+          id: Type.String(),
+          expiresAfterMs: Type.Integer(),
+          held: unitsByRule,
+          mayOverrun: Type.Optional(unitsByRule),
+        },
+        { title: "Reservation" },
+      ),
     ),
     degraded: Type.Optional(Type.Enum(["deny", "local", "allow"])),
   },
