@@ -4,7 +4,7 @@ import { connect, constants } from "node:http2";
 import { Readable } from "node:stream";
 import fastify, { type FastifyInstance } from "fastify";
 import { createLimiter, memoryStore } from "sluice";
-import { type RateLimitPluginOptions, rateLimit } from "sluice/fastify";
+import { RateLimitError, type RateLimitPluginOptions, rateLimit } from "sluice/fastify";
 import { expect, test, vi } from "vitest";
 import { Stage } from "./apps/served-app.js";
 
@@ -127,4 +127,71 @@ test.each([
   const app = fastify();
   await expect(async () => await app.register(rateLimit, options as RateLimitPluginOptions)).rejects.toThrow(message);
   await app.close();
+});
+
+test("createRateLimit gives a check for handlers: every call counts, by limits of its own or by the plugin's", async () => {
+  await using app = await build({ limit: 4, window: "1m" }, (app) => {
+    const own = app.createRateLimit({
+      limit: 2,
+      window: "1h",
+      name: "codes",
+      key: ["user"],
+      attributes: () => ({ user: "a" }),
+    });
+    const plugins = app.createRateLimit();
+    app.get("/own", async (request) =>
+      [await own(request), await own(request), await own(request)].map((one) => one?.allowed),
+    );
+    app.get("/plugins", async (request) => (await plugins(request))?.remaining);
+  });
+  const answer = await app.inject("/own");
+  expect(answer.json()).toEqual([true, true, false]);
+  // The route itself was counted by the plugin, and the response tells of that alone.
+  expect(answer.headers.ratelimit).toBe('"4-per-1m";r=3;t=60');
+  expect((await app.inject("/plugins")).json()).toBe(1);
+});
+
+test("with throwRefusals a refusal reaches setErrorHandler, with its decision; without a handler it is a 429", async () => {
+  const seen: unknown[] = [];
+  await using app = await build({ limit: 1, window: "1m", throwRefusals: true }, (app) => {
+    app.setErrorHandler((error, _request, reply) => {
+      seen.push(error);
+      return reply.send({ mine: true });
+    });
+    app.get("/", () => "ok");
+  });
+  await app.inject("/");
+  const refused = await app.inject("/");
+  expect(refused.statusCode).toBe(429);
+  expect(refused.json()).toEqual({ mine: true });
+  expect(refused.headers["retry-after"]).toBe("60");
+  expect(seen[0]).toBeInstanceOf(RateLimitError);
+  expect(seen[0]).toMatchObject({ code: "SLUICE_RATE_LIMITED", statusCode: 429, decision: { rule: "1-per-1m" } });
+
+  await using plain = await build({ limit: 1, window: "1m", throwRefusals: true }, (app) => app.get("/", () => "ok"));
+  await plain.inject("/");
+  expect((await plain.inject("/")).json()).toMatchObject({ statusCode: 429, code: "SLUICE_RATE_LIMITED" });
+});
+
+test("a limit may be a function of the request: numbers share the counter, and what is no limit is an error", async () => {
+  const limits: RateLimitPluginOptions = { limit: async ({ headers }) => Number(headers["x-plan"] ?? 2), window: "1m" };
+  await using app = await build(limits, (app) => {
+    app.get("/", () => "ok");
+    app.get("/dear", { config: { rateLimit: { cost: 2 } } }, () => "ok");
+  });
+  const ask = async (plan: string, path = "/") => {
+    const { statusCode, headers } = await app.inject({ url: path, headers: { "x-plan": plan } });
+    return [statusCode, headers.ratelimit];
+  };
+  expect(await ask("2")).toEqual([200, '"by-request-per-1m";r=1;t=60']);
+  expect(await ask("2")).toEqual([200, '"by-request-per-1m";r=0;t=60']);
+  expect((await ask("2"))[0]).toBe(429);
+  expect(await ask("5")).toEqual([200, '"by-request-per-1m";r=2;t=60']);
+  expect((await ask("nonsense"))[0]).toBe(500);
+  expect((await ask("-1"))[0]).toBe(500);
+  expect((await ask("0"))[0]).toBe(429);
+  for (let plan = 100; plan < 197; plan++) expect((await ask(String(plan)))[0]).toBe(200);
+  expect((await ask("1000"))[0]).toBe(500);
+  expect((await ask("5"))[0]).toBe(429);
+  await expect(build({ limit: () => 5, window: "soon" as never }, () => {})).rejects.toThrow(/window/);
 });

@@ -1,6 +1,7 @@
 /** What only Nest has: decorators, asynchronous options, exceptions. */
 import { Controller, type ExecutionContext, Get, Module, type Type, UseGuards } from "@nestjs/common";
 import { APP_GUARD, ExternalContextCreator, NestFactory } from "@nestjs/core";
+import type { Decision } from "sluice";
 import { RateLimit, RateLimitException, RateLimitGuard, RateLimitModule, SkipRateLimit } from "sluice/nest";
 import { expect, test, vi } from "vitest";
 import { decorate, serveControllers } from "./apps/nest-app.js";
@@ -98,7 +99,7 @@ test("options may come from a factory, and a refusal is an exception that filter
 });
 
 /** A resolver behind a guard, called as @nestjs/graphql calls it: by Nest's own pipeline, with (root, args, context, info). */
-async function resolverBehind(guard: Type, type: "graphql" | "ws") {
+async function resolverBehind(guard: Type, type: "graphql" | "ws" | "rpc") {
   class Resolver {
     login(): string {
       return "ok";
@@ -163,9 +164,51 @@ test("a guard may say where the request is, as with @nestjs/throttler", async ()
   await app.close();
 });
 
+test("every message of a socket counts, by the address of socket.io's handshake or of ws", async () => {
+  class EventGuard extends RateLimitGuard {
+    protected override async shouldSkip(context: ExecutionContext) {
+      return context.switchToWs().getData() === "ping";
+    }
+    protected override async throwRefusal(_context: ExecutionContext, decision: Decision): Promise<never> {
+      throw new Error(`${decision.rule} refuses`);
+    }
+  }
+  const { app, call } = await resolverBehind(EventGuard, "ws");
+  const client = { handshake: { headers: {}, address: "192.0.2.9", url: "/socket.io/?EIO=4" } };
+  const send = (socket: object, data: string) => call(socket, data, "chat");
+  expect([await send(client, "a"), await send(client, "b")]).toEqual(["ok", "ok"]);
+  await expect(send(client, "c")).rejects.toThrow("2-per-1h refuses");
+  expect(await send(client, "ping")).toBe("ok");
+  const ofWs = { _socket: { remoteAddress: "192.0.2.10" } };
+  expect([await send(ofWs, "a"), await send(ofWs, "b")]).toEqual(["ok", "ok"]);
+  await expect(send(ofWs, "c")).rejects.toThrow("refuses");
+  await app.close();
+});
+
+test("several named limits hold together, for the module and for a handler", async () => {
+  const named = (id: string, limit: number, window: "1h") =>
+    ({ id, key: ["ip"], algorithm: "fixed-window", limit, window }) as const;
+  class Birds {
+    one(): string {
+      return "ok";
+    }
+    two(): string {
+      return "ok";
+    }
+  }
+  decorate(Birds, "one", Get("one"));
+  decorate(Birds, "two", Get("two"), RateLimit({ rules: [named("two-short", 9, "1h"), named("two-long", 1, "1h")] }));
+  Controller("birds")(Birds);
+  const options = { rules: [named("short", 50, "1h"), named("long", 2, "1h")] };
+  await using app = await serveControllers({ options, controllers: [Birds] });
+  const ask = async (path: string) => (await fetch(`${app.url}/birds/${path}`)).status;
+  expect([await ask("one"), await ask("one"), await ask("one")]).toEqual([200, 200, 429]);
+  expect([await ask("two"), await ask("two")]).toEqual([200, 429]);
+});
+
 test("calls that are not limited are warned of", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
-  const { app, call } = await resolverBehind(RateLimitGuard, "ws");
+  const { app, call } = await resolverBehind(RateLimitGuard, "rpc");
   for (let i = 0; i < 5; i++) expect(await call({}, {})).toBe("ok");
   expect(warned.mock.calls.map(([, options]) => (options as { code: string }).code)).toEqual([
     "SLUICE_UNLIMITED_CONTEXT",

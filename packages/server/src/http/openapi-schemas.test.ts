@@ -29,11 +29,16 @@ test("whole numbers have 64 bits unless they say otherwise, and a choice of sing
   expect(publish({ type: "integer", format: "int32" }).made).toEqual({ type: "integer", format: "int32" });
 });
 
-test("two objects of one choice get no name, for they cannot share it; a property called title is no title", () => {
+test("two objects of one choice are numbered, for they cannot share a name; a property called title is no title", () => {
   const one = { type: "object", properties: { a: { type: "string" } } };
   const other = { type: "object", properties: { title: { type: "string" } } };
-  const { schemas } = publish({ title: "Either", anyOf: [one, other] });
-  expect(schemas).toEqual({ Either: { title: "Either", anyOf: [one, other] } });
+  const { schemas } = publish({ title: "Either", anyOf: [one, other, { type: "string" }] });
+  const references = [{ $ref: "#/components/schemas/Either1" }, { $ref: "#/components/schemas/Either2" }];
+  expect(schemas).toEqual({
+    Either1: { ...one, title: "Either1" },
+    Either2: { ...other, title: "Either2" },
+    Either: { title: "Either", anyOf: [...references, { type: "string" }] },
+  });
 });
 
 test("a name that is taken by another schema is not given twice", () => {

@@ -40,11 +40,7 @@ interface Keyword {
 
 function publishKeyword({ keyword, inner, title, name, schemas }: Keyword): unknown {
   if (keyword === "example" || keyword === "examples" || keyword === "enum") return inner;
-  if (["anyOf", "oneOf", "allOf"].includes(keyword)) {
-    // Several objects cannot share one name.
-    const compound = (inner as readonly Schema[]).filter(({ type }) => type === "object" || type === "array");
-    return publish(inner, title === undefined && compound.length === 1 ? name : undefined, schemas);
-  }
+  if (["anyOf", "oneOf", "allOf"].includes(keyword)) return publishChoices({ inner, title, name, schemas });
   if (keyword !== "properties" || typeof inner !== "object" || inner === null) {
     return publish(inner, keyword === "items" ? singular(title ?? name) : (title ?? name), schemas);
   }
@@ -54,6 +50,17 @@ function publishKeyword({ keyword, inner, title, name, schemas }: Keyword): unkn
     return [property, publish(schema, ownName, schemas)];
   });
   return Object.fromEntries(properties);
+}
+
+/** One object or list among the alternatives has the name of the place; several are numbered, for they cannot share it. */
+function publishChoices({ inner, title, name, schemas }: Omit<Keyword, "keyword">): unknown {
+  const alternatives = inner as readonly Schema[];
+  const isAlone = alternatives.filter(({ type }) => type === "object" || type === "array").length === 1;
+  const place = title ?? name;
+  return alternatives.map((one, at) => {
+    const own = isAlone && title === undefined ? name : place && `${place}${at + 1}`;
+    return publish(one, own, schemas);
+  });
 }
 
 /** `anyOf` of enums becomes one enum. */

@@ -4,7 +4,9 @@
  *   await app.register(rateLimit, { limit: 100, window: "1m" });
  *   app.get("/report", { config: { rateLimit: { limit: 5, window: "1h" } } }, handler);   // false: not limited
  *
- * The decision is `request.rateLimit`. A plugin without `limit`, `rules` or `limiter` limits only the routes that say so.
+ *   const check = app.createRateLimit({ limit: 3, window: "1h" });   // in a handler: await check(request)
+ *
+ * The decision is `request.rateLimit`. With `throwRefusals` a refusal is an error that reaches `setErrorHandler`. A plugin without `limit`, `rules` or `limiter` limits only the routes that say so.
  */
 import { createHash } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -19,6 +21,8 @@ import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-opt
 export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
 
 export interface RouteRateLimit extends GateOptions<FastifyRequest> {
+  /** A refusal is thrown as `RateLimitError` and reaches `setErrorHandler`; status and fields are set already. Default false. */
+  throwRefusals?: boolean;
   /** Answers a refused request instead of the problem body; status, Retry-After and RateLimit fields are set already. */
   onRefused?: (request: FastifyRequest, reply: FastifyReply, decision: Decision) => unknown;
 }
@@ -33,9 +37,30 @@ declare module "fastify" {
     /** The decision that let this request through, or refused it; null for a request that was not counted. */
     rateLimit: Decision | null;
   }
+  interface FastifyInstance {
+    /**
+     * A check to call inside a handler, by its own limits or by the plugin's; each call counts. It sends nothing. Null for a request
+     * that `skip` lets through, or whose client left. A lease or a reservation is the caller's to end.
+     */
+    createRateLimit(options?: RouteRateLimit): (request: FastifyRequest) => Promise<Decision | null>;
+  }
   interface FastifyContextConfig {
     /** This route's own limits, in place of the plugin's; `false` for none. */
     rateLimit?: RouteRateLimit | false;
+  }
+}
+
+/** A refusal as an error, where `throwRefusals` asks for it. */
+export class RateLimitError extends Error {
+  readonly code = "SLUICE_RATE_LIMITED";
+  readonly statusCode: number;
+  readonly decision: Decision;
+
+  constructor(decision: Decision) {
+    super(problemOf(decision).detail);
+    this.name = "RateLimitError";
+    this.statusCode = refusalStatus(decision);
+    this.decision = decision;
   }
 }
 
@@ -48,12 +73,13 @@ const reader: RequestReader<FastifyRequest> = {
   hops: (request) => nodeHops(request.raw),
   address: fastifyAddress,
   legacyReset: "delta",
-  extraOptions: ["onRefused", "hook"],
+  extraOptions: ["onRefused", "hook", "throwRefusals"],
 };
 
 interface Guarded {
   readonly gate: Gate<FastifyRequest>;
   readonly onRefused: RouteRateLimit["onRefused"];
+  readonly throwRefusals: boolean;
 }
 
 /** Asynchronous, so that mistakes in the options reject `register`: what a plugin throws at once, Fastify does not catch. */
@@ -62,7 +88,10 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
   if (!HOOKS.includes(hook))
     throw new SluiceError("invalid-setting", `hook: expected one of ${HOOKS.join(", ")}, got ${String(hook)}`);
   checkNames(base, reader.extraOptions);
-  const guardedBy = (own: RouteRateLimit): Guarded => ({ gate: new Gate(own, reader), onRefused: own.onRefused });
+  const guardedBy = (own: RouteRateLimit): Guarded => {
+    const { onRefused, throwRefusals = false } = own;
+    return { gate: new Gate(own, reader), onRefused, throwRefusals };
+  };
   const everywhere = hasRules(base) ? guardedBy(base) : undefined;
   const byRoute = new WeakMap<RouteRateLimit, Guarded>();
   const gates: Gate<FastifyRequest>[] = everywhere === undefined ? [] : [everywhere.gate];
@@ -78,6 +107,15 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
     return guarded;
   };
 
+  let created = 0;
+  const createRateLimit = (own: RouteRateLimit = {}): ((request: FastifyRequest) => Promise<Decision | null>) => {
+    const name = routeName(`created ${created++}`);
+    const { gate } = guardedBy(routeOptions({ base, own, limiter: everywhere?.gate.limiter, name }));
+    gates.push(gate);
+    // Each call is a check of its own, however often a handler asks for one request.
+    return async (request) => (await gate.check(request, {})).decision ?? null;
+  };
+  if (!app.hasDecorator("createRateLimit")) app.decorate("createRateLimit", createRateLimit);
   if (!app.hasRequestDecorator("rateLimit")) app.decorateRequest("rateLimit", null);
   app.addHook("onRoute", ({ config, method, url }) => {
     if (config?.rateLimit) guardedRoute(config.rateLimit, `${String(method)} ${url}`);
@@ -97,7 +135,11 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
 }
 
 /** A promise of the reply ends the request here; of undefined, lets it go on. */
-async function pass({ gate, onRefused }: Guarded, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+async function pass(
+  { gate, onRefused, throwRefusals }: Guarded,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
   const { decision, fields, left } = await gate.check(request);
   if (left) return reply.hijack();
   if (decision === undefined) return undefined;
@@ -109,6 +151,7 @@ async function pass({ gate, onRefused }: Guarded, request: FastifyRequest, reply
   }
   reply.code(refusalStatus(decision));
   for (const [name, value] of retryFields(decision)) reply.header(name, value);
+  if (throwRefusals) throw new RateLimitError(decision);
   if (onRefused === undefined) return reply.type(PROBLEM_CONTENT_TYPE).send(JSON.stringify(problemOf(decision)));
   const answer = await onRefused(request, reply, decision);
   return reply.sent || answer === undefined || answer === reply ? reply : reply.send(answer);

@@ -9,6 +9,7 @@ import type { PathOptions } from "../http/request-path.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import type { AlgorithmName, Attributes, FailurePolicy, NumberFields, Rule } from "../rules/rule.js";
 import type { Store } from "../store/store.js";
+import { type LimitOf, LimitsByRequest } from "./limits-by-request.js";
 import type { SettleOption } from "./settle-option.js";
 
 /** One rule in one line: `{ limit: 100, window: "1m" }` counts by client address. */
@@ -23,7 +24,9 @@ interface InlineRule extends NumberFields {
 }
 
 /** Exactly one of `limiter`, `rules` and `limit` says what is enforced. */
-export interface GateOptions<Request> extends InlineRule, ClientAddressOptions {
+export interface GateOptions<Request> extends Omit<InlineRule, "limit">, ClientAddressOptions {
+  /** A number, or a function of the request with few different results: the limit of a client's plan. */
+  limit?: number | LimitOf<Request>;
   limiter?: Limiter;
   rules?: readonly Rule[];
   /** Where the counters of `rules` or `limit` live. Default: this process's memory. */
@@ -96,7 +99,9 @@ const calledHere: Readonly<Record<string, string>> = {
   ipv6Subnet: "ipv6Prefix",
 };
 
-type AnyOptions = Omit<GateOptions<never>, "attributes" | "skip" | "cost" | "settle" | "address">;
+type AnyOptions = Omit<GateOptions<never>, "attributes" | "skip" | "cost" | "settle" | "address" | "limit"> & {
+  limit?: unknown;
+};
 
 /** Whether the options say what to enforce, or only how. */
 export function hasRules({ limiter, rules, limit }: AnyOptions): boolean {
@@ -115,8 +120,16 @@ export function checkNames(options: object, extra: readonly string[]): void {
   }
 }
 
-/** The limiter to ask, and whether it was made here and has to be closed here. */
-export function limiterOf(options: AnyOptions): { limiter: Limiter; owned: boolean } {
+interface FoundLimiter<Request> {
+  readonly limiter: Limiter;
+  /** Made here, to be closed here. */
+  readonly owned: boolean;
+  /** Where the limit is a function. */
+  readonly limits?: LimitsByRequest<Request>;
+}
+
+/** The limiter to ask. */
+export function limiterOf<Request>(options: GateOptions<Request>): FoundLimiter<Request> {
   const { limiter, rules, limit, store } = options;
   const named = [limiter && "limiter", rules && "rules", limit !== undefined && "limit"].filter(Boolean);
   if (named.length !== 1) {
@@ -128,10 +141,14 @@ export function limiterOf(options: AnyOptions): { limiter: Limiter; owned: boole
       throw new SluiceError("invalid-setting", "store: the limiter has its own; leave out one of them");
     return { limiter, owned: false };
   }
-  return {
-    limiter: createLimiter({ rules: rules ?? [inlineRule(options)], ...(store !== undefined && { store }) }),
-    owned: true,
-  };
+  const { limit: _, ...others } = options;
+  if (typeof limit === "function") {
+    const name = defaultName({ ...others, limit: "by-request" });
+    const limits = new LimitsByRequest(limit, (one) => inlineRule({ name, ...others, limit: one }), store);
+    return { limiter: limits.limiter, owned: true, limits };
+  }
+  const own = rules ?? [inlineRule({ ...others, ...(limit !== undefined && { limit }) })];
+  return { limiter: createLimiter({ rules: own, ...(store !== undefined && { store }) }), owned: true };
 }
 
 function inlineRule(options: InlineRule): Rule {
@@ -146,7 +163,12 @@ function inlineRule(options: InlineRule): Rule {
 }
 
 /** Equal numbers give equal names in every process of a fleet: they share a counter. */
-function defaultName({ limit, window, refill, algorithm }: InlineRule): string {
+function defaultName({
+  limit,
+  window,
+  refill,
+  algorithm,
+}: Omit<InlineRule, "limit"> & { limit?: number | string }): string {
   if (algorithm === "concurrency") return `${limit}-at-once`;
   return `${limit}-per-${window ?? refill?.every ?? "window"}`;
 }

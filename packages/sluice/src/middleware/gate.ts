@@ -18,6 +18,7 @@ import type { Attributes } from "../rules/rule.js";
 import { AbsentKeys } from "./absent-keys.js";
 import { checkNames, type GateOptions, limiterOf } from "./gate-options.js";
 import { type Aftermath, type End, endWithResponse, holdUntilEnd, type Settling } from "./hold-until-end.js";
+import type { LimitsByRequest } from "./limits-by-request.js";
 import { ResponseReading } from "./response-reading.js";
 import { bodyPaths, checkSettle, readsBody, type SeenResponse } from "./settle-option.js";
 import { type HeaderOf, watchBody, watchHead } from "./watch-response.js";
@@ -64,6 +65,7 @@ const meetings = new WeakMap<object, Meeting[]>();
 export class Gate<Request> {
   readonly limiter: Limiter;
   readonly #owned: boolean;
+  readonly #limits: LimitsByRequest<Request> | undefined;
   readonly #options: GateOptions<Request>;
   readonly #reader: RequestReader<Request>;
   readonly #fieldsOf: (decisions: readonly Decision[]) => readonly Field[];
@@ -78,9 +80,10 @@ export class Gate<Request> {
   constructor(options: GateOptions<Request>, reader: RequestReader<Request>) {
     checkNames(options, reader.extraOptions);
     checkSettle(options.settle);
-    const { limiter, owned } = limiterOf(options);
+    const { limiter, owned, limits } = limiterOf(options);
     this.limiter = limiter;
     this.#owned = owned;
+    this.#limits = limits;
     this.#options = options;
     this.#reader = reader;
     this.#fieldsOf = rateLimitFields(options.headers, reader.legacyReset);
@@ -92,7 +95,7 @@ export class Gate<Request> {
       settle: options.settle,
     };
     const { skip, attributes, cost } = options;
-    this.#plain = skip === undefined && attributes === undefined && typeof cost !== "function";
+    this.#plain = !skip && !attributes && !limits && typeof cost !== "function";
     this.#fixedCost = typeof cost === "number" ? { cost } : NO_OPTIONS;
     this.#absentKeys = new AbsentKeys(limiter);
   }
@@ -113,7 +116,7 @@ export class Gate<Request> {
     const { skip, attributes, cost } = this.#options;
     if (skip !== undefined && (await skip(request))) return UNCOUNTED;
     const known = this.#attributesOf(request);
-    const asked = attributes === undefined ? known : { ...known, ...(await attributes(request)) };
+    const asked = { ...known, ...(await attributes?.(request)), ...(await this.#limits?.attributesOf(request)) };
     const options = typeof cost === "function" ? { cost: await cost(request) } : this.#fixedCost;
     return await this.#ask(request, raw, { attributes: asked, options });
   }

@@ -8,8 +8,8 @@
  *   @SkipRateLimit()                      none
  *
  * A refusal is thrown as `RateLimitException` (429, or 503 in an outage), so that exception filters see it like any other.
- * Limited are HTTP and GraphQL, there every resolver that is called. Handlers of messages and sockets pass, with a warning, unless a
- * guard that extends ours finds their request: `getRequestResponse`, as in @nestjs/throttler.
+ * Limited are HTTP, GraphQL (every resolver that is called) and WebSocket gateways (every message). Handlers of other transports pass, with
+ * a warning, unless a guard that extends ours finds their request: `getRequestResponse`, as in @nestjs/throttler.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
@@ -64,7 +64,9 @@ const RATE_LIMIT_OPTIONS = Symbol("sluice.options");
 const OWN_OPTIONS = "sluice:rate-limit";
 const SKIPPED = "sluice:skip";
 
-/** Limits of a handler, or of each handler of a controller, in place of the module's. */
+/**
+ * Limits of a handler, or of each handler of a controller, in place of the module's. `RateLimit({ rules: [short, long] })`: several, by name.
+ */
 export const RateLimit = (options: RateLimitOptions): ClassDecorator & MethodDecorator =>
   SetMetadata(OWN_OPTIONS, options);
 
@@ -108,11 +110,39 @@ export interface RequestResponse {
 const isGraphqlCall = (context: ExecutionContext): boolean => (context.getType() as string) === "graphql";
 
 /**
- * The unit that is counted once: a request, or in GraphQL one call of a resolver (its `info`). One request may name a field under a
- * hundred aliases.
+ * The unit that is counted once: a request; in GraphQL one call of a resolver (its `info`), for one request may name a field under a
+ * hundred aliases; of a socket one message, for which Nest makes the context.
  */
 function callOf(context: ExecutionContext): object | undefined {
-  return isGraphqlCall(context) ? context.getArgByIndex<object>(3) : undefined;
+  if (isGraphqlCall(context)) return context.getArgByIndex<object>(3);
+  return context.getType() === "ws" ? context.getArgs() : undefined;
+}
+
+/** The fields of a socket: of socket.io (`handshake`), or of ws, to which a gateway may add the request that opened it. */
+interface SocketClient {
+  readonly handshake?: { readonly headers: IncomingMessage["headers"]; readonly address: string; readonly url: string };
+  readonly upgradeReq?: IncomingMessage;
+  readonly _socket?: { readonly remoteAddress?: string };
+}
+
+/** A message has neither status nor header fields: the exception is all of its answer. */
+const NO_RESPONSE: NestResponse = { header: () => undefined, status: () => undefined };
+
+/** The request that opened the socket; `event` names the message, for `attributes`. */
+function socketRequest(context: ExecutionContext): RequestResponse {
+  const ws = context.switchToWs();
+  const { handshake, upgradeReq, _socket } = ws.getClient<SocketClient>();
+  const remoteAddress = handshake?.address ?? upgradeReq?.socket.remoteAddress ?? _socket?.remoteAddress;
+  const req = {
+    method: "GET",
+    originalUrl: handshake?.url ?? upgradeReq?.url ?? "/",
+    headers: handshake?.headers ?? upgradeReq?.headers ?? {},
+    // A turn that is waited for ends with the wait: the socket tells nothing here.
+    socket: { remoteAddress, once: () => undefined, off: () => undefined },
+    app: { settings: {} },
+    event: ws.getPattern(),
+  };
+  return { req, res: NO_RESPONSE };
 }
 
 interface GraphqlContext {
@@ -213,6 +243,7 @@ export class RateLimitGuard implements CanActivate {
       return { req: http.getRequest<NestRequest>(), res: http.getResponse<NestResponse>() };
     }
     if (type === "graphql") return graphqlRequest(context);
+    if (type === "ws") return socketRequest(context);
     warnOnce(
       "SLUICE_UNLIMITED_CONTEXT",
       `RateLimitGuard does not limit calls of type "${type}". Extend it and override getRequestResponse, or leave it out there.`,
@@ -220,9 +251,20 @@ export class RateLimitGuard implements CanActivate {
     return undefined;
   }
 
+  /** Calls that are not counted, beside those of `SkipRateLimit`. To be overridden. */
+  protected async shouldSkip(_context: ExecutionContext): Promise<boolean> {
+    return false;
+  }
+
+  /** The end of a refused call: throws. To be overridden, for an exception of one's own such as `WsException`. */
+  protected async throwRefusal(_context: ExecutionContext, decision: Decision): Promise<never> {
+    throw new RateLimitException(decision);
+  }
+
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const targets = [context.getHandler(), context.getClass()];
     if (this.#reflector.getAllAndOverride<boolean | undefined>(SKIPPED, targets)) return true;
+    if (await this.shouldSkip(context)) return true;
     const own = this.#reflector.getAllAndOverride<RateLimitOptions | undefined>(OWN_OPTIONS, targets);
     const gate = this.#gates.gateOf(context, own);
     if (gate === undefined) return true;
@@ -236,7 +278,7 @@ export class RateLimitGuard implements CanActivate {
     request.rateLimit = decision;
     for (const [name, value] of fields) response.header(name, value);
     if (decision.allowed) {
-      gate.holdUntilClose(decision, request, response.raw ?? (response as unknown as ServerResponse));
+      this.#hold(gate, decision, found);
       return true;
     }
     for (const [name, value] of retryFields(decision)) response.header(name, value);
@@ -246,7 +288,12 @@ export class RateLimitGuard implements CanActivate {
     await this.#gates.refused(context, own, decision);
     // Where `onRefused` answered, the exception only ends the request: Nest sends no second answer.
     if (!isGraphql && !(response.headersSent ?? response.sent)) response.header("Content-Type", PROBLEM_CONTENT_TYPE);
-    throw new RateLimitException(decision);
+    return await this.throwRefusal(context, decision);
+  }
+
+  /** A message of a socket has no response that ends: its places are given back by their `ttl`, and `estimate` stands. */
+  #hold(gate: Gate<NestRequest>, decision: Decision, { req, res }: RequestResponse): void {
+    if (res !== NO_RESPONSE) gate.holdUntilClose(decision, req, res.raw ?? (res as unknown as ServerResponse));
   }
 }
 
