@@ -1,5 +1,5 @@
 /** Signing in: the token goes to the service once, and comes back as a cookie that no script can read. Nothing of it is kept here. */
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
@@ -57,9 +57,39 @@ export function SignIn({ hasEnded }: { hasEnded: boolean }) {
           <button type="submit" className="button main" disabled={signIn.isPending}>
             {signIn.isPending ? "Signing in …" : "Sign in"}
           </button>
+          <SingleSignOn />
         </form>
       </main>
     </div>
+  );
+}
+
+/** Why single sign-on sent the browser back without a session. */
+const failures: Readonly<Record<string, string>> = {
+  denied: "The provider or you said no.",
+  expired: "The sign-in took too long, or began in another browser. Try again.",
+  "no-role": "Your account has no role for this service. Ask an administrator for one.",
+  failed: "The provider does not answer, or its answer is not valid. The service's log says more.",
+};
+
+function SingleSignOn() {
+  const methods = useQuery({
+    queryKey: ["sign-in-methods"],
+    queryFn: () => request<{ sso: boolean }>("/session/methods"),
+  });
+  if (methods.data?.sso !== true) return null;
+  const query = new URLSearchParams(location.search);
+  const failure = failures[query.get("sso") ?? ""];
+  query.delete("sso");
+  const rest = query.toString();
+  const to = `${location.pathname}${rest === "" ? "" : `?${rest}`}`;
+  return (
+    <>
+      {failure !== undefined && <Notice tone="bad">{failure}</Notice>}
+      <a className="button" href={`/admin/v1/session/sso?to=${encodeURIComponent(to)}`}>
+        Single sign-on
+      </a>
+    </>
   );
 }
 

@@ -22,6 +22,7 @@ import { registerRegionRoutes } from "./region-routes.js";
 import type { AdministrationOptions } from "./route.js";
 import { registerRuleRoutes } from "./rule-routes.js";
 import { registerSessionRoutes } from "./session-routes.js";
+import { registerSsoRoutes } from "./sso-routes.js";
 import { registerStatsRoutes } from "./stats-routes.js";
 import { registerStoreRoutes } from "./store-routes.js";
 import { registerTimelineRoutes } from "./timeline-routes.js";
@@ -32,7 +33,8 @@ import { registerVersionRoutes } from "./version-routes.js";
 export { registerDashboard } from "./dashboard-files.js";
 export { registerGuide } from "./guide-files.js";
 export type { AdministrationOptions } from "./route.js";
-export { openTokens, type Tokens } from "./tokens.js";
+export { SingleSignOn } from "./single-sign-on.js";
+export { openTokens, readFirstToken, type Tokens } from "./tokens.js";
 
 export async function registerAdministration(app: FastifyInstance, options: AdministrationOptions): Promise<void> {
   await app.register(
@@ -67,6 +69,7 @@ export async function registerAdministration(app: FastifyInstance, options: Admi
       if (options.alerts !== undefined) registerAlertRoutes(admin, options, options.alerts);
       if (options.traffic !== undefined) registerTryRoutes(admin, options, options.traffic);
       registerSessionRoutes(admin, options);
+      registerSsoRoutes(admin, options);
     },
     { prefix: "/admin/v1" },
   );

@@ -13,6 +13,7 @@ import type { Figures } from "../monitoring/figures.js";
 import type { BlockedKeysView, ModelPrice, RegionsView, StoreView } from "../monitoring/views.js";
 import type { AlertDesk } from "./alert-routes.js";
 import { versionMismatch } from "./schemas.js";
+import type { SingleSignOn } from "./single-sign-on.js";
 import type { Tokens } from "./tokens.js";
 import type { Traffic } from "./try-routes.js";
 
@@ -20,6 +21,8 @@ export interface AdministrationOptions {
   readonly configuration: Configuration;
   readonly limiter: Limiter;
   readonly tokens: Tokens;
+  /** Absent: people sign in with tokens alone. */
+  readonly sso?: SingleSignOn | undefined;
   readonly log: ConfigurationLog;
   /** The figures of the traffic; absent where monitoring is off. */
   readonly figures?: Figures | undefined;

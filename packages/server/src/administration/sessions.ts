@@ -9,6 +9,7 @@
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { stringifySetCookie } from "cookie";
+import type { Role } from "../configuration/repository/rule-repository.js";
 import { cookieValue } from "../http/cookies.js";
 
 /** A working day: a browser that stays open must sign in again tomorrow. */
@@ -23,6 +24,8 @@ export interface Session {
   readonly id: string;
   readonly name: string;
   readonly endsAtMs: number;
+  /** Of a person who came by single sign-on; the role of others is their token's. */
+  readonly role?: Role;
 }
 
 export type SessionKey = Buffer;
@@ -31,12 +34,18 @@ export function sessionKey(firstToken: string): SessionKey {
   return Buffer.from(hkdfSync("sha256", firstToken, "", "sluice dashboard sessions, 2", 32));
 }
 
-export function newSession(name: string): Session {
-  return { id: randomBytes(16).toString("base64url"), name, endsAtMs: Date.now() + SESSION_MS };
+export function newSession(name: string, role?: Role): Session {
+  const id = randomBytes(16).toString("base64url");
+  return { id, name, endsAtMs: Date.now() + SESSION_MS, ...(role !== undefined && { role }) };
 }
 
-export function signSession({ id, name, endsAtMs }: Session, secrets: { key: SessionKey; tokenHash: Buffer }): string {
-  const told = Buffer.from(JSON.stringify([name, endsAtMs, id])).toString("base64url");
+export function signSession(
+  { id, name, endsAtMs, role }: Session,
+  secrets: { key: SessionKey; tokenHash: Buffer },
+): string {
+  const told = Buffer.from(JSON.stringify([name, endsAtMs, id, ...(role === undefined ? [] : [role])])).toString(
+    "base64url",
+  );
   return `${told}.${signatureOf(told, secrets).toString("base64url")}`;
 }
 
@@ -45,10 +54,11 @@ export function claimedSession(value: string): Session | undefined {
   if (value.length > LONGEST_VALUE) return undefined;
   try {
     const claim: unknown = JSON.parse(Buffer.from(value.split(".")[0]!, "base64url").toString("utf8"));
-    if (!Array.isArray(claim) || claim.length !== 3) return undefined;
-    const [name, endsAtMs, id] = claim;
+    if (!Array.isArray(claim) || (claim.length !== 3 && claim.length !== 4)) return undefined;
+    const [name, endsAtMs, id, role] = claim;
     const isSession = typeof name === "string" && Number.isSafeInteger(endsAtMs) && typeof id === "string";
-    return isSession ? { id, name, endsAtMs } : undefined;
+    const isRole = role === undefined || ["viewer", "editor", "admin"].includes(role);
+    return isSession && isRole ? { id, name, endsAtMs, ...(role !== undefined && { role }) } : undefined;
   } catch {
     return undefined;
   }

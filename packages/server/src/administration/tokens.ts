@@ -31,6 +31,8 @@ interface TokensOptions {
   /** Where named tokens are kept; without one (rules from a file) there is only the first token. */
   readonly repository?: RuleRepository | undefined;
   readonly log: ConfigurationLog;
+  /** What sessions of single sign-on are bound to; absent: there are none. */
+  readonly ssoBond?: Buffer | undefined;
 }
 
 /** The owner of a request's token. */
@@ -50,6 +52,11 @@ export async function openTokens(options: TokensOptions): Promise<Tokens> {
   if (options.adminToken !== undefined) return new Tokens(options, { token: checkedToken(options.adminToken) });
   const file = join(options.dataFolder, FILE);
   return new Tokens(options, { token: readOrMake(file), file });
+}
+
+/** The first token, made where there is none yet. */
+export function readFirstToken({ dataFolder, adminToken }: Pick<TokensOptions, "dataFolder" | "adminToken">): string {
+  return adminToken === undefined ? readOrMake(join(dataFolder, FILE)) : checkedToken(adminToken);
 }
 
 export class Tokens {
@@ -96,6 +103,23 @@ export class Tokens {
     return { ...caller, value: signSession(session, { key: this.#sessionKey, tokenHash }) };
   }
 
+  /** A session for a person whom the provider vouches for. Its name has a colon, which no token's has. */
+  openPersonalSession({ name, role }: Caller, agent = ""): string {
+    const session = newSession(name, role);
+    const noted = { ...session, createdAtMs: Date.now(), agent: agent.slice(0, LONGEST_AGENT) };
+    void this.#options.repository
+      ?.noteSession(noted)
+      .catch((error) => this.#options.log.warn("a session could not be noted", { error: String(error) }));
+    return signSession(session, { key: this.#sessionKey, tokenHash: this.#options.ssoBond! });
+  }
+
+  /** For the audit; a sign-in does not fail for it. */
+  async noteSignIn(name: string, role: Role): Promise<void> {
+    await this.#options.repository
+      ?.record({ actor: name, action: "session.opened", target: name, details: { role } })
+      .catch((error) => this.#options.log.warn("a sign-in could not be recorded", { error: String(error) }));
+  }
+
   /** Sessions that were not ended; of one token where `name` is given. */
   async sessions(name?: string): Promise<NotedSession[]> {
     const found = await this.#repository().sessions();
@@ -126,12 +150,23 @@ export class Tokens {
   async #sessionOf(value: string): Promise<{ session: Session; caller: Caller } | undefined> {
     const claimed = claimedSession(value);
     if (claimed === undefined || claimed.endsAtMs <= Date.now()) return undefined;
+    if (claimed.role !== undefined) return await this.#personOf(value, claimed, claimed.role);
     const named = (await this.#named.get()).find((token) => token.name === claimed.name && !isExpired(token));
     const tokenHash = claimed.name === FIRST_TOKEN_NAME ? this.#first : named && Buffer.from(named.hash, "hex");
     if (tokenHash === undefined || !isSignedBy(value, { key: this.#sessionKey, tokenHash })) return undefined;
     if (await this.#ended.has(claimed)) return undefined;
     if (named !== undefined) this.#noteUse(named.name);
     return { session: claimed, caller: { name: claimed.name, role: named?.role ?? "admin" } };
+  }
+
+  async #personOf(
+    value: string,
+    session: Session,
+    role: Role,
+  ): Promise<{ session: Session; caller: Caller } | undefined> {
+    const { ssoBond } = this.#options;
+    if (ssoBond === undefined || !isSignedBy(value, { key: this.#sessionKey, tokenHash: ssoBond })) return undefined;
+    return (await this.#ended.has(session)) ? undefined : { session, caller: { name: session.name, role } };
   }
 
   async #callerOf(hash: Buffer): Promise<Caller | undefined> {

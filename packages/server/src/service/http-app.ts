@@ -49,6 +49,7 @@ export async function createHttpApp(parts: TransportParts): Promise<FastifyInsta
     configuration,
     limiter,
     tokens,
+    sso: parts.sso,
     log,
     figures,
     traffic: recordedTraffic({ recording: instance.recording, configuration, figures }),

@@ -4,7 +4,7 @@
  */
 import type { Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openTokens, type Tokens } from "../administration/administration.js";
+import { openTokens, readFirstToken, SingleSignOn, type Tokens } from "../administration/administration.js";
 import type { AlertPolicies } from "../configuration/alert-policies.js";
 import type { Configuration } from "../configuration/configuration.js";
 import { type RequestAttributes, requestAttributes } from "../enforcement/attributes/request-attributes.js";
@@ -56,6 +56,7 @@ export interface TransportParts extends TransportsOptions {
   readonly attributes: RequestAttributes;
   readonly envoy: Envoy;
   readonly tokens: Tokens;
+  readonly sso: SingleSignOn | undefined;
   readonly failures: NotedFailures;
   /** Whether an Authorization header carries the API token; absent: the data plane is open. */
   readonly carriesToken: ((authorization: string | undefined) => boolean) | undefined;
@@ -150,7 +151,8 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
   cleanup.add(() => envoy.close());
   const { repository } = configuration;
   const { "data-folder": dataFolder, "admin-token": adminToken, "api-token": apiToken } = settings;
-  const tokens = await openTokens({ dataFolder, adminToken, repository, log });
+  const sso = openSingleSignOn(settings, readFirstToken({ dataFolder, adminToken }));
+  const tokens = await openTokens({ dataFolder, adminToken, repository, log, ssoBond: sso?.bond });
   const failures = noteFailures({ log, metrics, repository, networkOf: attributes.networkOf });
   cleanup.add(() => failures.close());
   const limitMoves = noteLimitMoves({ limiter, repository, log });
@@ -161,6 +163,7 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
     attributes,
     envoy,
     tokens,
+    sso,
     failures,
     carriesToken: apiToken === undefined ? undefined : tokenGuard(apiToken),
     llm: await openLlmGateway(settings, log, (used) => monitoring.noteModel?.(used)),
@@ -168,6 +171,18 @@ async function openParts(options: TransportsOptions, cleanup: Cleanup): Promise<
     headers: settings["legacy-headers"] ? ["draft-11", "legacy"] : "draft-11",
     ending: { draining: false, lameDuck: false },
   };
+}
+
+function openSingleSignOn(settings: Settings, firstToken: string): SingleSignOn | undefined {
+  const { "oidc-issuer": issuer, "oidc-client-id": clientId, "public-url": publicUrl } = settings;
+  if (issuer === undefined || clientId === undefined || publicUrl === undefined) return undefined;
+  return new SingleSignOn({
+    ...{ issuer: new URL(issuer), clientId, publicUrl, firstToken },
+    clientSecret: settings["oidc-client-secret"],
+    scopes: settings["oidc-scopes"],
+    roleClaim: settings["oidc-role-claim"],
+    roles: settings["oidc-roles"],
+  });
 }
 
 /** gRPC has certificates of its own, or the others'. */

@@ -234,6 +234,26 @@ export const settingSpecs = {
     accept.publicUrl,
     "Where browsers reach the console, such as https://limits.example: alerts link to it, and single sign-on comes back to it.",
   ),
+  "oidc-issuer": setting(
+    accept.httpUrl,
+    "Single sign-on by OpenID Connect: the provider; needs --oidc-client-id and --public-url.",
+  ),
+  "oidc-client-id": setting(accept.text("ID", "a client id"), "The client that the provider knows this service as."),
+  "oidc-client-secret": secret(
+    accept.text("SECRET", "a secret"),
+    "Its secret. Absent: a public client, with PKCE alone.",
+  ),
+  "oidc-scopes": setting(accept.text("SCOPES", "scopes"), "What is asked of the provider.", "openid profile email"),
+  "oidc-role-claim": setting(
+    accept.text("NAME", "a claim"),
+    "The claim of the ID token that holds roles; dots lead into objects, as in realm_access.roles.",
+    "roles",
+  ),
+  "oidc-roles": setting(
+    accept.pairs,
+    "Which value of the claim is which role, VALUE=ROLE with commas between. A person without one is refused.",
+    "sluice-viewer=viewer,sluice-editor=editor,sluice-admin=admin",
+  ),
   "tls-cert": setting(
     accept.file,
     "Certificate chain (PEM) for HTTP, gRPC and the proxy; needs --tls-key. Renewed files are read again.",
@@ -427,6 +447,18 @@ function conflicts(settings: Settings): string[] {
   for (const [cert, key] of certificatePairs) {
     if ((settings[cert] === undefined) !== (settings[key] === undefined))
       found.push(`${cert}, ${key}: expected both or neither, got one`);
+  }
+  const { "oidc-issuer": issuer } = settings;
+  if (issuer !== undefined) {
+    if (settings["oidc-client-id"] === undefined || settings["public-url"] === undefined)
+      found.push("oidc-issuer: expected --oidc-client-id and --public-url beside it");
+    const { protocol, hostname } = new URL(issuer);
+    if (protocol === "http:" && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
+      found.push("oidc-issuer: expected https:// for a provider that is not on this machine");
+  }
+  for (const role of Object.values(settings["oidc-roles"])) {
+    if (!["viewer", "editor", "admin"].includes(role))
+      found.push(`oidc-roles: expected viewer, editor or admin behind =, got ${JSON.stringify(role)}`);
   }
   if (settings["tls-client-ca"] !== undefined && settings["tls-cert"] === undefined) {
     found.push("tls-client-ca: expected --tls-cert beside it");
