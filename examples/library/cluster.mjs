@@ -13,7 +13,7 @@ const rules = [
 ];
 const request = { tenant: "acme", user: "ann", path: "/search" };
 
-const limiter = createLimiter({ store: redisStore(url, { deadlineMs: 1_000 }), rules });
+const limiter = createLimiter({ store: redisStore(url, { deadlineMs: 10_000 }), rules });
 // Once for an outage, with the cause and what to do about it.
 limiter.on("degraded", (cause) => console.log(`degraded: ${cause.message}`));
 limiter.on("recovered", () => console.log("the store decides again"));

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter } from "sluice";
 
 const limiter = createLimiter({
-  rules: [{ id: "exports", key: [], algorithm: "concurrency", limit: 2, ttl: "300ms" }],
+  rules: [{ id: "exports", key: [], algorithm: "concurrency", limit: 2, ttl: "2s" }],
 });
 
 /**
@@ -19,7 +19,7 @@ async function exportReport(name, { workMs, renews }) {
   if (!allowed) return console.log(`${name}: refused, all places are taken`);
   console.log(`${name}: started`);
   // A third of the term: one renewal may fail or be late without the lease being lost.
-  const renewal = renews && setInterval(() => lease?.renew().catch(() => {}), (lease?.expiresAfterMs ?? 300) / 3);
+  const renewal = renews && setInterval(() => lease?.renew().catch(() => {}), (lease?.expiresAfterMs ?? 2_000) / 3);
   try {
     // Hand the signal to whatever does the work, here a timer; fetch and most drivers take one too.
     await sleep(workMs, undefined, { signal: lease?.signal });
@@ -33,8 +33,8 @@ async function exportReport(name, { workMs, renews }) {
   }
 }
 
-const long = exportReport("long, renewed", { workMs: 1_000, renews: true });
-const stuck = exportReport("stuck, not renewed", { workMs: 10_000, renews: false });
+const long = exportReport("long, renewed", { workMs: 5_000, renews: true });
+const stuck = exportReport("stuck, not renewed", { workMs: 60_000, renews: false });
 await exportReport("third", { workMs: 10, renews: false });
 await stuck;
 await exportReport("fourth", { workMs: 10, renews: false });

@@ -13,7 +13,7 @@ const url = process.argv[2] ?? "redis://127.0.0.1:6379";
 const limit = 20_000;
 /** @type {import("sluice").Rule[]} */
 const rules = [{ id: "hot", key: ["api_key"], algorithm: "rolling-window", limit, window: "1m", prefetch: "1s" }];
-const options = { deadlineMs: 1_000 };
+const options = { deadlineMs: 10_000 };
 const instances = [1, 2].map(() => createLimiter({ store: redisStore(url, options), rules, instances: 2 }));
 
 if (!(await instances[0].ready()) || !(await instances[1].ready())) {

@@ -17,7 +17,7 @@ const rules = [
   { id: "everyone", key: [], algorithm: "gcra", limit: 10_000, window: "1s", onStoreFailure: "deny" },
 ];
 // Generous, so that the first connection is waited for; the default, 50 ms, suits a service under load.
-const options = { deadlineMs: 1_000 };
+const options = { deadlineMs: 10_000 };
 const here = createLimiter({ store: redisStore(url, options), rules, instances: 2 });
 const there = createLimiter({ store: redisStore(url, options), rules, instances: 2 });
 here.on("degraded", (cause) => console.error(`Redis does not answer, each rule's policy does: ${String(cause)}`));

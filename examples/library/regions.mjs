@@ -21,8 +21,8 @@ const open = (region, url) =>
   createLimiter({
     rules,
     region,
-    store: redisStore(url, { deadlineMs: 1_000 }),
-    globalStore: redisStore(home, { deadlineMs: 1_000 }),
+    store: redisStore(url, { deadlineMs: 10_000 }),
+    globalStore: redisStore(home, { deadlineMs: 10_000 }),
   });
 const regions = [open("eu", eu), open("us", us)];
 

@@ -14,7 +14,7 @@ function lifeMs(text: string): number {
   if (ms !== undefined && ms >= 1_000 && ms <= LONGEST_LIFE_MS) return ms;
   throw new SluiceError(
     "invalid-request",
-    `expiresIn: expected a duration from "1s" to "3650d", got ${JSON.stringify(text)}`,
+    `expiresIn: expected a duration between "1s" and "3650d", got ${JSON.stringify(text)}`,
   );
 }
 
