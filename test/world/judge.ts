@@ -62,6 +62,8 @@ export class Judge implements StoreObserver {
   #steppedBackMs = 0;
   readonly #fromHand = new WeakMap<Decision, { entryId: string; checks: readonly Check[]; stampMs: number }>();
   readonly settlements = new Settlements();
+  /** Of the plan. */
+  sumsHours = false;
   /** The counters whose window outlasts the run: nothing leaves them but by a settlement. */
   readonly #lasting = new Map<string, Check>();
   charges = 0;
@@ -133,7 +135,7 @@ export class Judge implements StoreObserver {
   /** The store counts what the settlements and holds sum up to. */
   #sum(check: Check, { remaining }: StoreReply["verdicts"][number]): void {
     const { plan, key } = check;
-    if (!isLasting(plan.policy)) return;
+    if (!this.sumsHours || !isLasting(plan.policy)) return;
     this.#lasting.set(key, { ...check, cost: 0 });
     const sum = this.settlements.sumOf(key);
     const counted = plan.policy.limit - remaining;

@@ -67,6 +67,8 @@ export interface Plan {
   readonly driftPpm: number;
   /** The most that all instances together may admit by the policy `local` in one window, of a limit (docs/reliability.md). */
   readonly localBound: (limit: number) => number;
+  /** Windows of an hour outlast the run, and only reservations are charged under them: what they count can be summed up. */
+  readonly sumsHours?: boolean;
   /** Nothing keeps a settlement from the store until its reservation ends: each one that was told must count. */
   readonly settlesAll?: boolean;
   readonly steps: readonly Step[];

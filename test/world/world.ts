@@ -59,6 +59,7 @@ export async function runWorld({ scenario, seed, keep, log, digest = false }: Ru
   const simulation = new Simulation(seed);
   simulation.log = heard;
   const judge: Judge = new Judge({ simulation, storeMs: () => server.actor.clock.wallMs() });
+  judge.sumsHours = plan.sumsHours ?? false;
   const server: StoreServer = new StoreServer(simulation, judge);
   const network = new Network(simulation, plan.faults);
   const fleet: Fleet = new Fleet({

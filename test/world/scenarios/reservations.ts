@@ -45,6 +45,7 @@ export const reservations: Scenario = {
       rememberRefusals: random.chance(0.5),
       driftPpm: random.of([0, 1_000]),
       localBound: () => Number.POSITIVE_INFINITY,
+      sumsHours: true,
       // What was kept while the store was away is sent within seconds of its return.
       settlesAll: isSafe,
       steps: inOrder([...steps, ...trouble]),
