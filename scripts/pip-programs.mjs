@@ -39,6 +39,12 @@ const wheels = {
     // For x86-64 alone.
     sha256: ["7cff20127e0e9dbc28f3fd4a809f97d21b5dc45fc2449b0935efbf3736d04904"],
   },
+  "kubernetes-validate": {
+    version: "1.37.0",
+    file: "bin/kubernetes-validate",
+    // Made as schemathesis's is.
+    requirements: "kubernetes-validate-requirements.txt",
+  },
   "openapi-generator-cli": {
     version: "7.26.0",
     file: "openapi_generator_cli/openapi-generator.jar",

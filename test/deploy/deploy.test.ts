@@ -1,6 +1,6 @@
 /** What is under deploy/: the chart, the manifests, the image, compose and the systemd units, as far as no container engine is needed. */
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
@@ -17,18 +17,17 @@ const variables = new Set(settingNames.map(variableOf));
 /** "10s" -> 10. */
 const seconds = (text: string): number => Number(/^(\d+)s$/.exec(text)![1]);
 
-describe.skipIf(whyMissing("helm"))("the Helm chart", () => {
-  const chart = join(root, "deploy/helm/sluice");
-  const secret = ["store=redis://redis:6379", "apiToken=an-api-token-of-mine", "adminToken=an-admin-token-of-mine"];
-  const set = (...values: string[]) => [...secret, ...values].flatMap((value) => ["--set", value]);
-  const rules = ["--set-json", 'rules=[{"id":"a","key":["user"],"algorithm":"gcra","limit":5,"window":"1m"}]'];
-  const helm = (...args: string[]) => execute(components.helm.find()!, args);
-  const render = async (...args: string[]): Promise<Json[]> => {
-    const { stdout } = await helm("template", "my", chart, ...args);
-    return parseAllDocuments(stdout).map((document) => document.toJS());
-  };
-  const everything = set("autoscaling.enabled=true", "networkPolicy.enabled=true", "serviceMonitor.enabled=true");
+const chart = join(root, "deploy/helm/sluice");
+const secret = ["store=redis://redis:6379", "apiToken=an-api-token-of-mine", "adminToken=an-admin-token-of-mine"];
+const set = (...values: string[]) => [...secret, ...values].flatMap((value) => ["--set", value]);
+const rules = ["--set-json", 'rules=[{"id":"a","key":["user"],"algorithm":"gcra","limit":5,"window":"1m"}]'];
+const everything = set("autoscaling.enabled=true", "networkPolicy.enabled=true", "serviceMonitor.enabled=true");
+const helm = (...args: string[]) => execute(components.helm.find()!, args);
+const documentsOf = (yaml: string): Json[] => parseAllDocuments(yaml).map((document) => document.toJS());
+const render = async (...args: string[]): Promise<Json[]> =>
+  documentsOf((await helm("template", "my", chart, ...args)).stdout);
 
+describe.skipIf(whyMissing("helm"))("the Helm chart", () => {
   test("lints", async () => {
     const { stdout } = await helm("lint", "--strict", chart, ...set(), ...rules);
     expect(stdout).toContain("0 chart(s) failed");
@@ -100,6 +99,86 @@ describe.skipIf(whyMissing("helm"))("the Helm chart", () => {
     expect(file.slice(file.indexOf("\n---") + 1)).toBe(stdout);
   });
 });
+
+test.skipIf(whyMissing("helm", "kubernetesValidate"))(
+  "Kubernetes knows every field: of the manifests, and of the chart without and with all of its options",
+  async () => {
+    const folder = makeTempFolder("manifests");
+    const files = { ...(await manifests()), misspelt: [await misspeltDeployment()] };
+    for (const [name, documents] of Object.entries(files)) {
+      writeFileSync(join(folder, name), documents.map((document) => `---\n${JSON.stringify(document)}\n`).join(""));
+    }
+    const versions = ["1.30", "1.37"];
+    const { lines, code } = await validateManifests({ folder, files: Object.keys(files), versions });
+    const expected = Object.entries(files).flatMap(([file, documents]) =>
+      documents.flatMap((document) => versions.map((version) => expectedVerdict({ file, document, version }))),
+    );
+    expect(lines.sort()).toEqual(expected.sort());
+    expect(code).toBe(1);
+  },
+);
+
+function expectedVerdict({ file, document, version }: { file: string; document: Json; version: string }): string {
+  const { apiVersion, kind, metadata } = document;
+  const resource = `resource ${kind.toLowerCase()}/${metadata.name} against version ${version}`;
+  if (file === "misspelt") {
+    const found = "Additional properties are not allowed ('readynessProbe' was unexpected)";
+    return `ERROR ${file} did not validate for ${resource}: spec.template.spec.containers.0: ${found}`;
+  }
+  if (kindsWithoutSchema.includes(kind)) {
+    const sought = `kind ${kind} with api version ${apiVersion} for kubernetes version ${version}`;
+    return `WARN ${file} Couldn't find schema for ${sought}`;
+  }
+  return `INFO ${file} passed for ${resource}`;
+}
+
+/** Custom resources: their schemas come with the operators that define them, not with Kubernetes. */
+const kindsWithoutSchema = ["ServiceMonitor"];
+
+/** By name: what a cluster would be given. */
+async function manifests(): Promise<Record<string, Json[]>> {
+  const files = ["kubernetes", "envoy-gateway"].flatMap((folder) =>
+    readdirSync(join(root, "deploy", folder)).map((file) => `${folder}/${file}`),
+  );
+  const [config] = documentsOf(read("envoy-gateway/envoy-gateway.yaml"));
+  const { provider } = parse(config.data["envoy-gateway.yaml"]);
+  // Envoy Gateway merges this into a Deployment of its own: the pod is the part that can be held against a schema.
+  const { template } = provider.kubernetes.rateLimitDeployment.patch.value.spec;
+  return {
+    ...Object.fromEntries(files.map((file) => [file.replace("/", "-"), documentsOf(read(file))])),
+    "patched-pod": [{ apiVersion: "v1", kind: "PodTemplate", metadata: { name: "patched" }, template }],
+    "chart-defaults": await render(...set("database=postgres://db/sluice")),
+    "chart-everything": await render(...everything, ...rules, ...allOptions),
+  };
+}
+
+const allOptions = [
+  'networkPolicy.from=[{"namespaceSelector":{"matchLabels":{"team":"web"}}}]',
+  'networkPolicy.to=[{"ipBlock":{"cidr":"10.0.0.0/8"}}]',
+  'serviceMonitor.labels={"release":"prometheus"}',
+  'nodeSelector={"kubernetes.io/arch":"arm64"}',
+  'tolerations=[{"key":"limits","operator":"Exists","effect":"NoSchedule"}]',
+  'settings={"store-deadline":"100ms"}',
+  'service={"type":"LoadBalancer"}',
+].flatMap((value) => ["--set-json", value]);
+
+async function misspeltDeployment(): Promise<Json> {
+  const deployment = (await render(...set(), ...rules)).find(({ kind }) => kind === "Deployment");
+  const [container] = deployment.spec.template.spec.containers;
+  container.readynessProbe = container.readinessProbe;
+  delete container.readinessProbe;
+  return deployment;
+}
+
+/** One process for all: starting Python and reading its modules takes longer than the documents do. */
+async function validateManifests(options: { folder: string; files: string[]; versions: string[] }) {
+  const program = components.kubernetesValidate.find()!;
+  const versions = options.versions.flatMap((version) => ["-k", version]);
+  const env = { ...process.env, PYTHONPATH: dirname(dirname(program)), PYTHONDONTWRITEBYTECODE: "1" };
+  const ran = execute(program, ["--strict", ...versions, ...options.files], { cwd: options.folder, env });
+  const { stdout, code = 0 } = await ran.catch((error: Json) => error);
+  return { lines: stdout.trim().split("\n") as string[], code: code as number };
+}
 
 describe("the image", () => {
   const dockerfile = read("docker/Dockerfile");
