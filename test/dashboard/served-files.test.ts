@@ -99,6 +99,26 @@ test.each([
   expect(answer.headers.get("content-type")).not.toContain("text/html");
 });
 
+test.each(["/rulesets", "/rules-old/x?y=1"])("a browser that opens %s gets 404 and the console", async (path) => {
+  const asked = { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } };
+  const answer = await get(path, asked);
+  expect([answer.status, answer.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
+  expect(answer.headers.get("content-security-policy")).toContain("default-src 'none'");
+  expect(await answer.text()).toBe(await (await get("/")).text());
+  const etag = answer.headers.get("etag")!;
+  expect((await get(path, { headers: { ...asked.headers, "if-none-match": etag } })).status).toBe(404);
+  expect((await get(path, { ...asked, method: "POST" })).status).toBe(404);
+});
+
+test.each(["/v1/nothing", "/v1/check", "/admin/v1/nothing", "/docs/nothing", "/assets/nothing.js"])(
+  "%s is of programs: a browser gets no page either",
+  async (path) => {
+    const answer = await get(path, { headers: { accept: "text/html" } });
+    expect([401, 404, 405]).toContain(answer.status);
+    expect(answer.headers.get("content-type")).toBe("application/problem+json");
+  },
+);
+
 test("only GET and HEAD are answered with a page", async () => {
   expect((await get("/rules", { method: "HEAD" })).status).toBe(200);
   for (const method of ["POST", "PUT", "DELETE"]) expect((await get("/rules", { method })).status).toBe(405);

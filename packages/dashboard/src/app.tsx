@@ -1,7 +1,7 @@
 /** The frame and its pages. Without a session there is one page, signing in; the address stays, so that one comes back to where one was. */
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
-import { Route, Router, Switch, useSearch } from "wouter";
+import { Link, Route, Router, Switch, useSearch } from "wouter";
 import { contact } from "./api/contact.js";
 import { queryClient, sessionQuery } from "./api/queries.js";
 import { AlertsPage } from "./pages/alerts.js";
@@ -26,11 +26,14 @@ const AlertSettingsPage = lazy(async () => ({
 }));
 const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
 
+import { visible } from "./components/format.js";
 import { Empty, Page } from "./components/panel.js";
 import { Toasts } from "./components/toast.js";
+import { Hands } from "./hands/hands.js";
 import { applyZone } from "./range/zone.js";
 import { linkAddress, navigation } from "./shell/navigate.js";
 import { Navigation } from "./shell/navigation.js";
+import { openHand } from "./shell/open-hand.js";
 import { OutageBanner } from "./shell/outage.js";
 import { SessionProvider } from "./shell/session.js";
 import { SignIn } from "./shell/sign-in.js";
@@ -77,6 +80,7 @@ export function App() {
           </div>
         </div>
         <Toasts />
+        <Hands />
       </SessionProvider>
     </Router>
   );
@@ -108,7 +112,13 @@ function Pages() {
       <Route path="/tokens" component={TokensPage} />
       <Route>
         <Page title="Not here">
-          <Empty title="There is no page of this name." />
+          <Empty title="There is no page of this name.">
+            Nothing is at <code>{visible(location.pathname)}</code>. <Link href="/">Open the overview</Link>, or go to a
+            page, a rule or a key:{" "}
+            <button type="button" className="button small" onClick={() => openHand("palette")}>
+              Go to …
+            </button>
+          </Empty>
         </Page>
       </Route>
     </Switch>

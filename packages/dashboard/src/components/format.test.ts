@@ -1,5 +1,17 @@
 import { expect, test } from "vitest";
-import { bytes, count, milliseconds, rate, share, span, visible, wait, withUnit } from "./format.js";
+import {
+  axisRate,
+  bytes,
+  count,
+  milliseconds,
+  rate,
+  share,
+  shortCount,
+  span,
+  visible,
+  wait,
+  withUnit,
+} from "./format.js";
 
 test("a share never rounds something to nothing, nor nearly all to all", () => {
   expect([0, 0.0001, 0.034, 0.5, 0.9995, 1].map(share)).toEqual(["0 %", "<0.1 %", "3.4 %", "50 %", ">99.9 %", "100 %"]);
@@ -9,7 +21,7 @@ test("waits are rounded up, and one that no time ends is told as never", () => {
   expect([0, 1, 1_400, 119_001, 121_000, 7_300_000, 2_147_483_647].map(wait)).toEqual([
     "0 ms",
     "1 ms",
-    "2 s",
+    "1.4 s",
     "120 s",
     "3 min",
     "3 h",
@@ -17,13 +29,22 @@ test("waits are rounded up, and one that no time ends is told as never", () => {
   ]);
 });
 
-test("large counts become short, and small rates keep a digit", () => {
+test("counts are spelled in full, and small rates keep a digit", () => {
   expect([count(99_999), count(1_234_567), rate(0.42), rate(0), rate(42.4)]).toEqual([
     "99,999",
-    "1.2M",
+    "1,234,567",
     "0.4",
     "0",
     "42",
+  ]);
+});
+
+test("large numbers become short on an axis", () => {
+  expect([shortCount(99_999), shortCount(1_234_567), axisRate(0.42), axisRate(123_456)]).toEqual([
+    "99,999",
+    "1.2M",
+    "0.4/s",
+    "123.5K/s",
   ]);
 });
 

@@ -3,14 +3,24 @@
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** 12 345; from a hundred thousand on 123.5K. */
+/** "1,234,567": in full, as the command line prints it (`packages/server/src/cli/print.ts`). */
 export function count(value: number): string {
+  return whole.format(value);
+}
+
+/** Where there is little room, on an axis: from a hundred thousand on "123.5K". */
+export function shortCount(value: number): string {
   return Math.abs(value) < 100_000 ? whole.format(value) : compact.format(value);
 }
 
 /** A rate of which small values matter: 0.4, 12, 1,234. */
 export function rate(value: number): string {
   return value > 0 && value < 10 ? String(Number(value.toFixed(1))) : count(value);
+}
+
+/** A rate on an axis. */
+export function axisRate(value: number): string {
+  return `${Math.abs(value) < 100_000 ? rate(value) : shortCount(value)}/s`;
 }
 
 /** A share of 1 in per cent; never "0 %" for something, nor "100 %" for not all. */
@@ -43,6 +53,7 @@ export function span(ms: number): string {
 export function wait(ms: number): string {
   if (ms >= 2_147_483_647) return "never";
   if (ms < 1_000) return `${Math.ceil(ms)} ms`;
+  if (ms < 10_000) return `${Math.ceil(ms / 100) / 10} s`;
   if (ms < 120_000) return `${Math.ceil(ms / 1_000)} s`;
   return ms < 7_200_000 ? `${Math.ceil(ms / 60_000)} min` : `${Math.ceil(ms / 3_600_000)} h`;
 }
@@ -125,12 +136,13 @@ export function withUnit(value: number, unit: string | undefined): string {
 
 /** The same where there is little room: without the word. */
 export function axisUnit(value: number, unit: string | undefined): string {
-  return unit === "bytes" || unit === "microdollars" ? withUnit(value, unit) : count(value);
+  return unit === "bytes" || unit === "microdollars" ? withUnit(value, unit) : shortCount(value);
 }
 
 /** "12 of 50,000 tokens". */
 export function partOf(part: number, whole: number, unit: string | undefined): string {
-  return `${axisUnit(part, unit)} of ${withUnit(whole, unit)}`;
+  const isPlain = unit !== "bytes" && unit !== "microdollars";
+  return `${isPlain ? count(part) : withUnit(part, unit)} of ${withUnit(whole, unit)}`;
 }
 
 /** Four places below a cent's worth: single calls cost that little. */

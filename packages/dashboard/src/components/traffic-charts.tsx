@@ -2,7 +2,7 @@
 import { useMemo } from "react";
 import type { RuleStats } from "../api/shapes.js";
 import { Chart, type Line } from "./chart.js";
-import { milliseconds, rate } from "./format.js";
+import { axisRate, milliseconds, rate } from "./format.js";
 import type { Marker } from "./markers.js";
 import { Empty } from "./panel.js";
 import { rateOf, ratesOf, type TrafficPoints } from "./traffic-points.js";
@@ -51,6 +51,7 @@ export function TrafficChart({
       timesMs={points.timesMs}
       lines={lines}
       format={perSecond}
+      axisFormat={axisRate}
       height={240}
       {...over}
     />
@@ -99,5 +100,15 @@ export function RuleChart({
   }, [points, hasCandidate, before]);
   const timesMs = useMemo(() => points.map(({ atMs }) => atMs), [points]);
   if (points.length === 0) return <Empty title="No traffic in this time." />;
-  return <Chart label="Checks a second" timesMs={timesMs} lines={lines} format={perSecond} height={210} {...over} />;
+  return (
+    <Chart
+      label="Checks a second"
+      timesMs={timesMs}
+      lines={lines}
+      format={perSecond}
+      axisFormat={axisRate}
+      height={210}
+      {...over}
+    />
+  );
 }

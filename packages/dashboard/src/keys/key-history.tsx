@@ -6,7 +6,7 @@ import { keyHistoryQuery } from "../api/queries.js";
 import type { KeyView } from "../api/shapes.js";
 import { Chart, type Line } from "../components/chart.js";
 import { AttributeList, type Mark } from "../components/figures.js";
-import { clockTime, count, dayTime, span } from "../components/format.js";
+import { clockTime, count, dayTime, shortCount, span } from "../components/format.js";
 import { Empty, Panel, Read } from "../components/panel.js";
 import { useTime } from "../time/use-time.js";
 
@@ -53,7 +53,16 @@ function KeyChart({ view: { periods, rules } }: { view: KeyView }) {
     ];
   }, [periods, rules]);
   if (rules.length === 0) return <Empty title="Not among the busiest keys of this time." />;
-  return <Chart label="Checks of this key" timesMs={timesMs} lines={lines} format={count} height={180} />;
+  return (
+    <Chart
+      label="Checks of this key"
+      timesMs={timesMs}
+      lines={lines}
+      format={count}
+      axisFormat={shortCount}
+      height={180}
+    />
+  );
 }
 
 function aboutRefusals({ refusalValues }: KeyView): string {

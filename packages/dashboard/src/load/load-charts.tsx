@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import type { AdaptiveView, LoadView, Series, SheddingView, WaitingView } from "../api/shapes.js";
 import { Chart, type Line } from "../components/chart.js";
 import type { Mark } from "../components/figures.js";
-import { axisUnit, rate, share, wait, withUnit } from "../components/format.js";
+import { axisRate, axisUnit, rate, share, wait, withUnit } from "../components/format.js";
 import { Empty } from "../components/panel.js";
 import { SECOND_MS, stepRates } from "../components/step-rates.js";
 
@@ -67,6 +67,7 @@ export function ShedChart({ rule, steps }: { rule: SheddingView; steps: Steps })
       timesMs={timesMs}
       lines={lines}
       format={(value) => `${rate(value)}/s`}
+      axisFormat={axisRate}
       height={190}
     />
   );

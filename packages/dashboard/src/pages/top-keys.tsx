@@ -13,7 +13,7 @@ import { count, share } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { keyAddress } from "../keys/key-address.js";
 import { TimeBar } from "../range/time-bar.js";
-import { boundsOf, compareOffsetMs } from "../time/time-address.js";
+import { compareOffsetMs } from "../time/time-address.js";
 import { useParameters } from "../time/use-parameters.js";
 import { useTime } from "../time/use-time.js";
 
@@ -30,7 +30,9 @@ const groups = [
 const PER_PAGE = 100;
 
 export function TopKeysPage() {
-  const { time, compare } = useTime();
+  const { time, compare: chosen } = useTime();
+  // Keys are kept for two days: charts may compare with a week before, and this page then compares with nothing.
+  const compare = chosen === "week" ? undefined : chosen;
   const { search, set } = useParameters();
   const params = new URLSearchParams(search);
   const by = params.get("by") === "refusals" ? "refusals" : "traffic";
@@ -47,11 +49,9 @@ export function TopKeysPage() {
     ...(words !== "" && { search: words }),
   } as const;
   const keys = useQuery(topKeysQuery(asked));
-  const { fromMs, toMs } = boundsOf(time);
-  // A day before, or the span right before this one: two days of keys are kept.
-  const offsetMs = compare === undefined ? 0 : compare === "day" ? compareOffsetMs.day : toMs - fromMs;
+  const offsetMs = compare === undefined ? 0 : compareOffsetMs(compare, time);
   const before = useQuery({
-    ...topKeysQuery({ ...asked, limit: 500, offset: 0, offsetMs: Math.round(offsetMs) }),
+    ...topKeysQuery({ ...asked, limit: 500, offset: 0, offsetMs }),
     enabled: compare !== undefined,
   });
   return (

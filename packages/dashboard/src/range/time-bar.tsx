@@ -13,14 +13,15 @@ type Compares = readonly { value: Compare | ""; label: string }[];
 const compares: Readonly<Record<"charts" | "keys", Compares>> = {
   charts: [
     { value: "", label: "No comparison" },
+    { value: "span", label: "The span before" },
     { value: "day", label: "A day before" },
     { value: "week", label: "A week before" },
   ],
-  // Keys are kept for two days: there is no week before, but the span right before.
+  // Keys are kept for two days: there is no week before.
   keys: [
     { value: "", label: "No comparison" },
+    { value: "span", label: "The span before" },
     { value: "day", label: "A day before" },
-    { value: "week", label: "The span before" },
   ],
 };
 
@@ -35,6 +36,7 @@ export function TimeBar({ fallback = "1h", hasLive = false, compareWith }: TimeB
   const { time, compare, set, setParameter } = useTime(fallback);
   const zone = zoneIn(useSearch());
   const [isChoosing, setIsChoosing] = useState(false);
+  const offered = compares[compareWith ?? "charts"];
   const custom = time.range === "custom" ? `${dayTime(time.fromMs)} to ${dayTime(time.toMs)}` : "From … to …";
   return (
     <div className="time-bar">
@@ -59,10 +61,10 @@ export function TimeBar({ fallback = "1h", hasLive = false, compareWith }: TimeB
         <select
           className="input small"
           aria-label="Compare with"
-          value={compare ?? ""}
+          value={offered.some(({ value }) => value === compare) ? compare : ""}
           onChange={({ target: { value } }) => setParameter("compare", value === "" ? undefined : value)}
         >
-          {compares[compareWith].map(({ value, label }) => (
+          {offered.map(({ value, label }) => (
             <option key={value} value={value}>
               {label}
             </option>

@@ -1,4 +1,4 @@
-/** The same span a day or a week before, for a faint line beside the present one. */
+/** The span before, or the same span a day or a week before, for a faint line beside the present one. */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { statsQuery } from "../api/queries.js";
@@ -15,7 +15,7 @@ interface Compared {
 
 export function useBefore({ time, compare, rule }: Compared): BeforeLines | undefined {
   const isOn = compare !== undefined && time.range !== "live";
-  const offsetMs = isOn ? compareOffsetMs[compare] : 0;
+  const offsetMs = isOn ? compareOffsetMs(compare, time) : 0;
   const asked = rule === undefined ? { time, offsetMs } : { time, offsetMs, rule };
   const { data } = useQuery({ ...statsQuery(asked), enabled: isOn });
   return useMemo(() => {
@@ -23,7 +23,7 @@ export function useBefore({ time, compare, rule }: Compared): BeforeLines | unde
     const own = rule === undefined ? data.total.points : data.rules.find((one) => one.rule === rule)?.points;
     const at = stepReader(own ?? data.total.points.map(nothing), data.stepMs, offsetMs);
     return {
-      label: compare === "day" ? "a day before" : "a week before",
+      label: compare === "span" ? "in the span before" : `a ${compare} before`,
       allowed: (atMs) => at(atMs, "allowed"),
       refused: (atMs) => at(atMs, "refused"),
     };

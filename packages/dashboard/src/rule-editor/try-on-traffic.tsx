@@ -6,7 +6,7 @@ import type { TryView } from "../api/shapes.js";
 import { Chart, type Line } from "../components/chart.js";
 import { Choice } from "../components/controls.js";
 import { Figure, Figures } from "../components/figures.js";
-import { count, dayTime, rate, share } from "../components/format.js";
+import { axisRate, count, dayTime, rate, share } from "../components/format.js";
 import { Empty, Notice, Panel, ProblemNotice } from "../components/panel.js";
 import type { Draft } from "./draft.js";
 
@@ -129,6 +129,7 @@ function BeforeAndAfter({ view: { series } }: { view: TryView }) {
       timesMs={timesMs}
       lines={lines}
       format={(value) => `${rate(value)}/s`}
+      axisFormat={axisRate}
       height={210}
     />
   );

@@ -8,6 +8,7 @@ import { Icon, type IconName } from "../components/icons.js";
 import { useOpenFeed } from "../live/use-live-feed.js";
 import mark from "../styles/mark.svg";
 import { chooseTheme, type Theme, useChosenTheme } from "../styles/theme.js";
+import { isMac, openHand } from "./open-hand.js";
 import { useMay, useSession } from "./session.js";
 
 interface Place {
@@ -16,7 +17,7 @@ interface Place {
   readonly icon: IconName;
 }
 
-const groups: readonly { readonly name: string; readonly places: readonly Place[] }[] = [
+export const groups: readonly { readonly name: string; readonly places: readonly Place[] }[] = [
   {
     name: "Traffic",
     places: [
@@ -54,11 +55,14 @@ function Rail() {
   const { data } = useQuery(alertsQuery);
   const firing = data?.alerts.filter(({ state }) => state === "firing").length ?? 0;
   return (
-    <div className="rail">
+    <header className="rail">
       <Link href="/" className="brand">
         <img src={mark} alt="" />
         Sluice
       </Link>
+      <button type="button" className="go-to" onClick={() => openHand("palette")}>
+        Go to … <kbd>{isMac ? "⌘" : "Ctrl"} K</kbd>
+      </button>
       <nav aria-label="Pages">
         {groups.map(({ name, places }) => (
           <div key={name}>
@@ -89,7 +93,7 @@ function Rail() {
         ))}
       </nav>
       <Account />
-    </div>
+    </header>
   );
 }
 

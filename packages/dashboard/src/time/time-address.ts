@@ -18,14 +18,21 @@ export const presets = [
 ] as const;
 
 export type Preset = (typeof presets)[number]["value"];
-export type Compare = "day" | "week";
+/** The same span a day or a week before, or the span that ends where this one begins. */
+export type Compare = "day" | "week" | "span";
 
 /** A range that ends now, or one from an instant to another. */
 export type ShownTime =
   | { readonly range: Preset }
   | { readonly range: "custom"; readonly fromMs: number; readonly toMs: number };
 
-export const compareOffsetMs: Readonly<Record<Compare, number>> = { day: 86_400_000, week: 7 * 86_400_000 };
+/** How much earlier the compared span is. */
+export function compareOffsetMs(compare: Compare, time: ShownTime): number {
+  if (compare === "day") return 86_400_000;
+  if (compare === "week") return 7 * 86_400_000;
+  const { fromMs, toMs } = boundsOf(time);
+  return Math.round(toMs - fromMs);
+}
 
 export function timeIn(search: string, fallback: Preset): ShownTime {
   const params = new URLSearchParams(search);
@@ -38,7 +45,7 @@ export function timeIn(search: string, fallback: Preset): ShownTime {
 
 export function compareIn(search: string): Compare | undefined {
   const given = new URLSearchParams(search).get("compare");
-  return given === "day" || given === "week" ? given : undefined;
+  return given === "day" || given === "week" || given === "span" ? given : undefined;
 }
 
 /** The address's search with another time; everything else in it stays. */

@@ -1,7 +1,7 @@
 /**
  * The dashboard's built files, served under `/`. They are read into memory at the start: a request names a key of a map, never a path on disk.
- * Only the pages in the table answer with the page itself; any other path (/v1, /admin, /metrics, a typo) is answered by its own
- * route or is not found, so that an API never answers HTML.
+ * Only the pages in the table answer with the page itself; any other path (/v1, /admin, /metrics) is answered by its own route or is not
+ * found, so that an API never answers HTML. A browser that opens a mistyped address gets 404 and the console, which names the address.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ConfigurationLog } from "../configuration/configuration.js";
@@ -24,6 +24,9 @@ const pages = [
   "tokens",
 ] as const;
 
+/** First parts of paths that programs call. */
+const programs = new Set(["v1", "admin", "docs", "metrics", "assets", "openapi.json"]);
+
 export function registerDashboard(
   app: FastifyInstance,
   { folder, log }: { folder: string; log: Pick<ConfigurationLog, "info"> },
@@ -42,6 +45,18 @@ export function registerDashboard(
   for (const [name, file] of files) {
     if (name !== "index.html") app.get(`/${name}`, route, async (request, reply) => sendFile(request, reply, file));
   }
+  if (page === undefined) return;
+  app.addHook("onRequest", async (request, reply) => {
+    if (request.is404 && isVisit(request)) return await sendFile(request, reply.code(404), page);
+  });
+}
+
+/** A person opens an address: browsers name text/html then, and only then. */
+function isVisit({ method, url, headers: { accept = "" }, server }: FastifyRequest): boolean {
+  const path = url.split("?", 1)[0]!;
+  if (method !== "GET" && method !== "HEAD") return false;
+  // A path that answers other methods is one of an API.
+  return /\btext\/html\b/i.test(accept) && !programs.has(path.split("/", 2)[1]!) && server.methodsOf(path).length === 0;
 }
 
 function sendHint(reply: FastifyReply): FastifyReply {

@@ -43,10 +43,17 @@ function plain(head: readonly string[], rows: readonly (readonly string[])[]): s
     .join("\n");
 }
 
+// Numbers are spelled as the console spells them (`packages/dashboard/src/components/format.ts`); a test compares the two.
+
+/** The longest wait that the service returns: no time ends it. */
+const NEVER_MS = 2_147_483_647;
+
 /** "1.4 s", "3 min": for people, rounded up. */
 export function spellMs(ms: number): string {
+  if (ms >= NEVER_MS) return "never";
   if (ms < 1_000) return `${Math.ceil(ms)} ms`;
-  if (ms < 120_000) return `${(Math.ceil(ms / 100) / 10).toFixed(1)} s`;
+  if (ms < 10_000) return `${Math.ceil(ms / 100) / 10} s`;
+  if (ms < 120_000) return `${Math.ceil(ms / 1_000)} s`;
   if (ms < 7_200_000) return `${Math.ceil(ms / 60_000)} min`;
   return `${Math.ceil(ms / 3_600_000)} h`;
 }
@@ -59,15 +66,20 @@ export function spellKey(attributes: Readonly<Record<string, string>>): string {
 
 const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 
-/** "1,234,567", as the console spells it. */
+/** "1,234,567"; a fraction keeps two digits. */
 export function figure(value: number): string {
   return numbers.format(value);
 }
 
-/** "0.12 %": a share of all. */
+/** A rate of which small values matter: 0.4, 12, 1,234. */
+export function rate(value: number): string {
+  return value > 0 && value < 10 ? String(Number(value.toFixed(1))) : figure(Math.round(value));
+}
+
+/** A share of 1 in per cent; never "0 %" for something, nor "100 %" for not all. */
 export function share(part: number): string {
   const percent = 100 * part;
-  if (percent === 0) return "0 %";
-  if (percent < 0.01) return "< 0.01 %";
-  return `${Number(percent.toPrecision(3))} %`;
+  if (percent > 0 && percent < 0.1) return "<0.1 %";
+  if (percent < 100 && percent > 99.9) return ">99.9 %";
+  return `${Number(percent.toFixed(percent < 10 ? 1 : 0))} %`;
 }

@@ -4,7 +4,7 @@
  */
 import type { LiveView, TopKeysView } from "../monitoring/views.js";
 import { printable } from "../printable.js";
-import { figure as spellFigure } from "./print.js";
+import { rate, figure as spellFigure, share as spellShare } from "./print.js";
 
 interface Screen {
   readonly server: string;
@@ -51,14 +51,14 @@ export function drawTop(screen: Screen, paint: Paint): string[] {
 
 function summaryLines(views: readonly LiveView[], last: LiveView, paint: Paint): string[] {
   const { allowedPerSecond: allowed, refusedPerSecond: refused, latency, store } = last;
-  const share = refused === 0 ? "" : ` (${((100 * refused) / (allowed + refused)).toFixed(1)} %)`;
+  const share = refused === 0 ? "" : ` (${spellShare(refused / (allowed + refused))})`;
   const spark = (read: (view: LiveView) => number): string => sparkline(views.map(read));
   const mode = (on: boolean, text: string): string => (on ? paint.red(text) : paint.green(text));
   return [
-    `${label("allowed")}${figure(allowed)}/s  ${paint.green(spark((view) => view.allowedPerSecond))}`,
-    `${label("refused")}${figure(refused)}/s  ${paint.red(spark((view) => view.refusedPerSecond))}${share}`,
+    `${label("allowed")}${rate(allowed).padStart(9)}/s  ${paint.green(spark((view) => view.allowedPerSecond))}`,
+    `${label("refused")}${rate(refused).padStart(9)}/s  ${paint.red(spark((view) => view.refusedPerSecond))}${share}`,
     `${label("latency")}${figure(latency.p99Ms)} ms ${spark((view) => view.latency.p99Ms)} p99; p50 ${latency.p50Ms} ms`,
-    `${label("shadow")}${figure(last.shadowRefusedPerSecond)}/s  would be refused; by a failure policy ${last.degradedPerSecond}/s`,
+    `${label("shadow")}${rate(last.shadowRefusedPerSecond).padStart(9)}/s  would be refused; by a failure policy ${rate(last.degradedPerSecond)}/s`,
     "",
     [
       `store ${printable(store.kind)} ${mode(store.state === "degraded", storeWords(store))}`,
@@ -103,7 +103,7 @@ function keyLines(
   const shown = view.keys.slice(0, rows).map(({ rule, attributes, count, refused, peakUtilisation }) => {
     const key = Object.entries(attributes).map(([attribute, value]) => `${attribute}=${value}`);
     const text = cut(printable([rule, ...key].join(" ")), name).padEnd(name);
-    const peak = `${Math.round(100 * peakUtilisation)} %`.padStart(8);
+    const peak = spellShare(peakUtilisation).padStart(8);
     return `${text}${figure(count, 11)}${refused > 0 ? paint.red(figure(refused, 11)) : figure(0, 11)}${peak}`;
   });
   return [

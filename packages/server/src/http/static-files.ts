@@ -66,7 +66,7 @@ export function sendFile(request: FastifyRequest, reply: FastifyReply, file: Ser
     .header("cache-control", file.isHashed ? "public, max-age=31536000, immutable" : "no-cache")
     .header("vary", "accept-encoding")
     .header("etag", file.etag);
-  if (request.headers["if-none-match"] === file.etag) return reply.code(304).send();
+  if (reply.statusCode === 200 && request.headers["if-none-match"] === file.etag) return reply.code(304).send();
   reply.type(file.type);
   // PNG is compressed already.
   const takesGzip =

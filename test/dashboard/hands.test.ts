@@ -1,0 +1,129 @@
+/** The console by keyboard: the command palette, `/`, `?`; a mistyped address; a wide screen. */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { whyMissing } from "../../scripts/system-components.mjs";
+import { type RunningService, startTestService } from "../service/running-service.js";
+import { allFindings } from "./axe.js";
+import { ADMIN, admin, check, open, type Person, startBrowser } from "./console.js";
+
+const rule = { key: ["user"], algorithm: "fixed-window", limit: 100, window: "1m" };
+
+describe.skipIf(whyMissing("chromium"))("hands", () => {
+  let browser: Browser;
+  let service: RunningService;
+  let person: Person;
+  let page: Page;
+
+  beforeAll(async () => {
+    [browser, service] = await Promise.all([startBrowser(), startTestService({ settings: { "admin-token": ADMIN } })]);
+    await admin(service.http, "PUT", "/rules", {
+      rules: [
+        { id: "login", description: "Guesses of passwords", ...rule },
+        { id: "export", ...rule },
+      ],
+    });
+    await check(service.http, { user: "ann-of-this-test" });
+    person = await open(browser, { at: service.http, token: ADMIN, path: "/", width: 1920 });
+    page = person.page;
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.close();
+  });
+
+  const box = () => page.getByRole("combobox", { name: "A page, a rule or a key" });
+  const option = (name: string) => page.getByRole("option", { name });
+
+  test("Ctrl-K leads to a page, a rule by its description, and a key, with the focus on the page that opens", async () => {
+    await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+    await page.keyboard.press("Control+k");
+    await box().fill("regi");
+    await option("Regions").waitFor();
+    expect(await allFindings(page)).toEqual([]);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/regions$/);
+    await page.locator("h1:focus").getByText("Regions").waitFor();
+
+    await page.keyboard.press("Meta+k");
+    await box().fill("passwords");
+    await option("login").waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/rules\/login$/);
+    await page.getByRole("heading", { name: "login", level: 1 }).waitFor();
+
+    await page.getByRole("button", { name: "Go to …" }).click();
+    await box().fill("ann-of");
+    await option("user=ann-of-this-test").click();
+    await page.waitForURL(/\/keys\?user=ann-of-this-test$/);
+
+    await page.keyboard.press("Control+k");
+    await box().fill("user=bob");
+    await option("user=bob").waitFor();
+    await box().fill("user=bob none");
+    await page.getByText("Nothing of that name.").waitFor();
+    expect(await allFindings(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await box().waitFor({ state: "detached" });
+  });
+
+  test("arrows choose, round the ends too", async () => {
+    await page.goto("/history");
+    await page.getByRole("heading", { name: "History", level: 1 }).waitFor();
+    await page.keyboard.press("Control+k");
+    await option("Overview").waitFor();
+    const chosen = () => page.locator("[role=option][aria-selected=true]").first().innerText();
+    await page.keyboard.press("ArrowDown");
+    expect(await chosen()).toContain("Top keys");
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("ArrowUp");
+    expect(await page.locator("[role=option]").last().getAttribute("aria-selected")).toBe("true");
+    await page.keyboard.press("Escape");
+  });
+
+  test("a slash goes to the page's search and is text there; a question mark lists the keys", async () => {
+    await page.goto("/rules");
+    const search = page.getByLabel("Search rules");
+    await search.waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("/?");
+    expect(await search.inputValue()).toBe("/?");
+    await search.fill("");
+    await search.blur();
+    await page.keyboard.press("?");
+    const list = page.getByRole("dialog", { name: "Keyboard shortcuts" });
+    await list.getByText("Go to a page, a rule or a key").waitFor();
+    expect(await allFindings(page)).toEqual([]);
+    await page.keyboard.press("Control+k");
+    expect(await page.getByRole("dialog").count()).toBe(1);
+    await page.keyboard.press("Escape");
+    await list.waitFor({ state: "detached" });
+  });
+
+  test("a mistyped address is answered by the console, with a way on", async () => {
+    const answer = await page.goto("/ruels?x=1");
+    expect(answer!.status()).toBe(404);
+    await page.getByText("There is no page of this name.").waitFor();
+    await page.getByText("/ruels", { exact: true }).waitFor();
+    expect(await allFindings(page)).toEqual([]);
+    await page.getByRole("link", { name: "Open the overview" }).click();
+    await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+  });
+
+  test("a table uses a screen of 1920 px", async () => {
+    await page.goto("/rules");
+    const table = page.getByRole("table");
+    await table.waitFor();
+    expect((await table.boundingBox())!.width).toBeGreaterThan(1_500);
+    expect(person.complaints).toEqual([]);
+  });
+
+  test("top keys compare with the span before under its own name, and with no week before", async () => {
+    await page.goto("/top-keys?compare=week");
+    const compare = page.getByLabel("Compare with");
+    await compare.waitFor();
+    expect(await compare.inputValue()).toBe("");
+    await compare.selectOption("The span before");
+    await page.waitForURL(/compare=span/);
+    await page.getByRole("columnheader", { name: "Before" }).waitFor();
+  });
+});
