@@ -1,6 +1,6 @@
 /**
  * Holds the documentation to the code: the table of errors, the links, the figures that a model can repeat, and the snippets of
- * docs/library.md and docs/errors.md, which are run in plain Node against the built package.
+ * docs/library.md, docs/errors.md and docs/from-other-limiters.md, which are run in plain Node against the built package.
  */
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -153,8 +153,13 @@ interface Snippet {
   readonly prints: readonly string[];
 }
 
+const snippetPages = ["docs/library.md", "docs/errors.md", "docs/from-other-limiters.md"];
+
 const snippets = Array.from(
-  `${read("docs/library.md")}\n${read("docs/errors.md")}`.matchAll(/^#+ (.+)$|^```(c?js)\n([\s\S]*?)^```/gm),
+  snippetPages
+    .map(read)
+    .join("\n")
+    .matchAll(/^#+ (.+)$|^```(c?js)\n([\s\S]*?)^```/gm),
 ).reduce<{
   section: string;
   found: Snippet[];
@@ -168,7 +173,7 @@ const snippets = Array.from(
   { section: "", found: [] },
 ).found;
 
-describe.skipIf(whyMissing("redis"))("snippets of docs/library.md and docs/errors.md", () => {
+describe.skipIf(whyMissing("redis"))(`snippets of ${snippetPages.join(", ")}`, () => {
   let redis: RedisServer;
   beforeAll(async () => {
     redis = await startRedis();

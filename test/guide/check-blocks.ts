@@ -25,7 +25,7 @@ const runPages = /^docs\/(tutorial\.md|recipes\/)/;
 /** Pages with a test of their own for all that they show: test/service/languages.test.ts. */
 const testedPages = /^docs\/languages(\/|\.md)/;
 /** Pages whose `js` blocks test/docs.test.ts runs. */
-const runScripts = /^docs\/(library|errors)\.md$/;
+const runScripts = /^docs\/(library|errors|from-other-limiters)\.md$/;
 
 export function treatmentOf({ page, language, mark }: Block): Treatment {
   if (mark === "not-run") return "not run";
