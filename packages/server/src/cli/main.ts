@@ -35,6 +35,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   suggest: async () => (await import("./suggest.js")).suggestCommand(),
   plan: async () => (await import("./plan.js")).planCommand(),
   compare: async () => (await import("./compare.js")).compareCommand(),
+  bench: async () => (await import("./bench.js")).benchCommand(),
   doctor: async () => (await import("./doctor.js")).doctorCommand(),
   migrate: async () => (await import("./migrate.js")).migrateCommand(),
   completion: async () => (await import("./completion.js")).completionCommand(() => program(undefined)),

@@ -1,7 +1,10 @@
 /** Messages for a service that does not answer, or needs a token that the command does not have. */
 import { CommandFailure } from "./command-failure.js";
 
-const LOOPBACK = new Set(["127.0.0.1", "localhost", "[::1]"]);
+/** Whether a URL names this machine; `new URL` has brought other spellings of 127.0.0.1 into this one. */
+export function isLoopback(server: string): boolean {
+  return /^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(new URL(server).hostname);
+}
 
 export function noAnswer(server: string, error: unknown): CommandFailure {
   return new CommandFailure(`${server} did not answer: ${whyOf(error)}. ${remedyFor(server)}`);
@@ -17,8 +20,8 @@ function whyOf(error: unknown): string {
 }
 
 function remedyFor(server: string): string {
-  const { hostname, port, protocol } = new URL(server);
-  if (!LOOPBACK.has(hostname)) return "Check the address of --server (SLUICE_SERVER), and that the service is up";
+  const { port, protocol } = new URL(server);
+  if (!isLoopback(server)) return "Check the address of --server (SLUICE_SERVER), and that the service is up";
   const used = port === "" ? (protocol === "https:" ? "443" : "80") : port;
   const start = used === "8080" ? "sluice serve" : `sluice serve --port ${used}`;
   return `Start it with "${start}", or name another with --server (SLUICE_SERVER)`;

@@ -63,21 +63,34 @@ async function ask(path: string, { server, token }: ClientOptions, request: Requ
     throw noAnswer(server, error);
   }
   if (answer.ok) return answer;
-  const hint = answer.status === 401 && token === undefined ? `; ${hintFor(path)}` : "";
-  throw new CommandFailure(printableLines(await explainFailure(answer, server)) + hint);
+  throw explainFailure({ path, server, token, status: answer.status, text: await answer.text() });
 }
 
 function hintFor(path: string): string {
   return path.startsWith("/admin/") ? tokenHints.admin : tokenHints.api;
 }
 
-async function explainFailure(answer: Response, server: string): Promise<string> {
-  const text = await answer.text();
+/** An answer that is no success, in the service's own words. */
+export function explainFailure(answer: {
+  readonly path: string;
+  readonly server: string;
+  readonly token: string | undefined;
+  readonly status: number;
+  readonly text: string;
+}): CommandFailure {
+  const { path, server, token, status, text } = answer;
+  const hint = status === 401 && token === undefined ? `; ${hintFor(path)}` : "";
+  return new CommandFailure(
+    printableLines(wordsOf(text, status) ?? `${server} answered ${status}: ${text.slice(0, 200)}`) + hint,
+  );
+}
+
+function wordsOf(text: string, status: number): string | undefined {
   try {
     const { detail, code } = JSON.parse(text) as { detail?: string; code?: string };
-    if (detail !== undefined) return `${detail} (${answer.status} ${code ?? ""})`.replace(" )", ")");
+    return detail === undefined ? undefined : `${detail} (${status} ${code ?? ""})`.replace(" )", ")");
   } catch {
     // Not ours: a proxy in between, or another server altogether.
+    return undefined;
   }
-  return `${server} answered ${answer.status}: ${text.slice(0, 200)}`;
 }

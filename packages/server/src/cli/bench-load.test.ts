@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import { type LoadPlan, type LoadRun, runLoad } from "./bench-load.js";
+
+/** One connection on a clock that only waits and answers move. */
+async function run(
+  plan: Partial<LoadPlan>,
+  tookMs: (n: number) => number,
+  stopAt = Number.POSITIVE_INFINITY,
+): Promise<LoadRun & { latencies: number[] }> {
+  let nowMs = 1_000;
+  const latencies: number[] = [];
+  const stop = new AbortController();
+  const whole = { connections: 1, requests: Number.POSITIVE_INFINITY, durationMs: Number.POSITIVE_INFINITY, ...plan };
+  const ran = await runLoad(whole, {
+    clock: {
+      now: () => nowMs,
+      async until(atMs) {
+        nowMs = Math.max(nowMs, atMs);
+      },
+    },
+    async send(n, dueMs) {
+      nowMs += tookMs(n);
+      latencies[n] = nowMs - dueMs;
+      if (n === stopAt) stop.abort();
+    },
+    stop: stop.signal,
+  });
+  return { ...ran, latencies };
+}
+
+const unsentOf = ({ unsent }: LoadRun): number => unsent.reduce((sum, { times }) => sum + times, 0);
+
+test("open loop: requests that a stall delays are measured from when they were due", async () => {
+  const { latencies, ended, elapsedMs } = await run({ requests: 6, rate: 100 }, (n) => (n === 0 ? 35 : 1));
+  expect(latencies).toEqual([35, 26, 17, 8, 1, 1]);
+  expect([ended, elapsedMs]).toEqual(["requests", 51]);
+});
+
+test("closed loop: the same stall shows in one request alone", async () => {
+  const { latencies, unsent } = await run({ requests: 6 }, (n) => (n === 0 ? 35 : 1));
+  expect(latencies).toEqual([35, 1, 1, 1, 1, 1]);
+  expect(unsent).toEqual([]);
+});
+
+test("open loop: requests that were due and never sent are reported with the time that they waited", async () => {
+  const ran = await run({ durationMs: 100, rate: 100 }, (n) => (n === 5 ? 1_000 : 1));
+  expect(ran.latencies).toHaveLength(6);
+  expect(ran.ended).toBe("duration");
+  expect(ran.unsent).toEqual([40, 30, 20, 10].map((waitedMs) => ({ waitedMs, times: 1 })));
+});
+
+test("a backlog of millions is described in a thousand steps that add up", async () => {
+  const ran = await run({ durationMs: 60_000, rate: 100_000 }, () => 60_000);
+  expect(ran.unsent).toHaveLength(1_000);
+  expect(unsentOf(ran)).toBe(60 * 100_000 - 1);
+});
+
+test("a count and a duration each end the load", async () => {
+  const byCount = await run({ requests: 3, durationMs: 100 }, () => 1);
+  expect([byCount.ended, byCount.latencies.length]).toEqual(["requests", 3]);
+  const byTime = await run({ requests: 1_000, durationMs: 100 }, () => 10);
+  expect([byTime.ended, byTime.latencies.length]).toEqual(["duration", 10]);
+});
+
+test("a stop ends the load, and what was not yet due is not unsent", async () => {
+  const closed = await run({ requests: 100 }, () => 1, 4);
+  expect([closed.ended, closed.latencies.length]).toEqual(["stopped", 5]);
+  const open = await run({ requests: 100, rate: 100 }, () => 1, 4);
+  expect([open.ended, open.latencies.length, unsentOf(open)]).toEqual(["stopped", 5, 0]);
+});

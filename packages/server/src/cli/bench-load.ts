@@ -1,0 +1,79 @@
+/**
+ * Sends requests over a number of connections, one in flight on each, bounded in count and time.
+ * Without a rate it is a closed loop: a connection sends its next request when the last is answered, so a stall of the service also
+ * stalls the load. With a rate it is an open loop: every request has a time at which it is due, and is measured from then on, also
+ * while it waits for a connection. Otherwise a stall would hide itself (coordinated omission).
+ * Time is an argument: tests bring a clock of their own.
+ */
+export interface LoadPlan {
+  readonly connections: number;
+  /** `Infinity` where only the duration bounds the load. */
+  readonly requests: number;
+  /** `Infinity` where only the count bounds the load. */
+  readonly durationMs: number;
+  /** Requests a second; absent for a closed loop. */
+  readonly rate?: number | undefined;
+}
+
+export interface LoadClock {
+  now(): number;
+  /** Resolves at this time, or when the signal aborts. */
+  until(atMs: number, stop: AbortSignal): Promise<void>;
+}
+
+interface LoadTools {
+  readonly clock: LoadClock;
+  /** Resolves when request `n` is answered or has failed; never rejects. */
+  readonly send: (n: number, dueMs: number) => Promise<void>;
+  readonly stop: AbortSignal;
+}
+
+export interface LoadRun {
+  readonly ended: "requests" | "duration" | "stopped";
+  readonly elapsedMs: number;
+  /** Requests of an open loop that were due and never found a free connection, by how long they had waited at the end. */
+  readonly unsent: readonly { readonly waitedMs: number; readonly times: number }[];
+}
+
+/** A backlog may hold millions of requests: it is described in this many steps. */
+const BACKLOG_STEPS = 1_000;
+
+export async function runLoad(plan: LoadPlan, { clock, send, stop }: LoadTools): Promise<LoadRun> {
+  const { connections, requests, durationMs, rate } = plan;
+  const startMs = clock.now();
+  const endMs = startMs + durationMs;
+  let stoppedMs = endMs;
+  const onStop = (): void => {
+    stoppedMs = Math.min(endMs, clock.now());
+  };
+  stop.addEventListener("abort", onStop);
+  let next = 0;
+  const dueOf = (n: number, nowMs: number): number => (rate === undefined ? nowMs : startMs + (n * 1_000) / rate);
+  const connection = async (): Promise<void> => {
+    while (!stop.aborted && next < requests) {
+      const nowMs = clock.now();
+      const dueMs = dueOf(next, nowMs);
+      if (nowMs >= endMs || dueMs >= endMs) return;
+      const n = next++;
+      if (dueMs > nowMs) await clock.until(dueMs, stop);
+      if (!stop.aborted) await send(n, dueMs);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(connections, requests) }, connection));
+  stop.removeEventListener("abort", onStop);
+  return {
+    ended: stop.aborted ? "stopped" : next >= requests ? "requests" : "duration",
+    elapsedMs: clock.now() - startMs,
+    unsent: rate === undefined ? [] : backlog({ next, requests, rate, ranMs: stoppedMs - startMs }),
+  };
+}
+
+function backlog(at: { next: number; requests: number; rate: number; ranMs: number }): LoadRun["unsent"] {
+  const { next, requests, rate, ranMs } = at;
+  const due = Math.min(requests, Math.ceil((ranMs * rate) / 1_000));
+  const step = Math.max(1, Math.ceil((due - next) / BACKLOG_STEPS));
+  const steps = [];
+  for (let n = next; n < due; n += step)
+    steps.push({ waitedMs: ranMs - (n * 1_000) / rate, times: Math.min(step, due - n) });
+  return steps;
+}
