@@ -21,6 +21,7 @@ import { memorySection } from "./memory.mjs";
 import { monitoringCost, printMonitoring } from "./monitoring.mjs";
 import { overloadBars, overloadSection, printOverload } from "./overload.mjs";
 import { prefetchBars, prefetchSection, printPrefetch } from "./prefetch.mjs";
+import { progress } from "./progress.mjs";
 import { redisSection } from "./redis.mjs";
 import { startRedis } from "./redis-server.mjs";
 import { printRegions, regionsBars, regionsSection } from "./regions.mjs";
@@ -43,6 +44,28 @@ const { values } = parseArgs({
 const peers = parsePeers(values.peer);
 const options = { quick: values.quick ?? false, repetitions: values.quick ? 3 : 5 };
 
+const begin = progress([
+  "memory store",
+  "allocations",
+  "matching",
+  "hostile rules",
+  "stalls",
+  "Redis",
+  "cluster",
+  "prefetch",
+  ...(options.quick ? [] : ["world", "regions"]),
+  "bytes",
+  "start",
+  "workers",
+  "service",
+  "monitoring",
+  "Express",
+  "logs",
+  "LLM",
+  "reservations",
+  "overload",
+]);
+
 const redis = await startRedis();
 try {
   const version = /redis_version:(\S+)/.exec(await redis.admin.info("server"))?.[1];
@@ -57,43 +80,63 @@ try {
   console.log(
     `Redis ${version}, node ${process.version}, ${machine.cores} cores (${machine.cpu}); medians of ${options.repetitions} interleaved runs`,
   );
+  begin("memory store");
   const memory = await memorySection(options);
   printSection(memory);
+  begin("allocations");
   const allocations = await allocationsSection();
   printAllocations(allocations);
+  begin("matching");
   const matching = matchingSection();
   printMatching(matching);
+  begin("hostile rules");
   const hostile = await hostileSection();
   printHostile(hostile);
+  begin("stalls");
   const stalls = await stallsSection();
   printStalls(stalls);
+  begin("Redis");
   const sections = await redisSection(redis, options);
   for (const section of sections) printSection(section);
+  begin("cluster");
   const clusters = await clusterSections(redis, options);
   for (const section of clusters) printSection(section);
+  begin("prefetch");
   const prefetch = await prefetchSection(redis, options);
   printPrefetch(prefetch);
+  if (!options.quick) begin("world");
   const world = options.quick ? undefined : await worldSection();
   if (world) printWorld(world);
+  if (!options.quick) begin("regions");
   const regions = options.quick ? undefined : await regionsSection();
   if (regions) printRegions(regions);
+  begin("bytes");
   const bytes = await bytesSection(redis);
   printBytes(bytes);
+  begin("start");
   const start = await startSection(options, redis.url);
   printStart(start);
+  begin("workers");
   const workers = await workersSection(redis, options);
   printWorkers(workers);
+  begin("service");
   const service = await serviceSections({ ...options, redisUrl: redis.url, peers });
   printService(service);
+  begin("monitoring");
   const monitoring = await monitoringCost({ quick: options.quick, memoryOnly: options.quick });
   printMonitoring(monitoring);
+  begin("Express");
   const express = await expressOverhead(options);
+  begin("logs");
   const logs = await logsSection(options);
   printLogs(logs);
+  begin("LLM");
   const llm = await llmSection(options);
   printLlm(llm);
+  begin("reservations");
   const reservations = await reservationsSection(redis, options);
   printReservations(reservations);
+  begin("overload");
   const overload = await overloadSection(options);
   printOverload(overload);
   const bars = [
