@@ -5,9 +5,9 @@ import { type LoadPlan, type LoadRun, runLoad } from "./bench-load.js";
 async function run(
   plan: Partial<LoadPlan>,
   tookMs: (n: number) => number,
-  stopAt = Number.POSITIVE_INFINITY,
+  { stopAt = Number.POSITIVE_INFINITY, startMs = 1_000 } = {},
 ): Promise<LoadRun & { latencies: number[] }> {
-  let nowMs = 1_000;
+  let nowMs = startMs;
   const latencies: number[] = [];
   const stop = new AbortController();
   const whole = { connections: 1, requests: Number.POSITIVE_INFINITY, durationMs: Number.POSITIVE_INFINITY, ...plan };
@@ -55,6 +55,13 @@ test("a backlog of millions is described in a thousand steps that add up", async
   expect(unsentOf(ran)).toBe(60 * 100_000 - 1);
 });
 
+test("sent and unsent add up to rate times duration, whenever the clock began", async () => {
+  for (let i = 0; i < 100; i++) {
+    const ran = await run({ durationMs: 4_000, rate: 500 }, () => 37, { startMs: (317.123_456_789 * (i + 1)) / 7 });
+    expect([i, ran.latencies.length + unsentOf(ran)]).toEqual([i, 2_000]);
+  }
+});
+
 test("a count and a duration each end the load", async () => {
   const byCount = await run({ requests: 3, durationMs: 100 }, () => 1);
   expect([byCount.ended, byCount.latencies.length]).toEqual(["requests", 3]);
@@ -63,8 +70,8 @@ test("a count and a duration each end the load", async () => {
 });
 
 test("a stop ends the load, and what was not yet due is not unsent", async () => {
-  const closed = await run({ requests: 100 }, () => 1, 4);
+  const closed = await run({ requests: 100 }, () => 1, { stopAt: 4 });
   expect([closed.ended, closed.latencies.length]).toEqual(["stopped", 5]);
-  const open = await run({ requests: 100, rate: 100 }, () => 1, 4);
+  const open = await run({ requests: 100, rate: 100 }, () => 1, { stopAt: 4 });
   expect([open.ended, open.latencies.length, unsentOf(open)]).toEqual(["stopped", 5, 0]);
 });

@@ -41,30 +41,30 @@ const BACKLOG_STEPS = 1_000;
 export async function runLoad(plan: LoadPlan, { clock, send, stop }: LoadTools): Promise<LoadRun> {
   const { connections, requests, durationMs, rate } = plan;
   const startMs = clock.now();
-  const endMs = startMs + durationMs;
-  let stoppedMs = endMs;
+  // Times since the start: sums with the clock's own figure are off by rounding, which would make one more request due.
+  const sinceStartMs = (): number => clock.now() - startMs;
+  let ranMs = durationMs;
   const onStop = (): void => {
-    stoppedMs = Math.min(endMs, clock.now());
+    ranMs = Math.min(durationMs, sinceStartMs());
   };
   stop.addEventListener("abort", onStop);
   let next = 0;
-  const dueOf = (n: number, nowMs: number): number => (rate === undefined ? nowMs : startMs + (n * 1_000) / rate);
   const connection = async (): Promise<void> => {
     while (!stop.aborted && next < requests) {
-      const nowMs = clock.now();
-      const dueMs = dueOf(next, nowMs);
-      if (nowMs >= endMs || dueMs >= endMs) return;
+      const nowMs = sinceStartMs();
+      const dueMs = rate === undefined ? nowMs : (next * 1_000) / rate;
+      if (nowMs >= durationMs || dueMs >= durationMs) return;
       const n = next++;
-      if (dueMs > nowMs) await clock.until(dueMs, stop);
-      if (!stop.aborted) await send(n, dueMs);
+      if (dueMs > nowMs) await clock.until(startMs + dueMs, stop);
+      if (!stop.aborted) await send(n, startMs + dueMs);
     }
   };
   await Promise.all(Array.from({ length: Math.min(connections, requests) }, connection));
   stop.removeEventListener("abort", onStop);
   return {
     ended: stop.aborted ? "stopped" : next >= requests ? "requests" : "duration",
-    elapsedMs: clock.now() - startMs,
-    unsent: rate === undefined ? [] : backlog({ next, requests, rate, ranMs: stoppedMs - startMs }),
+    elapsedMs: sinceStartMs(),
+    unsent: rate === undefined ? [] : backlog({ next, requests, rate, ranMs }),
   };
 }
 
