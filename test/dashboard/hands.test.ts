@@ -3,7 +3,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RunningService, startTestService } from "../service/running-service.js";
-import { allFindings } from "./axe.js";
+import { allFindings, seriousFindings } from "./axe.js";
 import { ADMIN, admin, check, open, type Person, startBrowser } from "./console.js";
 
 const rule = { key: ["user"], algorithm: "fixed-window", limit: 100, window: "1m" };
@@ -115,6 +115,22 @@ describe.skipIf(whyMissing("chromium"))("hands", () => {
     await table.waitFor();
     expect((await table.boundingBox())!.width).toBeGreaterThan(1_500);
     expect(person.complaints).toEqual([]);
+  });
+
+  test("a save tells what it means, and Undo takes it back", async () => {
+    await page.goto("/rules/export");
+    await page.getByLabel("Limit", { exact: true }).fill("50");
+    await page.getByRole("button", { name: "Review and save" }).click();
+    const dialog = page.getByRole("dialog", { name: "Save export" });
+    await dialog.getByText("the rule login limits the same requests by the same key to 100 in 1m").waitFor();
+    await dialog.getByText("This service records no traffic").waitFor();
+    expect(await seriousFindings(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Save rule" }).click();
+    await page.getByText("Saved, and in force as version 3.").waitFor();
+    await page.getByRole("button", { name: "Undo", exact: true }).click();
+    await page.getByText("Undone: the rules are those of version 2 again, as version 4.").waitFor();
+    expect((await admin(service.http, "GET", "/rules/export")).limit).toBe(100);
+    await page.locator('input[value="100"]').first().waitFor();
   });
 
   test("top keys compare with the span before under its own name, and with no week before", async () => {

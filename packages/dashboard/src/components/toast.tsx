@@ -1,21 +1,41 @@
-/** That something worked, said where one looks: over the page, wherever it is scrolled to. It stays until it is read and closed, or the next comes. */
-import { useSyncExternalStore } from "react";
+/**
+ * That something worked, said where one looks: over the page, wherever it is scrolled to. It stays until it is read and closed, or the
+ * next comes. A change of rules can be undone from here: the version before becomes the newest again, unless others changed it since.
+ */
+import { useState, useSyncExternalStore } from "react";
+import { rulesChanged } from "../api/queries.js";
+import { request } from "../api/request.js";
+import type { AppliedView } from "../api/shapes.js";
 
 const STAYS_MS = 20_000;
 
-let shown: { readonly text: string; readonly number: number } | undefined;
+interface Shown {
+  readonly text: string;
+  readonly number: number;
+  readonly undo: Undoable | undefined;
+}
+
+interface Undoable {
+  /** The version that a click on Undo takes back. */
+  readonly version: number;
+  /** Called with the version that has the rules from before. */
+  readonly onUndone?: (made: number) => void;
+}
+
+let shown: Shown | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const listeners = new Set<() => void>();
 
-function become(text: string | undefined): void {
+function become(text: string | undefined, undo?: Undoable): void {
   clearTimeout(timer);
-  shown = text === undefined ? undefined : { text, number: (shown?.number ?? 0) + 1 };
+  shown = text === undefined ? undefined : { text, undo, number: (shown?.number ?? 0) + 1 };
   if (text !== undefined) timer = setTimeout(() => become(undefined), STAYS_MS);
   for (const listener of listeners) listener();
 }
 
-export function toast(text: string): void {
-  become(text);
+/** `undo`: the version that was made, if it may be taken back. */
+export function toast(text: string, undo?: Undoable): void {
+  become(text, undo);
 }
 
 export function Toasts() {
@@ -31,11 +51,38 @@ export function Toasts() {
       {current !== undefined && (
         <div className="toast" key={current.number}>
           <span>{current.text}</span>
-          <button type="button" className="button small" onClick={() => become(undefined)}>
-            Close
-          </button>
+          <div className="buttons">
+            {current.undo !== undefined && <Undo {...current.undo} />}
+            <button type="button" className="button small" onClick={() => become(undefined)}>
+              Close
+            </button>
+          </div>
         </div>
       )}
     </div>
+  );
+}
+
+function Undo({ version, onUndone }: Undoable) {
+  const [isWorking, setIsWorking] = useState(false);
+  const undo = async (): Promise<void> => {
+    setIsWorking(true);
+    try {
+      const { version: made } = await request<AppliedView>(`/versions/${version - 1}/rollback`, {
+        method: "POST",
+        ifMatch: version,
+        query: { message: `undo version ${version}` },
+      });
+      await rulesChanged();
+      onUndone?.(made);
+      become(`Undone: the rules are those of version ${version - 1} again, as version ${made}.`);
+    } catch (error) {
+      become(`Not undone: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  };
+  return (
+    <button type="button" className="button small" disabled={isWorking} onClick={() => void undo()}>
+      Undo
+    </button>
   );
 }

@@ -38,7 +38,9 @@ export function HistoryPage() {
                       current={current}
                       isWanted={version.version === wanted}
                       onDone={(made) =>
-                        toast(`The rules are those of version ${version.version} again, as version ${made}.`)
+                        toast(`The rules are those of version ${version.version} again, as version ${made}.`, {
+                          version: made,
+                        })
                       }
                     />
                   ))}

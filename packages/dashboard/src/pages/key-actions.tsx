@@ -126,7 +126,7 @@ function OverrideDialog({ rule, version, attributes, onClose }: OverrideDialogPr
         change={{ method: "PUT", path: `/rules/${rule.id}`, body, rule: rule.id, base: version }}
         onClose={onClose}
         onDone={({ version: made }) => {
-          toast(`The key has a limit of its own, as of version ${made}.`);
+          toast(`The key has a limit of its own, as of version ${made}.`, { version: made });
           onClose();
         }}
       />

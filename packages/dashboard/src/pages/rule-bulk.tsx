@@ -76,7 +76,7 @@ export function BulkBar({ chosen, version, onClear }: BulkBarProps) {
           onDone={({ version: made }) => {
             setChange(undefined);
             onClear();
-            toast(`${what} changed, as version ${made}.`);
+            toast(`${what} changed, as version ${made}.`, { version: made });
           }}
         />
       )}

@@ -86,7 +86,7 @@ export function ChangeDialog({ title, verb, isBad = false, change, children, onC
         <Notice tone="warn" title="Valid, but most likely not what you mean">
           <ul>
             {preview.data.warnings.map(({ path, message: text }) => (
-              <li key={path}>{text}</li>
+              <li key={`${path} ${text}`}>{text}</li>
             ))}
           </ul>
         </Notice>

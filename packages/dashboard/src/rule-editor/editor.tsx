@@ -12,6 +12,7 @@ import { type Draft, withValue } from "./draft.js";
 import { forgetDraft } from "./draft-storage.js";
 import { EditingProvider } from "./editing.js";
 import { LeaveDialog } from "./leave-dialog.js";
+import { RecentTraffic } from "./recent-traffic.js";
 import { RuleForm } from "./rule-form.js";
 import { Suggestions } from "./suggestions.js";
 import { TryOnTraffic } from "./try-on-traffic.js";
@@ -148,6 +149,7 @@ function SaveDialog({ draft, isNew, base, onClose, onDone }: SaveDialogProps) {
       onDone={({ version }) => onDone(version)}
     >
       {isNew && <pre className="changes new-rule">{yamlOf(draft)}</pre>}
+      <RecentTraffic draft={draft} />
     </ChangeDialog>
   );
 }

@@ -48,7 +48,7 @@ export function NewRulePage() {
               base={version}
               taken={new Set(all.map(({ id }) => id))}
               onSaved={(id, made) => {
-                toast(`Created, and in force as version ${made}.`);
+                toast(`Created, and in force as version ${made}.`, { version: made });
                 navigate(`/rules/${id}`);
               }}
             />
@@ -106,7 +106,7 @@ function DeletedRule({ id, version }: { id: string; version: number }) {
         isNew
         base={version}
         taken={new Set()}
-        onSaved={(_, made) => toast(`Created again, and in force as version ${made}.`)}
+        onSaved={(_, made) => toast(`Created again, and in force as version ${made}.`, { version: made })}
       />
     </Page>
   );
@@ -124,7 +124,7 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
     setAwaited(undefined);
   }, [awaited, rule, version]);
   const finish = (said: string, made: number): void => {
-    toast(said);
+    toast(said, { version: made, onUndone: setAwaited });
     setAwaited(made);
   };
   return (
@@ -203,7 +203,7 @@ function DeleteDialog({ id, version, onClose }: { id: string; version: number; o
       onDone={({ version: made }) => {
         forgetDraft(id);
         releaseGuard();
-        toast(`The rule ${id} is deleted, as of version ${made}.`);
+        toast(`The rule ${id} is deleted, as of version ${made}.`, { version: made });
         navigate("/rules");
       }}
     >

@@ -10,6 +10,7 @@ import { MAX_DOCUMENT_BYTES, writeDocument } from "../configuration/document-tex
 import { callerOf } from "./access.js";
 import { promoteCandidate, unknownRule } from "./promote-candidate.js";
 import { type AdministrationOptions, changeOptionsOf, describeRoute, ifMatchOf, sendApplied, tagged } from "./route.js";
+import { conflictingRules, countersBeginAnew } from "./rule-warnings.js";
 import { applied, changeQuery, document, documentBody, guardHeaders, rule, ruleBody, ruleId } from "./schemas.js";
 import { unseenAttributes } from "./unseen-attributes.js";
 
@@ -90,18 +91,28 @@ function registerWrites(app: FastifyInstance, { configuration, figures, region }
     async (request, reply) => {
       const { id } = request.params;
       const written = ruleNamed(id, request.body);
+      let others: readonly Rule[] = [];
       const result = await configuration.apply({
         author: callerOf(request).name,
         kind: "rule",
         ifMatch: ifMatchOf(request),
         ...changeOptionsOf(request),
-        edit: (rules) =>
-          rules.some((one) => one.id === id)
+        edit: (rules) => {
+          others = rules;
+          return rules.some((one) => one.id === id)
             ? rules.map((one) => (one.id === id ? written : one))
-            : [...rules, written],
+            : [...rules, written];
+        },
       });
       const seen = await figures?.readAttributes();
-      return sendApplied(reply, result, seen && unseenAttributes(written, seen, region));
+      return sendApplied(reply, result, [
+        ...(seen === undefined ? [] : unseenAttributes(written, seen, region)),
+        ...conflictingRules(written, others),
+        ...countersBeginAnew(
+          others.find((one) => one.id === id),
+          written,
+        ),
+      ]);
     },
   );
 }
