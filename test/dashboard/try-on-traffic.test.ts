@@ -53,7 +53,10 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
     await page.getByText("The rule was changed since").waitFor();
     expect(await page.getByLabel("YAML").inputValue()).toContain("limit: 11");
     await page.getByRole("button", { name: "Review and save" }).click();
-    await page.getByRole("dialog").getByText(/would meet the rule; 3 newly refused/).waitFor();
+    await page
+      .getByRole("dialog")
+      .getByText(/would meet the rule; 3 newly refused/)
+      .waitFor();
     expect(await seriousFindings(page)).toEqual([]);
     const width = await page.evaluate("document.documentElement.scrollWidth");
     expect(width).toBeLessThanOrEqual(looks.width);
