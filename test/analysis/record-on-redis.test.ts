@@ -92,10 +92,13 @@ async function recordedOnRedis({ steps, rememberRefusals }: Options) {
 }
 
 describe.skipIf(whyMissing("redis"))("on a real Redis", () => {
-  test("four instances with 24 clients each, all algorithms: the replay of their recordings has no difference", async () => {
+  test("four instances with 24 clients each, all algorithms: the replay of their recordings has no difference that a millisecond does not explain", async () => {
     const found = await recordedOnRedis({ steps: 120, rememberRefusals: false });
-    console.log(`${found.decisions} decisions made again`);
-    expect(found).toEqual({ ...clean, decisions: found.decisions });
+    console.log(`${found.decisions} decisions made again, ${found.uncertain} of them uncertain`);
+    // Redis knows charges, resets and ends of counters by their millisecond. Where several callers meet in one (a charge, another caller's
+    // reset and a refund; a key that ends), the recording does not tell what Redis did: one run in eight has a few such decisions.
+    expect(found).toEqual({ ...clean, decisions: found.decisions, uncertain: found.uncertain });
+    expect(found.uncertain).toBeLessThan(found.decisions / 200);
     expect(found.decisions).toBeGreaterThan(0.8 * INSTANCES * CLIENTS * 120);
   });
 

@@ -231,7 +231,7 @@ describe("tokens", () => {
     { method: "GET", path: "/audit", least: "viewer" },
     { method: "GET", path: "/audit/export?format=json", least: "viewer" },
     { method: "GET", path: "/timeline?from=1&to=2", least: "viewer" },
-    { method: "POST", path: "/rules/bulk", least: "editor", body: { ids: ["per-user"], mode: "shadow" } },
+    { method: "POST", path: "/rules", least: "editor", body: { ids: ["per-user"], mode: "shadow" } },
     { method: "GET", path: "/sessions", least: "viewer" },
     // Everybody ends sessions of their own; of this one nobody is.
     { method: "DELETE", path: "/sessions/none", least: "viewer", status: 404, code: "unknown-session" },
@@ -445,7 +445,6 @@ test("the OpenAPI document is 3.1, has every route, and carries the rule schema 
     "/admin/v1/load",
     "/admin/v1/regions",
     "/admin/v1/rules",
-    "/admin/v1/rules/bulk",
     "/admin/v1/rules/{id}",
     "/admin/v1/rules/{id}/promote",
     "/admin/v1/session",

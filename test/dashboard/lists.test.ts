@@ -120,13 +120,11 @@ describe.skipIf(whyMissing("chromium"))("the list of rules", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
     await page.getByText(`1 rule changed, as version ${version + 3}.`).waitFor();
     expect(service.rules[1_007]).toEqual({ ...rules[1_007], tags: ["seven", "team:web"] });
-    await expect(admin(service.http, "POST", "/rules/bulk", { ids: ["nobody"], mode: "off" })).rejects.toThrow(
-      /nobody/,
+    await expect(admin(service.http, "POST", "/rules", { ids: ["nobody"], mode: "off" })).rejects.toThrow(/nobody/);
+    await expect(admin(service.http, "POST", "/rules", { ids: ["rule-0001"] })).rejects.toThrow(/expected mode/);
+    await expect(admin(service.http, "POST", "/rules", { ids: ["rule-0001"], addTags: ["No Tag"] })).rejects.toThrow(
+      /tags\[0\]/,
     );
-    await expect(admin(service.http, "POST", "/rules/bulk", { ids: ["rule-0001"] })).rejects.toThrow(/expected mode/);
-    await expect(
-      admin(service.http, "POST", "/rules/bulk", { ids: ["rule-0001"], addTags: ["No Tag"] }),
-    ).rejects.toThrow(/tags\[0\]/);
   });
 
   test("a rule is cloned into a draft of its own, in shadow", async () => {

@@ -20,19 +20,24 @@ describe.skipIf(whyMissing("schemathesis"))("schemathesis, all checks on, finds 
     ["in any operation", ["--exclude-path", STREAM, "--exclude-path", FORWARD_AUTH]],
     // Gateways may ask with their client's method, QUERY too, which OpenAPI 3.1 cannot declare.
     ["in forward-auth", ["--include-path", FORWARD_AUTH, "--exclude-checks", "unsupported_method"]],
-  ])("%s", async (_where, chosen) => {
-    await using service = await startTestService({
-      settings: { "admin-token": TOKEN, "api-token": TOKEN, attributes: "attributes.yaml" },
-      files: { "attributes.yaml": "trustedProxies: [loopback]\n" },
-    });
-    const args = ["--config-file", `${here}schemathesis.toml`, "run", `${service.http}/openapi.json`];
-    const token = ["--header", `Authorization: Bearer ${TOKEN}`];
-    const extent = ["--checks", "all", "--phases", "examples,coverage", "--continue-on-failure", "--no-color"];
-    const { status, output } = await schemathesis([...args, ...token, ...extent, ...chosen]);
-    console.log(/Test cases:[^\n]*\n[^\n]*/.exec(output)?.[0] ?? "");
-    expect(output).toMatch(/Tested: [1-9]/);
-    expect(status, output).toBe(0);
-  });
+  ])(
+    "%s",
+    async (_where, chosen) => {
+      await using service = await startTestService({
+        settings: { "admin-token": TOKEN, "api-token": TOKEN, attributes: "attributes.yaml" },
+        files: { "attributes.yaml": "trustedProxies: [loopback]\n" },
+      });
+      const args = ["--config-file", `${here}schemathesis.toml`, "run", `${service.http}/openapi.json`];
+      const token = ["--header", `Authorization: Bearer ${TOKEN}`];
+      const extent = ["--checks", "all", "--phases", "examples,coverage", "--continue-on-failure", "--no-color"];
+      const { status, output } = await schemathesis([...args, ...token, ...extent, ...chosen]);
+      console.log(/Test cases:[^\n]*\n[^\n]*/.exec(output)?.[0] ?? "");
+      expect(output).toMatch(/Tested: [1-9]/);
+      expect(status, output).toBe(0);
+      // Thousands of requests, one after the other: minutes on a busy machine.
+    },
+    900_000,
+  );
 });
 
 function schemathesis(args: readonly string[]): Promise<{ status: number | null; output: string }> {

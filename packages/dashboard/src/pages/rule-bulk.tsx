@@ -71,7 +71,7 @@ export function BulkBar({ chosen, version, onClear }: BulkBarProps) {
         <ChangeDialog
           title={`${change.verb} ${what}`}
           verb={change.verb}
-          change={{ method: "POST", path: "/rules/bulk", body: change.body, base: version }}
+          change={{ method: "POST", path: "/rules", body: change.body, base: version }}
           onClose={() => setChange(undefined)}
           onDone={({ version: made }) => {
             setChange(undefined);

@@ -59,7 +59,7 @@ export const alertPolicyBody = Type.Unsafe<unknown>({
   type: "object",
   title: "AlertPolicyRequest",
   description: "See docs/alerts.md.",
-  properties: { version: { type: "integer" }, ...lists },
+  properties: { version: { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER }, ...lists },
 });
 export const receiverTest = Type.Object(
   { delivered: Type.Boolean(), error: Type.Optional(text) },

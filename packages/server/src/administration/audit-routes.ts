@@ -37,6 +37,7 @@ export function registerAuditRoutes(app: FastifyInstance, options: Administratio
       querystring: auditExportQuery,
       replyType: "text/csv",
       reply: Type.String(),
+      replyAsJson: auditList,
       errors: ["rules-from-file"],
     }),
     async (request, reply) => {

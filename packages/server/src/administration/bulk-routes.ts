@@ -30,7 +30,7 @@ interface BulkChange {
 
 export function registerBulkRoutes(app: FastifyInstance, { configuration }: AdministrationOptions): void {
   app.post<{ Body: BulkChange }>(
-    "/rules/bulk",
+    "/rules",
     describeRoute({
       role: "editor",
       summary: "Sets the mode of many rules, or adds and removes tags, as one version",

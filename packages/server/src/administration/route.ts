@@ -52,6 +52,8 @@ interface RouteDescription {
   readonly reply?: TSchema;
   /** Default: JSON. */
   readonly replyType?: string;
+  /** As JSON, where a caller may ask for that instead of `replyType`. */
+  readonly replyAsJson?: TSchema;
   /** Default 200. */
   readonly status?: number;
   readonly bodyLimit?: number;
@@ -80,12 +82,16 @@ function errorsOf({ headers, body, isChange = body !== undefined, errors = [] }:
   };
 }
 
-function replyOf(schema: TSchema, type: string | undefined): object {
-  return type === undefined ? schema : { description: "Default Response", content: { [type]: { schema } } };
+function replyOf({ reply, replyType, replyAsJson }: RouteDescription): object {
+  if (reply === undefined) return { type: "null", description: "Done." };
+  if (replyType === undefined) return reply;
+  const asJson = replyAsJson && { "application/json": { schema: replyAsJson } };
+  return { description: "Default Response", content: { [replyType]: { schema: reply }, ...asJson } };
 }
 
 export function describeRoute(description: RouteDescription): RouteShorthandOptions {
-  const { role, summary, reply, replyType, status = 200, bodyLimit, isChange: _, errors: __, ...parts } = description;
+  const { role, summary, status = 200, bodyLimit, ...rest } = description;
+  const { reply: _reply, replyType: _type, replyAsJson: _json, isChange: _change, errors: _errors, ...parts } = rest;
   const schema = {
     tags: ["administration"],
     summary,
@@ -94,7 +100,7 @@ export function describeRoute(description: RouteDescription): RouteShorthandOpti
     security: role === "anyone" ? [] : [{ adminToken: [] }, { session: [] }],
     ...parts,
     response: {
-      [status]: reply === undefined ? { type: "null", description: "Done." } : replyOf(reply, replyType),
+      [status]: replyOf(description),
       ...errorsOf(description),
     },
   };

@@ -20,6 +20,7 @@ const names: Readonly<Record<string, string>> = {
   "post /v1/utilisation": "reportUtilisation",
   "post /json": "shouldRateLimit",
   "get /admin/v1/rules": "listRules",
+  "post /admin/v1/rules": "changeRules",
   "put /admin/v1/rules": "replaceRules",
   "get /admin/v1/rules/{id}": "getRule",
   "put /admin/v1/rules/{id}": "putRule",
