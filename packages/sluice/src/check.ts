@@ -30,7 +30,8 @@ export interface CheckPlan {
 export interface PlannedEstimate {
   /** The attribute that tells the cost when the work is done. */
   readonly cost: string;
-  readonly quantile: number;
+  /** Undefined: the one that suits the limit (`reservations/quantile-to-hold.ts`). */
+  readonly quantile: number | undefined;
   readonly default: number;
   readonly ttlMs: number;
   readonly finishes: boolean;

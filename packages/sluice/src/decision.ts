@@ -22,7 +22,8 @@ export type CheckMode = "enforce" | "shadow" | "candidate";
 
 /**
  * `compensated`: decided slot by slot on a cluster and refunded on refusal, instead of in one script. `prefetched`: decided in this
- * process, from units that it had fetched ahead; the limit holds in every window all the same, and `remaining` is a lower bound.
+ * process, from units that it had fetched ahead, or refused by the answer to a fetch; the limit holds in every window all the same, and
+ * `remaining` is a lower bound.
  */
 export type Guarantee = "atomic" | "compensated" | "prefetched";
 

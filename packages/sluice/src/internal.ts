@@ -6,7 +6,7 @@ export type { Check } from "./check.js";
 export { errorKinds } from "./errors.js";
 export { type BodyKind, bodyKind, JsonDocuments } from "./http/json-documents.js";
 export { JsonScanner, textOf } from "./http/json-scanner.js";
-export { BLOCK_KEYS, KEY_PREFIX } from "./keys.js";
+export { blockKeysPattern, isKeyPrefix, KEY_PREFIX, KEY_PREFIX_EXPECTED } from "./keys.js";
 export { asCharges } from "./limiter/charges.js";
 export type { CheckRequest } from "./limiter/check-request.js";
 export { ClientLeft } from "./limiter/client-left.js";
@@ -21,6 +21,7 @@ export { parseDuration } from "./rules/duration.js";
 export { isCounting } from "./rules/rule.js";
 export { sheddingClasses } from "./rules/shedding-plan.js";
 export { LoadShedder } from "./shedding/load-shedder.js";
+export { redisTwin } from "./store/memory/memory-store.js";
 export { type ClientOptions, connectRedis } from "./store/redis/client.js";
 export { startHeartbeat } from "./store/redis/heartbeat.js";
 export type {

@@ -6,7 +6,7 @@
  *   |      | |         └ rule id (and the key again, where the tag is a colocation attribute)
  *   |      | └ hash tag: rules that count by the same attributes share a Redis Cluster slot, and so one script
  *   |      └ layout version: a new layout never reads an old one's bytes
- *   └ prefix, so that a Redis can be shared
+ *   └ the store's own `prefix` stands before this word, if it has one: then several products can share a Redis
  *
  * **When a layout changes.** Bytes that another version of Sluice would read otherwise get another name: a counter's new form gets a
  * new letter, a record's a new RECORD_LAYOUT, and only a change of the names themselves a new layout version here. So during a
@@ -19,6 +19,15 @@
 import { createHash } from "node:crypto";
 
 export const KEY_PREFIX = "sluice:1:";
+
+// The first brace of a key opens its hash tag, and the rest are patterns of SCAN and of access lists.
+const OWN_PREFIX = /^(?!.*[{}*?[\]\\])[\x21-\x7e]{0,64}$/;
+export const KEY_PREFIX_EXPECTED = `at most 64 printable characters without spaces and { } * ? [ ] \\, such as "shop:"`;
+
+/** Whether a text may stand before `KEY_PREFIX`, so that several products can share a Redis. */
+export function isKeyPrefix(text: unknown): text is string {
+  return typeof text === "string" && OWN_PREFIX.test(text);
+}
 
 /** One letter per stored form. A rule whose stored form changes starts anew; a rule whose numbers change goes on. */
 export const storedAs = {
@@ -114,16 +123,21 @@ export function storedIn(key: string): Stored | undefined {
   return formOf.get(key.slice(-1).toLowerCase() as (typeof storedAs)[Stored]);
 }
 
-/** Of the keys of blocks, without those of candidates: a pattern for SCAN, and a test. */
-export const BLOCK_KEYS = `${KEY_PREFIX}{*}:*:${BLOCK_LETTER}`;
+/** Of the keys of blocks, without those of candidates: a pattern for SCAN, and a test. `prefix`: the store's own. */
+export function blockKeysPattern(prefix: string): string {
+  return `${prefix}${KEY_PREFIX}{*}:*:${BLOCK_LETTER}`;
+}
 
 export function isBlockKey(key: string): boolean {
   return key.endsWith(`:${BLOCK_LETTER}`);
 }
 
-/** Which rule a key in Redis counts for, and whether for its candidate; undefined for what is no counter of this layout. */
-export function ruleOfKey(key: string): { rule: string; candidate: boolean } | undefined {
-  if (!key.startsWith(`${KEY_PREFIX}{`)) return undefined;
+/**
+ * Which rule a key in Redis counts for, and whether for its candidate; undefined for what is no counter of this layout, or of a store
+ * with another `prefix`.
+ */
+export function ruleOfKey(key: string, prefix = ""): { rule: string; candidate: boolean } | undefined {
+  if (!key.startsWith(`${prefix}${KEY_PREFIX}{`)) return undefined;
   // Braces in values are escaped: the first one closes the tag.
   const [between, rule, ...rest] = key.slice(key.indexOf("}") + 1).split(":");
   const letter = rest.at(-1);

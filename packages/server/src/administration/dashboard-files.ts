@@ -12,6 +12,7 @@ import { readFiles, sendFile } from "../http/static-files.js";
 const pages = [
   "rules",
   "new-rule",
+  "wall",
   "history",
   "keys",
   "top-keys",

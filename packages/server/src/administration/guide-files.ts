@@ -1,6 +1,6 @@
 /**
  * The documentation site, served under /docs/guide. Its files are read at the first request for one of them: most services are never asked.
- * Under /docs/guide only files of the site answer; every other path there is not found.
+ * Under /docs/guide only files of the site answer, a page also without its `.html`; every other path there is not found.
  */
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { dashboardHeaders } from "../http/security-headers.js";
@@ -22,6 +22,10 @@ export function registerGuide(app: FastifyInstance, { folder, rereads = false }:
     if (files.size === 0) return sendHint(reply);
     const name = request.params["*"];
     const file = files.get(name === "" ? "index.html" : name);
+    // `/docs/guide/tutorial` and `/docs/guide/tutorial.md` are typed by hand, or copied from the repository.
+    const page = `${name.replace(/\.md$/, "")}.html`;
+    if (file === undefined && files.has(page))
+      return reply.headers(dashboardHeaders).redirect(page.slice(page.lastIndexOf("/") + 1), 308);
     if (file === undefined) {
       reply.callNotFound();
       return reply;

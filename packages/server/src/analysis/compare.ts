@@ -4,7 +4,7 @@
  */
 import type { CountingRule, Rule } from "sluice";
 import { type Measured, measureRules } from "./measure-redis.js";
-import { type Arrival, Replay } from "./replay.js";
+import { type Arrival, Replay, type Replayed } from "./replay.js";
 import { RollingMaxima } from "./rolling-maxima.js";
 
 interface CompareOptions {
@@ -13,8 +13,8 @@ interface CompareOptions {
   readonly windowMs: number;
   /** The attributes that counters are kept for. */
   readonly key: readonly string[];
-  /** Called once for each algorithm: a load that can be had again. */
-  readonly load: () => AsyncIterable<Arrival> | Iterable<Arrival>;
+  /** Read once, for all algorithms: standard input cannot be had again. */
+  readonly load: AsyncIterable<Arrival> | Iterable<Arrival>;
   /** Absent: nothing is measured on Redis. */
   readonly store?: string | undefined;
   readonly requests: number;
@@ -89,46 +89,78 @@ const MEASURED_KEYS = 200;
 const VALUE_LENGTH = 16;
 
 export async function compareAlgorithms(options: CompareOptions): Promise<Compared> {
+  const { key, limit, store, window } = options;
+  const rules = contestants.map(
+    ({ numbers }) => ({ id: "compared", key, limit, ...numbers(options) }) as unknown as CountingRule,
+  );
+  const replayed = await replayAll(rules, options);
   const rows: ComparedRow[] = [];
   let redisVersion: string | undefined;
-  for (const { name, numbers, paper } of contestants) {
-    const rule = { id: "compared", key: options.key, limit: options.limit, ...numbers(options) } as CountingRule;
-    const replayed = await replay(rule, options);
-    const measured = options.store === undefined ? undefined : await measure(rule, options.store, options.requests);
+  for (const [i, { name, paper }] of contestants.entries()) {
+    const rule = rules[i]!;
+    const measured = store === undefined ? undefined : await measure(rule, store, options.requests);
     redisVersion ??= measured?.redisVersion;
     rows.push({
       algorithm: name,
-      ...replayed,
+      ...replayed[i]!,
       ...(measured && {
         bytesPerKey: Math.round(measured.bytesPerKey.get(rule.id) ?? 0),
         microseconds: measured.microseconds,
         scriptMicroseconds: measured.scriptMicroseconds,
         commands: measured.commands,
       }),
-      ...(paper && { paperBytes: paper.bytes(options.limit), paperAccuracy: paper.accuracy }),
+      ...(paper && { paperBytes: paper.bytes(limit), paperAccuracy: paper.accuracy }),
     });
   }
-  return { limit: options.limit, window: options.window, ...(redisVersion !== undefined && { redisVersion }), rows };
+  return { limit, window, ...(redisVersion !== undefined && { redisVersion }), rows };
 }
 
-async function replay(
-  rule: Rule,
-  { limit, windowMs, load }: CompareOptions,
-): Promise<Pick<ComparedRow, "requests" | "refused" | "worstWindow" | "overLimit">> {
-  const replayed = new Replay([rule]);
-  const admitted = new RollingMaxima(windowMs, "worst");
-  let requests = 0;
-  let refused = 0;
-  for await (const arrival of load()) {
-    const { decision, asked } = await replayed.decide(arrival);
-    requests++;
-    if (!decision.allowed) refused++;
-    else if (asked[0] !== undefined) admitted.add(asked[0].key, asked[0].cost, replayed.nowMs);
+type ReplayedRow = Pick<ComparedRow, "requests" | "refused" | "worstWindow" | "overLimit">;
+
+async function replayAll(rules: readonly Rule[], { limit, windowMs, load }: CompareOptions): Promise<ReplayedRow[]> {
+  const each = rules.map((rule) => new OneRule(rule, windowMs));
+  for await (const arrival of load) {
+    for (const one of each) {
+      const waits = one.add(arrival);
+      if (waits !== undefined) await waits;
+    }
   }
-  await replayed.close();
-  if (rule.algorithm === "concurrency") return { requests, refused };
-  const worstWindow = admitted.worst()?.max ?? 0;
-  return { requests, refused, worstWindow, overLimit: Math.max(0, worstWindow / limit - 1) };
+  return await Promise.all(each.map((one) => one.end(limit)));
+}
+
+class OneRule {
+  readonly #replay: Replay;
+  readonly #admitted: RollingMaxima;
+  readonly #hasWindow: boolean;
+  #requests = 0;
+  #refused = 0;
+
+  constructor(rule: Rule, windowMs: number) {
+    this.#replay = new Replay([rule]);
+    this.#admitted = new RollingMaxima(windowMs, "worst");
+    this.#hasWindow = rule.algorithm !== "concurrency";
+  }
+
+  add(arrival: Arrival): Promise<void> | undefined {
+    const replayed = this.#replay.decide(arrival);
+    if (replayed instanceof Promise) return replayed.then((made) => this.#count(made));
+    this.#count(replayed);
+    return undefined;
+  }
+
+  #count({ decision, asked }: Replayed): void {
+    this.#requests++;
+    if (!decision.allowed) this.#refused++;
+    else if (asked[0] !== undefined) this.#admitted.add(asked[0].key, asked[0].cost, this.#replay.nowMs);
+  }
+
+  async end(limit: number): Promise<ReplayedRow> {
+    await this.#replay.close();
+    const counts = { requests: this.#requests, refused: this.#refused };
+    if (!this.#hasWindow) return counts;
+    const worstWindow = this.#admitted.worst()?.max ?? 0;
+    return { ...counts, worstWindow, overLimit: Math.max(0, worstWindow / limit - 1) };
+  }
 }
 
 function measure(rule: CountingRule, url: string, requests: number): Promise<Measured> {

@@ -10,16 +10,17 @@ import { parseInfo } from "../monitoring/store-view/node-report.js";
 import { type Finding, storeFindings } from "./store-findings.js";
 
 const DEADLINE_MS = 3_000;
-const own = `${KEY_PREFIX}doctor`;
 
 /** Of the service, beside what a decision needs: docs/reliability.md lists them under "Rights". None of them changes anything. */
-const serviceCommands: readonly (readonly [command: string, ...args: string[]])[] = [
-  ["publish", `${KEY_PREFIX}doctor`, ""],
+const serviceCommands = (own: string): readonly (readonly [command: string, ...args: string[]])[] => [
+  ["publish", own, ""],
   ["mget", own],
   ["hget", own, "x"],
   ["hmget", own, "x"],
   ["hgetall", own],
   ["hlen", own],
+  ["hdel", own, "x"],
+  ["zrange", own, "0", "0"],
   ["zrandmember", own],
   ["zrangebylex", own, "-", "+"],
   ["scan", "0", "count", "1"],
@@ -29,13 +30,13 @@ const serviceCommands: readonly (readonly [command: string, ...args: string[]])[
   ["role"],
 ];
 
-export async function diagnoseStore(url: string): Promise<Finding[]> {
-  const decided = await tryDecision(url);
+export async function diagnoseStore(url: string, prefix = ""): Promise<Finding[]> {
+  const decided = await tryDecision(url, prefix);
   const client = connectRedis(parseRedisUrl(url), { commandTimeoutMs: DEADLINE_MS, lazy: true });
   client.on("error", () => undefined);
   try {
     await client.connect();
-    return [decided, ...(await tryCommands(client)), ...(await lookAt(client))];
+    return [decided, ...(await tryCommands(client, `${prefix}${KEY_PREFIX}doctor`)), ...(await lookAt(client))];
   } catch {
     // The decision has failed too, and says why.
     return [decided];
@@ -44,10 +45,10 @@ export async function diagnoseStore(url: string): Promise<Finding[]> {
   }
 }
 
-async function tryDecision(url: string): Promise<Finding> {
+async function tryDecision(url: string, prefix: string): Promise<Finding> {
   const check = "store";
   const limiter = createLimiter({
-    store: redisStore(url, { deadlineMs: DEADLINE_MS }),
+    store: redisStore(url, { deadlineMs: DEADLINE_MS, prefix }),
     rules: [
       { id: "doctor", key: ["probe"], algorithm: "rolling-window", limit: 1, window: "1s", onStoreFailure: "deny" },
     ],
@@ -78,9 +79,9 @@ function failed(check: string, error: unknown): Finding {
   return { check, verdict: "failed", text, remedy: remedy ?? "check the address in --store, and that Redis is up" };
 }
 
-async function tryCommands(client: Redis | Cluster): Promise<Finding[]> {
+async function tryCommands(client: Redis | Cluster, own: string): Promise<Finding[]> {
   const refused: string[] = [];
-  for (const [command, ...args] of serviceCommands) {
+  for (const [command, ...args] of serviceCommands(own)) {
     try {
       await (client as Redis).call(command, ...args);
     } catch (error) {

@@ -10,7 +10,7 @@
  * hashed values. The replay then follows the recording, so that one unknown charge does not spread.
  */
 import { type MemoryStore, memoryStore } from "sluice";
-import { asCharges, type Check, joinChecks, type StoreReply } from "sluice/internal";
+import { asCharges, type Check, joinChecks, redisTwin, type StoreReply } from "sluice/internal";
 import type {
   CheckLine,
   DecisionLine,
@@ -92,6 +92,8 @@ const MOST_BYTES = 2 ** 30;
 const LATEST_MS = 5_000;
 /** Where a second has more lines than this, those that came late by more than these are out of order. */
 const MOST_WAITING = 500_000;
+/** The counters of all instances that share one; no instance is named so. */
+const REDIS = "";
 /** A refusal without Redis comes after the one that it repeats. */
 const END_OF_MS = 0.9995;
 
@@ -151,7 +153,7 @@ export class Verifier {
 
   #begin({ instance, segment, store, fresh, hashed }: HeaderLine): void {
     const before = this.#sources.get(instance);
-    const counters = before?.counters ?? this.#countersOf(store === "memory" ? instance : "");
+    const counters = before?.counters ?? this.#countersOf(store === "memory" ? instance : REDIS);
     const isNext = before !== undefined && segment === before.segment + 1;
     const onUnreadable = (why: string): void => {
       if (this.#unreadable.length < MOST_UNREADABLE) this.#unreadable.push(why);
@@ -170,7 +172,8 @@ export class Verifier {
     let counters = this.#shared.get(domain);
     if (counters === undefined) {
       const clock = { now: () => this.#nowMs };
-      const store = memoryStore({ clock, maxBytes: MOST_BYTES, onMemoryLimit: () => {} });
+      const options = { clock, maxBytes: MOST_BYTES, onMemoryLimit: () => {} };
+      const store = domain === REDIS ? redisTwin(options) : memoryStore(options);
       counters = {
         store,
         named: new LastNamed(LEAST_NAMED),

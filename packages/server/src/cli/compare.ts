@@ -59,20 +59,15 @@ export function compareCommand(): Command {
       }
       const { limit, window, requests } = options;
       const hasLogs = files.length > 0;
-      let opened = openLogs(files, options);
+      const opened = openLogs(files, options);
       let malformed = 0;
-      const fresh = () => {
-        opened = openLogs(files, options);
-        malformed = 0;
-        return fromLogs(opened, () => malformed++);
-      };
       const compared = await withStore(options.store, (store) =>
         compareAlgorithms({
           limit,
           window,
           windowMs,
           key: [hasLogs ? options.key : "client"],
-          load: hasLogs ? fresh : () => edgeBursts({ limit, windowMs, windows: WINDOWS }),
+          load: hasLogs ? fromLogs(opened, () => malformed++) : edgeBursts({ limit, windowMs, windows: WINDOWS }),
           store,
           requests,
         }),
@@ -96,7 +91,6 @@ export function compareCommand(): Command {
     });
 }
 
-/** A fresh reading of the logs: each algorithm has its own. */
 async function* fromLogs(opened: OpenedLogs, onMalformed: () => void): AsyncGenerator<Arrival> {
   for await (const batch of readAttributes(opened, onMalformed)) {
     for (const { request, attributes } of batch)

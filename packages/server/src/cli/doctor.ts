@@ -12,7 +12,7 @@ import type { Finding } from "../analysis/store-findings.js";
 import { probeDatabase } from "../configuration/probe-database.js";
 import { packageVersion } from "../own-package.js";
 import { printable } from "../printable.js";
-import { resolveSettings, type Settings } from "../settings/settings.js";
+import { ignoredVariables, resolveSettings, type Settings } from "../settings/settings.js";
 import { CommandFailure } from "./command-failure.js";
 import { mayWriteTo } from "./may-write-to.js";
 import { colours, printJson, printLine } from "./print.js";
@@ -49,14 +49,22 @@ async function diagnose(read: () => Settings): Promise<Finding[]> {
   return [
     program,
     { check: "settings", verdict: "ok", text: "are understood" },
+    ...ignoredVariables().map(ignoredFinding),
     exposure(settings),
     dataFolder(settings),
     await rules(settings),
-    ...(await store(settings.store, "memory")),
-    ...(settings["global-store"] === undefined ? [] : await globalStore(settings["global-store"])),
+    ...(await store(settings)),
+    ...(await globalStore(settings)),
     ...(await ports(settings)),
   ];
 }
+
+const ignoredFinding = ({ name, why }: { name: string; why: string }): Finding => ({
+  check: "settings",
+  verdict: "warning",
+  text: `the variable ${name} is ignored`,
+  remedy: `unset it: ${why}`,
+});
 
 const failed = (check: string, text: string, remedy: string): Finding => ({ check, verdict: "failed", text, remedy });
 
@@ -91,13 +99,14 @@ async function rules(settings: Settings): Promise<Finding> {
   }
 }
 
-async function store(url: string, memory: string): Promise<Finding[]> {
-  if (url !== memory) return await diagnoseStore(url);
+async function store({ store: url, "store-prefix": prefix }: Settings): Promise<Finding[]> {
+  if (url !== "memory") return await diagnoseStore(url, prefix);
   return [{ check: "store", verdict: "ok", text: "memory: counters of this process alone, gone at its end" }];
 }
 
-async function globalStore(url: string): Promise<Finding[]> {
-  return (await diagnoseStore(url)).map((finding) => ({ ...finding, check: `global ${finding.check}` }));
+async function globalStore({ "global-store": url, "store-prefix": prefix }: Settings): Promise<Finding[]> {
+  if (url === undefined) return [];
+  return (await diagnoseStore(url, prefix)).map((finding) => ({ ...finding, check: `global ${finding.check}` }));
 }
 
 async function ports({ host, port, "grpc-port": grpcPort }: Settings): Promise<Finding[]> {

@@ -30,6 +30,7 @@ export interface ConfigurationOptions {
   /** Where rules are cached and changes announced: the store's Redis, if it is one. */
   readonly redisUrl?: string | undefined;
   readonly redisTls?: TlsOptions;
+  readonly redisPrefix?: string | undefined;
   /** Rules from a file instead, read-only and read again when it changes; no database is opened. */
   readonly rulesFile?: string | undefined;
   /** For the snapshot and the default database. */

@@ -52,6 +52,7 @@ export class DatabaseConfiguration implements Configuration {
     this.#cache = new WarmCache({
       url: options.redisUrl,
       ...(options.redisTls && { tls: options.redisTls }),
+      prefix: options.redisPrefix,
       ttlMs: options.cacheTtlMs ?? CACHE_TTL_MS,
       log: options.log,
       onAnnounced: (version) => {

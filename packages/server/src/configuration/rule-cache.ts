@@ -6,7 +6,7 @@
 import { startHeartbeat } from "sluice/internal";
 import type { TlsOptions } from "sluice/redis";
 import { type RedisClient, redisClient } from "../instance/redis-client.js";
-import { RULES_CHANNEL, RULES_KEY } from "../instance/redis-keys.js";
+import { type RedisKeys, redisKeys } from "../instance/redis-keys.js";
 import type { VersionMark } from "./repository/rule-repository.js";
 
 export interface CachedDocument extends VersionMark {
@@ -16,6 +16,8 @@ export interface CachedDocument extends VersionMark {
 interface RuleCacheOptions {
   readonly url: string;
   readonly tls?: TlsOptions;
+  /** `--store-prefix`. */
+  readonly prefix?: string | undefined;
   readonly ttlMs: number;
   /** A version was announced. */
   readonly onAnnounced: (version: number) => void;
@@ -40,16 +42,18 @@ export class RuleCache {
   readonly #subscriber: RedisClient;
   readonly #subscription: { stop(): void };
   readonly #ttlMs: number;
+  readonly #keys: RedisKeys;
 
-  constructor({ url, tls = {}, ttlMs, onAnnounced, onReady }: RuleCacheOptions) {
+  constructor({ url, tls = {}, prefix, ttlMs, onAnnounced, onReady }: RuleCacheOptions) {
     this.#ttlMs = ttlMs;
+    this.#keys = redisKeys(prefix);
     this.#commands = redisClient(url, { tls });
     this.#subscriber = redisClient(url, { tls });
     this.#commands.on("ready", onReady);
     this.#subscriber.on("ready", () => {
-      this.#subscriber.subscribe(RULES_CHANNEL).then(onReady, () => undefined);
+      this.#subscriber.subscribe(this.#keys.rulesChannel).then(onReady, () => undefined);
     });
-    this.#subscription = keepSubscription(this.#subscriber);
+    this.#subscription = keepSubscription(this.#subscriber, this.#keys.rulesChannel);
     this.#subscriber.on("message", (_channel: string, message: string) => {
       const version = Number(message);
       if (Number.isSafeInteger(version)) onAnnounced(version);
@@ -76,11 +80,11 @@ export class RuleCache {
 
   /** The cached version without its document; undefined if nothing complete is there. */
   async mark(): Promise<VersionMark | undefined> {
-    return markOf(await this.#commands.hmget(RULES_KEY, "version", "digest", "createdAtMs"));
+    return markOf(await this.#commands.hmget(this.#keys.rules, "version", "digest", "createdAtMs"));
   }
 
   async read(): Promise<CachedDocument | undefined> {
-    const fields = await this.#commands.hmget(RULES_KEY, "version", "digest", "createdAtMs", "document");
+    const fields = await this.#commands.hmget(this.#keys.rules, "version", "digest", "createdAtMs", "document");
     const mark = markOf(fields);
     const document = fields[3];
     return mark === undefined || typeof document !== "string" ? undefined : { ...mark, document };
@@ -89,16 +93,16 @@ export class RuleCache {
   /** `over`: even over a newer version. */
   async write({ version, digest, createdAtMs, document }: CachedDocument, over = false): Promise<void> {
     const values = [version, digest, createdAtMs, document, this.#ttlMs, over ? 1 : 0];
-    await this.#commands.eval(WRITE, 1, RULES_KEY, ...values);
+    await this.#commands.eval(WRITE, 1, this.#keys.rules, ...values);
   }
 
   /** Starts the time to live anew. */
   async prolong(): Promise<void> {
-    await this.#commands.pexpire(RULES_KEY, this.#ttlMs);
+    await this.#commands.pexpire(this.#keys.rules, this.#ttlMs);
   }
 
   async announce(version: number): Promise<void> {
-    await this.#commands.publish(RULES_CHANNEL, String(version));
+    await this.#commands.publish(this.#keys.rulesChannel, String(version));
   }
 
   close(): void {
@@ -114,13 +118,13 @@ const HEARTBEAT_MS = 1_000;
  * Gives up a subscription that no longer answers, so that the client connects and subscribes anew. The client's own heartbeat does not
  * reach it: on a cluster a subscription has a connection of its own. To subscribe again changes nothing, and is answered.
  */
-function keepSubscription(client: RedisClient): { stop(): void } {
+function keepSubscription(client: RedisClient, channel: string): { stop(): void } {
   let heard = 0;
   return startHeartbeat({
     everyMs: HEARTBEAT_MS,
     heard: () => (client.status === "ready" ? { connection: client, count: heard } : undefined),
     ask() {
-      client.subscribe(RULES_CHANNEL).then(
+      client.subscribe(channel).then(
         () => heard++,
         () => {},
       );

@@ -10,6 +10,7 @@ import { type CachedDocument, RuleCache } from "./rule-cache.js";
 interface WarmCacheOptions {
   readonly url: string;
   readonly tls?: TlsOptions;
+  readonly prefix?: string | undefined;
   readonly ttlMs: number;
   readonly log: ConfigurationLog;
   readonly onAnnounced: (version: number) => void;

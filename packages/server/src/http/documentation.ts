@@ -6,7 +6,7 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import Fastify, { type FastifyInstance } from "fastify";
 import type { DocumentedRoute, OpenApiOptions } from "./openapi.js";
-import { finishDocument, type OpenApiDocument } from "./openapi-document.js";
+import { finishDocument, isDocumented, type OpenApiDocument } from "./openapi-document.js";
 
 export async function createDocumentation(
   routes: readonly DocumentedRoute[],
@@ -48,7 +48,10 @@ export async function createDocumentation(
         ? (finishDocument(made.openapiObject as OpenApiDocument, { asksForToken }) as typeof made.openapiObject)
         : made.swaggerObject,
   });
-  for (const route of routes) app.route({ ...route, handler: async () => undefined });
+  for (const route of routes) {
+    const method = [route.method].flat().filter(isDocumented);
+    if (method.length > 0) app.route({ ...route, method, handler: async () => undefined });
+  }
   await app.register(swaggerUi, { routePrefix: "/docs", uiConfig: { docExpansion: "list" } });
   await app.ready();
   return app;

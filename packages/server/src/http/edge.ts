@@ -63,8 +63,13 @@ export function createEdge(options: EdgeOptions): FastifyInstance {
         if (!takes(request, response)) handle(request, response);
       }),
   });
-  // Fastify would ask QUERY for a body before it says that no route has the method.
-  if (METHODS.includes("QUERY")) app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
+  // Every method that Node reads: a gateway asks with its client's, WebDAV's and PURGE among them. Without a body, which no route of ours
+  // takes under such a method: Fastify would ask for it before it says that no route has the method.
+  const known = new Set(app.supportedMethods.filter((method) => method !== "QUERY"));
+  for (const method of METHODS) {
+    if (method === "CONNECT" || known.has(method)) continue;
+    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
+  }
   handleErrors(app, options.log);
   acceptJson(app);
   app.addHook("onSend", async (_request, reply) => {

@@ -24,6 +24,11 @@ export function acceptJson(app: FastifyInstance, large?: LargeBodies): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
     const bytes = body as Buffer;
+    // Many clients name the type on every request, also where there is no body to send (a promotion, a DELETE).
+    if (bytes.length === 0 && request.routeOptions.schema?.body === undefined) {
+      done(null, undefined);
+      return;
+    }
     if (large !== undefined && bytes.length > large.aboveBytes) {
       large.read(request, bytes).then(
         (value) => done(null, value),
@@ -83,6 +88,7 @@ function boundValues(bytes: Buffer): void {
 }
 
 export function parseJson(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw invalidJson("nothing");
   const text = bodyText(bytes);
   try {
     return JSON.parse(text);

@@ -38,6 +38,11 @@ interface DocumentOptions {
 
 /** Those that OpenAPI 3.1 can describe. */
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+
+export function isDocumented(method: string): boolean {
+  return METHODS.includes(method.toLowerCase());
+}
+
 const byTag: Readonly<Record<string, readonly ErrorCode[]>> = {
   checks: [...anyErrors, "too-complex", "store-unavailable"],
   leases: [...anyErrors, "store-unavailable"],
@@ -50,7 +55,7 @@ export function finishDocument<T extends OpenApiDocument>(document: T, options: 
   const paths: OpenApiDocument["paths"] = {};
   for (const [path, operations] of Object.entries(document.paths ?? {})) {
     const finished = Object.entries(operations)
-      .filter(([method]) => METHODS.includes(method))
+      .filter(([method]) => isDocumented(method))
       .map(([method, operation]) => [
         method,
         publishSchemas(finishOperation(operation, { method, path }, options), schemas),

@@ -68,6 +68,7 @@ export const examples: Readonly<Record<string, OperationExample>> = {
   explain: {
     request: check,
     answer: {
+      ...allowed,
       decision: allowed,
       rules: [{ rule: "per-user", matched: true, why: "every condition holds", key: "user=42" }],
     },

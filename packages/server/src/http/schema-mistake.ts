@@ -32,7 +32,8 @@ export function validatorOf(schema: TSchema): Validator {
     const surplus = surplusFields(schema, value, part);
     if (surplus !== undefined) return surplus;
     if (validator.Check(value)) return undefined;
-    return firstMistake(schema, value, part) ?? `${part}: not valid`;
+    // Where every part is right, something is wrong with the whole: too few items, too few fields.
+    return firstMistake(schema, value, part) ?? mistakeOfPart(schema, value, part) ?? `${part}: not valid`;
   };
 }
 
@@ -61,7 +62,7 @@ function surplusFields(schema: TSchema, value: unknown, path: string): string | 
     const list = fields[name];
     if (items === undefined || !Array.isArray(list)) continue;
     for (let i = 0; i < list.length; i++) {
-      const wrong = surplusFields(items, list[i], `${path}.${name}.${i}`);
+      const wrong = surplusFields(items, list[i], `${path}.${name}[${i}]`);
       if (wrong !== undefined) return wrong;
     }
   }
@@ -73,7 +74,7 @@ function firstMistake(schema: TSchema, value: unknown, path: string): string | u
   if (type === "object" && typeof value === "object" && value !== null && !Array.isArray(value)) {
     const fields = value as Readonly<Record<string, unknown>>;
     for (const name of required) {
-      if (!Object.hasOwn(fields, name)) return `${path}.${name}: expected a value, got nothing`;
+      if (!Object.hasOwn(fields, name)) return missing(properties[name], pathTo(path, name));
     }
     for (const name in fields) {
       const isKnown = Object.hasOwn(properties, name);
@@ -92,7 +93,7 @@ function firstMistake(schema: TSchema, value: unknown, path: string): string | u
     value.length <= (maxItems ?? Number.POSITIVE_INFINITY);
   if (!isLooked) return mistakeOfPart(schema, value, path);
   for (let i = 0; i < value.length; i++) {
-    const wrong = firstMistake(items, value[i], `${path}.${i}`);
+    const wrong = firstMistake(items, value[i], `${path}[${i}]`);
     if (wrong !== undefined) return wrong;
   }
   return undefined;
@@ -102,6 +103,12 @@ function unknownField(names: readonly string[], { path, properties }: { path: st
   const first = names.find((name) => !Object.hasOwn(properties, name))!;
   const more = names.length - 1 - Object.keys(properties).filter((name) => names.includes(name)).length;
   return `${path}: unknown field ${JSON.stringify(first.slice(0, LONGEST_SHOWN))}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** Of a field that must be there: what the schema says of it, if it says something in a word. */
+function missing(part: TSchema | undefined, path: string): string {
+  const { type } = (part ?? {}) as Part;
+  return `${path}: expected ${typeof type === "string" ? typeName(type) : "a value"}, got nothing`;
 }
 
 function pathTo(path: string, name: string): string {
@@ -127,7 +134,12 @@ function describeMistake(found: readonly Found[], value: unknown, part: string):
   const first = found.find(({ keyword }) => keyword !== "boolean") ?? found[0];
   if (first === undefined) return `${part}: not valid`;
   const { instancePath, keyword } = first;
-  const path = part + instancePath.replaceAll("/", ".").slice(0, LONGEST_PATH);
+  const path =
+    part +
+    instancePath
+      .replaceAll(/\/(\d+)(?=\/|$)/g, "[$1]")
+      .replaceAll("/", ".")
+      .slice(0, LONGEST_PATH);
   const sameplace = found.filter((one) => one.instancePath === instancePath);
   const came = valueAt(value, instancePath);
   return `${path}: expected ${expectation(first, sameplace)}, got ${shown(came, keyword)}`;
@@ -144,7 +156,7 @@ function expectation(first: Found, sameplace: readonly Found[]): string {
   const { limit } = first.params as { limit?: number };
   switch (first.keyword) {
     case "pattern":
-      return `text that matches ${String(first.params.pattern)}`;
+      return patternWords(String(first.params.pattern));
     case "minimum":
       return `at least ${limit}`;
     case "maximum":
@@ -153,11 +165,23 @@ function expectation(first: Found, sameplace: readonly Found[]): string {
       return `at least ${limit} ${limit === 1 ? "character" : "characters"}`;
     case "maxLength":
       return `at most ${limit} characters`;
+    case "minItems":
+      return `at least ${limit} ${limit === 1 ? "item" : "items"}`;
+    case "minProperties":
+      return `at least ${limit} ${limit === 1 ? "field" : "fields"}`;
     case "maxItems":
       return `at most ${limit} items`;
     default:
       return `a value that ${first.message}`;
   }
+}
+
+/** People read numbers of digits, not patterns. */
+function patternWords(pattern: string): string {
+  const digits = /^\^\[([01])-9\](?:\[0-9\])?\{[01],(\d+)\}\$$/.exec(pattern);
+  if (digits === null) return `text that matches ${pattern}`;
+  const [, first, most] = digits;
+  return first === "0" ? `a whole number of at most ${most} digits` : "a whole number from 1";
 }
 
 const typeNames: Readonly<Record<string, string>> = {
@@ -192,6 +216,7 @@ function shown(value: unknown, keyword: string): string {
     return JSON.stringify(isLong ? `${value.slice(0, LONGEST_SHOWN)}…` : value);
   }
   if (Array.isArray(value)) return keyword.endsWith("Items") ? `${value.length}` : "a list";
-  if (typeof value === "object" && value !== null) return "an object";
+  if (typeof value === "object" && value !== null)
+    return keyword.endsWith("Properties") ? `${Object.keys(value).length}` : "an object";
   return value === undefined ? "nothing" : String(value);
 }

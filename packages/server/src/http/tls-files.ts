@@ -13,6 +13,8 @@ interface TlsFileNames {
   readonly key: string;
   /** The authority of client certificates; absent: clients need none. */
   readonly clientCa: string | undefined;
+  /** Those that name the files, for messages. */
+  readonly settings?: string;
 }
 
 interface Tls {
@@ -47,7 +49,11 @@ export class TlsFiles {
     try {
       this.#current = read(names);
     } catch (error) {
-      throw new SluiceError("invalid-setting", `${names.cert}, ${names.key}: ${(error as Error).message}`);
+      const settings = names.settings ?? "tls-cert, tls-key";
+      throw new SluiceError(
+        "invalid-setting",
+        `${settings}: expected a certificate and its key in PEM, got ${names.cert}, ${names.key}: ${(error as Error).message}`,
+      );
     }
     this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
     this.#timer.unref();

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { createLimiter, type Limiter, memoryStore, type Store } from "sluice";
-import { redisStore } from "sluice/redis";
+import { type RedisStoreOptions, redisStore } from "sluice/redis";
 import type { Log } from "../log.js";
 import { schemeOf } from "../printable.js";
 import { openRecording, type Recording } from "../recording/recording.js";
@@ -16,6 +16,7 @@ import type { Cleanup } from "./cleanup.js";
 import { holdFolder, makeFolder } from "./data-folder.js";
 import { MemorySharedState } from "./memory-shared-state.js";
 import { type RedisClient, redisClient } from "./redis-client.js";
+import { redisKeys } from "./redis-keys.js";
 import { RedisSharedState } from "./redis-shared-state.js";
 import type { SharedState } from "./shared-state.js";
 import { StoreHealth } from "./store-health.js";
@@ -86,18 +87,19 @@ async function joinFleet(settings: Settings, log: Log): Promise<Fleet> {
     return { shared, redis: undefined, home: homeOf(settings) };
   }
   const redis = redisClient(settings.store, { tls: storeTls(settings) });
-  return { shared: new RedisSharedState(redis), redis, home: homeOf(settings) };
+  return { shared: new RedisSharedState(redis, redisKeys(settings["store-prefix"])), redis, home: homeOf(settings) };
 }
 
 function homeOf(settings: Settings): SharedState | undefined {
   const { "global-store": url, "global-store-deadline": timeoutMs } = settings;
   if (url === undefined) return undefined;
-  return new RedisSharedState(redisClient(url, { tls: storeTls(settings), timeoutMs }));
+  const client = redisClient(url, { tls: storeTls(settings), timeoutMs });
+  return new RedisSharedState(client, redisKeys(settings["store-prefix"]));
 }
 
 function openStore(settings: Settings, { log, clock }: { log: Log; clock: RememberedClock | undefined }): Store {
   const { store, "store-deadline": deadlineMs, "memory-limit": maxBytes } = settings;
-  if (store !== "memory") return redisStore(store, { deadlineMs, tls: storeTls(settings) });
+  if (store !== "memory") return redisStore(store, { deadlineMs, ...placeOf(settings) });
   return memoryStore({
     maxBytes,
     ...(clock !== undefined && { clock }),
@@ -109,10 +111,15 @@ function openStore(settings: Settings, { log, clock }: { log: Log; clock: Rememb
   });
 }
 
+/** How both stores are reached, and which keys there are this fleet's. */
+function placeOf(settings: Settings): Pick<RedisStoreOptions, "tls" | "prefix"> {
+  return { tls: storeTls(settings), prefix: settings["store-prefix"] ?? "" };
+}
+
 function regionOf(settings: Settings): { region?: string; globalStore?: Store } {
   const { region, "global-store": url, "global-store-deadline": deadlineMs } = settings;
   if (region === undefined || url === undefined) return {};
-  return { region, globalStore: redisStore(url, { deadlineMs, tls: storeTls(settings) }) };
+  return { region, globalStore: redisStore(url, { deadlineMs, ...placeOf(settings) }) };
 }
 
 function openFolders(settings: Settings): { release(): void } | undefined {

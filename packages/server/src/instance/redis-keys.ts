@@ -2,24 +2,30 @@
  * The one file of the service that spells Redis keys. They share the counters' prefix and layout version (the library's
  * `keys.ts`); a counter's key goes on with "{", so the two never meet.
  */
+import { KEY_PREFIX } from "sluice/internal";
 
-/** A hash: version, digest, createdAtMs, document. */
-export const RULES_KEY = "sluice:1:config:rules";
-
-/** Where a new version is announced; the message is its number. */
-export const RULES_CHANNEL = "sluice:1:config:changed";
-
-/** Counts and state that all instances share. One hash tag: a script's keys, and a read of many, stay on one node of a cluster. */
-const HISTORY = "sluice:1:history:{history}:";
-
-/** A hash: packed counts by series. */
-export function historyStepKey(step: string, startMs: number): string {
-  return `${HISTORY}${step}:${startMs}`;
+export interface RedisKeys {
+  /** A hash: version, digest, createdAtMs, document. */
+  readonly rules: string;
+  /** Where a new version is announced; the message is its number. */
+  readonly rulesChannel: string;
+  /** A hash: packed counts by series. */
+  historyStep(step: string, startMs: number): string;
+  sharedText(name: string): string;
+  /** A sorted set of the names of shared texts. */
+  readonly sharedNames: string;
 }
 
-export function sharedTextKey(name: string): string {
-  return `${HISTORY}text:${name}`;
+/** `prefix`: `--store-prefix`, which stands before the keys of counters, too. */
+export function redisKeys(prefix = ""): RedisKeys {
+  const own = prefix + KEY_PREFIX;
+  // One hash tag: a script's keys, and a read of many, stay on one node of a cluster.
+  const history = `${own}history:{history}:`;
+  return {
+    rules: `${own}config:rules`,
+    rulesChannel: `${own}config:changed`,
+    historyStep: (step, startMs) => `${history}${step}:${startMs}`,
+    sharedText: (name) => `${history}text:${name}`,
+    sharedNames: `${history}names`,
+  };
 }
-
-/** A sorted set of the names of shared texts. */
-export const sharedNamesKey = `${HISTORY}names`;

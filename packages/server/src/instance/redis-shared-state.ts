@@ -1,6 +1,6 @@
 /** The shared state of a fleet, in the Redis that holds the counters. All keys share a hash tag, so that on a cluster they lie on one node. */
 import type { RedisClient } from "./redis-client.js";
-import { sharedNamesKey, sharedTextKey } from "./redis-keys.js";
+import { type RedisKeys, redisKeys } from "./redis-keys.js";
 import { MOST_TEXTS, type SharedState, type Swap } from "./shared-state.js";
 
 /** KEYS: the text, the set of names. ARGV: name, 1 if a text was there, that text, the new one, how long (ms), the most names. */
@@ -29,13 +29,15 @@ const FORGOTTEN_PER_NEW_NAME = 8;
 
 export class RedisSharedState implements SharedState {
   readonly #redis: RedisClient;
+  readonly #keys: RedisKeys;
 
-  constructor(redis: RedisClient) {
+  constructor(redis: RedisClient, keys = redisKeys()) {
     this.#redis = redis;
+    this.#keys = keys;
   }
 
   async read(name: string): Promise<string | undefined> {
-    return (await this.#redis.get(sharedTextKey(name))) ?? undefined;
+    return (await this.#redis.get(this.#keys.sharedText(name))) ?? undefined;
   }
 
   async readAll(prefix: string): Promise<Map<string, string>> {
@@ -43,10 +45,10 @@ export class RedisSharedState implements SharedState {
     const expired: string[] = [];
     // Every name has the score 0, so that the set is in the order of the bytes; 0xff follows all of UTF-8.
     const after = Buffer.concat([Buffer.from(`(${prefix}`), Buffer.from([0xff])]);
-    const names = await this.#redis.zrangebylex(sharedNamesKey, `[${prefix}`, after);
+    const names = await this.#redis.zrangebylex(this.#keys.sharedNames, `[${prefix}`, after);
     for (let i = 0; i < names.length; i += TEXTS_PER_READ) {
       const slice = names.slice(i, i + TEXTS_PER_READ);
-      const texts = await this.#redis.mget(...slice.map(sharedTextKey));
+      const texts = await this.#redis.mget(...slice.map(this.#keys.sharedText));
       for (const [at, name] of slice.entries()) {
         const text = texts[at];
         if (typeof text === "string") found.set(name, text);
@@ -59,16 +61,17 @@ export class RedisSharedState implements SharedState {
 
   async swap(name: string, { was, now, keepMs }: Swap): Promise<boolean> {
     const args = [name, was === undefined ? 0 : 1, was ?? "", now, keepMs, MOST_TEXTS];
-    const done = await this.#redis.eval(SWAP, 2, sharedTextKey(name), sharedNamesKey, ...args);
+    const done = await this.#redis.eval(SWAP, 2, this.#keys.sharedText(name), this.#keys.sharedNames, ...args);
     if (Number(done) !== 1) return false;
     // A new name removes a few expired ones, so that unread names do not pile up.
-    if (was === undefined) await this.#forget(await this.#redis.zrandmember(sharedNamesKey, FORGOTTEN_PER_NEW_NAME));
+    if (was === undefined)
+      await this.#forget(await this.#redis.zrandmember(this.#keys.sharedNames, FORGOTTEN_PER_NEW_NAME));
     return true;
   }
 
   async #forget(names: readonly string[]): Promise<void> {
     if (names.length === 0) return;
-    const keys = [sharedNamesKey, ...names.map(sharedTextKey)];
+    const keys = [this.#keys.sharedNames, ...names.map(this.#keys.sharedText)];
     await this.#redis.eval(FORGET, keys.length, ...keys, ...names);
   }
 

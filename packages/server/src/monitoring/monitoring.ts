@@ -185,6 +185,7 @@ function openStoreView({ settings, store, storeKind, limiter, health }: Instance
   return createStoreView({
     kind: storeKind,
     nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store, storeTls(settings)),
+    prefix: settings["store-prefix"],
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
     blocksInMemory: () => limiter.blocksInMemory() ?? [],
     findRule: (id) => limiter.findRule(id),

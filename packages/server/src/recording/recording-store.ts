@@ -78,6 +78,12 @@ export class RecordingStore implements Store {
     if (this.#clock === undefined && reply.isRemembered !== true) this.#aheadMs = at - Date.now();
     // Units that are fetched ahead: no request of a caller's.
     if (request.attributes === undefined) return;
+    if (request.together !== undefined) {
+      // Where there was no room for all, each is asked for by itself.
+      if (reply.verdicts[0]!.allowed)
+        for (const one of request.together) this.#recorder.decided(one as CheckRequest, reply, at);
+      return;
+    }
     // A look charges nothing; one that is refused may keep a counter alive (a rule whose window grew).
     if (!request.charge && reply.verdicts.every(({ allowed }) => allowed)) return;
     this.#recorder.decided(request, reply, at);
@@ -97,8 +103,9 @@ export class RecordingStore implements Store {
   giveBack(checks: readonly Check[], asked: readonly AskedPart[] = []): MaybePromise<boolean> {
     const madeAt: MadeAt = {};
     const { rulesVersion } = this.#recorder;
-    return this.#then(this.#store.giveBack(checks, asked, madeAt), (given) => {
-      if (given) this.#recorder.gaveBack(asked, rulesVersion, this.#timeOf(madeAt));
+    // Also where nothing was owed: under the numbers of another instance, which refill more slowly, a bucket may still have lacked it.
+    return this.#then(this.#store.giveBack(checks, asked, madeAt), () => {
+      this.#recorder.gaveBack(asked, rulesVersion, this.#timeOf(madeAt));
     });
   }
 

@@ -24,6 +24,7 @@ export async function openConfiguration(
     database: settings.database,
     redisUrl: settings.store === "memory" ? undefined : settings.store,
     redisTls: storeTls(settings),
+    redisPrefix: settings["store-prefix"],
     rulesFile: settings.rules,
     dataFolder: settings["data-folder"],
     starterRules: hasOwnLimits(settings) ? [] : starterRules,

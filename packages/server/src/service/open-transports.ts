@@ -188,7 +188,10 @@ function openSingleSignOn(settings: Settings, firstToken: string): SingleSignOn 
 /** gRPC has certificates of its own, or the others'. */
 function openCertificates({ settings, log }: Instance): Pick<TransportParts, "tls" | "grpcTls"> {
   const open = (cert: string | undefined, key: string | undefined, clientCa: string | undefined) =>
-    cert === undefined || key === undefined ? undefined : new TlsFiles({ cert, key, clientCa }, log);
+    cert === undefined || key === undefined
+      ? undefined
+      : new TlsFiles({ cert, key, clientCa, settings: namesOf(cert) }, log);
+  const namesOf = (file: string): string => (file === cert ? "tls-cert, tls-key" : "grpc-tls-cert, grpc-tls-key");
   const { "tls-cert": cert, "tls-key": key, "tls-client-ca": clientCa } = settings;
   const { "grpc-tls-cert": grpcCert, "grpc-tls-key": grpcKey, "grpc-tls-client-ca": grpcClientCa } = settings;
   return {

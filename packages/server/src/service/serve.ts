@@ -2,11 +2,12 @@
  * `sluice serve`: one process, or several workers behind the same ports; one printed screen; a clean end on SIGTERM and SIGINT.
  * The first of several processes loads none of the service: it holds the ports.
  */
+import { readFileSync, statSync } from "node:fs";
 import type { WaitingListener } from "../http/waiting-listener.js";
 import { createLog } from "../log.js";
 import { packageVersion } from "../own-package.js";
 import { schemeOf } from "../printable.js";
-import type { Settings } from "../settings/settings.js";
+import { ignoredVariables, type Settings } from "../settings/settings.js";
 import type { Ports } from "./open-ports.js";
 import type { ServiceSummary } from "./service.js";
 import { startScreen } from "./start-screen.js";
@@ -15,6 +16,7 @@ import { drainDelayMs, stopSignal } from "./stop-signal.js";
 /** Resolves when the service has ended, with the exit status. */
 export async function serve(settings: Settings, ports: Ports<WaitingListener>): Promise<number> {
   const log = createLog(settings["log-level"]);
+  for (const { name, why } of ignoredVariables()) log.warn(`the variable ${name} is ignored: ${why}`);
   const onReady = (service: ServiceSummary): void => printScreen(settings, service);
   if (settings.workers > 1) {
     const { superviseWorkers } = await import("./workers.js");
@@ -35,6 +37,7 @@ function printScreen(settings: Settings, service: ServiceSummary): void {
   process.stdout.write(
     startScreen({
       ...service,
+      adminToken: shownToken(service.adminTokenFile),
       rules: service.rules,
       rulesVersion: service.rulesVersion,
       version: packageVersion(),
@@ -47,4 +50,14 @@ function printScreen(settings: Settings, service: ServiceSummary): void {
       apiToken: settings["api-token"] !== undefined,
     }),
   );
+}
+
+/**
+ * The token of a file that this start has made, and on a terminal any. Else it stays in its file: a log should not hold it again after
+ * every restart.
+ */
+function shownToken(file: string | undefined): string | undefined {
+  if (file === undefined) return undefined;
+  const isNew = statSync(file).mtimeMs >= performance.timeOrigin;
+  return isNew || process.stdout.isTTY ? readFileSync(file, "utf8").trim() : undefined;
 }

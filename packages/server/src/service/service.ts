@@ -2,7 +2,7 @@
  * One instance of the service, put together in four steps: instance, configuration, monitoring, transports.
  * In: settings. Out: addresses, and a way to end it. Signals, workers and the printed screen are `serve.ts`'s.
  */
-import type { Rule } from "sluice";
+import { type Rule, SluiceError } from "sluice";
 import { AlertPolicies } from "../configuration/alert-policies.js";
 import { Cleanup } from "../instance/cleanup.js";
 import { openInstance } from "../instance/instance.js";
@@ -54,8 +54,19 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     return await start(options, cleanup);
   } catch (error) {
     await cleanup.close();
-    throw error;
+    throw asSetting(error, options.settings);
   }
+}
+
+/** Rules that a start cannot use are a wrong setting, like every other file that one names; a start with it ends with status 2. */
+function asSetting(error: unknown, { rules: file, "global-store": globalStore }: Settings): unknown {
+  if (!(error instanceof SluiceError) || error.code !== "invalid-rules") return error;
+  const lacksStore = globalStore === undefined && error.mistakes?.every(({ path }) => path.endsWith(".scope"));
+  const where = file === undefined ? "of the database" : `in ${file}`;
+  const words = lacksStore
+    ? `global-store: expected the Redis that all regions share, for the rules with scope global ${where}, got nothing`
+    : `rules: expected a document without mistakes ${where}, got`;
+  return new SluiceError("invalid-setting", `${words}\n${error.message}`);
 }
 
 async function start(options: ServiceOptions, cleanup: Cleanup): Promise<Service> {

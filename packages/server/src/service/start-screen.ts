@@ -13,6 +13,8 @@ interface StartScreen {
   /** Where the proxy passes requests on to. */
   readonly upstream: string | undefined;
   readonly adminTokenFile: string | undefined;
+  /** What the file holds, where it may be shown. */
+  readonly adminToken: string | undefined;
   readonly store: string;
   readonly rulesSource: string;
   readonly rulesVersion: number;
@@ -32,7 +34,7 @@ export function startScreen(screen: StartScreen): string {
     `  dashboard  ${screen.http}/   (sign in with the admin token)`,
     `  gRPC       ${screen.grpc}   (Envoy's rate limit service)`,
     ...(screen.proxy === undefined ? [] : [`  proxy      ${screen.proxy} -> ${screen.upstream}`]),
-    `  admin      ${screen.adminTokenFile === undefined ? "token as set" : `token in ${screen.adminTokenFile}`}`,
+    `  admin      ${tokenText(screen)}`,
     `  store      ${screen.store}${screen.workers > 1 ? `, shared by ${screen.workers} workers` : ""}`,
     "",
     `Rules in force (version ${screen.rulesVersion}, ${screen.rulesSource})`,
@@ -42,6 +44,11 @@ export function startScreen(screen: StartScreen): string {
     `  ${curlLine(screen)}`,
   ];
   return `${printableLines(lines.join("\n"))}\n`;
+}
+
+function tokenText({ adminTokenFile, adminToken }: StartScreen): string {
+  if (adminTokenFile === undefined) return "token as set";
+  return adminToken === undefined ? `token in ${adminTokenFile}` : `token ${adminToken}   (kept in ${adminTokenFile})`;
 }
 
 /** Only a rule that refuses, and soon, is worth repeating a line for. */

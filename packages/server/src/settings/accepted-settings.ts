@@ -2,6 +2,7 @@
  * The kinds of settings: accepted values, and the wording of what was expected. Pure but for one thing: files and folders must exist.
  */
 import { statSync } from "node:fs";
+import { isKeyPrefix, KEY_PREFIX_EXPECTED } from "sluice/internal";
 
 export interface Accepted<T> {
   /** Stands for the value in `--help`. */
@@ -123,6 +124,12 @@ export const globalStore: Accepted<string> = {
   placeholder: "URL",
   expected: "a URL that begins with redis://, rediss://, redis+sentinel:// or redis+cluster://",
   parse: (given) => (given === "memory" ? undefined : store.parse(given)),
+};
+
+export const keyPrefix: Accepted<string> = {
+  placeholder: "PREFIX",
+  expected: KEY_PREFIX_EXPECTED,
+  parse: (given) => (isKeyPrefix(given) ? given : undefined),
 };
 
 export const regionName: Accepted<string> = {

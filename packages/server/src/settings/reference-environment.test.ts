@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { ignored, ignoredReferenceNames } from "./ignored-reference-names.js";
 import { combined, MARKERS, referenceSettings, renamed } from "./reference-environment.js";
 import { resolveSettings, settingNames } from "./settings.js";
 
@@ -55,6 +56,41 @@ test("switches are read as Go reads them; response fields by their names", () =>
     "envoy-headers": "RateLimit-Limit,RateLimit-Remaining,X-Reset",
   });
   expect(textOf({ ...env, LIMIT_RESPONSE_HEADERS_ENABLED: "false" })["envoy-headers"]).toBe("off");
+});
+
+test("CACHE_KEY_PREFIX is the prefix of the store's keys, and one that would break hash tags ends the start", () => {
+  const env = { CONFIG_TYPE: "FILE", RUNTIME_ROOT: import.meta.dirname, RUNTIME_APPDIRECTORY: "." };
+  const settings = resolveSettings({ flags: {}, env: { ...env, CACHE_KEY_PREFIX: "shop:" } });
+  expect(settings["store-prefix"]).toBe("shop:");
+  expect(resolveSettings({ flags: {}, env: { ...env, CACHE_KEY_PREFIX: "" } })["store-prefix"]).toBeUndefined();
+  expect(() => resolveSettings({ flags: {}, env: { ...env, CACHE_KEY_PREFIX: "{shop}" } })).toThrow(
+    /^CACHE_KEY_PREFIX: expected at most 64 printable characters .* got "\{shop\}"/,
+  );
+});
+
+test("every variable that is set and does nothing is named, unless it asks for what happens anyway", () => {
+  const env = { REDIS_PERSECOND: "true", REDIS_PERSECOND_URL: "other:6379", USE_STATSD: "false", LOG_FORMAT: "text" };
+  const names = (more: Record<string, string>) => ignoredReferenceNames({ ...env, ...more }).map(({ name }) => name);
+  expect(names({})).toEqual([]);
+  const marked = { CONFIG_TYPE: "FILE" };
+  expect(names(marked)).toEqual(["REDIS_PERSECOND", "REDIS_PERSECOND_URL", "LOG_FORMAT"]);
+  const asHere = { LOG_FORMAT: "JSON", REDIS_SOCKET_TYPE: "tcp", RUNTIME_WATCH_ROOT: "T", REDIS_PERSECOND: "F" };
+  expect(names({ ...marked, ...asHere })).toEqual(["REDIS_PERSECOND_URL"]);
+  expect(names({ ...marked, REDIS_SOCKET_TYPE: "unix", STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: "0" })).toEqual(
+    expect.arrayContaining(["REDIS_SOCKET_TYPE", "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"]),
+  );
+});
+
+test("a variable has a meaning or is named as ignored, never both, and the docs list both kinds", () => {
+  const page = readFileSync(new URL("../../../../docs/from-envoyproxy-ratelimit.md", import.meta.url), "utf8");
+  const names = ignored.flatMap((group) => group.names);
+  expect(names.filter((name) => name in renamed || name in combined)).toEqual([]);
+  const rows = page.matchAll(/^\| (`[A-Z_]+`(?:, `[A-Z_]+`)*) \| ([^`|][^|]*) \|$/gm);
+  // A long list takes several rows.
+  const told = new Map<string, string[]>();
+  for (const [, listed, why] of rows)
+    told.set(why!, [...(told.get(why!) ?? []), ...listed!.replaceAll("`", "").split(", ")]);
+  expect(Array.from(told, ([why, listed]) => ({ why, names: listed }))).toEqual(ignored);
 });
 
 test("the table in the docs is this one, and names settings that there are", () => {

@@ -30,6 +30,7 @@ export const renamed: Readonly<Record<string, string>> = {
   RESPONSE_DYNAMIC_METADATA: "envoy-dynamic-metadata",
   USE_PROMETHEUS: "envoy-metrics",
   NEAR_LIMIT_RATIO: "envoy-near-limit-ratio",
+  CACHE_KEY_PREFIX: "store-prefix",
 };
 
 const switches = new Set([

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { SluiceError } from "sluice";
 import { parse as parseYaml } from "yaml";
 import * as accept from "./accepted-settings.js";
+import { ignoredReferenceNames } from "./ignored-reference-names.js";
 import { type InheritedSockets, inheritedSockets } from "./inherited-sockets.js";
 import { referenceSettings } from "./reference-environment.js";
 
@@ -53,6 +54,10 @@ export const settingSpecs = {
     accept.duration,
     "How long the store may take before a rule's onStoreFailure answers.",
     "50ms",
+  ),
+  "store-prefix": setting(
+    accept.keyPrefix,
+    "Put before every key in Redis, also in the global store, such as shop: Fleets with different prefixes share nothing there.",
   ),
   "store-ca": setting(
     accept.file,
@@ -403,9 +408,14 @@ function readConfigFile(named: string | undefined, mistakes: string[]): Readonly
   try {
     document = parseYaml(readFileSync(file, "utf8"));
   } catch (error) {
-    const absent = (error as NodeJS.ErrnoException).code === "ENOENT";
+    const { code, message, syscall } = error as NodeJS.ErrnoException;
+    if (syscall !== undefined) {
+      if (code !== "ENOENT" || named !== undefined)
+        mistakes.push(`config: expected a file that can be read, got ${JSON.stringify(file)} (${code})`);
+      return given;
+    }
     // The first line: below it the parser quotes the file, which may hold tokens.
-    if (!absent || named !== undefined) mistakes.push(`${file}: ${(error as Error).message.split("\n")[0]}`);
+    mistakes.push(`config: expected YAML in ${file}, got ${message.split("\n")[0]!.replace(/:$/, "")}`);
     return given;
   }
   if (document === null) return given;
@@ -443,7 +453,9 @@ function conflicts(settings: Settings): string[] {
     );
   }
   if (settings["global-store"] !== undefined && accept.regionName.parse(settings.region ?? "") === undefined)
-    found.push(`region: expected ${accept.regionName.expected}, beside global-store`);
+    found.push(
+      `region: expected ${accept.regionName.expected}, beside global-store, got ${JSON.stringify(settings.region) ?? "nothing"}`,
+    );
   for (const [cert, key] of certificatePairs) {
     if ((settings[cert] === undefined) !== (settings[key] === undefined))
       found.push(`${cert}, ${key}: expected both or neither, got one`);
@@ -495,6 +507,13 @@ function conflicts(settings: Settings): string[] {
 /** Sockets that a supervisor keeps for this process. */
 export function socketsOfSupervisor(env: Readonly<Record<string, string | undefined>> = process.env): InheritedSockets {
   return inheritedSockets(env, process.pid);
+}
+
+/** Variables of envoyproxy/ratelimit that are set and do nothing here, each with the reason. */
+export function ignoredVariables(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): { name: string; why: string }[] {
+  return ignoredReferenceNames(env);
 }
 
 /** The environment of the commands that call a running service. */

@@ -2,7 +2,7 @@
  * A hold: the units that one reservation has charged ahead of its real cost, until it is settled. Twin: hold.lua.
  * In: what was held, and what the work really cost. Out: what to give back to each counter. Pure: time is an argument.
  */
-import type { Policy } from "./policy.js";
+import { mostToCharge, type Policy } from "./policy.js";
 import { MOST_ENTRIES } from "./rolling-window.js";
 
 /** The units that were charged at once: by the check, or by one extension. */
@@ -32,8 +32,11 @@ const MOST_HOLD_ROWS = 64;
  * other clients of Redis wait. Work that may finish is charged for the rest when it is settled; work that must stop is refused.
  */
 export function mostToHold(amount: number, { policy, finishes }: { policy: Policy; finishes: boolean }): number {
-  if (policy.stored !== "rolling-window" || amount <= MOST_ENTRIES) return amount;
-  return finishes ? MOST_ENTRIES : Number.MAX_SAFE_INTEGER;
+  if (policy.stored === "rolling-window") {
+    if (amount <= MOST_ENTRIES) return amount;
+    return finishes ? MOST_ENTRIES : Number.MAX_SAFE_INTEGER;
+  }
+  return finishes ? mostToCharge(amount, policy) : amount;
 }
 
 /** The units held of one counter. */

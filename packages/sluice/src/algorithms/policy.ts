@@ -64,6 +64,17 @@ export type Policy =
   | ConcurrencyPolicy
   | PoolPolicy;
 
+/**
+ * What is charged or held beyond a limit at once. A counter stops at 2^53: what one request brings it there with, and then gives back, would
+ * take the charges of others along.
+ */
+const MOST_BEYOND_LIMIT = 2 ** 40;
+
+/** The part of a cost that a counter takes whatever its limit is. */
+export function mostToCharge(cost: number, { limit }: Pick<Policy, "limit">): number {
+  return Math.min(cost, Math.max(limit, MOST_BEYOND_LIMIT));
+}
+
 /** How much one request may cost at most. */
 export function capacityOf(policy: Policy): number {
   if ("capacity" in policy) return policy.capacity;

@@ -131,6 +131,8 @@ export function repayBucket(
   { cost, nowMs, chargedAtMs, owed, given }: Record<"cost" | "nowMs" | "chargedAtMs" | "owed" | "given", number>,
 ): void {
   if (chargedAtMs < state.bornMs || state.scaleMs !== policy.scaleMs) return;
-  const least = owed - given - (Math.max(nowMs, state.lastMs) - chargedAtMs) * policy.amount;
+  // A charge after a reset in the same millisecond has a fraction.
+  const sinceMs = Math.max(nowMs, state.lastMs) - Math.floor(chargedAtMs);
+  const least = owed - given - sinceMs * policy.amount;
   lower(state, Math.min(cost * state.scaleMs, Math.max(0, least)));
 }

@@ -56,7 +56,7 @@ export interface RemoteExplainedRule {
   readonly nextAllowedAt?: string;
 }
 
-export interface RemoteExplanation {
+export interface RemoteExplanation extends DecisionSummary {
   readonly decision: RemoteDecision;
   /** All rules that apply, and the first hundred of the others. */
   readonly rules: readonly RemoteExplainedRule[];

@@ -3,7 +3,8 @@ import { verdict } from "../algorithms/model.js";
 import type { Check } from "../check.js";
 import { asCharges, refusingNothing } from "./charges.js";
 
-const check = (stored: string, cost: number): Check => ({ cost, plan: { policy: { stored } } }) as unknown as Check;
+const check = (stored: string, cost: number): Check =>
+  ({ cost, plan: { policy: { stored, limit: 10 } } }) as unknown as Check;
 
 test("checks become charges, and places are only looked at", () => {
   expect(asCharges([check("token-bucket", 3), check("concurrency", 2)])).toMatchObject([

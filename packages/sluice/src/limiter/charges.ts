@@ -3,14 +3,17 @@
  * In: a request's checks, and the store's reply. Out: the same as charges, and a reply that refuses nothing. Pure.
  */
 import type { Verdict } from "../algorithms/model.js";
+import { mostToCharge } from "../algorithms/policy.js";
 import type { Check } from "../check.js";
 import type { StoreReply } from "../store/store.js";
 
 /** Places are held by requests that run, and a charge does not run: it takes none, and only looks. */
 export function asCharges(checks: readonly Check[]): Check[] {
-  return checks.map((check) =>
-    check.plan.policy.stored === "concurrency" ? { ...check, cost: 0 } : { ...withoutHold(check), charge: true },
-  );
+  return checks.map((check) => {
+    const { policy } = check.plan;
+    if (policy.stored === "concurrency") return { ...check, cost: 0 };
+    return { ...withoutHold(check), cost: mostToCharge(check.cost, policy), charge: true };
+  });
 }
 
 /** What has happened already is not estimated. */

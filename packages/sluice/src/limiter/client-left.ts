@@ -17,9 +17,10 @@ interface RawRequest {
 
 export class ClientLeft {
   readonly #raw: RawRequest;
-  readonly #controller = new AbortController();
+  /** Made by the first wait: a controller costs more than the whole decision about a request that is shed. */
+  #controller: AbortController | undefined;
   #watched: Closing | undefined;
-  readonly #leave = (): void => this.#controller.abort();
+  readonly #leave = (): void => this.#controller?.abort();
 
   constructor(raw: object) {
     this.#raw = raw;
@@ -27,10 +28,12 @@ export class ClientLeft {
 
   /** Whether the client was seen to leave. */
   get isSo(): boolean {
-    return this.#controller.signal.aborted;
+    return this.#controller?.signal.aborted === true;
   }
 
   readonly signal = (): AbortSignal => {
+    if (this.#controller !== undefined) return this.#controller.signal;
+    this.#controller = new AbortController();
     const watched = this.#raw.stream ?? this.#raw.socket ?? undefined;
     if (watched === undefined) {
       this.#raw.req?.raw?.signal?.addEventListener("abort", this.#leave, { once: true });

@@ -1,7 +1,7 @@
 /**
  * Explains a decision: which rules were considered, why each applies or not, and what the store holds for those that do.
  */
-import type { Degraded } from "../decision.js";
+import type { DecisionSummary, Degraded } from "../decision.js";
 import type { ExplainedEstimate, Reservations } from "../reservations/reservations.js";
 import type { Attributes } from "../rules/rule.js";
 import type { Considered, RuleBook } from "../rules/rule-book.js";
@@ -21,7 +21,9 @@ export interface ExplainedRule extends Considered {
   readonly degraded?: Degraded;
 }
 
-export interface Explanation {
+/** A decision, with the reasons beside it. */
+export interface Explanation extends DecisionSummary {
+  /** The same decision, apart from its reasons. */
   readonly decision: Decision;
   /** All rules that apply, and the first hundred of the others. */
   readonly rules: readonly ExplainedRule[];
@@ -64,5 +66,5 @@ export async function explainDecision(
     };
   });
   const more = book.rules.length - rules.length;
-  return { decision, rules, ...(more > 0 && { more }) };
+  return { ...decision, decision, rules, ...(more > 0 && { more }) };
 }

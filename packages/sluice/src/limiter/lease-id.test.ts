@@ -18,6 +18,8 @@ test.each([
   ["too many parts", `${forged([["{a}:b:c", 1, 1]])}.x`],
   ["an unknown place", forged([["{a}:b:c", 1, 1]]).replace(".s.", ".x.")],
   ["no JSON", "abc.s.%%%"],
+  ["another spelling of an id", `${forged([["{a}:b:c", 1, 1]])}==`],
+  ["letters that are passed over", `${forged([["{a}:b:c", 1, 1]])}\u0000\u202e`],
   ["an empty list", forged([])],
   ["no list of lists", forged(["{a}:b:c"])],
   ["more places than a decision has", forged(Array.from({ length: 65 }, () => ["{a}:b:c", 1, 1]))],

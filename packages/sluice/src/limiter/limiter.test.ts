@@ -202,6 +202,8 @@ test("explain tells which rules applied and why, what is stored, and when the re
   await limiter.check({ user: "ann", tier: "free" });
   const { decision, rules } = await limiter.explain({ user: "ann", tier: "free" });
   expect(decision.allowed).toBe(false);
+  const { lease: _lease, ...fields } = { ...decision };
+  expect(await limiter.explain({ user: "ann", tier: "free" })).toMatchObject({ ...fields, rule: "r", reason: "limit" });
   expect(rules).toMatchObject([
     { rule: "r", matched: true, state: { missing: 1 }, nextAllowedAt: "2026-01-01T00:01:00.000Z" },
     { rule: "pro", matched: false, why: expect.stringContaining("tier") },

@@ -54,6 +54,51 @@ test("a failure after the last decision keeps the outage on", async () => {
   outage.failed(silence);
   outage.decided();
   outage.failed(silence);
-  await vi.advanceTimersByTimeAsync(60_000);
+  await vi.advanceTimersByTimeAsync(20_000);
   expect(events).toEqual(["degraded"]);
+});
+
+test("without traffic, a store that answers a probe ends the outage after half a minute, once", async () => {
+  const { outage, events } = outageOf({ whyNotReady: undefined });
+  outage.failed(silence);
+  await vi.advanceTimersByTimeAsync(25_000);
+  expect(events).toEqual(["degraded"]);
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect([events, outage.isOn]).toEqual([["degraded", "recovered"], false]);
+});
+
+test("without traffic, a store that answers no probe is away until it does", async () => {
+  const store: { whyNotReady: Error | undefined } = { whyNotReady: new Error("gone") };
+  const { outage, events } = outageOf(store);
+  outage.failed(silence);
+  await vi.advanceTimersByTimeAsync(300_000);
+  expect(events).toEqual(["degraded"]);
+  store.whyNotReady = undefined;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(events).toEqual(["degraded", "recovered"]);
+});
+
+test("checks that go on failing keep the outage on, whatever probes find", async () => {
+  const { outage, events } = outageOf({ whyNotReady: undefined });
+  for (let i = 0; i < 100; i++) {
+    outage.failed(silence);
+    await vi.advanceTimersByTimeAsync(10_000);
+  }
+  expect(events).toEqual(["degraded"]);
+});
+
+test("a check that fails after the end is not reported, and leaves no timer", async () => {
+  for (const cause of [silence, new Error("LOADING")]) {
+    const { outage, causes } = outageOf({ whyNotReady: undefined });
+    outage.close();
+    outage.failed(cause);
+    expect(vi.getTimerCount()).toBe(0);
+    expect(causes).toEqual([]);
+  }
+  const { outage, causes } = outageOf({ whyNotReady: undefined });
+  outage.failed(silence);
+  outage.close();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(vi.getTimerCount()).toBe(0);
+  expect(causes).toEqual([]);
 });

@@ -2,7 +2,8 @@
  * Detects outages of the store and reports each once: `degraded` with its cause, then `recovered`.
  *
  * Hysteresis: a store that answers some calls and fails others is one outage, not many. The outage ends when checks were decided and
- * none failed for a while. A failure without a cause (a connection that just broke, a call without an answer) is held back for a
+ * none failed for a while. Without traffic no check can end it: the store is probed instead, after a longer while, because a store that
+ * answers a probe may still refuse writes. A failure without a cause (a connection that just broke, a call without an answer) is held back for a
  * moment, because the next failure, or a probe, usually knows the cause.
  */
 import { SluiceError } from "../errors.js";
@@ -10,6 +11,8 @@ import type { Store } from "../store/store.js";
 
 /** How long no check may fail before an outage is over. */
 const QUIET_MS = 5_000;
+/** The same where no check was decided either, and the store answers a probe. */
+const IDLE_MS = 30_000;
 /** How long a report waits for the cause. */
 const NAMING_MS = 500;
 
@@ -26,6 +29,8 @@ export class Outage {
   #hasDecidedSince = false;
   #naming: NodeJS.Timeout | undefined;
   #ending: NodeJS.Timeout | undefined;
+  #probing: NodeJS.Timeout | undefined;
+  #closed = false;
 
   constructor(options: OutageOptions) {
     this.#options = options;
@@ -37,6 +42,8 @@ export class Outage {
 
   /** A check was answered by policy. */
   failed(cause: unknown): void {
+    // Checks that were under way at the end may fail after it: nobody is left to hear of it, and no timer may stay.
+    if (this.#closed) return;
     this.#lastFailureMonotonicMs = performance.now();
     this.#hasDecidedSince = false;
     clearTimeout(this.#ending);
@@ -53,32 +60,44 @@ export class Outage {
   /** The store decided a check while the outage is on. */
   decided(): void {
     this.#hasDecidedSince = true;
-    if (this.#ending !== undefined || this.#state !== "reported") return;
+    if (this.#ending !== undefined || this.#state !== "reported" || this.#closed) return;
     const waitMs = Math.max(0, this.#lastFailureMonotonicMs + QUIET_MS - performance.now());
     this.#ending = setTimeout(() => this.#end(), waitMs).unref();
   }
 
   close(): void {
+    this.#closed = true;
     clearTimeout(this.#naming);
     clearTimeout(this.#ending);
+    clearInterval(this.#probing);
   }
 
   async #name(cause: unknown): Promise<void> {
     const { store } = this.#options;
     await store.ready();
-    if (this.#state === "unnamed") this.#report(isNamed(store.whyNotReady) ? store.whyNotReady : cause);
+    if (this.#state === "unnamed" && !this.#closed)
+      this.#report(isNamed(store.whyNotReady) ? store.whyNotReady : cause);
   }
 
   #report(cause: unknown): void {
     clearTimeout(this.#naming);
     this.#naming = undefined;
     this.#state = "reported";
+    this.#probing = setInterval(() => void this.#probe(), IDLE_MS).unref();
     this.#options.degraded(cause);
     // The store may have come back while the cause was looked for, and no check may follow.
     if (this.#hasDecidedSince) this.decided();
   }
 
+  async #probe(): Promise<void> {
+    const isIdle = (): boolean => performance.now() - this.#lastFailureMonotonicMs >= IDLE_MS && this.isOn;
+    // A check may fail while the probe is under way.
+    if (isIdle() && (await this.#options.store.ready()) && isIdle()) this.#end();
+  }
+
   #end(): void {
+    clearInterval(this.#probing);
+    clearTimeout(this.#ending);
     this.#ending = undefined;
     this.#state = "none";
     this.#options.recovered();

@@ -175,6 +175,32 @@ test("a refund gives back what a reservation holds, and a settlement after it no
   expect(await remainingOf(limiter)).toBe(1_000);
 });
 
+test.each(["fixed-window", "sliding-counter", "token-bucket", "rolling-window"] as const)(
+  "%s: what an extension holds in the millisecond of a reset goes back when it is cancelled",
+  async (algorithm) => {
+    const limiter = createLimiter({ rules: [{ ...tokens, algorithm } as Rule], clock: virtualClock() });
+    await limiter.check({ org: "a" });
+    await limiter.reset("tokens", { org: "a" });
+    const { reservation } = await limiter.check({ org: "a" });
+    await limiter.extend(reservation!.id, { t: 800 });
+    await limiter.cancel(reservation!.id);
+    expect(await remainingOf(limiter)).toBe(1_000);
+  },
+);
+
+test.each(["fixed-window", "sliding-counter", "token-bucket", "gcra", "rolling-window"] as const)(
+  "%s: an extension to the end of all numbers, given back, leaves what others were charged",
+  async (algorithm) => {
+    const limiter = createLimiter({ rules: [{ ...tokens, algorithm } as Rule], clock: virtualClock() });
+    await limiter.check({ org: "a", t: 300 });
+    const { reservation } = await limiter.check({ org: "a" });
+    const extended = await limiter.extend(reservation!.id, { t: Number.MAX_SAFE_INTEGER });
+    expect([extended.allowed, extended.reservation!.held.tokens]).toEqual([true, 2 ** 40]);
+    await limiter.cancel(reservation!.id);
+    expect(await remainingOf(limiter)).toBe(700);
+  },
+);
+
 test("a refund after the settlement leaves what was settled", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [tokens, requests] });
   const decision = await limiter.check({ org: "a" }, { id: "x" });

@@ -48,7 +48,29 @@ test("units that are dead on arrival are not asked for again for some terms", ()
 });
 
 test("a busy key wants what it uses in half a term", () => {
-  expect(busy().nextFetch(1, 1_000)).toEqual({ holder: "h", seq: 1, used: 0, held: 0, want: 99 });
+  expect(busy().nextFetch(1, 1_000)).toEqual({ holder: "h", seq: 1, used: 0, held: 0, want: 99, need: 0 });
+});
+
+test("requests that wait are needed in full, whatever other holders are to get", () => {
+  const held = busy();
+  held.claimed = 40;
+  expect(held.nextFetch(1, 1_000)).toMatchObject({ want: 99, need: 40 });
+  held.claimed = 500;
+  expect(held.nextFetch(1, 1_000)).toMatchObject({ want: 499, need: 499 });
+});
+
+test("a key that becomes busy is followed within a few fetches, one request more is not", () => {
+  const held = new HeldUnits("{*}:r:p", plan, "h", 0);
+  for (let atMs = 1; atMs <= 10; atMs++) {
+    held.arrive(100);
+    held.nextFetch(0, atMs);
+  }
+  held.arrive(100);
+  // Of 100 a millisecond; one weight of its memory alone would have followed to a fifth.
+  expect(held.nextFetch(0, 11).want).toBeGreaterThan(900);
+  const calm = new HeldUnits("{*}:r:p", plan, "h", 0);
+  calm.arrive(2);
+  expect(calm.nextFetch(0, 1).want).toBeLessThanOrEqual(1);
 });
 
 test("units live for less than their term, counted from when the fetch was sent", () => {
@@ -109,7 +131,7 @@ test("the last fetch settles and gives everything back", () => {
   const fetch = held.nextFetch(0, 1_000);
   held.granted(fetch, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
   held.use(3);
-  expect(held.lastFetch()).toEqual({ holder: "h", seq: 2, used: 3, held: 0, want: 0 });
+  expect(held.lastFetch()).toEqual({ holder: "h", seq: 2, used: 3, held: 0, want: 0, need: 0 });
   expect(held.has(1, 1_002)).toBe(false);
 });
 

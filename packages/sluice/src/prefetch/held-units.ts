@@ -9,6 +9,7 @@
 import type { Fetch, Grant } from "../algorithms/grants.js";
 import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { CheckPlan } from "../check.js";
+import type { StoreReply, StoreRequest } from "../store/store.js";
 
 /** Uses that one fetch settles: a refund has to know when they were charged, and under which name. */
 export interface Uses {
@@ -22,11 +23,35 @@ export interface Uses {
   refunded: number;
 }
 
+/** Requests of one turn that the store decides as one. `decided`: makes each one's reply; undefined if each has to ask for itself. */
+interface Together {
+  readonly plan: CheckPlan;
+  readonly requests: StoreRequest[];
+  readonly decided: Promise<(() => StoreReply) | undefined>;
+}
+
+/** How a fetch ended, for the requests that waited for it. */
+export interface FetchEnd {
+  /** Why the store did not answer: it would not have answered them either. */
+  readonly failure?: unknown;
+  /** Where nothing was left for some of them. */
+  readonly refusals?: ReadonlyMap<HeldUnits, Refusal>;
+}
+
+export interface Refusal {
+  readonly nowMs: number;
+  readonly retryAfterMs: number;
+  readonly resetAfterMs: number;
+}
+
 /** Clocks may run apart by this share of a term; the store's also cuts off a fraction of a millisecond. */
 const DRIFT = 0.02;
 const TRUNCATION_MS = 1;
 /** Measured over about so long. */
 const RATE_MEMORY_MS = 50;
+/** So many requests show that a key became busier: that is followed faster. */
+const TELLING_REQUESTS = 64;
+const RISING_WEIGHT = 1 / 4;
 const MOST_WANTED = 1_000_000;
 /** For so many terms nothing is fetched after that. */
 const PAUSE_TERMS = 5;
@@ -51,11 +76,15 @@ export class HeldUnits {
   /** A fetch ahead is to be sent at the end of this turn. */
   isDue = false;
   /** Resolves when the fetch that is under way has ended, one way or the other. */
-  underWay: Promise<void> | undefined;
+  underWay: Promise<FetchEnd> | undefined;
   /** Whether that fetch asks for units: then requests without one wait for it. */
   isWanting = false;
-  /** Units that requests wait for which came in the same turn as the fetch: it asks for these too. */
+  /** Whether it is not sent yet: requests of the same turn are counted in. */
+  isBoarding = false;
+  /** Units that those wait for: it asks for these too. */
   claimed = 0;
+  /** Of this turn, where no units are to be had. */
+  together: Together | undefined;
   /** Until then the store would refuse, as far as is known. */
   refusedUntilMonotonicMs = 0;
   /** Uses since the last fetch was sent. */
@@ -152,7 +181,8 @@ export class HeldUnits {
     // Dead units are given up here and now: the grant must not bring them back to life.
     if (nowMonotonicMs >= this.endsAtMonotonicMs) this.units = 0;
     const held = this.units;
-    return this.#fetch(held, Math.max(0, this.#wanted(nowMonotonicMs) - held - cost));
+    const want = Math.max(0, this.#wanted(nowMonotonicMs) - held - cost);
+    return this.#fetch(held, want, Math.min(want, this.claimed));
   }
 
   /** What is used in half a term and while the fetch after this one is under way, or what requests wait for. */
@@ -167,15 +197,20 @@ export class HeldUnits {
   /** Settles, and gives back what is in hand. */
   lastFetch(): Fetch {
     this.units = 0;
-    return this.#fetch(0, 0);
+    return this.#fetch(0, 0, 0);
   }
 
-  #fetch(held: number, want: number): Fetch {
+  #fetch(held: number, want: number, need: number): Fetch {
     this.low = -1;
     this.renewAtMonotonicMs = Number.POSITIVE_INFINITY;
     this.#told = this.#used;
     this.#awaitedSeq = ++this.#seq;
-    return { holder: this.holder, seq: this.#seq, used: this.#used, held, want };
+    return { holder: this.holder, seq: this.#seq, used: this.#used, held, want, need };
+  }
+
+  /** Names a charge that is no fetch. Numbers only grow: the next fetch has a later one. */
+  nextSeq(): number {
+    return ++this.#seq;
   }
 
   /** Returns the uses that the fetch settles. */
@@ -222,8 +257,10 @@ export class HeldUnits {
   #measure(nowMonotonicMs: number): void {
     const elapsedMs = nowMonotonicMs - this.#sinceMonotonicMs;
     if (elapsedMs < 1) return;
+    const seen = this.#arrived / elapsedMs;
     const weight = 1 - Math.exp(-elapsedMs / Math.max(RATE_MEMORY_MS, this.plan.prefetchMs));
-    this.#rate += weight * (this.#arrived / elapsedMs - this.#rate);
+    const isRising = this.#arrived >= TELLING_REQUESTS && seen > this.#rate;
+    this.#rate += (isRising ? Math.max(weight, RISING_WEIGHT) : weight) * (seen - this.#rate);
     this.#arrived = 0;
     this.#sinceMonotonicMs = nowMonotonicMs;
   }

@@ -119,6 +119,106 @@ test("while the store is away units are used until their end, then the failure p
   expect(await check()).toMatchObject({ degraded: "local" });
 });
 
+test("requests that wait for a fetch without an answer are answered with it, not asked for again one by one", async () => {
+  await warm();
+  await vi.advanceTimersByTimeAsync(25);
+  store.isAway = true;
+  let asked = 0;
+  const decide = store.decide.bind(store);
+  vi.spyOn(store, "decide").mockImplementation((request) => {
+    asked++;
+    return decide(request);
+  });
+  const all = await awaited(Promise.all(Array.from({ length: 20 }, () => limiter.check({ user: "u" }))));
+  expect(all.map(({ degraded }) => degraded)).toEqual(all.map(() => "local"));
+  expect(asked).toBe(1);
+});
+
+test("requests under another rule that waited for such a fetch ask for themselves", async () => {
+  const other: Rule = { ...hot, id: "other", key: ["other"], limit: 10_000 };
+  limiter.setRules([{ ...hot, limit: 10_000 }, other]);
+  await warm();
+  await vi.advanceTimersByTimeAsync(25);
+  let isFirst = true;
+  const decide = store.decide.bind(store);
+  vi.spyOn(store, "decide").mockImplementation(async (request) => {
+    const fails = isFirst;
+    isFirst = false;
+    if (!fails) return await decide(request);
+    await passed(0.5);
+    throw new SluiceError("store-unavailable", "the other key's node is away");
+  });
+  const both = limiter.check({ user: "u", other: "o" });
+  const alone = limiter.check({ user: "u" });
+  expect(await awaited(both)).toMatchObject({ degraded: "local" });
+  expect(await awaited(alone)).not.toHaveProperty("degraded");
+});
+
+test("a burst beyond what is left is two calls: the units that are left are used, the rest is refused by the same answer", async () => {
+  await warm();
+  await vi.advanceTimersByTimeAsync(20);
+  const left = await remaining();
+  await awaited(limiter.charge({ user: "u" }, { cost: left - 30 }));
+  store.requests.length = 0;
+  const all = await awaited(Promise.all(Array.from({ length: 100 }, () => limiter.check({ user: "u" }))));
+  expect(all.filter(({ allowed }) => allowed)).toHaveLength(30);
+  for (const { allowed, reason, retryAfterMs } of all) {
+    if (allowed) continue;
+    expect(reason).toBe("limit");
+    expect(retryAfterMs).toBeGreaterThan(0);
+  }
+  expect(store.requests.length).toBeLessThanOrEqual(2);
+});
+
+test("a burst on a cold key is one check for the store, and each of it can be refunded", async () => {
+  for (const storage of ["packed", "sorted-set"] as const) {
+    limiter.setRules([{ ...hot, id: storage, storage, window: "1h" }]);
+    store.requests.length = 0;
+    const all = await awaited(Promise.all(Array.from({ length: 100 }, () => limiter.check({ user: "u" }))));
+    expect(all.every(({ allowed, guarantee }) => allowed && guarantee === "atomic")).toBe(true);
+    expect(store.requests.map(({ checks }) => checks[0]!.cost)).toEqual([100]);
+    expect(await remaining()).toBe(900);
+    for (const decision of all.slice(0, 3)) expect(await awaited(limiter.refund(decision))).toBe(true);
+    expect(await awaited(limiter.refund(all[0]!))).toBe(false);
+    expect(await remaining()).toBe(903);
+  }
+});
+
+test("a burst on a cold key that has less room than it needs: as many pass as there is room for", async () => {
+  limiter.setRules([{ ...hot, limit: 30 }]);
+  const passed = async (times: number): Promise<number> => {
+    const all = await awaited(Promise.all(Array.from({ length: times }, () => limiter.check({ user: "u" }))));
+    return all.filter(({ allowed }) => allowed).length;
+  };
+  expect(await passed(20)).toBe(20);
+  expect(await passed(100)).toBe(10);
+});
+
+test("requests of one turn at other costs, with an id or under other rules are decided one by one", async () => {
+  limiter.setRules([hot, { ...hot, id: "beside", key: ["org"], prefetch: undefined } as unknown as Rule]);
+  await awaited(
+    Promise.all([
+      limiter.check({ user: "u" }, { cost: 2 }),
+      limiter.check({ user: "u" }, { id: "one" }),
+      limiter.check({ user: "u", org: "o" }),
+      limiter.check({ user: "u" }),
+    ]),
+  );
+  expect(store.requests.map(({ checks }) => checks.map(({ cost }) => cost))).toEqual([[2], [1], [1, 1], [1]]);
+  expect(await remaining()).toBe(995);
+});
+
+test("a caller that never lets the event loop turn fetches ahead all the same", async () => {
+  limiter.setRules([{ ...hot, limit: 100_000 }]);
+  await warm();
+  const { fetches, units } = limiter.prefetchStats()!;
+  expect(units).toBeGreaterThan(4);
+  for (let i = 1; i < units; i++) expect(limiter.checkNow({ user: "u" })).toHaveProperty("guarantee", "prefetched");
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(limiter.prefetchStats()!.fetches).toBe(fetches + 1);
+});
+
 test("a process that was suspended for longer than the prefetch time uses none of its units", async () => {
   await warm();
   expect(limiter.prefetchStats()!.units).toBeGreaterThan(0);

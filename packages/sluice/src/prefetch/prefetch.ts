@@ -15,15 +15,18 @@ import { type Verdict, verdict } from "../algorithms/model.js";
 import type { Check, CheckPlan } from "../check.js";
 import { ExpiringMap } from "../store/expiring-map.js";
 import type { Charged, MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
-import { HeldUnits, type Uses } from "./held-units.js";
+import { type FetchEnd, HeldUnits, type Refusal, type Uses } from "./held-units.js";
 
 /** Keys that are remembered: the busiest of a process are few. */
 const MOST_KEYS = 16_384;
 const SHORTEST_TICK_MS = 2;
 /** What others refund or settle is seen within this time, as with remembered refusals. */
 const LONGEST_REFUSAL_MS = 1_000;
-/** Fetches that one request waits for: each brings half of what is left at least. */
+/** Fetches that one request waits for: one that was under way, and one that asks for its units too. More only where a request has several rules. */
 const MOST_WAITS = 3;
+
+/** Requests that are one check for the store. */
+const MOST_TOGETHER = 1_000;
 
 /** Figures since the start. */
 export interface PrefetchStats {
@@ -49,6 +52,10 @@ async function settlementOf(uses: Uses): Promise<Uses> {
     if (last.seq === 0 || last.atMs > 0 || last.held.underWay === undefined) return last;
     await last.held.underWay;
   }
+}
+
+function mostTogether({ policy }: CheckPlan): number {
+  return Math.min(MOST_TOGETHER, "capacity" in policy ? policy.capacity : policy.limit);
 }
 
 export function isFromHand(reply: StoreReply): reply is ReplyFromHand {
@@ -171,7 +178,7 @@ export class Prefetch {
       verdicts[i] = found;
       uses[i] = held.uses;
       nowMs = held.nowMs;
-      if (held.needsFetchAhead(nowMonotonicMs) && !held.isDue) this.#fetchAheadSoon(held);
+      if (held.needsFetchAhead(nowMonotonicMs)) this.#fetchAhead(held);
     }
     this.#decided++;
     const reply: ReplyFromHand = { nowMs, verdicts, guarantee: "prefetched", uses };
@@ -179,7 +186,8 @@ export class Prefetch {
   }
 
   #fromStore(request: StoreRequest, nowMonotonicMs: number, waits = 0): MaybePromise<StoreReply> {
-    let waitFor: Promise<void> | undefined;
+    let waitFor: Promise<FetchEnd> | undefined;
+    let isCounted = false;
     for (const check of request.checks) {
       const { plan, cost, charge } = check;
       if (plan.prefetchMs === 0 || charge === true) continue;
@@ -191,14 +199,31 @@ export class Prefetch {
         return this.#store.decide(request);
       }
       if (!held.isWanting || waits === MOST_WAITS) continue;
-      held.claimed += cost;
+      if (held.isBoarding) {
+        held.claimed += cost;
+        isCounted = cost === 1;
+      }
       waitFor ??= held.underWay;
     }
     if (waitFor === undefined) return this.#send(request, nowMonotonicMs);
-    return waitFor.then(() => {
+    return waitFor.then((end) => {
       const laterMonotonicMs = performance.now();
-      return this.#fromHand(request, laterMonotonicMs) ?? this.#fromStore(request, laterMonotonicMs, waits + 1);
+      const reply = this.#fromHand(request, laterMonotonicMs);
+      if (reply !== undefined) return reply;
+      if (end.failure !== undefined) throw end.failure;
+      const refused = isCounted && request.checks.length === 1 ? this.#refusedBy(end, request.checks[0]!) : undefined;
+      return refused ?? this.#fromStore(request, laterMonotonicMs, waits + 1);
     });
+  }
+
+  /** The store was asked for a unit for this request, among others, and had none. */
+  #refusedBy({ refusals }: FetchEnd, { key, cost }: Check): StoreReply | undefined {
+    const held = this.#byKey.get(key);
+    const refusal = held && refusals?.get(held);
+    if (refusal === undefined) return undefined;
+    held!.arrive(cost);
+    const { nowMs, retryAfterMs, resetAfterMs } = refusal;
+    return { nowMs, verdicts: [verdict(false, 0, retryAfterMs, resetAfterMs, "limit")], guarantee: "prefetched" };
   }
 
   /** Asks the store, and lets each rule's fetch ride along. */
@@ -214,11 +239,67 @@ export class Prefetch {
       riders ??= [];
       riders.push({ held, plan, cost, at: i, isLast: false });
     }
-    return riders === undefined ? this.#store.decide(request) : this.#ride(request, riders);
+    return riders === undefined ? this.#withoutUnits(request) : this.#ride(request, riders);
   }
 
-  /** After the request that finds few units left: it does not wait for the sending. */
-  #fetchAheadSoon(held: HeldUnits): void {
+  /**
+   * Where no units are to be had (a cold key that becomes hot, a store further away than the prefetch time), requests of one turn are one
+   * check for the store: one by one they would cost it more than without prefetch, and a busy store would never be near again.
+   */
+  #withoutUnits(request: StoreRequest): MaybePromise<StoreReply> {
+    const { plan, key, cost, charge } = request.checks[0]!;
+    if (request.checks.length > 1 || cost !== 1 || charge === true || plan.prefetchMs === 0 || plan.regionTermMs > 0)
+      return this.#store.decide(request);
+    const held = this.#byKey.get(key)!;
+    let together = held.together;
+    if (together === undefined || together.plan !== plan || together.requests.length >= mostTogether(plan)) {
+      const requests: StoreRequest[] = [];
+      const decided = Promise.resolve().then(() => {
+        if (held.together?.requests === requests) held.together = undefined;
+        return this.#decideTogether(held, requests);
+      });
+      together = { plan, requests, decided };
+      held.together = together;
+    }
+    together.requests.push(request);
+    return together.decided.then((replyOf) => replyOf?.() ?? this.#decideAlone(held, request));
+  }
+
+  /** Undefined where there is no room for all of them. */
+  async #decideTogether(held: HeldUnits, requests: readonly StoreRequest[]): Promise<(() => StoreReply) | undefined> {
+    if (requests.length === 1) return undefined;
+    const [first] = requests as [StoreRequest];
+    const seq = held.nextSeq();
+    const request = {
+      ...first,
+      checks: [{ ...first.checks[0]!, cost: requests.length }],
+      entryId: `${held.holder}.${seq}`,
+      together: requests,
+    };
+    const reply = await this.#store.decide(request);
+    const [found] = reply.verdicts as [Verdict];
+    if (!found.allowed) return undefined;
+    const uses: Uses = { held, seq, atMs: reply.nowMs, movedTo: undefined, refunded: 0 };
+    return () => ({ ...reply, verdicts: [{ ...found }], uses: [uses] });
+  }
+
+  async #decideAlone(held: HeldUnits, request: StoreRequest): Promise<StoreReply> {
+    const sinceMonotonicMs = performance.now();
+    const reply = await this.#store.decide(request);
+    const { allowed, retryAfterMs } = reply.verdicts[0]!;
+    if (!allowed) held.refusedUntilMonotonicMs = sinceMonotonicMs + Math.min(retryAfterMs, LONGEST_REFUSAL_MS);
+    return reply;
+  }
+
+  /**
+   * After the request that finds few units left: it does not wait for the sending. A caller that never lets the event loop turn, because
+   * every answer is there at once, would use up the rest first; then it is sent now, and its answer is there when the loop turns.
+   */
+  #fetchAhead(held: HeldUnits): void {
+    if (held.isDue) {
+      if (held.underWay === undefined && held.units <= held.low / 2) this.#rideAlone(held, false).catch(() => {});
+      return;
+    }
     held.isDue = true;
     setImmediate(() => {
       held.isDue = false;
@@ -256,11 +337,16 @@ export class Prefetch {
     });
     const ended = replied.then(
       (reply) => this.#answered(sent, reply, sentMonotonicMs),
-      () => this.#answered(sent, undefined, sentMonotonicMs),
+      (failure) => {
+        const end = this.#answered(sent, undefined, sentMonotonicMs);
+        // With several rules it may be another one's store that did not answer.
+        return request.checks.length === 1 ? { failure } : end;
+      },
     );
     for (const { held } of riders) {
       held.underWay = ended;
       held.isWanting = true;
+      held.isBoarding = true;
       held.claimed = 0;
     }
     // In this order: who waits for the reply finds the units in hand.
@@ -270,13 +356,14 @@ export class Prefetch {
   #board({ held, plan, cost, at, isLast }: Rider, fetches: (Fetch | undefined)[], sentMonotonicMs: number): Sent {
     const fetch = isLast ? held.lastFetch() : held.nextFetch(cost, sentMonotonicMs);
     held.isWanting = fetch.want > 0;
-    held.claimed = 0;
+    held.isBoarding = false;
     fetches[at] = fetch;
     return { held, plan, fetch, uses: held.sent(fetch), at };
   }
 
-  #answered(sent: readonly Sent[], reply: StoreReply | undefined, sentMonotonicMs: number): void {
+  #answered(sent: readonly Sent[], reply: StoreReply | undefined, sentMonotonicMs: number): FetchEnd {
     const nowMonotonicMs = performance.now();
+    let refusals: Map<HeldUnits, Refusal> | undefined;
     for (const { held, plan, fetch, uses, at } of sent) {
       held.underWay = undefined;
       held.isWanting = false;
@@ -294,9 +381,15 @@ export class Prefetch {
         if (held.nowMs < held.settledUntilMs) uses.atMs = held.nowMs;
         held.settledUntilMs = held.nowMs + grant.lifeMs;
         held.granted(fetch, grant, { plan, sentMonotonicMs, nowMonotonicMs });
+        const { units, retryAfterMs = 0 } = grant;
+        if (units < (fetch.need ?? 0) && retryAfterMs > 0) {
+          refusals ??= new Map();
+          refusals.set(held, { nowMs: held.nowMs, retryAfterMs, resetAfterMs: Math.max(0, found.resetAfterMs) });
+        }
       }
       this.#watch(held);
     }
+    return refusals === undefined ? {} : { refusals };
   }
 
   #heldFor({ key, plan }: Check, nowMonotonicMs: number): HeldUnits {

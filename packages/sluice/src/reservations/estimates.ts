@@ -10,6 +10,7 @@ import { capacityOf } from "../algorithms/policy.js";
 import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { Check, CheckPlan } from "../check.js";
 import type { Store } from "../store/store.js";
+import { quantileToHold, USUAL_QUANTILE } from "./quantile-to-hold.js";
 
 /** A batch is sent when it has so many costs, but not more often than once a second; or when it is so old. */
 const COSTS_PER_BATCH = 20;
@@ -32,9 +33,8 @@ interface Learned {
   /** When the store was asked last; -Infinity before. */
   askedMonotonicMs: number;
   isAsking: boolean;
-  /** The quantile asked for last, until more is learned. */
-  quantile: number;
-  cached: number | undefined;
+  /** By the quantile, until more is learned. */
+  readonly costs: Map<number, number | undefined>;
 }
 
 /** What requests of one class of keys cost, as the last one or two thousand of them tell. */
@@ -83,24 +83,31 @@ export class Estimates {
   }
 
   /** The quantile of what requests of this class cost, if enough is known. */
-  learnedOf({ rule, estimate }: CheckPlan): number | undefined {
-    const { quantile, keyClass, default: prior } = estimate!;
+  learnedOf(plan: CheckPlan): number | undefined {
+    const { rule, estimate } = plan;
+    const { keyClass, default: prior } = estimate!;
     const learned = this.#learned(rule, keyClass);
     this.#askLater(learned);
-    if (learned.quantile !== quantile) {
-      learned.quantile = quantile;
-      learned.cached = quantileOf(learned.known, quantile, prior);
-    }
-    return learned.cached;
+    const costAt = (quantile: number): number | undefined => {
+      let cost = learned.costs.get(quantile);
+      if (cost !== undefined || learned.costs.has(quantile)) return cost;
+      cost = quantileOf(learned.known, quantile, prior);
+      learned.costs.set(quantile, cost);
+      return cost;
+    };
+    return costAt(quantileFor(plan, costAt));
   }
 
   /** What all instances have learned of a class, asked of the store; what this one has not sent yet is added. */
-  async read({ rule, estimate }: CheckPlan): Promise<LearnedCosts> {
-    const { quantile, keyClass, default: prior } = estimate!;
+  async read(plan: CheckPlan): Promise<LearnedCosts> {
+    const { rule, estimate } = plan;
+    const { keyClass, default: prior } = estimate!;
     const learned = this.#learned(rule, keyClass);
     const known = addCosts(await this.#store.learn(learned.name, new Map()), learned.unsent);
     const real = (share: number): number | undefined => quantileOf(known, share, undefined);
-    const [p50, p90, p99, held] = [real(0.5), real(0.9), real(0.99), quantileOf(known, quantile, prior)];
+    const costAt = (share: number): number | undefined => quantileOf(known, share, prior);
+    const quantile = quantileFor(plan, costAt);
+    const [p50, p90, p99, held] = [real(0.5), real(0.9), real(0.99), costAt(quantile)];
     return {
       keyClass,
       requests: Math.round(weightOf(known)),
@@ -140,8 +147,7 @@ export class Estimates {
         unsentCount: 0,
         askedMonotonicMs: Number.NEGATIVE_INFINITY,
         isAsking: false,
-        quantile: Number.NaN,
-        cached: undefined,
+        costs: new Map(),
       };
       this.#byName.set(name, learned);
     }
@@ -151,7 +157,7 @@ export class Estimates {
   #know(learned: Learned, known: CostWeights): void {
     learned.known = known;
     learned.weight = weightOf(known);
-    learned.quantile = Number.NaN;
+    learned.costs.clear();
   }
 
   #askLater(learned: Learned): void {
@@ -180,4 +186,11 @@ export class Estimates {
       learned.isAsking = false;
     }
   }
+}
+
+/** The rule's own, or the one that suits its limit. */
+function quantileFor({ estimate, policy }: CheckPlan, costAt: (quantile: number) => number | undefined): number {
+  if (estimate!.quantile !== undefined) return estimate!.quantile;
+  const usualCost = costAt(USUAL_QUANTILE);
+  return usualCost === undefined ? USUAL_QUANTILE : quantileToHold(policy, usualCost);
 }

@@ -33,3 +33,16 @@ test("ten thousand are kept; the same id again takes no second place", async () 
   expect([kept.count, kept.dropped]).toEqual([10_000, 1]);
   await kept.close();
 });
+
+test("those that go on failing do not hold up the others", async () => {
+  const sent: string[] = [];
+  const kept = new KeptSettlements(async ({ id }) => {
+    if (id.startsWith("down")) throw new Error("a node that is down");
+    sent.push(id);
+  });
+  for (let i = 0; i < 250; i++) kept.keep(settlement(`down-${i}`, true));
+  for (let i = 0; i < 10; i++) kept.keep(settlement(`back-${i}`, true));
+  await expect.poll(() => sent.length, { timeout: 30_000 }).toBe(10);
+  expect(kept.count).toBe(250);
+  await kept.close();
+});

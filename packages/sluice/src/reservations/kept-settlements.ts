@@ -70,6 +70,13 @@ export class KeptSettlements {
     return false;
   }
 
+  /** Behind the others: those of a node that stays down must not hold up those of nodes that are back. */
+  #putBack(settlement: KeptSettlement): void {
+    if (this.#kept.get(settlement.id) !== settlement) return;
+    this.#kept.delete(settlement.id);
+    this.#kept.set(settlement.id, settlement);
+  }
+
   #forget(id: string): void {
     if (this.#kept.delete(id)) this.#bytes -= id.length;
   }
@@ -104,6 +111,7 @@ export class KeptSettlements {
     try {
       await this.#send(settlement);
     } catch {
+      this.#putBack(settlement);
       return false;
     }
     this.#forget(settlement.id);

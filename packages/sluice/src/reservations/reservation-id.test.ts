@@ -59,6 +59,8 @@ test("what is written here is an id, but for what each case changes", () => {
 
 test.each([
   ["nothing", undefined],
+  ["another spelling of an id", `${spelled([counter])}==`],
+  ["letters that are passed over", `${spelled([counter])}\u0000\u202e`],
   ["a number", 7],
   ["an empty text", ""],
   ["a lease's id", "abc.s.W1tdXQ"],

@@ -7,15 +7,13 @@ import type { PlannedEstimate } from "../check.js";
 import { parseDuration } from "./duration.js";
 import type { CountingRule, Override } from "./rule.js";
 
-/** Where a bucket is refilled meanwhile, holding more costs nothing; in a window it costs some utilisation, and lets less pass the limit. */
-const DEFAULT_QUANTILE = 0.97;
 const DEFAULT_TTL = "5m";
 /** Overrides whose keys are learned apart; the keys of the others are learned with the rule's own. */
 const MOST_CLASSES = 64;
 
 /** `rule` has an estimate. */
 export function estimateUnder(rule: CountingRule, override: Override | undefined): PlannedEstimate {
-  const { quantile = DEFAULT_QUANTILE, default: whenUnknown, ttl = DEFAULT_TTL, overrun = "finish" } = rule.estimate!;
+  const { quantile, default: whenUnknown, ttl = DEFAULT_TTL, overrun = "finish" } = rule.estimate!;
   return {
     // Validation sees to both.
     cost: (rule.cost as { attribute: string }).attribute,

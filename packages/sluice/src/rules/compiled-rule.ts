@@ -11,7 +11,7 @@ import { estimateUnder } from "./compile-estimate.js";
 import { blockLengths, compilePolicy, maxWaitMsOf, prefetchMsOf, regionTermOf } from "./compile-policy.js";
 import { type Condition, compileCondition, presence } from "./condition.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
-import type { RuleKeys } from "./key-memo.js";
+import { noKeys, type RuleKeys } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
 import { type CountingRule, DEFAULT_FAILURE_POLICY, type Match, type Override } from "./rule.js";
 import { VariantChoice } from "./variant-choice.js";
@@ -79,10 +79,7 @@ export function* compilingRule(rule: CountingRule, compiler: Compiler): Sliced<C
             rule.id,
             variants.map(({ weight }) => weight),
           ),
-    keys:
-      rule.key.length === 1 && !variants && !rule.candidate && rule.colocate === undefined
-        ? { byValue: new Map(), generation: 0 }
-        : undefined,
+    keys: rule.key.length === 1 && !variants && !rule.candidate && rule.colocate === undefined ? noKeys() : undefined,
     ...(yield* compilingPlans(rule, stride)),
   };
 }

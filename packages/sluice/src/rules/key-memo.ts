@@ -1,7 +1,9 @@
 /**
  * Caches the keys of recent values, so that a caller that returns is not spelled again: a remembered key is the same string
  * object, whose hash is known, and a map finds its counter without reading it. Measured: a third of a check in memory.
- * Bounded over the whole rule book; when full, everything is forgotten at once.
+ * Bounded over the whole rule book, in two generations: when the young one is full, it becomes the old one, and what was old and not
+ * asked for since is forgotten. To forget everything at once would spell the busiest keys again and again where there are more keys
+ * than room.
  */
 import { counterKey, spellEscaped } from "../keys.js";
 
@@ -13,34 +15,58 @@ interface Remembered {
 
 /** The remembered keys of one rule, by the value of its one key attribute. */
 export interface RuleKeys {
-  readonly byValue: Map<string, Remembered>;
-  generation: number;
+  young: Map<string, Remembered>;
+  old: ReadonlyMap<string, Remembered>;
 }
 
-const MOST_KEYS = 16_384;
+/** In a generation. */
+const MOST_KEYS = 32_768;
 const LONGEST_VALUE = 128;
+const NONE: ReadonlyMap<string, Remembered> = new Map();
+
+export function noKeys(): RuleKeys {
+  return { young: new Map(), old: NONE };
+}
 
 export class KeyMemo {
-  #generation = 0;
+  /** The rules with young keys, and those with old ones. */
+  #young: RuleKeys[] = [];
+  #old: RuleKeys[] = [];
+  /** Young keys of all rules. */
   #count = 0;
 
   keyOf(keys: RuleKeys, escapedName: readonly string[], value: string, end: string): string {
-    if (keys.generation !== this.#generation) {
-      keys.byValue.clear();
-      keys.generation = this.#generation;
-    }
-    const remembered = keys.byValue.get(value);
+    const remembered = keys.young.get(value) ?? this.#renewed(keys, value);
     if (remembered !== undefined && remembered.end === end) return remembered.key;
     const key = counterKey(spellEscaped(escapedName, [value]), end);
-    if (value.length <= LONGEST_VALUE) {
-      if (remembered === undefined && ++this.#count > MOST_KEYS) this.#forget();
-      else keys.byValue.set(value, { end, key });
-    }
+    if (value.length <= LONGEST_VALUE) this.#remember(keys, value, { end, key });
     return key;
   }
 
-  #forget(): void {
-    this.#generation++;
+  /** An old key that is asked for is young again. */
+  #renewed(keys: RuleKeys, value: string): Remembered | undefined {
+    const remembered = keys.old.get(value);
+    if (remembered !== undefined) this.#remember(keys, value, remembered);
+    return remembered;
+  }
+
+  #remember(keys: RuleKeys, value: string, remembered: Remembered): void {
+    const { young } = keys;
+    const before = young.size;
+    if (before === 0) this.#young.push(keys);
+    young.set(value, remembered);
+    this.#count += young.size - before;
+    if (this.#count >= MOST_KEYS) this.#age();
+  }
+
+  #age(): void {
+    for (const keys of this.#old) keys.old = NONE;
+    for (const keys of this.#young) {
+      keys.old = keys.young;
+      keys.young = new Map();
+    }
+    this.#old = this.#young;
+    this.#young = [];
     this.#count = 0;
   }
 }

@@ -1,12 +1,11 @@
 /**
- * A request at the gate: its rank and its fair-share bucket, from stable hashes.
+ * A request at the gate: its rank, and the hash that its fair share goes by.
  * The seed changes with the wall clock every ten minutes, in every instance at once, so that nobody is shed for ever.
  */
 
 import type { Attributes } from "../rules/rule.js";
 import { hashText, scatter, stableHash } from "../rules/variant-choice.js";
 import type { Arrival } from "./class-valve.js";
-import { BUCKETS } from "./fair-shares.js";
 
 const RESEED_EVERY_MS = 600_000;
 /** A request's identity is read from so many attributes, and so many characters of each: a flood of long ones must stay cheap to shed. */
@@ -15,7 +14,7 @@ const MOST_CHARACTERS = 128;
 const TWO_TO_32 = 2 ** 32;
 
 export class RequestArrival implements Arrival {
-  readonly bucket: number | undefined;
+  readonly fairHash: number | undefined;
   readonly chance: number;
   readonly looks: boolean;
   readonly #attributes: Attributes;
@@ -25,10 +24,8 @@ export class RequestArrival implements Arrival {
     this.#attributes = request.attributes;
     this.chance = request.chance;
     this.looks = request.looks;
-    this.bucket =
-      request.fairKey === undefined
-        ? undefined
-        : stableHash(seed(), request.fairKey.slice(0, MOST_CHARACTERS)) % BUCKETS;
+    this.fairHash =
+      request.fairKey === undefined ? undefined : stableHash(seed(), request.fairKey.slice(0, MOST_CHARACTERS));
   }
 
   /** Of everything that is known of the request, whatever the order: a retry has the rank of the first try. */

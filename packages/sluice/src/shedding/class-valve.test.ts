@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { ClassValve } from "./class-valve.js";
 
-const arrival = (rank: number, more: { bucket?: number; chance?: number; looks?: boolean } = {}) => ({
+const arrival = (rank: number, more: { fairHash?: number; chance?: number; looks?: boolean } = {}) => ({
   rank,
-  bucket: more.bucket,
+  fairHash: more.fairHash,
   chance: more.chance ?? 0.5,
   looks: more.looks ?? false,
 });
@@ -12,7 +12,7 @@ const arrival = (rank: number, more: { bucket?: number; chance?: number; looks?:
 function closed(isFair = false): ClassValve {
   const valve = new ClassValve(1, isFair);
   for (let i = 0; i < 100; i++) {
-    for (let j = 0; j < 10; j++) valve.passesInFlight(arrival(j / 10, isFair ? { bucket: j } : {}), 0, 100);
+    for (let j = 0; j < 10; j++) valve.passesInFlight(arrival(j / 10, isFair ? { fairHash: j } : {}), 0, 100);
     valve.move(100, undefined);
   }
   return valve;
@@ -80,18 +80,19 @@ test("a single key under a measured utilisation is thinned, not switched", () =>
 
 test("looks are no demand", () => {
   const valve = new ClassValve(1, true);
-  for (let i = 0; i < 1000; i++) valve.passesInFlight(arrival(0.5, { bucket: 1, looks: true }), 0, 100);
+  for (let i = 0; i < 1000; i++) valve.passesInFlight(arrival(0.5, { fairHash: 1, looks: true }), 0, 100);
   valve.move(1000, undefined);
   expect(valve.share).toBe(1);
 });
 
 test("a greedy key is shed before a modest one", () => {
+  const [greedy, modest] = [0x010101, 0x020202];
   const valve = new ClassValve(1, true);
   for (let i = 0; i < 100; i++) {
-    for (let j = 0; j < 20; j++) valve.passesInFlight(arrival(0.5, { bucket: j < 19 ? 1 : 2 }), 1, 100);
+    for (let j = 0; j < 20; j++) valve.passesInFlight(arrival(0.5, { fairHash: j < 19 ? greedy : modest }), 1, 100);
     valve.move(100, undefined);
   }
   const looking = { looks: true };
-  expect(valve.passesInFlight(arrival(0.5, { bucket: 1, ...looking }), 2, 100)).toBe(false);
-  expect(valve.passesInFlight(arrival(0.02, { bucket: 2, ...looking }), 2, 100)).toBe(true);
+  expect(valve.passesInFlight(arrival(0.5, { fairHash: greedy, ...looking }), 2, 100)).toBe(false);
+  expect(valve.passesInFlight(arrival(0.02, { fairHash: modest, ...looking }), 2, 100)).toBe(true);
 });

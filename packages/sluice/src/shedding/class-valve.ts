@@ -37,8 +37,8 @@ const HALF_LIFE_MS = 3_000;
 export interface Arrival {
   /** Stable, from 0 to 1. Asked for only near a threshold. */
   readonly rank: number;
-  /** The fair-share bucket; undefined without `fairBy`. */
-  readonly bucket: number | undefined;
+  /** The hash of the key that fair shares go by; undefined without `fairBy`. */
+  readonly fairHash: number | undefined;
   /** From 0 to 1, new for every request. */
   readonly chance: number;
   /** Whether it only asks: a look is not counted as demand. */
@@ -49,7 +49,8 @@ export class ClassValve {
   /** The utilisation at which the class is shed. */
   readonly threshold: number;
   readonly #fair: FairShares | undefined;
-  readonly #measuredFair: FairShares | undefined;
+  /** Made by the first request that is measured: most gauges only count those in flight. */
+  #measuredFair: FairShares | undefined;
   #share = 1;
   #measuredShare = 1;
   #arrivals = 0;
@@ -58,7 +59,6 @@ export class ClassValve {
   constructor(threshold: number, isFair: boolean) {
     this.threshold = threshold;
     this.#fair = isFair ? new FairShares() : undefined;
-    this.#measuredFair = isFair ? new FairShares() : undefined;
   }
 
   /** The share of requests that pass by rank, for the wait that a shed one is told. */
@@ -68,25 +68,31 @@ export class ClassValve {
 
   /** `room`: places left below the class's threshold, of a limit. */
   passesInFlight(arrival: Arrival, room: number, limit: number): boolean {
-    const { bucket } = arrival;
+    const { fairHash } = arrival;
     const within = room / Math.max(LEAST_BAND, (this.#fair === undefined ? BAND : FAIR_BAND) * limit);
     if (!arrival.looks) {
       this.#arrivals++;
       this.#bandSum += within < 0 ? 0 : within > 1 ? 1 : within;
-      if (bucket !== undefined) this.#fair!.note(bucket);
+      if (fairHash !== undefined) this.#fair!.note(fairHash);
     }
-    if (room <= 0) return false;
-    if (within >= 1) return true;
-    const share = bucket === undefined ? this.#share : this.#fair!.shareOf(bucket);
-    return arrival.rank * (1 - within) < share;
+    const passes = room > 0 && (within >= 1 || arrival.rank * (1 - within) < this.#shareOf(fairHash));
+    if (passes && fairHash !== undefined && !arrival.looks) this.#fair!.notePassed(fairHash);
+    return passes;
   }
 
   passesMeasured(arrival: Arrival): boolean {
-    const { bucket, chance } = arrival;
-    if (bucket !== undefined && !arrival.looks) this.#measuredFair!.note(bucket);
-    if (this.#measuredShare >= 1) return true;
-    const share = bucket === undefined ? this.#measuredShare : this.#measuredFair!.shareOf(bucket);
-    return arrival.rank * (1 - BLUR) + chance * BLUR < share;
+    const { fairHash, chance } = arrival;
+    if (fairHash !== undefined) this.#measuredFair ??= new FairShares();
+    const isCounted = fairHash !== undefined && !arrival.looks;
+    if (isCounted) this.#measuredFair!.note(fairHash);
+    const share = fairHash === undefined ? this.#measuredShare : this.#measuredFair!.shareOf(fairHash);
+    const passes = this.#measuredShare >= 1 || arrival.rank * (1 - BLUR) + chance * BLUR < share;
+    if (passes && isCounted) this.#measuredFair!.notePassed(fairHash);
+    return passes;
+  }
+
+  #shareOf(fairHash: number | undefined): number {
+    return fairHash === undefined ? this.#share : this.#fair!.shareOf(fairHash);
   }
 
   /** Moves the shares after `elapsedMs`. `measured`: the highest measured utilisation, if there is one. */

@@ -1,49 +1,101 @@
 /**
  * Divides what a class may still pass among its keys, so that a key with ten times the traffic gets no more than the others (max-min
  * fairness). Stochastic: keys fall into a fixed number of buckets by hash, so that a flood of made-up keys costs no memory; the seed of the hash
- * changes every few minutes, so that two keys do not share a bucket for long. Pure.
+ * changes every few minutes, so that two keys do not share a bucket for long.
+ *
+ * Three rows of buckets, each cut from other bits of the hash (a count-min sketch): a key's demand is the least that its buckets hold, and the
+ * level is the lowest of the rows. Two keys that share a bucket in one row hardly share one in another: neither do they divide one share, nor
+ * does what they leave fall to the others.
+ *
+ * What passes is not only what the shares say: where there is room, more does, and a greedy key asks most often. What each key really
+ * got is counted too, and one that got more than its part has a smaller share until it is even. Pure.
  */
 
 export const BUCKETS = 256;
+const ROWS = 3;
+const BITS = 8;
+/** How strongly a key that got more than its part is held back: its share shrinks by this power of the excess, and at most to this part. */
+const CORRECTION = 6;
+const LEAST_CORRECTION = 0.5;
+
+/** What `divide` sorts: one for all, for it is done in one go. */
+const sorted = new Float32Array(BUCKETS);
 
 export class FairShares {
-  /** Requests that asked, by bucket; older ones count less. */
-  readonly #demand = new Float64Array(BUCKETS);
-  /** The share of each bucket's requests that may pass. */
-  readonly #shares = new Float64Array(BUCKETS).fill(1);
-  readonly #sorted = new Float64Array(BUCKETS);
+  /** Requests that asked, and those that passed, by bucket, row after row; older ones count less. */
+  readonly #demand = new Float32Array(ROWS * BUCKETS);
+  readonly #passed = new Float32Array(ROWS * BUCKETS);
+  #passedTotal = 0;
+  /** The most that any key may get of what may pass now, and the most that any should have got of what has passed. */
+  #level = Number.POSITIVE_INFINITY;
+  #passedLevel = Number.POSITIVE_INFINITY;
 
-  note(bucket: number): void {
-    this.#demand[bucket]!++;
+  /** A request asks. `hash`: of its key, evenly spread over 32 bits. */
+  note(hash: number): void {
+    for (let row = 0; row < ROWS; row++) this.#demand[bucketOf(hash, row)]!++;
   }
 
-  shareOf(bucket: number): number {
-    return this.#shares[bucket]!;
+  /** It has passed. */
+  notePassed(hash: number): void {
+    for (let row = 0; row < ROWS; row++) this.#passed[bucketOf(hash, row)]!++;
+    this.#passedTotal++;
   }
 
-  /** Divides anew where the share `pass` of all requests may pass, then lets the demand age by a factor. */
+  /** The share of the key's requests that may pass. */
+  shareOf(hash: number): number {
+    const demand = leastOf(this.#demand, hash);
+    if (demand <= this.#level) return 1;
+    const passed = leastOf(this.#passed, hash);
+    const share = this.#level / demand;
+    if (passed <= this.#passedLevel) return share;
+    return share * Math.max(LEAST_CORRECTION, (this.#passedLevel / passed) ** CORRECTION);
+  }
+
+  /** Divides anew where the share `pass` of all requests may pass, then lets what was counted age by a factor. */
   divide(pass: number, aging: number): void {
-    const level = pass >= 1 ? Number.POSITIVE_INFINITY : this.#levelAt(pass);
-    for (let i = 0; i < BUCKETS; i++) {
-      const demand = this.#demand[i]!;
-      this.#shares[i] = demand <= level ? 1 : level / demand;
-      this.#demand[i] = demand * aging;
+    let level = Number.POSITIVE_INFINITY;
+    let passedLevel = Number.POSITIVE_INFINITY;
+    for (let row = 0; pass < 1 && row < ROWS; row++) {
+      const total = this.#sort(row);
+      level = Math.min(level, levelAt(total * pass));
+      passedLevel = Math.min(passedLevel, levelAt(this.#passedTotal));
+    }
+    this.#level = level * aging;
+    this.#passedLevel = passedLevel * aging;
+    this.#passedTotal *= aging;
+    for (let i = 0; i < ROWS * BUCKETS; i++) {
+      this.#demand[i]! *= aging;
+      this.#passed[i]! *= aging;
     }
   }
 
-  /** The most that any bucket gets, so that all together get the share `pass` of their demand (water filling). */
-  #levelAt(pass: number): number {
-    const sorted = this.#sorted;
-    sorted.set(this.#demand);
+  /** The demand of a row, in order; returns their sum. */
+  #sort(row: number): number {
+    sorted.set(this.#demand.subarray(row * BUCKETS, (row + 1) * BUCKETS));
     sorted.sort();
-    let left = 0;
-    for (let i = 0; i < BUCKETS; i++) left += sorted[i]!;
-    left *= pass;
-    for (let i = 0; i < BUCKETS; i++) {
-      const each = left / (BUCKETS - i);
-      if (sorted[i]! >= each) return each;
-      left -= sorted[i]!;
-    }
-    return Number.POSITIVE_INFINITY;
+    let total = 0;
+    for (let i = 0; i < BUCKETS; i++) total += sorted[i]!;
+    return total;
   }
+}
+
+/** The most that any bucket of `sorted` gets, so that all together get so much (water filling). */
+function levelAt(total: number): number {
+  let left = total;
+  for (let i = 0; i < BUCKETS; i++) {
+    const each = left / (BUCKETS - i);
+    if (sorted[i]! >= each) return each;
+    left -= sorted[i]!;
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+function leastOf(counts: Float32Array, hash: number): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (let row = 0; row < ROWS; row++) least = Math.min(least, counts[bucketOf(hash, row)]!);
+  return least;
+}
+
+function bucketOf(hash: number, row: number): number {
+  return row * BUCKETS + ((hash >>> (row * BITS)) & (BUCKETS - 1));
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Gauge } from "./gauge.js";
 
-const asks = { rank: 0.5, bucket: undefined, chance: 0.5, looks: false };
+const asks = { rank: 0.5, fairHash: undefined, chance: 0.5, looks: false };
 const thresholds = [0.5, 1, 2];
 
 test("each class fills the server up to its threshold; above 1 there is room above the limit", () => {

@@ -20,13 +20,20 @@ const LEAST_ARM = 0.75;
  * The elasticity that is aimed at: a little above 0, so that the lower arm just begins to cost throughput. Higher by the second number over
  * the estimate: with few places, each one too many costs more latency.
  */
-const TARGET = 0.07;
-const TARGET_OF_FEW = 0.5;
+const TARGET = 0.045;
+const TARGET_OF_FEW = 0.35;
 const GAIN = 0.15;
 /** How much of the earlier evidence counts beside the newest comparison. */
 const MEMORY = 0.8;
 /** Where the evidence is clear, steps are longer, up to this factor: an estimate that is far off gets there soon. */
 const MOST_PACE = 4;
+/**
+ * Steps down are longer by up to this factor where the evidence is for them: the elasticity cannot fall below 0, so the distance below the target says nothing about how far
+ * above the knee the estimate has strayed. Without it, noise that led to three times the places is paid for in latency for a minute.
+ */
+const FALL = 3;
+/** Two comparisons in a row share an arm, and err together: what they find counts as that much less evidence. */
+const SHARED_ARM_NOISE = 1.4;
 /** At the start the arms are far apart, and the estimate grows or shrinks by a factor until it would turn back (slow start). */
 const START_ARM = 1.5;
 const START_TARGET = 0.35;
@@ -139,13 +146,14 @@ export class LimitEstimator {
   }
 
   #move(direction: number, noise: number): void {
-    const evidence = MEMORY * this.#evidence + Math.max(-4, Math.min(4, direction / noise));
+    const evidence = MEMORY * this.#evidence + Math.max(-4, Math.min(4, direction / (noise * SHARED_ARM_NOISE)));
     this.#evidence = evidence;
     const agrees = direction > 0 === evidence > 0;
     const pace = agrees ? Math.max(1, Math.min(MOST_PACE, Math.abs(evidence) - 1)) : 1;
     const factor = pace > 1 ? 1 / 1.5 : 1.5;
     this.#neededEnds = Math.max(LEAST_ENDS, Math.min(MOST_ENDS, this.#neededEnds * factor));
-    const step = GAIN * pace * Math.max(-0.5, Math.min(0.5, direction));
+    const fall = direction < 0 ? 1 + (FALL - 1) * Math.max(0, Math.min(1, -evidence - 1)) : 1;
+    const step = GAIN * pace * Math.max(-0.5, Math.min(0.5, direction * fall));
     this.#scale(Math.exp(step));
   }
 

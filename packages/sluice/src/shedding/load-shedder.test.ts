@@ -86,3 +86,14 @@ test("a report from another process counts like one's own", () => {
   admit({});
   expect(shedder.stats()[0]).toMatchObject({ utilisation: 0 });
 });
+
+test("made-up classes have the default class, and neither they nor made-up tenants leave anything behind", () => {
+  const { shedder, admit } = shedderOf({ class: { attribute: "class", default: "normal" }, fairBy: "tenant" });
+  const hostile = ["__proto__", "constructor", "CRITICAL", " critical", "critical\0", "critical,critical"];
+  for (let i = 0; i < 5_000; i++) admit({ class: hostile[i % hostile.length]!, tenant: `t${i}`, user: "x".repeat(i) });
+  const [{ classes }, ...others] = shedder.stats() as [ReturnType<LoadShedder["stats"]>[number]];
+  expect(others).toEqual([]);
+  expect(classes.map(({ name }) => name)).toEqual(["sheddable", "normal", "important", "critical"]);
+  const asked = Object.fromEntries(classes.map(({ name, passed, shed }) => [name, passed + shed]));
+  expect(asked).toEqual({ sheddable: 0, normal: 5_000, important: 0, critical: 0 });
+});

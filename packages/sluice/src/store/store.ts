@@ -36,6 +36,8 @@ export interface StoreRequest {
   readonly holdMs?: number | undefined;
   /** Beside checks of rules with prefetch, in the order of the checks: what a holder settles and wants. Never with an id. */
   readonly fetches?: readonly (Fetch | undefined)[] | undefined;
+  /** The requests that this one stands for, each of which costs 1: one check at their cost decides them, all or none. */
+  readonly together?: readonly StoreRequest[] | undefined;
 }
 
 /** The facts about the first request that a repeated id, or a refund by id, needs. */

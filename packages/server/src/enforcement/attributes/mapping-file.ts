@@ -112,7 +112,9 @@ export function readMapping(file: string): { mapping: Mapping; besideFile: (path
 
 function checkMapping(document: unknown, file: string): Mapping {
   const validator = Compile(mappingFile);
-  const mistakes = validator.Check(document) ? conflicts(document) : schemaMistakes(validator.Errors(document));
+  const mistakes = validator.Check(document)
+    ? conflicts(document)
+    : schemaMistakes(validator.Errors(document), document);
   if (mistakes.length === 0) return document as Mapping;
   throw new SluiceError(
     "invalid-setting",
@@ -123,14 +125,33 @@ function checkMapping(document: unknown, file: string): Mapping {
   );
 }
 
-function schemaMistakes(errors: Iterable<{ instancePath: string; message: string; keyword: string }>): string[] {
+interface SchemaMistake {
+  readonly instancePath: string;
+  readonly message: string;
+  readonly keyword: string;
+}
+
+function schemaMistakes(errors: Iterable<SchemaMistake>, document: unknown): string[] {
   const byPath = new Map<string, string>();
   for (const { instancePath, message, keyword } of errors) {
     // Of the many things that a union says about one place, the first is enough.
     if (keyword === "boolean" || byPath.has(instancePath)) continue;
-    byPath.set(instancePath, message);
+    // In the words of all other settings: the validator's begin with "must".
+    const expected = message.replace(/^must (be |have |)/, (_, verb) => (verb === "" ? "expected to " : "expected "));
+    const came = keyword === "type" ? `, got ${shown(valueAt(document, instancePath))}` : "";
+    byPath.set(instancePath, expected + came);
   }
   return [...byPath].map(([path, message]) => `${path.slice(1).replaceAll("/", ".") || "the file"}: ${message}`);
+}
+
+function shown(value: unknown): string {
+  return typeof value === "object" && value !== null ? "a list or a mapping" : JSON.stringify(value).slice(0, 100);
+}
+
+function valueAt(document: unknown, path: string): unknown {
+  let at = document;
+  for (const name of path.split("/").slice(1)) at = (at as Readonly<Record<string, unknown>> | undefined)?.[name];
+  return at;
 }
 
 /** Checks that a schema cannot express. */

@@ -23,7 +23,8 @@ export function decisionText(made: Decision): string {
 }
 
 export function explanationText({ decision, rules, more }: Explanation): string {
-  const text = `{"decision":${decisionText(decision)},"rules":${JSON.stringify(rules)}`;
+  const made = decisionText(decision);
+  const text = `${made.slice(0, -1)},"decision":${made},"rules":${JSON.stringify(rules)}`;
   return more === undefined ? `${text}}` : `${text},"more":${more}}`;
 }
 

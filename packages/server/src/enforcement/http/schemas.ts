@@ -185,6 +185,7 @@ export const decision = Type.Object(
 
 export const explanation = Type.Object(
   {
+    ...decision.properties,
     decision,
     rules: Type.Array(
       Type.Object({
@@ -214,7 +215,7 @@ export const explanation = Type.Object(
       Type.Integer({ description: "How many more rules do not apply; a hundred of them are listed." }),
     ),
   },
-  { title: "Explanation" },
+  { title: "Explanation", description: "A decision, and why: `decision` repeats it without its reasons." },
 );
 
 export const releaseAnswer = Type.Object({ released: Type.Boolean() }, { title: "ReleaseAnswer" });

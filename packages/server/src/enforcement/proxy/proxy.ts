@@ -58,6 +58,7 @@ const NOBODY = { decision: undefined, answer: undefined };
 export function createProxy(options: ProxyOptions): Server {
   const upstream = createUpstream(options);
   const observer = options.observe("proxy");
+  const decide = decider(options, observer, { upstream: upstream.host });
   const ended = new WeakSet<Socket>();
   const problemOfClient = (client: IncomingMessage) => normaliseRequest(client, options.attributes.normalTarget);
 
@@ -77,7 +78,7 @@ export function createProxy(options: ProxyOptions): Server {
     const call = await gateway?.read(client);
     // The client went away before its body was whole.
     if (gateway !== undefined && call === undefined) return;
-    const { decision, answer } = await decide(options, observer, client, call?.attributes).catch((error) => {
+    const { decision, answer } = await decide(client, call?.attributes).catch((error) => {
       call?.body?.letGo();
       if (error === LEFT) return NOBODY;
       throw error;
@@ -104,7 +105,7 @@ export function createProxy(options: ProxyOptions): Server {
     // Without a listener, an error on a connection that Node has handed over would end the process.
     socket.on("error", () => undefined);
     if (isWebSocket(client) && problemOfClient(client) === undefined)
-      void upgrade(options, observer, { client, socket, head, upstream });
+      void upgrade(options, { client, socket, head, upstream, decide });
     else serveWithoutUpgrade(client, socket);
   });
 
@@ -130,14 +131,15 @@ interface Upgrading {
   readonly socket: Socket;
   readonly head: Buffer;
   readonly upstream: Upstream;
+  readonly decide: Decide;
 }
 
-async function upgrade(options: ProxyOptions, observer: RequestObserver, upgrading: Upgrading): Promise<void> {
-  const { client, socket } = upgrading;
+async function upgrade(options: ProxyOptions, upgrading: Upgrading): Promise<void> {
+  const { client, socket, decide } = upgrading;
   const { limiter, log } = options;
   try {
     socket.setTimeout(0);
-    const { decision, answer } = await decide(options, observer, client);
+    const { decision, answer } = await decide(client);
     if (!decision.allowed) {
       refuseUpgrade(socket, answer);
       return;
@@ -206,32 +208,32 @@ function usedBy(call: LlmCall | undefined, isWhole: boolean): Attributes | undef
 }
 
 /** Rejects with `LEFT` where the client did not wait. */
-async function decide(
-  options: ProxyOptions,
-  observer: RequestObserver,
-  client: IncomingMessage,
-  ofCall: Attributes = {},
-): Promise<{ decision: Decision; answer: JsonAnswer }> {
+type Decide = (client: IncomingMessage, ofCall?: Attributes) => Promise<{ decision: Decision; answer: JsonAnswer }>;
+
+/** `ofProxy`: attributes of every request; the mapping file may give them another value. */
+function decider(options: ProxyOptions, observer: RequestObserver, ofProxy: Attributes): Decide {
   const { limiter, attributes } = options;
-  const arrival = { sinceMs: performance.now(), traceparent: client.headers.traceparent };
-  const known = await attributes.attributesOf({
-    method: client.method ?? "GET",
-    target: client.url ?? "/",
-    host: client.headers.host,
-    headers: client.headers,
-    rawHeaders: client.rawHeaders,
-    peer: client.socket.remoteAddress,
-  });
-  const left = new ClientLeft(client);
-  try {
-    const decision = await limiter.acquire({ ...known, ...ofCall }, { signal: left.signal });
-    observer.decided(decision, arrival);
-    return { decision, answer: spelled(decision, options) };
-  } catch (error) {
-    throw left.isSo ? LEFT : error;
-  } finally {
-    left.forget();
-  }
+  return async (client, ofCall = {}) => {
+    const arrival = { sinceMs: performance.now(), traceparent: client.headers.traceparent };
+    const known = await attributes.attributesOf({
+      method: client.method ?? "GET",
+      target: client.url ?? "/",
+      host: client.headers.host,
+      headers: client.headers,
+      rawHeaders: client.rawHeaders,
+      peer: client.socket.remoteAddress,
+    });
+    const left = new ClientLeft(client);
+    try {
+      const decision = await limiter.acquire({ ...ofProxy, ...known, ...ofCall }, { signal: left.signal });
+      observer.decided(decision, arrival);
+      return { decision, answer: spelled(decision, options) };
+    } catch (error) {
+      throw left.isSo ? LEFT : error;
+    } finally {
+      left.forget();
+    }
+  };
 }
 
 function spelled(decision: Decision, { limiter, headers, llm }: ProxyOptions): JsonAnswer {

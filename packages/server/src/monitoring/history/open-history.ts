@@ -1,5 +1,6 @@
 /** Which histories an instance keeps: one of all instances, in Redis where the counters live there, else in this process and the data folder. */
 import type { Fleet, Instance } from "../../instance/instance.js";
+import { redisKeys } from "../../instance/redis-keys.js";
 import type { History } from "./history.js";
 import { MemoryHistory } from "./memory-history.js";
 import { RedisHistory } from "./redis-history.js";
@@ -10,7 +11,7 @@ interface Options {
 }
 
 export async function openHistory({ fleet, instance: { settings, log } }: Options): Promise<History> {
-  if (fleet.redis !== undefined) return new RedisHistory(fleet.redis);
+  if (fleet.redis !== undefined) return new RedisHistory(fleet.redis, redisKeys(settings["store-prefix"]));
   return await MemoryHistory.open({ dataFolder: settings["data-folder"], log });
 }
 

@@ -6,7 +6,7 @@
  * Calls have a deadline (`instance/redis-client.ts`). A write that fails is counted in `lost` and never thrown; a read that fails rejects.
  */
 import type { RedisClient } from "../../instance/redis-client.js";
-import { historyStepKey } from "../../instance/redis-keys.js";
+import { type RedisKeys, redisKeys } from "../../instance/redis-keys.js";
 import {
   type History,
   MOST_SERIES,
@@ -58,10 +58,12 @@ const STEPS_PER_READ = 4;
 
 export class RedisHistory implements History {
   readonly #redis: RedisClient;
+  readonly #keys: RedisKeys;
   #lost = 0;
 
-  constructor(redis: RedisClient) {
+  constructor(redis: RedisClient, keys = redisKeys()) {
     this.#redis = redis;
+    this.#keys = keys;
   }
 
   get lost(): number {
@@ -69,7 +71,7 @@ export class RedisHistory implements History {
   }
 
   async add(atMs: number, counts: readonly SeriesCounts[], seconds = 0): Promise<void> {
-    const keys = stepNames.map((step) => historyStepKey(step, stepAt(step, atMs)));
+    const keys = stepNames.map((step) => this.#keys.historyStep(step, stepAt(step, atMs)));
     const kept = stepNames.map((step) => steps[step].keepMs);
     for (let i = 0; i < counts.length || (i === 0 && seconds > 0); i += SERIES_PER_CALL) {
       const packed = counts
@@ -96,7 +98,7 @@ export class RedisHistory implements History {
     for (let atMs = firstMs; atMs < toMs && starts.length <= keepMs / lengthMs; atMs += lengthMs) starts.push(atMs);
     for (let i = 0; i < starts.length; i += STEPS_PER_READ) {
       const slice = starts.slice(i, i + STEPS_PER_READ);
-      const hashes = await Promise.all(slice.map((atMs) => this.#redis.hgetall(historyStepKey(step, atMs))));
+      const hashes = await Promise.all(slice.map((atMs) => this.#redis.hgetall(this.#keys.historyStep(step, atMs))));
       for (const [at, hash] of hashes.entries()) {
         for (const [series, packed] of Object.entries(hash)) {
           const points = read.get(series) ?? [];

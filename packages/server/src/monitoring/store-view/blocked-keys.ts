@@ -3,7 +3,7 @@
  * whether all were seen.
  */
 import { readCounterKey } from "sluice";
-import { BLOCK_KEYS, KEY_PREFIX } from "sluice/internal";
+import { blockKeysPattern, KEY_PREFIX } from "sluice/internal";
 import type { BlockedKeysView, BlockedKeyView } from "../views.js";
 import type { RedisNodes } from "./redis-nodes.js";
 
@@ -15,8 +15,8 @@ export const MOST_TOLD = 1_000;
 
 type Found = Pick<BlockedKeysView, "keys" | "complete">;
 
-export async function scanBlockedKeys(nodes: RedisNodes, leaders: readonly string[]): Promise<Found> {
-  const found = await Promise.all(leaders.map((address) => scanNode(nodes, address)));
+export async function scanBlockedKeys(nodes: RedisNodes, leaders: readonly string[], prefix: string): Promise<Found> {
+  const found = await Promise.all(leaders.map((address) => scanNode(nodes, address, prefix)));
   const keys = found.flatMap((each) => each.keys);
   return {
     keys: keys.slice(0, MOST_TOLD),
@@ -24,11 +24,12 @@ export async function scanBlockedKeys(nodes: RedisNodes, leaders: readonly strin
   };
 }
 
-async function scanNode(nodes: RedisNodes, address: string): Promise<Found> {
+async function scanNode(nodes: RedisNodes, address: string, prefix: string): Promise<Found> {
+  const pattern = blockKeysPattern(prefix);
   const found = new Set<string>();
   let cursor = "0";
   for (let i = 0; i < SCANS && found.size <= MOST_TOLD; i++) {
-    const asked = ["SCAN", cursor, "MATCH", BLOCK_KEYS, "COUNT", KEYS_A_SCAN] as const;
+    const asked = ["SCAN", cursor, "MATCH", pattern, "COUNT", KEYS_A_SCAN] as const;
     const [next, keys] = (await nodes.ask(address, ...asked)) as [string, string[]];
     for (const key of keys) found.add(key);
     cursor = String(next);
@@ -39,7 +40,7 @@ async function scanNode(nodes: RedisNodes, address: string): Promise<Found> {
   const keys = await Promise.all(
     [...found].slice(0, MOST_TOLD).map(async (key) => {
       const leftMs = leftOf(await nodes.ask(address, "GET", key), nowMs);
-      return leftMs > 0 ? [blockedKey(key.slice(KEY_PREFIX.length), leftMs)] : [];
+      return leftMs > 0 ? [blockedKey(key.slice(prefix.length + KEY_PREFIX.length), leftMs)] : [];
     }),
   );
   return { keys: keys.flat(), complete: cursor === "0" && found.size <= MOST_TOLD };

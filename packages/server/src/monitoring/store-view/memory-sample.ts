@@ -32,11 +32,19 @@ interface Counter {
   readonly candidate: boolean;
 }
 
-export async function sampleMemory(nodes: RedisNodes, leaders: readonly string[]): Promise<MemorySample> {
+export async function sampleMemory(
+  nodes: RedisNodes,
+  leaders: readonly string[],
+  prefix: string,
+): Promise<MemorySample> {
   const samples = await Promise.all(
     leaders.map((address) =>
       // A leader that is gone, or that allows no SCAN, is left out.
-      sampleNode(nodes, address).catch(() => ({ sampledKeys: 0, ofKeys: 0, byRule: new Map<string, RuleMemory>() })),
+      sampleNode(nodes, address, prefix).catch(() => ({
+        sampledKeys: 0,
+        ofKeys: 0,
+        byRule: new Map<string, RuleMemory>(),
+      })),
     ),
   );
   const byRule = new Map<string, RuleMemory>();
@@ -59,11 +67,11 @@ function joined(one: RuleMemory, other: RuleMemory): RuleMemory {
   };
 }
 
-async function sampleNode(nodes: RedisNodes, address: string): Promise<MemorySample> {
+async function sampleNode(nodes: RedisNodes, address: string, prefix: string): Promise<MemorySample> {
   const { keys, whole } = await scanned(nodes, address);
   const ofKeys = whole ? keys.length : Number(await nodes.ask(address, "DBSIZE"));
   const counters = keys.flatMap((key) => {
-    const counted = ruleOfKey(key);
+    const counted = ruleOfKey(key, prefix);
     return counted === undefined ? [] : [{ key, ...counted }];
   });
   const chosen = chooseToWeigh(counters);

@@ -14,6 +14,8 @@ interface StoreViewOptions {
   readonly kind: string;
   /** Absent with the memory store. */
   readonly nodes?: RedisNodes | undefined;
+  /** `--store-prefix`: other keys are not this fleet's. */
+  readonly prefix?: string | undefined;
   /** Counters held by the memory store. */
   readonly keysInMemory?: (() => number) | undefined;
   /** Blocked keys of the memory store. */
@@ -37,7 +39,7 @@ const BLOCKED_FOR_MS = 1_000;
 const MOST_RULES = 1_000;
 
 export function createStoreView(options: StoreViewOptions): StoreWatch {
-  const { kind, nodes, findRule, outage, calls, keysInMemory } = options;
+  const { kind, nodes, prefix = "", findRule, outage, calls, keysInMemory } = options;
   const readNodes = singleFlight(NODES_FOR_MS, async () => (nodes === undefined ? [] : await nodes.read()));
   const leaders = async (): Promise<string[]> => {
     const up = (await readNodes()).filter((node) => node.role === "leader" && node.state === "up");
@@ -45,11 +47,13 @@ export function createStoreView(options: StoreViewOptions): StoreWatch {
     return up.map(({ address }) => address);
   };
   const readSample = singleFlight(SAMPLE_FOR_MS, async () => {
-    return nodes === undefined ? undefined : await sampleMemory(nodes, await leaders());
+    return nodes === undefined ? undefined : await sampleMemory(nodes, await leaders(), prefix);
   });
   const readBlocked = singleFlight(BLOCKED_FOR_MS, async (): Promise<BlockedKeysView> => {
     const { keys, complete } =
-      nodes === undefined ? inMemory(options.blocksInMemory?.() ?? []) : await scanBlockedKeys(nodes, await leaders());
+      nodes === undefined
+        ? inMemory(options.blocksInMemory?.() ?? [])
+        : await scanBlockedKeys(nodes, await leaders(), prefix);
     return { atMs: Date.now(), keys: [...keys].sort((a, b) => b.leftMs - a.leftMs), complete };
   });
   return {

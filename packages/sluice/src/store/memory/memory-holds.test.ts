@@ -59,13 +59,16 @@ test("one that nobody settled has expired at its end: what it held stands", () =
     isNew: false,
     counters: [{ state: "expired", held: 10, charged: 10 }],
   });
-  expect(holds.extend(reserved, new Map([["t", 40]]), 1_000).state).toBe("expired");
+  expect(holds.extend(reserved, new Map([["t", 40]]), { atMs: 1_000, nowMs: 1_000 }).state).toBe("expired");
 });
 
 test("an extension begins the term anew", () => {
   const { holds } = holdsWith(10_000);
   const reserved = open(holds, "e", 0);
-  expect(holds.extend(reserved, new Map([["t", 12]]), 900)).toMatchObject({ state: "open", held: [12] });
+  expect(holds.extend(reserved, new Map([["t", 12]]), { atMs: 900, nowMs: 900 })).toMatchObject({
+    state: "open",
+    held: [12],
+  });
   expect(holds.stateOf(reserved, 1_899)).toBe("open");
   expect(holds.stateOf(reserved, 1_900)).toBe("expired");
 });

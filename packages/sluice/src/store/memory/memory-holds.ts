@@ -107,7 +107,8 @@ export class MemoryHolds {
     return { isNew: true, counters: settled };
   }
 
-  extend(reservation: Reserved, amounts: Amounts, nowMs: number): ExtendReply {
+  /** `atMs`: as for `open`. */
+  extend(reservation: Reserved, amounts: Amounts, { atMs, nowMs }: { atMs: number; nowMs: number }): ExtendReply {
     const { counters, ttlMs } = reservation;
     const name = counters[0]!.entryId;
     const { hold, state } = this.#find(reservation, nowMs);
@@ -129,7 +130,7 @@ export class MemoryHolds {
       return wanted[i]!;
     });
     const owed = counters.map((counter) => this.#owed(counter, nowMs));
-    const rows = units.some((n) => n > 0) ? withRow(hold.rows, { atMs: nowMs, units, owed }) : hold.rows;
+    const rows = units.some((n) => n > 0) ? withRow(hold.rows, { atMs, units, owed }) : hold.rows;
     const extended = { ...hold, rows, endsAtMs: nowMs + ttlMs };
     this.#keep(name, extended, holdBytes(name, counters.length * rows.length), nowMs);
     return { nowMs, state, verdicts, held: counters.map((_, i) => heldOf(extended, i)) };
@@ -176,8 +177,8 @@ export class MemoryHolds {
       const refund: Refund = { cost, nowMs, chargedAtMs: row.atMs, requestId: row.entryId };
       // Windows know by themselves what is still in them.
       if ("amount" in policy) {
-        const chargedAtMs = Math.floor(row.atMs);
-        repayBucket(state as BucketState, policy, { cost, nowMs, chargedAtMs, owed: row.owed[counter]!, given });
+        const owed = row.owed[counter]!;
+        repayBucket(state as BucketState, policy, { cost, nowMs, chargedAtMs: row.atMs, owed, given });
       } else models[policy.stored].refund(state, policy, refund);
     }
   }

@@ -65,6 +65,7 @@ export class MemoryStore implements Store {
   readonly #holds: MemoryHolds;
   readonly #limit: MemoryLimit;
   readonly #clock: Clock;
+  readonly #resetsAsRedis: boolean;
   /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
   readonly #looked: State[] = [];
   readonly #learned = new Map<string, CostWeights>();
@@ -80,8 +81,13 @@ export class MemoryStore implements Store {
   #refusals = 0;
   #refuser = -1;
 
-  constructor(options: MemoryStoreOptions = {}) {
+  /**
+   * `resetsAsRedis`: for the replay of a recording. Redis knows charges by their millisecond, or by their names in a sorted set: where a
+   * charge, a reset and another charge fall into one, a refund of the first is taken from the second.
+   */
+  constructor(options: MemoryStoreOptions = {}, { resetsAsRedis = false } = {}) {
     const maxBytes = checkedMaxBytes(options);
+    this.#resetsAsRedis = resetsAsRedis;
     const recordBytes = Math.floor(maxBytes * SHARE_OF_IDS);
     const holdBytes = Math.floor(recordBytes * SHARE_OF_HOLDS);
     this.#states = new CounterMap(maxBytes - recordBytes);
@@ -162,8 +168,7 @@ export class MemoryStore implements Store {
   /** What was held is remembered until it is settled, if the request passed. */
   #hold(request: StoreRequest, verdicts: readonly Verdict[], nowMs: number): void {
     if (!request.charge || this.#refusals > 0) return;
-    const atMs = nowMs === Math.floor(this.#resetAtMs) ? this.#resetAtMs : nowMs;
-    this.#holds.open(request, verdicts, { atMs, nowMs });
+    this.#holds.open(request, verdicts, { atMs: this.#chargedAtMs(nowMs), nowMs });
     this.#sweepLater();
   }
 
@@ -172,7 +177,13 @@ export class MemoryStore implements Store {
   }
 
   extend(reservation: Reserved, amounts: Amounts): ExtendReply {
-    return this.#holds.extend(reservation, amounts, this.#clock.now());
+    const nowMs = this.#clock.now();
+    return this.#holds.extend(reservation, amounts, { atMs: this.#chargedAtMs(nowMs), nowMs });
+  }
+
+  /** Charges after a reset in the same millisecond are told from those before it by a fraction. */
+  #chargedAtMs(nowMs: number): number {
+    return nowMs === Math.floor(this.#resetAtMs) ? this.#resetAtMs : nowMs;
   }
 
   holdState(reservation: Reserved): ReservationState {
@@ -377,7 +388,7 @@ export class MemoryStore implements Store {
       this.#states.delete(key);
       if (!isKnown) continue;
       const stored = storedIn(key);
-      if (stored === undefined) continue;
+      if (stored === undefined || (this.#resetsAsRedis && stored !== "rolling-window")) continue;
       const state = models[stored].fresh();
       state.bornMs = this.#resetAtMs;
       state.endsAtMs = nowMs + 1;
@@ -436,4 +447,9 @@ function chargeLater(state: State, policy: Policy, charge: Charge, verdict: Verd
 /** A store for one process. */
 export function memoryStore(options?: MemoryStoreOptions): MemoryStore {
   return new MemoryStore(options);
+}
+
+/** For `sluice/internal`: decides what a Redis decided, again. */
+export function redisTwin(options: MemoryStoreOptions): MemoryStore {
+  return new MemoryStore(options, { resetsAsRedis: true });
 }

@@ -6,10 +6,13 @@
  * second. After NOSCRIPT the script's source is sent, once. A reply that comes after the deadline is dropped: its charge stands in
  * Redis, and a retry with the same request id finds it.
  *
+ * Everything that reaches Redis passes here, so this file alone puts the prefix before a key. Callers name keys without it.
+ *
  * Each node of a cluster has a circuit breaker of its own: the loss of one must not stop the counting on the others.
  */
 import { createHash } from "node:crypto";
 import { SluiceError } from "../../errors.js";
+import { KEY_PREFIX } from "../../keys.js";
 import { CallCounts, type StoreStats } from "../store-stats.js";
 import { decidingScripts, type ScriptName } from "./choose-script.js";
 import { CircuitBreaker } from "./circuit-breaker.js";
@@ -21,6 +24,8 @@ import { ServerClocks } from "./server-clocks.js";
 import { type CallContext, TimedCall } from "./timed-call.js";
 
 interface CallOptions {
+  /** Before the keys of `keys.ts`, which carry the layout version. */
+  prefix: string;
   deadlineMs: number;
   breakerFailures: number;
   breakerIntervalMs: number;
@@ -59,6 +64,7 @@ export class RedisCalls {
   readonly #connection: RedisConnection;
   readonly #options: CallOptions;
   readonly #context: CallContext;
+  readonly keyPrefix: string;
   readonly #breakers = new Map<string, CircuitBreaker>();
   readonly #clocks = new ServerClocks();
   readonly counts = new CallCounts();
@@ -67,6 +73,7 @@ export class RedisCalls {
   constructor(connection: RedisConnection, options: CallOptions) {
     this.#connection = connection;
     this.#options = options;
+    this.keyPrefix = options.prefix + KEY_PREFIX;
     const { deadlineMs } = options;
     const mostMs = Math.max(MOST_WAIT_MS, deadlineMs);
     const deadlines = new Deadlines(deadlineMs, mostMs);
@@ -113,7 +120,9 @@ export class RedisCalls {
     endsAtMonotonicMs?: number,
   ): Promise<unknown> {
     const script = scripts.get(name)!;
-    return this.#run(script, [script.sha, keys.length, ...keys, ...args], endsAtMonotonicMs);
+    const call: Argument[] = [script.sha, keys.length, ...keys, ...args];
+    for (let i = 0; i < keys.length; i++) call[i + 2] = this.keyPrefix + keys[i]!;
+    return this.#run(script, call, endsAtMonotonicMs);
   }
 
   /** The script over keys of several slots of a cluster's node: the first key's. Redis is told of that key alone (cross-slot.lua). */
@@ -124,8 +133,8 @@ export class RedisCalls {
     endsAtMonotonicMs?: number,
   ): Promise<unknown> {
     const script = crossSlotScript(name);
-    const call: Argument[] = [script.sha, 1, keys[0]!, ...args];
-    for (let i = 1; i < keys.length; i++) call.push(keys[i]!);
+    const call: Argument[] = [script.sha, 1, this.keyPrefix + keys[0]!, ...args];
+    for (let i = 1; i < keys.length; i++) call.push(this.keyPrefix + keys[i]!);
     call.push(keys.length - 1);
     return this.#run(script, call, endsAtMonotonicMs);
   }
@@ -145,10 +154,10 @@ export class RedisCalls {
     );
   }
 
-  /** A command whose first argument is its key. */
-  call(command: string, args: readonly Argument[], endsAtMonotonicMs?: number): Promise<unknown> {
-    const node = this.#connection.nodeOf(String(args[0]));
-    return this.#inTime(node, () => this.#connection.send(command, args), endsAtMonotonicMs);
+  /** A command of one key. */
+  call(command: "GET" | "DEL", key: string): Promise<unknown> {
+    const node = this.#connection.nodeOf(key);
+    return this.#inTime(node, () => this.#connection.send(command, [this.keyPrefix + key]));
   }
 
   #breakerOf(node: string): CircuitBreaker {

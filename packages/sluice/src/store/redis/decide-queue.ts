@@ -3,7 +3,7 @@
  * A lone request leaves at once, no timer is involved. Exact: requests of one turn are concurrent, so any order among them is right.
  */
 import { SluiceError } from "../../errors.js";
-import { hashTag, KEY_PREFIX } from "../../keys.js";
+import { hashTag } from "../../keys.js";
 import { otherRequest, type StoreReply, type StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
 import { arrange, crossesSlots, plainScriptFor, type ScriptName, scriptFor, spansSlots } from "./choose-script.js";
@@ -177,13 +177,13 @@ export class DecideQueue {
       for (const waiting of batch) this.#decide(script, [waiting], again);
       return;
     }
-    for (const { reject } of batch) reject(foreign ? foreignKey() : error);
+    for (const { reject } of batch) reject(foreign ? foreignKey(this.#calls.keyPrefix) : error);
   }
 }
 
-function foreignKey(): SluiceError {
+function foreignKey(prefix: string): SluiceError {
   return new SluiceError(
     "store-unavailable",
-    `Redis: a key under "${KEY_PREFIX}" holds something that Sluice did not write; delete it, or give Sluice a database of its own`,
+    `Redis: a key under "${prefix}" holds something that Sluice did not write; delete it, or give Sluice a database of its own`,
   );
 }

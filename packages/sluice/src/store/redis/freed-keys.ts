@@ -6,7 +6,7 @@
  * What is known is stated as an instant: all that was freed until then, less a read's way, has been heard of. Who has not heard for
  * longer than keys are kept forgets everything.
  */
-import { FREED_KEY, KEY_PREFIX } from "../../keys.js";
+import { FREED_KEY } from "../../keys.js";
 import type { RedisCalls } from "./calls.js";
 
 /** Keys are collected for so long, and noted in one call. */
@@ -69,7 +69,7 @@ export class FreedKeys {
     this.#collecting = undefined;
     const keys = [...this.#collected];
     this.#collected.clear();
-    const noted = this.#calls.run("freed", [KEY_PREFIX + FREED_KEY], [NOTHING_READ, ...keys]);
+    const noted = this.#calls.run("freed", [FREED_KEY], [NOTHING_READ, ...keys]);
     await noted.catch(() => {
       if (!this.#isClosed) this.note(keys, RETRY_MS);
     });
@@ -80,7 +80,7 @@ export class FreedKeys {
     const isGap = nowMonotonicMs - this.#heardAtMonotonicMs > KEPT_MS;
     const since = isGap ? -OVERLAP_MS : this.#heardAtServerMs - OVERLAP_MS;
     try {
-      const [now, ...keys] = (await this.#calls.run("freed", [KEY_PREFIX + FREED_KEY], [since])) as unknown[];
+      const [now, ...keys] = (await this.#calls.run("freed", [FREED_KEY], [since])) as unknown[];
       const serverMs = Number(now);
       const isBack = serverMs < this.#heardAtServerMs;
       const freed = keys.map(String);

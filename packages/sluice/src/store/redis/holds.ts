@@ -3,7 +3,6 @@
  */
 import { type HoldRow, mostToHold } from "../../algorithms/hold.js";
 import { MOST_UNITS, type Verdict, verdict } from "../../algorithms/model.js";
-import { KEY_PREFIX } from "../../keys.js";
 import {
   type Amounts,
   type ExtendReply,
@@ -66,7 +65,7 @@ export class Holds {
   }
 
   async stateOf(reserved: Reserved, key: string): Promise<ReservationState> {
-    const text = await this.#options.calls.call("GET", [KEY_PREFIX + key]);
+    const text = await this.#options.calls.call("GET", key);
     const [, digest, endsAtMs, state] = /^2 (\S+) (\d+) (\w+)\n/.exec(String(text)) ?? [];
     if (digest !== holdDigest(reserved)) return "unknown";
     if (state === "settled") return state;
@@ -83,7 +82,7 @@ export class Holds {
     const args = ["claim", holdDigest(reserved), ttlMs, counters.length];
     const found = await this.#options.calls.run(
       "settle",
-      [KEY_PREFIX + key],
+      [key],
       [...args, ...counters.map(({ cost }) => amounts.get(cost) ?? -1)],
     );
     const reply = readSettled(found as unknown[], counters.length);
@@ -105,12 +104,12 @@ export class Holds {
       ...row.units,
       ...row.owed,
     ];
-    await this.#options.calls.run("settle", [KEY_PREFIX + key], args, endsAtMonotonicMs);
+    await this.#options.calls.run("settle", [key], args, endsAtMonotonicMs);
   }
 
   async #run(step: "settle" | "extend", reserved: Reserved, amounts: Amounts, key: string): Promise<unknown[]> {
     const { counters, ttlMs } = reserved;
-    const keys = [key, ...counters.map((counter) => counter.key)].map((name) => KEY_PREFIX + name);
+    const keys = [key, ...counters.map((counter) => counter.key)];
     const digest = holdDigest(reserved);
     const send = async (nowMs: number): Promise<unknown[]> => {
       const args: Argument[] = [step, digest, ttlMs, counters.length];

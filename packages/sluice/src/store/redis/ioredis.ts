@@ -3,6 +3,7 @@
  * A client that was passed in keeps its owner's settings, also whether it closes a silent connection (`socketTimeout`).
  */
 import type { Redis } from "ioredis";
+import { SluiceError } from "../../errors.js";
 import { type ClientOptions, connectRedis } from "./client.js";
 import { changesOf, coldStartOf, watchClient } from "./client-events.js";
 import { clusterSlot } from "./cluster/cluster-slot.js";
@@ -13,6 +14,7 @@ import type { RedisTarget } from "./url.js";
 export interface IoredisLike {
   readonly status: string;
   readonly isCluster?: boolean;
+  readonly options?: { readonly keyPrefix?: unknown };
   /** Of a cluster. */
   nodes?(role: "master"): IoredisLike[];
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
@@ -33,6 +35,7 @@ const LOOK_EVERY_MS = 200;
 export function ioredisConnection(client: IoredisLike): RedisConnection {
   const watch = watchClient(client);
   const sharded = client.isCluster === true;
+  if (sharded && client.options?.keyPrefix) throw prefixedCluster();
   const view = client as ClusterView;
   let lookedAtMonotonicMs = Number.NEGATIVE_INFINITY;
   return {
@@ -61,6 +64,12 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
     lastError: watch.lastError,
     connectedAtMonotonicMs: sharded ? () => Number.NEGATIVE_INFINITY : watch.connectedAtMonotonicMs,
   };
+}
+
+/** Scripts over several slots name keys that the client does not know as keys (cross-slot.lua): it would prefix only some. */
+function prefixedCluster(): SluiceError {
+  const message = "store: expected a cluster client without keyPrefix; use redisStore(client, { prefix }) instead";
+  return new SluiceError("invalid-setting", message);
 }
 
 /** Makes a client of our own. It reconnects for ever. */

@@ -2,7 +2,7 @@
  * Encodes the steps of a region's fetch as KEYS and ARGV of fetch-home.lua, and decodes its replies. Pure.
  */
 import type { PoolAsked, PoolFill, PoolNumbers } from "../../algorithms/pool.js";
-import { grantsKey, KEY_PREFIX } from "../../keys.js";
+import { grantsKey } from "../../keys.js";
 
 /** In the order of pool.lua. */
 const fields: readonly (keyof PoolNumbers)[] = [
@@ -27,7 +27,7 @@ const fields: readonly (keyof PoolNumbers)[] = [
 ];
 
 export function poolKeys(key: string): string[] {
-  return [KEY_PREFIX + key, KEY_PREFIX + grantsKey(key)];
+  return [key, grantsKey(key)];
 }
 
 export function encodeFill(fill: PoolFill): number[] {

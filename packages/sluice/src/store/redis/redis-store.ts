@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type CostWeights, LEAST_WEIGHT, MOST_WEIGHT } from "../../algorithms/cost-histogram.js";
 import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../algorithms/pool.js";
 import type { Check } from "../../check.js";
-import { INSTANCES_KEY, KEY_PREFIX, LIMITS_KEY, learnedKey, REGIONS_KEY, UTILISATION_KEY } from "../../keys.js";
+import { INSTANCES_KEY, LIMITS_KEY, learnedKey, REGIONS_KEY, UTILISATION_KEY } from "../../keys.js";
 import { InstanceCount, type OnBeat } from "../instance-count.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type {
@@ -120,7 +120,7 @@ export class RedisStore implements Store {
   async learn(name: string, costs: CostWeights): Promise<CostWeights> {
     const added = [...costs].flat();
     const args = [REMEMBER_COSTS_MS, MOST_WEIGHT, LEAST_WEIGHT, ...added];
-    const all = (await this.#calls.run("learn", [KEY_PREFIX + learnedKey(name)], args)) as unknown[];
+    const all = (await this.#calls.run("learn", [learnedKey(name)], args)) as unknown[];
     return new Map(Array.from({ length: all.length / 2 }, (_, i) => [Number(all[2 * i]), Number(all[2 * i + 1])]));
   }
 
@@ -160,7 +160,7 @@ export class RedisStore implements Store {
 
   countInstances(region?: string, onBeat?: OnBeat): InstanceCount {
     const id = region ?? randomUUID();
-    const key = KEY_PREFIX + (region === undefined ? INSTANCES_KEY : REGIONS_KEY);
+    const key = region === undefined ? INSTANCES_KEY : REGIONS_KEY;
     return new InstanceCount(async (step, patienceMs) => {
       const [, count] = (await this.#calls.run("instances", [key], [step, id, patienceMs])) as unknown[];
       return Number(count);
@@ -169,13 +169,13 @@ export class RedisStore implements Store {
 
   async shareReports(report?: SharedReport): Promise<SharedReport[]> {
     const written = report === undefined ? [] : [spellReport(report), report.value, Math.ceil(report.ttlMs)];
-    const reply = await this.#calls.run("utilisation", [KEY_PREFIX + UTILISATION_KEY], [MOST_REPORTS, ...written]);
+    const reply = await this.#calls.run("utilisation", [UTILISATION_KEY], [MOST_REPORTS, ...written]);
     return readReports(reply as unknown[]);
   }
 
   async shareLimits({ instance, leadsMs, limits }: SharedLimitsRequest): Promise<SharedLimits> {
     const wanted = limits.flatMap(({ rule, limit }) => [rule, limit]);
-    const reply = await this.#calls.run("limits", [KEY_PREFIX + LIMITS_KEY], [instance, leadsMs, ...wanted]);
+    const reply = await this.#calls.run("limits", [LIMITS_KEY], [instance, leadsMs, ...wanted]);
     const [, leads, ...agreed] = reply as unknown[];
     return { leads: Number(leads) === 1, limits: agreed.map(readLimit) };
   }

@@ -3,7 +3,7 @@
  * script (or one command) and atomic.
  */
 import type { Check } from "../../check.js";
-import { hashTag, holdKey, KEY_PREFIX, requestIdKey, storedAs, turnsKey } from "../../keys.js";
+import { hashTag, holdKey, requestIdKey, storedAs, turnsKey } from "../../keys.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type { Charged, LeaseRequest, MadeAt, RefundRequest, StoreReply, StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
@@ -79,7 +79,7 @@ export class SingleNodeStore implements Counters {
 
   /** `tag`: where the record lies. */
   async recall(id: string, tag = SHARED_TAG): Promise<StoreReply | undefined> {
-    const text = recordText(await this.#calls.call("GET", [KEY_PREFIX + requestIdKey(id, tag)]));
+    const text = recordText(await this.#calls.call("GET", requestIdKey(id, tag)));
     return text === undefined ? undefined : (decodeRecord(text, this.#queue.serverNowMs) as StoreReply);
   }
 
@@ -110,7 +110,7 @@ export class SingleNodeStore implements Counters {
       const vacantAt = maxWaitMs === 0 ? 0 : isApart ? -1 : guards.length + keys.length + vacant.length;
       args.push(guards.length + i + 1, ...this.#policyArguments(check), check.cost, atMs, vacantAt);
     });
-    const all = prefixed([...guards, ...keys, ...vacant]);
+    const all = [...guards, ...keys, ...vacant];
     const [nowUs, given] = (await this.#calls.run("refund", all, args)) as unknown[];
     this.#calls.showed(keys[0]!, msOf(nowUs));
     note(madeAt, nowUs);
@@ -123,7 +123,7 @@ export class SingleNodeStore implements Counters {
     if (costly.length === 0) return false;
     const keys = costly.map(({ key }) => key);
     const args = costly.flatMap((check) => [...this.#policyArguments(check), check.cost]);
-    const [nowUs, given] = (await this.#calls.run("give-back", prefixed(keys), args)) as unknown[];
+    const [nowUs, given] = (await this.#calls.run("give-back", keys, args)) as unknown[];
     note(madeAt, nowUs);
     this.#options.onGivenBack(keys);
     return Number(given) === 1;
@@ -140,7 +140,7 @@ export class SingleNodeStore implements Counters {
   async #runLease(step: "release" | "renew", { places }: LeaseRequest, madeAt?: MadeAt): Promise<number> {
     const keys = places.map(({ key }) => key);
     const args = [step, ...places.flatMap((held) => [held.entryId, held.places, held.ttlMs])];
-    const [nowUs, answer] = (await this.#calls.run("lease", prefixed(keys), args)) as unknown[];
+    const [nowUs, answer] = (await this.#calls.run("lease", keys, args)) as unknown[];
     note(madeAt, nowUs);
     return Number(answer);
   }
@@ -173,7 +173,7 @@ export class SingleNodeStore implements Counters {
   }
 
   async block(key: string, lengthMs: number, madeAt?: MadeAt): Promise<void> {
-    const [nowUs] = (await this.#calls.run("block", prefixed([key]), ["put", 1, lengthMs])) as unknown[];
+    const [nowUs] = (await this.#calls.run("block", [key], ["put", 1, lengthMs])) as unknown[];
     note(madeAt, nowUs);
   }
 
@@ -181,12 +181,12 @@ export class SingleNodeStore implements Counters {
     if (checks.length === 0) return [];
     const keys = checks.map(({ key }) => key);
     const letters = checks.map(({ plan }) => storedAs[plan.policy.stored]);
-    const states = (await this.#calls.run("inspect", prefixed(keys), letters)) as unknown[];
+    const states = (await this.#calls.run("inspect", keys, letters)) as unknown[];
     return states.map((state) => JSON.parse(String(state)) as Record<string, number>);
   }
 
   async reset(keys: readonly string[], madeAt?: MadeAt): Promise<void> {
-    const [nowUs] = (await this.#calls.run("reset", prefixed(keys), [])) as unknown[];
+    const [nowUs] = (await this.#calls.run("reset", keys, [])) as unknown[];
     note(madeAt, nowUs);
   }
 
@@ -208,8 +208,4 @@ export class SingleNodeStore implements Counters {
 
 function note(madeAt: MadeAt | undefined, nowUs: unknown): void {
   if (madeAt !== undefined) madeAt.us = Number(nowUs);
-}
-
-function prefixed(keys: readonly string[]): string[] {
-  return keys.map((key) => KEY_PREFIX + key);
 }

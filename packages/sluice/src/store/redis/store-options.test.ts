@@ -8,6 +8,7 @@ test("what is left out has its default", () => {
     breakerFailures: 3,
     breakerIntervalMs: 500,
     rememberRefusals: true,
+    prefix: "",
   });
 });
 
@@ -19,6 +20,12 @@ test.each([
   [{ breakerFailures: 1.5 }, /breakerFailures: expected a whole number from 1 to 1000, got 1.5/],
   [{ breakerIntervalMs: -1 }, /breakerIntervalMs: .* got -1/],
   [{ rememberRefusals: "no" }, /rememberRefusals: expected true or false, got no/],
+  [{ prefix: 5 }, /prefix: expected at most 64 printable characters .* got 5/],
+  [{ prefix: "{shop}:" }, /prefix: .* got \{shop\}:/],
+  [{ prefix: "shop*" }, /prefix: .* got shop\*/],
+  [{ prefix: "my shop:" }, /prefix: .* got my shop:/],
+  [{ prefix: "shop:\n" }, /prefix: .* got shop:\n/],
+  [{ prefix: "s".repeat(65) }, /prefix: .* got s{65}/],
   [{ tls: "yes" }, /tls: expected an object/],
   [{ deadline: 5 }, /deadline: expected one of deadlineMs, .* got deadline/],
   [null, /options: expected an object, got null/],

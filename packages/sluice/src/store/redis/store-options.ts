@@ -2,6 +2,7 @@
  * The options of a Redis store, their defaults, and their validation, which comes before a connection is opened.
  */
 import { SluiceError } from "../../errors.js";
+import { isKeyPrefix, KEY_PREFIX_EXPECTED } from "../../keys.js";
 import type { TlsOptions } from "./client.js";
 
 export interface RedisStoreOptions {
@@ -13,11 +14,17 @@ export interface RedisStoreOptions {
   breakerIntervalMs?: number;
   /** Whether a refusal with a known end is answered here until then, for a second at most. Default true. */
   rememberRefusals?: boolean;
+  /**
+   * Put before every key: stores with different prefixes share no counter, lease or report on one Redis. Up to 64 printable
+   * characters without spaces, `{ } * ? [ ] \\`; `shop:` makes `shop:sluice:1:…`. Default "".
+   */
+  prefix?: string;
   /** For a rediss URL: a private authority (`ca`), a client certificate (`cert`, `key`). */
   tls?: TlsOptions;
 }
 
 interface CheckedStoreOptions {
+  readonly prefix: string;
   readonly deadlineMs: number;
   readonly breakerFailures: number;
   readonly breakerIntervalMs: number;
@@ -29,7 +36,7 @@ const numbers = {
   breakerFailures: { byDefault: 3, least: 1, most: 1_000, whole: true },
   breakerIntervalMs: { byDefault: 500, least: 1, most: 60_000, whole: false },
 } as const;
-const others = ["rememberRefusals", "tls"];
+const others = ["rememberRefusals", "prefix", "tls"];
 
 export function checkedStoreOptions(options: RedisStoreOptions): CheckedStoreOptions {
   if (typeof options !== "object" || options === null) throw refused("options", "an object", options);
@@ -37,8 +44,9 @@ export function checkedStoreOptions(options: RedisStoreOptions): CheckedStoreOpt
     if (name in numbers || others.includes(name)) continue;
     throw refused(name, `one of ${[...Object.keys(numbers), ...others].join(", ")}`, name);
   }
-  const { rememberRefusals = true, tls } = options;
+  const { rememberRefusals = true, prefix = "", tls } = options;
   if (typeof rememberRefusals !== "boolean") throw refused("rememberRefusals", "true or false", rememberRefusals);
+  if (!isKeyPrefix(prefix)) throw refused("prefix", KEY_PREFIX_EXPECTED, prefix);
   if (tls !== undefined && (typeof tls !== "object" || tls === null))
     throw refused("tls", "an object such as { ca }", tls);
   return {
@@ -46,6 +54,7 @@ export function checkedStoreOptions(options: RedisStoreOptions): CheckedStoreOpt
     breakerFailures: numberOf("breakerFailures", options.breakerFailures),
     breakerIntervalMs: numberOf("breakerIntervalMs", options.breakerIntervalMs),
     rememberRefusals,
+    prefix,
   };
 }
 

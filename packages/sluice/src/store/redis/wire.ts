@@ -9,7 +9,7 @@ import { type Verdict, verdict } from "../../algorithms/model.js";
 import type { Policy } from "../../algorithms/policy.js";
 import type { Check } from "../../check.js";
 import type { Reason } from "../../decision.js";
-import { grantsKey, KEY_PREFIX, storedAs, turnsKey } from "../../keys.js";
+import { grantsKey, storedAs, turnsKey } from "../../keys.js";
 import { heldCounters, holdDigest } from "../reserved.js";
 import type { Receipt, StoreReply, StoreRequest } from "../store.js";
 import { keepsEntryIds } from "./choose-script.js";
@@ -104,7 +104,7 @@ export function encodeDecide(
   const keyPosition = (key: string): number => {
     let position = keyPositions.get(key);
     if (position === undefined) {
-      position = keys.push(KEY_PREFIX + key);
+      position = keys.push(key);
       keyPositions.set(key, position);
     }
     return position;
@@ -114,7 +114,7 @@ export function encodeDecide(
     const grants = grantsKey(key);
     let position = keyPositions.get(grants);
     if (position === undefined) {
-      position = keys.push(KEY_PREFIX + key, KEY_PREFIX + grants) - 1;
+      position = keys.push(key, grants) - 1;
       keyPositions.set(grants, position);
     }
     return position;
@@ -289,7 +289,7 @@ export function encodeSingles(
       continue;
     }
     const group = { check, members: [i] };
-    keys.push(KEY_PREFIX + check.key);
+    keys.push(check.key);
     groups.push(group);
     byKey.set(check.key, group);
     if (!policies.includes(check.plan.policy)) policies.push(check.plan.policy);

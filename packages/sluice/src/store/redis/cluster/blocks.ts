@@ -4,7 +4,6 @@
  */
 import { beginsBlock, putOff, refuseBlocked } from "../../../algorithms/block.js";
 import type { Check, CheckBlock } from "../../../check.js";
-import { KEY_PREFIX } from "../../../keys.js";
 import type { StoreReply, StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
 
@@ -50,7 +49,7 @@ export class Blocks {
 
   async #step(step: "see" | "begin", { key, lengthsMs }: CheckBlock, endsAtMonotonicMs: number): Promise<SeenBlock> {
     const args = [step, lengthsMs.length, ...lengthsMs];
-    const [, left, next] = (await this.#calls.run("block", [KEY_PREFIX + key], args, endsAtMonotonicMs)) as unknown[];
+    const [, left, next] = (await this.#calls.run("block", [key], args, endsAtMonotonicMs)) as unknown[];
     return { leftMs: Number(left), nextMs: Number(next) };
   }
 }

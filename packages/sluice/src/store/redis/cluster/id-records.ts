@@ -2,7 +2,7 @@
  * Steps with the record of a request id alone (record.lua): for slots that are moving, where Redis runs scripts of one key only, and for
  * parts of a request whose record must go.
  */
-import { KEY_PREFIX, requestIdKey } from "../../../keys.js";
+import { requestIdKey } from "../../../keys.js";
 import { otherRequest, type StoreReply, type StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
 import type { Argument } from "../connection.js";
@@ -20,7 +20,7 @@ export class IdRecords {
   async see(request: StoreRequest, tag: string, endsAtMonotonicMs: number): Promise<StoreReply | undefined> {
     const { id, charge, entryId, fingerprint } = request;
     if (id === undefined) return undefined;
-    const key = KEY_PREFIX + requestIdKey(id, tag);
+    const key = requestIdKey(id, tag);
     // As in decide-queue.ts: late at most once for each time that the id is given back meanwhile.
     for (;;) {
       const args = ["see", fingerprint, charge ? entryId : "", this.#calls.sentAtMs(key)];
@@ -63,7 +63,7 @@ export class IdRecords {
   }
 
   async #run(id: string, tag: string, args: readonly Argument[], endsAtMonotonicMs?: number): Promise<unknown[]> {
-    const key = KEY_PREFIX + requestIdKey(id, tag);
+    const key = requestIdKey(id, tag);
     const reply = (await this.#calls.run("record", [key], args, endsAtMonotonicMs)) as unknown[];
     this.#calls.showed(key, Number(reply[0]));
     return reply;

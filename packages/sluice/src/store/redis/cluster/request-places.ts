@@ -3,7 +3,7 @@
  * the id; and it holds the fingerprint, because the same id with other attributes would look for its records elsewhere.
  * A charge stands only if its place does: a refund that finds no place knows that there is nothing to give back.
  */
-import { KEY_PREFIX, requestPlaceKey } from "../../../keys.js";
+import { requestPlaceKey } from "../../../keys.js";
 import { REMEMBER_MS, type StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
 import type { Part } from "./split-by-tag.js";
@@ -26,7 +26,7 @@ export class RequestPlaces {
     }
     const [, isSame] = (await this.#calls.run(
       "place",
-      [KEY_PREFIX + requestPlaceKey(id)],
+      [requestPlaceKey(id)],
       [fingerprint, tags, REMEMBER_MS],
     )) as unknown[];
     return Number(isSame) === 0;
@@ -44,15 +44,14 @@ export class RequestPlaces {
   async forget(id: string, refunded: readonly string[]): Promise<void> {
     try {
       const tags = await this.tagsOf(id);
-      if (tags.every((tag) => refunded.includes(tag)))
-        await this.#calls.call("DEL", [KEY_PREFIX + requestPlaceKey(id)]);
+      if (tags.every((tag) => refunded.includes(tag))) await this.#calls.call("DEL", requestPlaceKey(id));
     } catch {
       // It ends by itself.
     }
   }
 
   async #read(id: string): Promise<{ fingerprint: string; tags: string[] } | undefined> {
-    const place = await this.#calls.call("GET", [KEY_PREFIX + requestPlaceKey(id)]);
+    const place = await this.#calls.call("GET", requestPlaceKey(id));
     if (place === null || place === undefined) return undefined;
     const [fingerprint, tags] = String(place).split("\n");
     return { fingerprint: fingerprint!, tags: JSON.parse(tags!) as string[] };

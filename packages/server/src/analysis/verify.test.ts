@@ -1,0 +1,57 @@
+import type { Rule } from "sluice";
+import { expect, test } from "vitest";
+import type { CheckLine, RecordingLine } from "../recording/recording-lines.js";
+import { Verifier } from "./verify.js";
+
+const AT_MS = Date.UTC(2026, 10, 17);
+
+/** A charge of 1, a reset, a charge of 3, all in one millisecond; a refund of the first; then a look at cost 1. */
+function resetWithin(store: "redis" | "memory", rule: Rule, last: CheckLine): RecordingLine[] {
+  const attributes = { user: "u" };
+  const check = (us: number, entry: string, cost: number, found: CheckLine): RecordingLine => ({
+    at: AT_MS,
+    us,
+    attributes,
+    entry,
+    cost,
+    rules: 1,
+    allowed: 1,
+    checks: [found],
+  });
+  return [
+    { sluice: "recording", version: 1, instance: "i", segment: 1, at: AT_MS, store, fresh: true, hashed: [] },
+    { rules: 1, count: 1 },
+    { rule },
+    check(92, "first", 1, [rule.id, "enforce", 1, 9, 0, 60_000]),
+    { at: AT_MS, us: 474, rules: 1, reset: rule.id, attributes },
+    check(987, "second", 3, [rule.id, "enforce", 1, 7, 0, 60_000]),
+    { at: AT_MS + 64, us: 875, refund: "first" },
+    { ...(check(20, "third", 1, last) as object), at: AT_MS + 65 } as RecordingLine,
+  ];
+}
+
+function verified(lines: readonly RecordingLine[]) {
+  const verifier = new Verifier();
+  for (const line of lines) verifier.add("i", line);
+  const { decisions, differences, otherNumbers, uncertain } = verifier.end();
+  return { decisions, differences, otherNumbers, uncertain };
+}
+
+const alike = { decisions: 3, differences: 0, otherNumbers: 0, uncertain: 0 };
+// The start of the minute, so that the window ends 60 s later.
+const fixed: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 10, window: "1m" };
+const rolling: Rule = { id: "r", key: ["user"], algorithm: "rolling-window", limit: 10, window: "1m" };
+
+test("Redis takes the refund of a charge before a reset from a charge after it in the same millisecond; the replay does so too", () => {
+  expect(verified(resetWithin("redis", fixed, ["r", "enforce", 1, 7, 0, 59_935]))).toEqual(alike);
+  expect(verified(resetWithin("redis", fixed, ["r", "enforce", 1, 6, 0, 59_935]))).toEqual({
+    ...alike,
+    otherNumbers: 1,
+  });
+});
+
+test("a sorted set knows charges by their names, and a store in memory keeps resets apart: neither gives anything back", () => {
+  const set: Rule = { ...rolling, storage: "sorted-set" };
+  expect(verified(resetWithin("redis", set, ["r", "enforce", 1, 6, 0, 60_000]))).toEqual(alike);
+  expect(verified(resetWithin("memory", fixed, ["r", "enforce", 1, 6, 0, 59_935]))).toEqual(alike);
+});
