@@ -24,6 +24,7 @@ const RegionsPage = lazy(async () => ({ default: (await import("./regions/region
 const AlertSettingsPage = lazy(async () => ({
   default: (await import("./alerts/alert-settings.js")).AlertSettingsPage,
 }));
+const WallPage = lazy(async () => ({ default: (await import("./wall/wall-page.js")).WallPage }));
 const NewRulePage = lazy(async () => ({ default: (await rulePage()).NewRulePage }));
 
 import { visible } from "./components/format.js";
@@ -38,6 +39,8 @@ import { OutageBanner } from "./shell/outage.js";
 import { SessionProvider } from "./shell/session.js";
 import { SignIn } from "./shell/sign-in.js";
 import { StaleBanner } from "./shell/stale-banner.js";
+import { WALL, wallToken } from "./shell/wall-token.js";
+import { WallSignIn } from "./wall/wall-sign-in.js";
 
 export function App() {
   const session = useQuery(sessionQuery);
@@ -60,29 +63,62 @@ export function App() {
       </main>
     );
   }
-  if (session.data === null) return <SignIn hasEnded={signOuts > endedBefore} />;
+  if (session.data === null) {
+    const token = wallToken(location);
+    return token === undefined ? <SignIn hasEnded={signOuts > endedBefore} /> : <WallSignIn token={token} />;
+  }
   return (
     <Router aroundNav={navigation} hrefs={linkAddress}>
       <SessionProvider value={session.data}>
-        <a className="skip" href="#content">
-          Skip to the content
-        </a>
-        <div className="frame">
-          <Navigation />
-          <div>
-            <StaleBanner />
-            <OutageBanner />
-            <main className="content" id="content" tabIndex={-1}>
-              <Suspense fallback={<Empty title="Opening …" />}>
-                <ZonedPages />
-              </Suspense>
-            </main>
-          </div>
-        </div>
-        <Toasts />
-        <Hands />
+        <Switch>
+          <Route path={WALL}>
+            <Wall />
+          </Route>
+          <Route>
+            <Frame />
+          </Route>
+        </Switch>
       </SessionProvider>
     </Router>
+  );
+}
+
+/** A screen that nobody sits at: banners and figures, without the rail. */
+function Wall() {
+  return (
+    <div>
+      <StaleBanner />
+      <OutageBanner />
+      <main className="content" id="content" tabIndex={-1}>
+        <Suspense fallback={<Empty title="Opening …" />}>
+          <WallPage key={applyZone(useSearch())} />
+        </Suspense>
+      </main>
+    </div>
+  );
+}
+
+function Frame() {
+  return (
+    <>
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <div className="frame">
+        <Navigation />
+        <div>
+          <StaleBanner />
+          <OutageBanner />
+          <main className="content" id="content" tabIndex={-1}>
+            <Suspense fallback={<Empty title="Opening …" />}>
+              <ZonedPages />
+            </Suspense>
+          </main>
+        </div>
+      </div>
+      <Toasts />
+      <Hands />
+    </>
   );
 }
 

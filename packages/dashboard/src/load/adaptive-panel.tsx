@@ -34,6 +34,8 @@ export function AdaptivePanel({ rule, view }: { rule: AdaptiveView; view: LoadVi
 function AdaptiveFigures({ rule, scope }: { rule: AdaptiveView; scope: LoadView["scope"] }) {
   const { now, configured, target } = rule;
   const utilisation = now?.utilisation;
+  // The number is in the store; who leads comes with that instance's figures, up to a second later or not at all if it just ended.
+  const last = now?.leader === undefined && scope === "fleet" ? rule.moves.find(({ alone }) => !alone) : undefined;
   return (
     <Figures>
       <Figure label={rule.mode === "shadow" ? "Limit, in shadow" : "Limit in force"} mark="latency">
@@ -46,8 +48,15 @@ function AdaptiveFigures({ rule, scope }: { rule: AdaptiveView; scope: LoadView[
         {utilisation === undefined ? "–" : share(utilisation)} <small>target {share(target)}</small>
       </Figure>
       <Figure label="Moved by">
-        <span className="mono small break">{now?.leader ?? "–"}</span>{" "}
-        <small>{now?.leader === undefined && (scope === "instance" ? "the store is away" : "not known now")}</small>
+        <span className="mono small break">{now?.leader ?? last?.instance ?? "–"}</span>{" "}
+        <small>
+          {now?.leader === undefined &&
+            (scope === "instance"
+              ? "the store is away"
+              : last === undefined
+                ? "not known now"
+                : `at ${clockTime(last.atMs)}; nobody reports to lead now`)}
+        </small>
       </Figure>
     </Figures>
   );

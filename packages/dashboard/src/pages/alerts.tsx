@@ -67,6 +67,12 @@ export function AlertsPage() {
   );
 }
 
+/** Who it is: the keys of the alert's rule, those that are refused first where refusals are the trouble. */
+function keysOf(rule: string, { kind }: AlertView): string {
+  const by = kind === "refusal-share" || kind === "threshold" ? "&by=refusals" : "";
+  return `/top-keys?rule=${encodeURIComponent(rule)}${by}`;
+}
+
 function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertView["state"] }) {
   const wanted = new URLSearchParams(useSearch()).get("alert");
   const mayEdit = useMay("editor");
@@ -104,9 +110,16 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
               {alert.rule === undefined ? (
                 "–"
               ) : (
-                <Link href={`/rules/${alert.rule}`} className="mono">
-                  {alert.rule}
-                </Link>
+                <>
+                  <Link href={`/rules/${alert.rule}`} className="mono">
+                    {alert.rule}
+                  </Link>
+                  <div className="small">
+                    <Link href={keysOf(alert.rule, alert)}>
+                      Its keys<span className="unseen"> of {alert.rule}</span>
+                    </Link>
+                  </div>
+                </>
               )}
             </td>
             <td data-label="Began" className="nowrap">

@@ -90,8 +90,8 @@ function Entries({ filter }: { filter: AuditFilter }) {
                   <tr>
                     <th scope="col">When</th>
                     <th scope="col">Author</th>
-                    <th scope="col">Did</th>
                     <th scope="col">Action</th>
+                    <th scope="col">Object</th>
                     <th scope="col">Details</th>
                   </tr>
                 </thead>
@@ -102,8 +102,8 @@ function Entries({ filter }: { filter: AuditFilter }) {
                       <td data-label="Author" className="break">
                         {entry.actor}
                       </td>
-                      <td data-label="Did">{actions[entry.action] ?? entry.action}</td>
-                      <td data-label="Action" className="mono break">
+                      <td data-label="Action">{actions[entry.action] ?? entry.action}</td>
+                      <td data-label="Object" className="mono break">
                         {entry.target}
                       </td>
                       <td className="soft small break">

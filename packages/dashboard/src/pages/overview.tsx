@@ -16,7 +16,7 @@ import { type ShownTime, timeWords } from "../time/time-address.js";
 import { useTime } from "../time/use-time.js";
 import { BusyRules, FiringAlerts, StoreHealth } from "./overview-panels.js";
 
-const LAST_HOUR: ShownTime = { range: "1h" };
+export const LAST_HOUR: ShownTime = { range: "1h" };
 
 export function OverviewPage() {
   const { time, compare, set } = useTime("live");
@@ -61,7 +61,7 @@ export function OverviewPage() {
   );
 }
 
-function about(latest: LiveView | undefined): string | undefined {
+export function about(latest: LiveView | undefined): string | undefined {
   if (latest === undefined) return undefined;
   const instances =
     latest.scope === "instance"
@@ -70,7 +70,7 @@ function about(latest: LiveView | undefined): string | undefined {
   return `${instances} · rules version ${latest.rulesVersion} · figures of ${clockTime(latest.atMs)}`;
 }
 
-function FeedNotice({ feed }: { feed: Feed }) {
+export function FeedNotice({ feed }: { feed: Feed }) {
   if (feed.state === "unavailable") {
     return (
       <Notice title="No live figures">
@@ -91,7 +91,7 @@ function quantiles({ p95Ms, p99Ms }: Latency): string {
   return `p95 ${milliseconds(p95Ms)}, p99 ${milliseconds(p99Ms)}`;
 }
 
-function LiveFigures({ latest }: { latest: LiveView | undefined }) {
+export function LiveFigures({ latest }: { latest: LiveView | undefined }) {
   const shown = (value: number | undefined, format: (value: number) => string) =>
     value === undefined ? "–" : format(value);
   const total = (latest?.allowedPerSecond ?? 0) + (latest?.refusedPerSecond ?? 0);
@@ -120,7 +120,7 @@ function LiveFigures({ latest }: { latest: LiveView | undefined }) {
   );
 }
 
-function PastFigures({ stats }: { stats: StatsView | undefined }) {
+export function PastFigures({ stats }: { stats: StatsView | undefined }) {
   const total = stats?.total;
   const all = (total?.allowed ?? 0) + (total?.refused ?? 0);
   return (

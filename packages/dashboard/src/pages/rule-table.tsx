@@ -1,10 +1,12 @@
 /** One page of the list of rules, with boxes to choose rules for a change of many. */
+import { memo, useMemo } from "react";
 import { Link } from "wouter";
 import type { Rule, RuleStats } from "../api/shapes.js";
 import { AttributeList, GateBar } from "../components/figures.js";
 import { count, share } from "../components/format.js";
 import { RuleTags } from "../components/rule-tags.js";
 import { SortedHead } from "../components/sorted-head.js";
+import { useGrowing } from "../components/use-growing.js";
 import { describeNumbers } from "../rule-editor/describe-rule.js";
 import { refusedShare } from "./rule-list.js";
 
@@ -23,11 +25,13 @@ interface RuleTableProps {
   readonly onTag: (tag: string) => void;
 }
 
-export function RuleTable(props: RuleTableProps) {
+/** Drawn anew only when its own rows change: not at each keystroke in the search above it. */
+export const RuleTable = memo(function RuleTable(props: RuleTableProps) {
   const { rules, stats, isCounted, time, sort, onSort, chosen, onChoose, onTag } = props;
+  const shown = useGrowing(useMemo(() => rules.map(({ id }) => id), [rules]));
   const allChosen = chosen !== undefined && rules.every(({ id }) => chosen.has(id));
   return (
-    <table className="cards rules">
+    <table className="cards rules" aria-rowcount={rules.length + 1}>
       <thead>
         <tr>
           {chosen !== undefined && (
@@ -63,23 +67,58 @@ export function RuleTable(props: RuleTableProps) {
         </tr>
       </thead>
       <tbody>
-        {rules.map((rule) => (
-          <tr key={rule.id}>
-            {chosen !== undefined && (
-              <td className="box-column">
-                <input
-                  type="checkbox"
-                  aria-label={`Choose ${rule.id}`}
-                  checked={chosen.has(rule.id)}
-                  onChange={() => onChoose([rule.id], !chosen.has(rule.id))}
-                />
-              </td>
-            )}
-            <RuleCells rule={rule} stats={stats.get(rule.id)} isCounted={isCounted} time={time} onTag={onTag} />
-          </tr>
+        {rules.slice(0, shown).map((rule) => (
+          <RuleRow
+            key={rule.id}
+            rule={rule}
+            stats={stats.get(rule.id)}
+            isCounted={isCounted}
+            time={time}
+            isChosen={chosen?.has(rule.id)}
+            onChoose={onChoose}
+            onTag={onTag}
+          />
         ))}
       </tbody>
     </table>
+  );
+});
+
+interface RuleRowProps extends RuleCellsProps {
+  /** Undefined: no box to choose it by. */
+  readonly isChosen: boolean | undefined;
+  readonly onChoose: (ids: readonly string[], isChosen: boolean) => void;
+}
+
+const RuleRow = memo(function RuleRow({ isChosen, onChoose, ...cells }: RuleRowProps) {
+  const { id } = cells.rule;
+  return (
+    <tr>
+      {isChosen !== undefined && (
+        <td className="box-column">
+          <input
+            type="checkbox"
+            aria-label={`Choose ${id}`}
+            checked={isChosen}
+            onChange={() => onChoose([id], !isChosen)}
+          />
+        </td>
+      )}
+      <RuleCells {...cells} />
+    </tr>
+  );
+}, isSameRow);
+
+/** Figures are read every few seconds, for all rules: a row whose own did not move stays as it is. */
+function isSameRow({ stats: was, ...before }: RuleRowProps, { stats: now, ...after }: RuleRowProps): boolean {
+  const isSame = (Object.keys(after) as (keyof typeof after)[]).every((name) => before[name] === after[name]);
+  if (!isSame || was === now) return isSame;
+  return (
+    was !== undefined &&
+    now !== undefined &&
+    was.allowed === now.allowed &&
+    was.refused === now.refused &&
+    was.shadowRefused === now.shadowRefused
   );
 }
 

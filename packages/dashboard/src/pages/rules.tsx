@@ -7,6 +7,7 @@ import type { RulesView, StatsView } from "../api/shapes.js";
 import { Search } from "../components/controls.js";
 import { count } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
+import { useStable } from "../components/use-stable.js";
 import { TimeBar } from "../range/time-bar.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 import { type ShownTime, timeWords } from "../time/time-address.js";
@@ -19,7 +20,8 @@ import { RuleTable } from "./rule-table.js";
 export function RulesPage() {
   const rules = useQuery(rulesQuery);
   const { time } = useTime();
-  const stats = useQuery(statsQuery({ time }));
+  // Figures of thousands of rules wait for what is typed and clicked meanwhile.
+  const stats = useDeferredValue(useQuery(statsQuery({ time })).data);
   const mayEdit = useMay("editor");
   return (
     <Page
@@ -43,7 +45,7 @@ export function RulesPage() {
       }
     >
       <Read of={rules} what="rules">
-        {(view) => <RuleList view={view} stats={stats.data} column={columnName(time)} mayEdit={mayEdit} />}
+        {(view) => <RuleList view={view} stats={stats} column={columnName(time)} mayEdit={mayEdit} />}
       </Read>
     </Page>
   );
@@ -71,16 +73,20 @@ function RuleList({ view: { rules, version }, stats, column, mayEdit }: RuleList
   const filtered = useMemo(() => filterRules(rules, query), [rules, query]);
   const found = useMemo(() => sortRules(filtered, query, byRule), [filtered, query, byRule]);
   const isCounted = stats?.total.points.some(({ coveredMs }) => coveredMs > 0) ?? false;
-  const choose = (ids: readonly string[], isChosen: boolean): void => {
+  const choose = useStable((ids: readonly string[], isChosen: boolean): void => {
     const next = new Set(chosen);
     for (const id of ids)
       if (isChosen) next.add(id);
       else next.delete(id);
     setChosen(next);
-  };
+  });
+  const sortBy = useStable((sort: string) => set({ sort, page: undefined }));
+  const filterByTag = useStable((tag: string) => set({ tag, page: undefined }));
   const pages = Math.max(1, Math.ceil(found.length / query.perPage));
   const page = Math.min(query.page, pages);
   const from = (page - 1) * query.perPage;
+  const shown = useMemo(() => found.slice(from, from + query.perPage), [found, from, query.perPage]);
+  const sort = query.sort === "" ? "" : `${query.isDescending ? "-" : ""}${query.sort}`;
   return (
     <>
       <Filters
@@ -100,15 +106,15 @@ function RuleList({ view: { rules, version }, stats, column, mayEdit }: RuleList
       ) : (
         <Panel flush>
           <RuleTable
-            rules={found.slice(from, from + query.perPage)}
+            rules={shown}
             stats={byRule}
             isCounted={isCounted}
             time={stats?.scope === "instance" ? `${column}, this instance` : column}
-            sort={query.sort === "" ? "" : `${query.isDescending ? "-" : ""}${query.sort}`}
-            onSort={(sort) => set({ sort, page: undefined })}
+            sort={sort}
+            onSort={sortBy}
             chosen={mayEdit ? chosen : undefined}
             onChoose={choose}
-            onTag={(tag) => set({ tag, page: undefined })}
+            onTag={filterByTag}
           />
           <Pager
             from={from}

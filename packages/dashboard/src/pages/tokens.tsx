@@ -9,6 +9,7 @@ import { Dialog } from "../components/dialog.js";
 import { dayTime } from "../components/format.js";
 import { Empty, Notice, Page, Panel, ProblemNotice, Read } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
+import { wallLink } from "../shell/wall-token.js";
 import { Sessions } from "./sessions.js";
 
 const roles: readonly { readonly role: Role; readonly may: string }[] = [
@@ -104,22 +105,37 @@ function AdminTokens() {
 }
 
 function Shown({ made, onDone }: { made: NewToken; onDone: () => void }) {
-  const [copied, setCopied] = useState(false);
-  const copy = (): void => void navigator.clipboard?.writeText(made.token).then(() => setCopied(true));
   return (
     <Notice tone="good" title={`The token ${made.name} (${made.role}), shown this once:`}>
       <div className="shown-token">
         <code>{made.token}</code>
         <div className="buttons">
-          <button type="button" className="button small" onClick={copy}>
-            {copied ? "Copied" : "Copy"}
-          </button>
+          <Copy text={made.token} />
           <button type="button" className="button small" onClick={onDone}>
             I have it
           </button>
         </div>
       </div>
+      {made.role === "viewer" && (
+        <>
+          <p>A link for a wall screen, which signs itself in. It contains the token: keep it as you keep that.</p>
+          <div className="shown-token">
+            <code>{wallLink(location.origin, made.token)}</code>
+            <Copy text={wallLink(location.origin, made.token)} what="link" />
+          </div>
+        </>
+      )}
     </Notice>
+  );
+}
+
+function Copy({ text, what = "" }: { text: string; what?: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = (): void => void navigator.clipboard?.writeText(text).then(() => setCopied(true));
+  return (
+    <button type="button" className="button small" onClick={copy}>
+      {copied ? "Copied" : `Copy ${what}`.trim()}
+    </button>
   );
 }
 

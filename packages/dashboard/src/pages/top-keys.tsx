@@ -3,14 +3,15 @@
  * from a bounded sketch, whose error is stated.
  */
 import { useQuery } from "@tanstack/react-query";
-import { useDeferredValue, useMemo } from "react";
+import { memo, useDeferredValue, useMemo } from "react";
 import { Link } from "wouter";
 import { topKeysQuery } from "../api/queries.js";
 import type { TopKey, TopKeysView } from "../api/shapes.js";
 import { Choice, Search } from "../components/controls.js";
 import { AttributeList, GateBar } from "../components/figures.js";
-import { count, share } from "../components/format.js";
+import { count, share, visible } from "../components/format.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
+import { useGrowing } from "../components/use-growing.js";
 import { keyAddress } from "../keys/key-address.js";
 import { TimeBar } from "../range/time-bar.js";
 import { compareOffsetMs } from "../time/time-address.js";
@@ -37,6 +38,7 @@ export function TopKeysPage() {
   const params = new URLSearchParams(search);
   const by = params.get("by") === "refusals" ? "refusals" : "traffic";
   const isGrouped = params.get("group") !== "rule";
+  const rule = params.get("rule") ?? "";
   const typed = params.get("q") ?? "";
   const words = useDeferredValue(typed.trim());
   const page = Math.max(1, Math.min(20, Math.floor(Number(params.get("page") ?? 1)) || 1));
@@ -47,6 +49,7 @@ export function TopKeysPage() {
     offset: (page - 1) * PER_PAGE,
     ...(isGrouped && { group: "client" as const }),
     ...(words !== "" && { search: words }),
+    ...(rule !== "" && { rule }),
   } as const;
   const keys = useQuery(topKeysQuery(asked));
   const offsetMs = compare === undefined ? 0 : compareOffsetMs(compare, time);
@@ -57,11 +60,7 @@ export function TopKeysPage() {
   return (
     <Page
       title="Top keys"
-      about={
-        keys.data === undefined
-          ? "The keys with the most requests, and with the most refusals."
-          : `${ofWhom(keys.data)} No count is more than ${count(keys.data.maxError)} too high, and none is too low.`
-      }
+      about={aboutKeys(keys.data)}
       actions={
         <>
           <Choice label="Order" value={by} options={orders} onChange={(next) => set({ by: next, page: undefined })} />
@@ -75,18 +74,20 @@ export function TopKeysPage() {
         </>
       }
     >
-      <Search
-        label="Search keys"
-        placeholder="Search by value …"
-        value={typed}
-        onChange={(q) => set({ q, page: undefined }, { replace: true })}
+      <KeyFilters
+        typed={typed}
+        rule={rule}
+        onType={(q) => set({ q, page: undefined }, { replace: true })}
+        onAllRules={() => set({ rule: undefined, page: undefined })}
       />
       <Panel flush>
         <Read of={keys} what="top keys">
           {(view) =>
             view.keys.length === 0 ? (
               <Empty title="No keys.">
-                {words === "" ? "Nothing was counted in this time." : "None contains that text."}
+                {words === ""
+                  ? "Nothing was counted in this time, or no key came often enough to stand out."
+                  : "No listed key contains that text."}
               </Empty>
             ) : (
               <>
@@ -103,6 +104,28 @@ export function TopKeysPage() {
         </Read>
       </Panel>
     </Page>
+  );
+}
+
+interface KeyFiltersProps {
+  readonly typed: string;
+  /** "" for all. */
+  readonly rule: string;
+  readonly onType: (typed: string) => void;
+  readonly onAllRules: () => void;
+}
+
+function KeyFilters({ typed, rule, onType, onAllRules }: KeyFiltersProps) {
+  return (
+    <div className="filters">
+      <Search label="Search keys" placeholder="Search by value …" value={typed} onChange={onType} />
+      {rule !== "" && (
+        <button type="button" className="button small" onClick={onAllRules} title="Show keys of all rules">
+          Of the rule {visible(rule)} <span aria-hidden="true">×</span>
+          <span className="unseen">: show all rules</span>
+        </button>
+      )}
+    </div>
   );
 }
 
@@ -133,6 +156,12 @@ function KeyPager({ page, shown, hasMore, onPage }: KeyPagerProps) {
   );
 }
 
+function aboutKeys(view: TopKeysView | undefined): string {
+  if (view === undefined) return "The keys with the most requests, and with the most refusals.";
+  if (view.keys.length === 0) return ofWhom(view);
+  return `${ofWhom(view)} No count is more than ${count(view.maxError)} too high, and none is too low.`;
+}
+
 function ofWhom({ scope, window }: TopKeysView): string {
   if (scope === "fleet") return "Of all instances.";
   return `Of this instance alone, in the ${window === "hour" ? "quarter hour" : "hour"} that lasts: others cannot be asked.`;
@@ -144,7 +173,14 @@ function nameOf({ rule, rules, attributes }: TopKey): string {
   return JSON.stringify([rules === undefined ? rule : "", entries]);
 }
 
-export function KeyTable({ keys, before }: { keys: readonly TopKey[]; before?: TopKeysView | undefined }) {
+interface KeyTableProps {
+  readonly keys: readonly TopKey[];
+  readonly before?: TopKeysView | undefined;
+}
+
+/** Not drawn anew at each keystroke in the search above it. */
+export const KeyTable = memo(function KeyTable({ keys, before }: KeyTableProps) {
+  const shown = useGrowing(useMemo(() => keys.map(nameOf), [keys]));
   const counted = useMemo(() => before && new Map(before.keys.map((key) => [nameOf(key), key.count])), [before]);
   return (
     <table className="cards">
@@ -168,7 +204,7 @@ export function KeyTable({ keys, before }: { keys: readonly TopKey[]; before?: T
         </tr>
       </thead>
       <tbody>
-        {keys.map((key) => (
+        {keys.slice(0, shown).map((key) => (
           <tr key={nameOf(key)}>
             <td>
               <Link href={keyAddress(key.attributes)} className="key-link">
@@ -200,7 +236,7 @@ export function KeyTable({ keys, before }: { keys: readonly TopKey[]; before?: T
       </tbody>
     </table>
   );
-}
+});
 
 function RulesOfKey({ of: { rule, rules = [{ rule, count: 0, refused: 0 }] } }: { of: TopKey }) {
   return (

@@ -136,16 +136,21 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
         </>
       }
       actions={
-        mayEdit ? (
-          <>
-            <Link href={`/new-rule?copy=${rule.id}`} className="button">
-              Clone
-            </Link>
-            <button type="button" className="button bad" onClick={() => setIsDeleting(true)}>
-              Delete
-            </button>
-          </>
-        ) : undefined
+        <>
+          <Link href={`/top-keys?rule=${encodeURIComponent(rule.id)}`} className="button">
+            Its keys
+          </Link>
+          {mayEdit && (
+            <>
+              <Link href={`/new-rule?copy=${rule.id}`} className="button">
+                Clone
+              </Link>
+              <button type="button" className="button bad" onClick={() => setIsDeleting(true)}>
+                Delete
+              </button>
+            </>
+          )}
+        </>
       }
     >
       <RuleTraffic rule={rule} />

@@ -1,0 +1,16 @@
+/**
+ * The token of a wall screen's link, `/wall#token=…`. It stands behind the `#`: browsers send that part to nobody, so it is in no log
+ * and no `Referer`. Pure.
+ */
+export const WALL = "/wall";
+
+export function wallLink(origin: string, token: string): string {
+  return `${origin}${WALL}#token=${encodeURIComponent(token)}`;
+}
+
+/** Undefined: another page, or a link without a token. */
+export function wallToken({ pathname, hash }: { pathname: string; hash: string }): string | undefined {
+  if (pathname !== WALL) return undefined;
+  const token = new URLSearchParams(hash.slice(1)).get("token")?.trim();
+  return token === "" || token === null ? undefined : token;
+}
