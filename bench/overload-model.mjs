@@ -7,7 +7,7 @@
  * @typedef {{ class: string, user: string, tenant: string }} Caller
  * @typedef {{ admit(nowMs: number, caller: Caller): object | undefined, end(pass: object, nowMs: number): void, limit?: () => number }} Contestant
  * @typedef {{
- *   name: string, places: number, seconds: number, load: (s: number) => number, slowness?: (s: number) => number, deadlineMs?: number,
+ *   name: string, places: number, seconds: number, load: (s: number) => number, slowness?: (s: number) => number,
  *   warmSeconds?: number, settledSeconds?: number, retries?: number, tenants?: readonly number[], mix?: Readonly<Record<string, number>>,
  *   allCritical?: boolean
  * }} Scenario
@@ -16,16 +16,17 @@
 
 const MIX = { critical: 0.05, important: 0.15, normal: 0.4, sheddable: 0.4 };
 const MEAN_MS = 20;
+/** Requests that take longer have failed, as multiples of the mean service time. */
+const DEADLINE_MEANS = 12.5;
 const USERS = 2_000;
 /** What a refusal costs the server. */
 const REFUSAL_MS = 0.05;
 const STEP_MS = 5_000;
 /** Lognormal, with a standard deviation as large as the mean. */
 const SIGMA = Math.sqrt(Math.log(2));
-const MU = Math.log(MEAN_MS) - (SIGMA * SIGMA) / 2;
 
 /** @param {number} seed */
-function randomOf(seed) {
+export function randomOf(seed) {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -78,146 +79,42 @@ class Agenda {
 
 /** @typedef {{ caller: Caller, arrivedMs: number, pass: object }} Admitted */
 
-/** One run of one contestant in one scenario. */
-class Run {
-  #agenda = new Agenda();
-  /** @type {Admitted[]} */
-  #queue = [];
-  #queueHead = 0;
-  #busy = 0;
-  #refusalDebtMs = 0;
-  #asked = { critical: 0 };
-  #good = { critical: 0, all: 0, normal: 0, noisy: 0 };
-  /** Over the slowness of their moment. @type {number[]} */
-  #latencies = [];
-  /** @type {number[]} */
-  #goodPerStep = [];
+/** Who asks, when, and how long a request takes to serve: drawn from one scenario. */
+export class Traffic {
   #scenario;
-  #contestant;
   #random;
-  #endMs;
-  #warmMs;
   #capacityPerMs;
+  #mu;
 
-  /** @param {Scenario} scenario @param {Contestant} contestant @param {() => number} random */
-  constructor(scenario, contestant, random) {
-    this.#scenario = {
-      slowness: () => 1,
-      deadlineMs: 250,
-      warmSeconds: 0,
-      retries: 0,
-      tenants: [],
-      mix: MIX,
-      ...scenario,
-    };
-    this.#contestant = contestant;
+  /** @param {Scenario} scenario @param {() => number} random @param {number} meanMs of serving one request */
+  constructor(scenario, random, meanMs) {
+    this.#scenario = { slowness: () => 1, tenants: [], mix: MIX, ...scenario };
     this.#random = random;
-    this.#endMs = scenario.seconds * 1000;
-    this.#warmMs = this.#scenario.warmSeconds * 1000;
-    this.#capacityPerMs = scenario.places / MEAN_MS;
+    this.#capacityPerMs = scenario.places / meanMs;
+    this.#mu = Math.log(meanMs) - (SIGMA * SIGMA) / 2;
   }
 
-  /** @returns {Outcome} */
-  run() {
-    this.#next(0);
-    for (let event = this.#agenda.next(); event && event.atMs < this.#endMs + 20_000; event = this.#agenda.next()) {
-      event.run(event.atMs);
-    }
-    const good = this.#good;
-    return {
-      goodput: good.all / this.#possible(),
-      critical: this.#asked.critical === 0 ? 1 : good.critical / this.#asked.critical,
-      p99: quantile(this.#latencies, 0.99),
-      unloadedP99: Math.exp(MU + 2.326 * SIGMA),
-      oscillation: this.#oscillation(),
-      noisyShare: good.noisy / Math.max(1, good.normal),
-      limit: this.#contestant.limit?.() ?? Number.NaN,
-    };
+  /** When the next request comes after `nowMs`. @param {number} nowMs */
+  nextMs(nowMs) {
+    const rate = Math.max(1e-9, this.#capacityPerMs * this.#scenario.load(nowMs / 1000));
+    return nowMs - Math.log(1 - this.#random()) / rate;
+  }
+
+  /** @returns {Caller} */
+  caller() {
+    const tenant = this.#tenant();
+    const user = `${tenant}-u${Math.floor(this.#random() * USERS)}`;
+    return { class: this.#class(), user, tenant };
   }
 
   /** @param {number} nowMs */
-  #next(nowMs) {
-    const rate = Math.max(1e-9, this.#capacityPerMs * this.#scenario.load(nowMs / 1000));
-    const atMs = nowMs - Math.log(1 - this.#random()) / rate;
-    if (atMs >= this.#endMs) return;
-    this.#agenda.add(atMs, () => {
-      const tenant = this.#tenant();
-      const user = `${tenant}-u${Math.floor(this.#random() * USERS)}`;
-      this.#arrive(atMs, { class: this.#class(), user, tenant }, 0);
-      this.#next(atMs);
-    });
+  serviceMs(nowMs) {
+    return Math.exp(this.#mu + SIGMA * this.#gaussian()) * this.#scenario.slowness(nowMs / 1000);
   }
 
-  /** @param {number} nowMs @param {Caller} caller @param {number} tries */
-  #arrive(nowMs, caller, tries) {
-    if (tries === 0 && nowMs >= this.#warmMs && caller.class === "critical") this.#asked.critical++;
-    const pass = this.#contestant.admit(nowMs, caller);
-    if (pass === undefined) {
-      this.#refusalDebtMs += REFUSAL_MS;
-      const againMs = nowMs + 50 + this.#random() * 100;
-      if (tries < this.#scenario.retries) this.#agenda.add(againMs, (atMs) => this.#arrive(atMs, caller, tries + 1));
-      return;
-    }
-    const request = { caller, arrivedMs: nowMs, pass };
-    if (this.#busy < this.#scenario.places) this.#start(request, nowMs);
-    else this.#queue.push(request);
-  }
-
-  /** @param {Admitted} request @param {number} nowMs */
-  #start(request, nowMs) {
-    this.#busy++;
-    const debtMs = Math.min(this.#refusalDebtMs, 5);
-    this.#refusalDebtMs -= debtMs;
-    const serviceMs = Math.exp(MU + SIGMA * this.#gaussian()) * this.#scenario.slowness(nowMs / 1000) + debtMs;
-    this.#agenda.add(nowMs + serviceMs, (atMs) => {
-      this.#busy--;
-      this.#contestant.end(request.pass, atMs);
-      this.#count(request, atMs);
-      const next = this.#queue[this.#queueHead];
-      if (next === undefined) return;
-      this.#queueHead++;
-      if (this.#queueHead > 10_000) {
-        this.#queue.splice(0, this.#queueHead);
-        this.#queueHead = 0;
-      }
-      this.#start(next, atMs);
-    });
-  }
-
-  /** @param {Admitted} request @param {number} nowMs */
-  #count({ caller, arrivedMs }, nowMs) {
-    if (arrivedMs < this.#warmMs) return;
-    const latencyMs = (nowMs - arrivedMs) / this.#scenario.slowness(arrivedMs / 1000);
-    this.#latencies.push(latencyMs);
-    if (latencyMs > this.#scenario.deadlineMs) return;
-    const good = this.#good;
-    good.all++;
-    if (caller.class === "critical") good.critical++;
-    if (caller.class === "normal") good.normal++;
-    if (caller.class === "normal" && caller.tenant === "t0") good.noisy++;
-    const step = Math.floor(arrivedMs / STEP_MS);
-    this.#goodPerStep[step] = (this.#goodPerStep[step] ?? 0) + 1;
-  }
-
-  /** What a server that wastes nothing would serve. */
-  #possible() {
-    const { warmSeconds, seconds, slowness, load } = this.#scenario;
-    let possible = 0;
-    for (let s = warmSeconds; s < seconds; s += 0.01) {
-      possible += Math.min(1 / slowness(s), load(s)) * this.#capacityPerMs * 10;
-    }
-    return possible;
-  }
-
-  #oscillation() {
-    const { settledSeconds = this.#scenario.warmSeconds } = this.#scenario;
-    const steps = this.#goodPerStep.slice(
-      Math.ceil((settledSeconds * 1000) / STEP_MS),
-      Math.floor(this.#endMs / STEP_MS),
-    );
-    if (steps.length === 0) return 0;
-    const mean = steps.reduce((sum, count) => sum + count, 0) / steps.length;
-    return Math.max(...steps.map((count) => Math.abs(count - mean) / mean));
+  /** How long a refused caller waits before it tries again. */
+  pauseMs() {
+    return 50 + this.#random() * 100;
   }
 
   #gaussian() {
@@ -243,6 +140,161 @@ class Run {
       if (left < 0) return name;
     }
     return "sheddable";
+  }
+}
+
+/** What came of the requests of one run. */
+export class Tally {
+  #asked = { critical: 0 };
+  #good = { critical: 0, all: 0, normal: 0, noisy: 0 };
+  /** Over the slowness of their moment. @type {number[]} */
+  #latencies = [];
+  /** @type {number[]} */
+  #goodPerStep = [];
+  #scenario;
+  #meanMs;
+
+  /** @param {Scenario} scenario @param {number} meanMs of serving one request */
+  constructor(scenario, meanMs) {
+    this.#scenario = { slowness: () => 1, warmSeconds: 0, ...scenario };
+    this.#meanMs = meanMs;
+  }
+
+  /** How long a caller waits for a request that it sends now. @param {number} nowMs */
+  deadlineMs(nowMs) {
+    return DEADLINE_MEANS * this.#meanMs * this.#scenario.slowness(nowMs / 1000);
+  }
+
+  /** A first try. @param {Caller} caller @param {number} nowMs */
+  asked(caller, nowMs) {
+    if (nowMs >= this.#scenario.warmSeconds * 1000 && caller.class === "critical") this.#asked.critical++;
+  }
+
+  /** @param {Caller} caller @param {number} arrivedMs @param {number} nowMs */
+  served(caller, arrivedMs, nowMs) {
+    if (arrivedMs < this.#scenario.warmSeconds * 1000) return;
+    this.#latencies.push((nowMs - arrivedMs) / this.#scenario.slowness(arrivedMs / 1000));
+    if (nowMs - arrivedMs > this.deadlineMs(arrivedMs)) return;
+    const good = this.#good;
+    good.all++;
+    if (caller.class === "critical") good.critical++;
+    if (caller.class === "normal") good.normal++;
+    if (caller.class === "normal" && caller.tenant === "t0") good.noisy++;
+    const step = Math.floor(arrivedMs / STEP_MS);
+    this.#goodPerStep[step] = (this.#goodPerStep[step] ?? 0) + 1;
+  }
+
+  /** @param {number | undefined} limit @returns {Outcome} */
+  outcome(limit) {
+    const good = this.#good;
+    return {
+      goodput: good.all / this.#possible(),
+      critical: this.#asked.critical === 0 ? 1 : good.critical / this.#asked.critical,
+      p99: quantile(this.#latencies, 0.99),
+      unloadedP99: Math.exp(Math.log(this.#meanMs) - (SIGMA * SIGMA) / 2 + 2.326 * SIGMA),
+      oscillation: this.#oscillation(),
+      noisyShare: good.noisy / Math.max(1, good.normal),
+      limit: limit ?? Number.NaN,
+    };
+  }
+
+  /** What a server that wastes nothing would serve. */
+  #possible() {
+    const { places, warmSeconds, seconds, slowness, load } = this.#scenario;
+    let possible = 0;
+    for (let s = warmSeconds; s < seconds; s += 0.01) {
+      possible += (Math.min(1 / slowness(s), load(s)) * places * 10) / this.#meanMs;
+    }
+    return possible;
+  }
+
+  #oscillation() {
+    const { seconds, warmSeconds, settledSeconds = warmSeconds } = this.#scenario;
+    const steps = this.#goodPerStep.slice(
+      Math.ceil((settledSeconds * 1000) / STEP_MS),
+      Math.floor((seconds * 1000) / STEP_MS),
+    );
+    if (steps.length === 0) return 0;
+    const mean = steps.reduce((sum, count) => sum + count, 0) / steps.length;
+    return Math.max(...steps.map((count) => Math.abs(count - mean) / mean));
+  }
+}
+
+/** One run of one contestant in one scenario. */
+class Run {
+  #agenda = new Agenda();
+  /** @type {Admitted[]} */
+  #queue = [];
+  #queueHead = 0;
+  #busy = 0;
+  #refusalDebtMs = 0;
+  #scenario;
+  #contestant;
+  #traffic;
+  #tally;
+  #endMs;
+
+  /** @param {Scenario} scenario @param {Contestant} contestant @param {() => number} random */
+  constructor(scenario, contestant, random) {
+    this.#scenario = { retries: 0, ...scenario };
+    this.#contestant = contestant;
+    this.#traffic = new Traffic(scenario, random, MEAN_MS);
+    this.#tally = new Tally(scenario, MEAN_MS);
+    this.#endMs = scenario.seconds * 1000;
+  }
+
+  /** @returns {Outcome} */
+  run() {
+    this.#next(0);
+    for (let event = this.#agenda.next(); event && event.atMs < this.#endMs + 20_000; event = this.#agenda.next()) {
+      event.run(event.atMs);
+    }
+    return this.#tally.outcome(this.#contestant.limit?.());
+  }
+
+  /** @param {number} nowMs */
+  #next(nowMs) {
+    const atMs = this.#traffic.nextMs(nowMs);
+    if (atMs >= this.#endMs) return;
+    this.#agenda.add(atMs, () => {
+      this.#arrive(atMs, this.#traffic.caller(), 0);
+      this.#next(atMs);
+    });
+  }
+
+  /** @param {number} nowMs @param {Caller} caller @param {number} tries */
+  #arrive(nowMs, caller, tries) {
+    if (tries === 0) this.#tally.asked(caller, nowMs);
+    const pass = this.#contestant.admit(nowMs, caller);
+    if (pass === undefined) {
+      this.#refusalDebtMs += REFUSAL_MS;
+      const againMs = nowMs + this.#traffic.pauseMs();
+      if (tries < this.#scenario.retries) this.#agenda.add(againMs, (atMs) => this.#arrive(atMs, caller, tries + 1));
+      return;
+    }
+    const request = { caller, arrivedMs: nowMs, pass };
+    if (this.#busy < this.#scenario.places) this.#start(request, nowMs);
+    else this.#queue.push(request);
+  }
+
+  /** @param {Admitted} request @param {number} nowMs */
+  #start(request, nowMs) {
+    this.#busy++;
+    const debtMs = Math.min(this.#refusalDebtMs, 5);
+    this.#refusalDebtMs -= debtMs;
+    this.#agenda.add(nowMs + this.#traffic.serviceMs(nowMs) + debtMs, (atMs) => {
+      this.#busy--;
+      this.#contestant.end(request.pass, atMs);
+      this.#tally.served(request.caller, request.arrivedMs, atMs);
+      const next = this.#queue[this.#queueHead];
+      if (next === undefined) return;
+      this.#queueHead++;
+      if (this.#queueHead > 10_000) {
+        this.#queue.splice(0, this.#queueHead);
+        this.#queueHead = 0;
+      }
+      this.#start(next, atMs);
+    });
   }
 }
 

@@ -1,73 +1,53 @@
 /**
- * A real Node server under real load: Express before 8 workers of about 200 ms (a pool of timers, as a database would be), callers that do
- * not wait for each other. The server is a process of its own: this file, forked. In the same run `sluice/express` with `limit: auto`,
- * nothing, a static limit, the published formulas of Gradient2 and Envoy, and, where it is installed, a real Envoy with its adaptive
- * concurrency filter before the bare server.
- *   node bench/overload-real.mjs [--quick]
+ * The scenarios of `overload-model.mjs` on a real Node server under real load: Express before places that work (`overload-server.mjs`, a
+ * process of its own), and callers that do not wait for each other. In the same run `sluice/express` with `limit: auto`, nothing, a static
+ * limit, the published formulas of Gradient2 and Envoy, and, where it is installed, a real Envoy with its adaptive concurrency filter before
+ * the bare server.
+ *
+ * The server must be able to refuse all that is offered: it does 200 requests a second, so that ten times as many refusals are a part of one
+ * core. What the event loops of both processes were busy with, and how late the generator sent, is printed beside the result: a run
+ * in which either is near 100 % measures the machine.
+ *   node bench/overload-real.mjs [--quick] [--trace] [--scenario NAME]… [--guard NAME]…
  */
-import { fork, spawn } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { Agent, request } from "node:http";
-import { connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { components } from "../scripts/system-components.mjs";
-import { envoyGradient, gradient2, staticLimit } from "./overload-peers.mjs";
+import { Connections } from "./overload-connections.mjs";
+import { hasEnvoy, startEnvoy } from "./overload-envoy.mjs";
+import { randomOf, scenarios, Tally, Traffic } from "./overload-model.mjs";
 
-const PLACES = 8;
-const MEAN_MS = 200;
-const CAPACITY_PER_S = (1000 * PLACES) / MEAN_MS;
-const DEADLINE_MS = 2_000;
-/** Of a run, before anything is counted. */
-const WARM_SHARE = 0.25;
-const MIX = [
-  ["critical", 0.05],
-  ["important", 0.15],
-  ["normal", 0.4],
-  ["sheddable", 0.4],
-];
-const rule = {
-  id: "keep-serving",
-  key: [],
-  algorithm: "load-shedding",
-  signal: "inflight",
-  limit: "auto",
-  class: { attribute: "criticality", default: "normal" },
-};
+const SERVER = fileURLToPath(new URL("overload-server.mjs", import.meta.url));
+const CAPACITY_PER_S = 200;
+const guards = ["none", "static", "Gradient2", "Envoy's formula", "Envoy", "sluice", "sluice, event loop too"];
 
-/** `slowFrom`: the share of the run after which the workers take three times as long. */
-const scenarios = [
-  { name: "10x", load: () => 10, slowFrom: 1 },
-  { name: "4x, workers 3x slower half way", load: () => 4, slowFrom: 0.5 },
-  { name: "idle, then 4x from a quarter on", load: (share) => (share < WARM_SHARE ? 0.1 : 4), slowFrom: 1 },
-];
-const contestants = ["none", "static", "Gradient2", "Envoy's formula", "Envoy", "sluice"];
-
-export async function realOverload({ quick }) {
-  const seconds = quick ? 12 : 20;
-  const idle = await runOne({ guard: "none", scenario: { load: () => 0.1, slowFrom: 1 }, seconds });
+/** `onResult` sees each run as it ends. */
+export async function realOverload({ quick, only = [], guarded = [], onResult }) {
+  const played = scenarios.filter(({ name }) => (only.length === 0 ? !quick || name === "10x" : only.includes(name)));
+  const by = guarded.length > 0 ? guarded : quick ? ["none", "sluice"] : guards;
   const results = [];
-  for (const scenario of quick ? scenarios.slice(0, 1) : scenarios) {
-    for (const guard of quick ? ["none", "sluice"] : contestants) {
-      if (guard === "Envoy" && components.envoy.find() === undefined) continue;
-      const { p99, ...found } = await runOne({ guard, scenario, seconds });
-      results.push({ name: `${scenario.name}, ${guard}`, ...found, p99: p99 / idle.p99 });
+  for (const scenario of played) {
+    for (const guard of by) {
+      if (guard === "Envoy" && !hasEnvoy()) continue;
+      const result = { scenario: scenario.name, guard, ...(await runOne(scenario, guard)) };
+      results.push(result);
+      onResult?.(result);
     }
   }
   return results;
 }
 
-async function runOne({ guard, scenario, seconds }) {
-  const inServer = guard === "Envoy" ? "none" : guard;
-  const slowAfterMs = scenario.slowFrom * seconds * 1000;
-  const server = fork(fileURLToPath(import.meta.url), ["serve", inServer, String(slowAfterMs)]);
+async function runOne(scenario, guard) {
+  const meanMs = (1000 * scenario.places) / CAPACITY_PER_S;
+  const server = fork(SERVER, [scenario.name, guard === "Envoy" ? "none" : guard, String(meanMs)]);
   const [{ port }] = await once(server, "message");
   const envoy = guard === "Envoy" ? await startEnvoy(port) : undefined;
   try {
+    const callers = new Callers({ scenario, meanMs, port: envoy?.port ?? port });
     server.send("begin");
-    return await offer({ port: envoy?.port ?? port, seconds, ...scenario });
+    const found = await callers.run();
+    server.send("report");
+    const [{ busy, limits }] = await once(server, "message");
+    return { ...found, busy, limits };
   } finally {
     await envoy?.stop();
     server.kill();
@@ -75,215 +55,105 @@ async function runOne({ guard, scenario, seconds }) {
   }
 }
 
-/** Envoy 1.3x with the filter's defaults, in front of the server. */
-async function startEnvoy(upstreamPort) {
-  const port = await freePort();
-  const folder = mkdtempSync(join(tmpdir(), "sluice-bench-envoy-"));
-  const address = (at) => ({ socket_address: { address: "127.0.0.1", port_value: at } });
-  const type = (name) => `type.googleapis.com/envoy.extensions.filters.${name}`;
-  const adaptive = {
-    "@type": type("http.adaptive_concurrency.v3.AdaptiveConcurrency"),
-    gradient_controller_config: {
-      sample_aggregate_percentile: { value: 50 },
-      concurrency_limit_params: { concurrency_update_interval: "0.1s" },
-      min_rtt_calc_params: { interval: "60s", request_count: 50 },
-    },
-  };
-  const manager = {
-    "@type": type("network.http_connection_manager.v3.HttpConnectionManager"),
-    stat_prefix: "in",
-    route_config: {
-      virtual_hosts: [{ name: "all", domains: ["*"], routes: [{ match: { prefix: "/" }, route: { cluster: "app" } }] }],
-    },
-    http_filters: [
-      { name: "adaptive", typed_config: adaptive },
-      { name: "router", typed_config: { "@type": type("http.router.v3.Router") } },
-    ],
-  };
-  const many = { max_connections: 100_000, max_pending_requests: 100_000, max_requests: 100_000 };
-  const endpoint = { endpoint: { address: address(upstreamPort) } };
-  const config = {
-    static_resources: {
-      listeners: [
-        {
-          name: "in",
-          address: address(port),
-          filter_chains: [{ filters: [{ name: "http", typed_config: manager }] }],
-        },
-      ],
-      clusters: [
-        {
-          name: "app",
-          type: "STATIC",
-          circuit_breakers: { thresholds: [many] },
-          load_assignment: { cluster_name: "app", endpoints: [{ lb_endpoints: [endpoint] }] },
-        },
-      ],
-    },
-  };
-  const file = join(folder, "envoy.json");
-  writeFileSync(file, JSON.stringify(config));
-  const child = spawn(components.envoy.find(), ["-c", file, "--use-dynamic-base-id", "--concurrency", "1"], {
-    stdio: "ignore",
-  });
-  while (!(await accepts(port))) await new Promise((resolve) => setTimeout(resolve, 50));
-  const stop = async () => {
-    child.kill();
-    await once(child, "exit");
-    rmSync(folder, { recursive: true, force: true });
-  };
-  return { port, stop };
-}
+/** Sends what a scenario offers, each request when it is due, whatever became of those before it. */
+class Callers {
+  #startMs = 0;
+  #scenario;
+  #traffic;
+  #tally;
+  #connections;
+  #offered = 0;
+  #open = 0;
+  /** How late requests were sent. */
+  #lateMs = [];
 
-function accepts(port) {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => resolve(true)).once("error", () => resolve(false));
-    socket.once("connect", () => socket.destroy());
-  });
-}
-
-async function freePort() {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-async function offer({ port, load, seconds, slowFrom }) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 2_000 });
-  const lastMs = seconds * 1000;
-  const startMs = performance.now();
-  const counts = { sent: 0, served: 0, critical: 0, criticalSent: 0 };
-  const latencies = [];
-  const pending = new Set();
-  for (let i = 0, dueMs = startMs; ; i++) {
-    dueMs += 1000 / (CAPACITY_PER_S * load((dueMs - startMs) / lastMs));
-    const aheadMs = dueMs - performance.now();
-    if (dueMs - startMs > lastMs) break;
-    if (aheadMs > 1) await new Promise((resolve) => setTimeout(resolve, aheadMs));
-    const isCounted = performance.now() - startMs > WARM_SHARE * lastMs;
-    const criticality = classOf();
-    const sentMs = performance.now();
-    if (isCounted) counts.sent++;
-    if (isCounted && criticality === "critical") counts.criticalSent++;
-    const asked = ask({ port, agent, criticality, user: i % 500 }).then((status) => {
-      const latencyMs = performance.now() - sentMs;
-      pending.delete(asked);
-      if (!isCounted || status !== 200) return;
-      latencies.push(latencyMs);
-      if (latencyMs > DEADLINE_MS) return;
-      counts.served++;
-      if (criticality === "critical") counts.critical++;
-    });
-    pending.add(asked);
+  constructor({ scenario, meanMs, port }) {
+    this.#scenario = scenario;
+    this.#traffic = new Traffic(scenario, randomOf(7), meanMs);
+    this.#tally = new Tally(scenario, meanMs);
+    this.#connections = new Connections(port);
   }
-  await Promise.race([Promise.all(pending), new Promise((resolve) => setTimeout(resolve, 3_000))]);
-  agent.destroy();
-  const slowShare = 1 - Math.max(WARM_SHARE, slowFrom);
-  const possible = CAPACITY_PER_S * seconds * (1 - WARM_SHARE - slowShare + slowShare / 3);
-  latencies.sort((a, b) => a - b);
-  return {
-    offered: counts.sent / possible,
-    served: counts.served / possible,
-    critical: counts.critical / Math.max(1, counts.criticalSent),
-    p99: latencies[Math.floor(latencies.length * 0.99)] ?? Number.NaN,
-  };
-}
 
-function classOf() {
-  let left = Math.random();
-  for (const [name, share] of MIX) {
-    left -= share;
-    if (left < 0) return name;
-  }
-  return "sheddable";
-}
-
-function ask({ port, agent, criticality, user }) {
-  return new Promise((resolve) => {
-    const headers = { "x-criticality": criticality, "x-user": `u${user}` };
-    const call = request({ host: "127.0.0.1", port, agent, headers }, (response) => {
-      response.resume();
-      response.once("end", () => resolve(response.statusCode));
-      response.once("error", () => resolve(0));
-    });
-    call.once("error", () => resolve(0));
-    call.end();
-  });
-}
-
-/** Eight workers and a queue, as a pool of connections is. */
-function createPool(slownessOf) {
-  let busy = 0;
-  const waiting = [];
-  const next = () => {
-    if (busy >= PLACES || waiting.length === 0) return;
-    busy++;
-    const done = waiting.shift();
-    // Between half and one and a half of the mean.
-    const workMs = MEAN_MS * slownessOf() * (0.5 + Math.random());
-    setTimeout(() => {
-      busy--;
-      done();
-      next();
-    }, workMs);
-  };
-  return () =>
-    new Promise((resolve) => {
-      waiting.push(resolve);
-      next();
-    });
-}
-
-/** A middleware of a limiter that is published as a formula. */
-function formulaGuard(limiter) {
-  return (_req, res, next) => {
-    const pass = limiter.admit(performance.now(), {});
-    if (pass === undefined) {
-      res.status(503).end();
-      return;
+  async run() {
+    const endMs = this.#scenario.seconds * 1000;
+    const before = performance.eventLoopUtilization();
+    this.#startMs = performance.now();
+    for (let dueMs = this.#traffic.nextMs(0); dueMs < endMs; dueMs = this.#traffic.nextMs(dueMs)) {
+      for (let aheadMs = dueMs - this.#nowMs(); aheadMs > 0; aheadMs = dueMs - this.#nowMs()) {
+        await new Promise((resolve) => setTimeout(resolve, aheadMs));
+      }
+      this.#lateMs.push(this.#nowMs() - dueMs);
+      const caller = this.#traffic.caller();
+      this.#offered++;
+      this.#tally.asked(caller, this.#nowMs());
+      this.#send(caller, 0);
     }
-    res.once("close", () => limiter.end(pass, performance.now()));
-    next();
-  };
+    const { utilization } = performance.eventLoopUtilization(before);
+    const lastMs = this.#nowMs() + this.#tally.deadlineMs(endMs);
+    while (this.#open > 0 && this.#nowMs() < lastMs) await new Promise((resolve) => setTimeout(resolve, 50));
+    this.#connections.close();
+    const { p99, unloadedP99, ...outcome } = this.#tally.outcome(undefined);
+    this.#lateMs.sort((a, b) => a - b);
+    return {
+      ...outcome,
+      p99: p99 / unloadedP99,
+      offered: this.#offered / this.#scenario.seconds,
+      generatorBusy: utilization,
+      lateMs: this.#lateMs[Math.floor(0.99 * this.#lateMs.length)],
+    };
+  }
+
+  #nowMs() {
+    return performance.now() - this.#startMs;
+  }
+
+  #send(caller, tries) {
+    const sentMs = this.#nowMs();
+    this.#open++;
+    const fields = `x-criticality: ${caller.class}\r\nx-user: ${caller.user}\r\nx-tenant: ${caller.tenant}`;
+    this.#connections.send(`GET / HTTP/1.1\r\nhost: bench\r\n${fields}\r\n\r\n`, (status) => {
+      this.#open--;
+      if (status === 200) this.#tally.served(caller, sentMs, this.#nowMs());
+      else if (tries < (this.#scenario.retries ?? 0)) {
+        setTimeout(() => this.#send(caller, tries + 1), this.#traffic.pauseMs());
+      }
+    });
+  }
 }
 
-async function guardOf(name) {
-  if (name === "static") return formulaGuard(staticLimit(PLACES));
-  if (name === "Gradient2") return formulaGuard(gradient2());
-  if (name === "Envoy's formula") return formulaGuard(envoyGradient(Math.random));
-  const { rateLimit } = await import("sluice/express");
-  const attributes = (req) => ({ criticality: req.get("x-criticality"), user: req.get("x-user") });
-  return rateLimit({ rules: [rule], attributes, headers: false });
+const HEAD = "Overload of a real Node server (places that work behind Express), open loop, in real time";
+
+export function printReal(results) {
+  console.log(`\n${HEAD}`);
+  for (const result of results) printOne(result);
+}
+
+function printOne({ scenario, guard, limits, ...found }) {
+  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const { goodput, critical, p99, oscillation, noisyShare, offered, busy, generatorBusy, lateMs } = found;
+  const noisy = noisyShare > 0 ? `, noisy tenant ${percent(noisyShare)}` : "";
+  const auto = limits.length === 0 ? "" : `, limit ${limits.at(-1).toFixed(1)}`;
+  console.log(
+    `  ${scenario}, ${guard}: goodput ${percent(goodput)}, critical ${percent(critical)}, p99 ${p99.toFixed(2)} x idle, ` +
+      `oscillation ${percent(oscillation)}${noisy}${auto} (${offered.toFixed(0)} requests a second; ` +
+      `server busy ${percent(busy)}, generator ${percent(generatorBusy)}, late ${lateMs.toFixed(1)} ms)`,
+  );
+  if (process.argv.includes("--trace")) console.log(`    limit by second: ${limits.map(Math.round).join(" ")}`);
+}
+
+function valuesOf(flag) {
+  return process.argv.flatMap((value, i) => (process.argv[i - 1] === flag ? [value] : []));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [, , kind, guard, slowAfterMs] = process.argv;
-  if (kind === "serve") {
-    const { default: express } = await import("express");
-    let beganMs = Number.POSITIVE_INFINITY;
-    process.once("message", () => {
-      beganMs = performance.now();
-    });
-    const work = createPool(() => (performance.now() - beganMs > Number(slowAfterMs) ? 3 : 1));
-    const app = express();
-    if (guard !== "none") app.use(await guardOf(guard));
-    app.get("/", async (_req, res) => {
-      await work();
-      res.end("done");
-    });
-    const server = app.listen(0, "127.0.0.1", () => process.send({ port: server.address().port }));
-    process.once("disconnect", () => process.exit());
-  } else printReal(await realOverload({ quick: kind === "--quick" }));
-}
-
-export function printReal(results) {
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
-  console.log("\nOverload of a real Node server (8 workers of about 200 ms behind Express), open loop");
-  for (const { name, offered, served, critical, p99 } of results) {
-    console.log(
-      `  ${name.padEnd(52)}offered ${percent(offered)}, served ${percent(served)} of capacity, critical ${percent(critical)}, p99 ${p99.toFixed(1)} x idle`,
-    );
-  }
+  const quick = process.argv.includes("--quick");
+  const unknown = valuesOf("--scenario").filter((asked) => !scenarios.some(({ name }) => name === asked));
+  if (unknown.length > 0) throw new Error(`no scenario is named ${unknown.join(", ")}`);
+  console.log(HEAD);
+  await realOverload({
+    quick,
+    only: valuesOf("--scenario"),
+    guarded: valuesOf("--guard"),
+    onResult: printOne,
+  });
 }

@@ -1,5 +1,6 @@
 /**
- * What `sluice plan --measure` says of Redis's processor time, beside what a load of its own then takes: six workloads, in one run.
+ * The processor time of Redis that `sluice plan --measure` foretells, beside what the load that was planned for then takes: six workloads, in
+ * turn in one run. A workload holds so many units a key while it is timed, and the plan is asked for the rate at which keys hold as many.
  *   npm run build && node bench/plan.mjs
  */
 import { execFile } from "node:child_process";
@@ -18,22 +19,36 @@ const bin = fileURLToPath(new URL("../packages/server/bin/sluice.js", import.met
 const MOST_OFF = 0.25;
 const ROUNDS = 3;
 const KEYS = 5_000;
+const TIMED_A_KEY = 8;
 const log = (more) => ({ id: "log", key: ["user"], algorithm: "rolling-window", limit: 100, window: "1h", ...more });
 
+/** `held`: units a key in the middle of the timed part. `windowSeconds`: of the rule whose keys hold them. */
 const workloads = {
-  "token bucket": [{ id: "bucket", key: ["user"], algorithm: "token-bucket", limit: 1_000, window: "1m" }],
-  "fixed window": [{ id: "fixed", key: ["user"], algorithm: "fixed-window", limit: 1_000, window: "1m" }],
-  "packed log": [log()],
-  "short sorted set": [log({ storage: "sorted-set" })],
-  "long sorted set": [log({ storage: "sorted-set", limit: 500 })],
-  "three rules": [
-    { id: "gcra", key: ["user"], algorithm: "gcra", limit: 10, window: "1m" },
-    { id: "sliding", key: ["user"], algorithm: "sliding-counter", limit: 1_000, window: "1h" },
-    log({ limit: 50, window: "1d" }),
-  ],
+  "token bucket": {
+    rules: [{ id: "bucket", key: ["user"], algorithm: "token-bucket", limit: 1_000, window: "1m" }],
+    held: 50,
+    windowSeconds: 60,
+  },
+  "fixed window": {
+    rules: [{ id: "fixed", key: ["user"], algorithm: "fixed-window", limit: 1_000, window: "1m" }],
+    held: 50,
+    windowSeconds: 60,
+  },
+  "packed log": { rules: [log()], held: 50, windowSeconds: 3_600 },
+  "short sorted set": { rules: [log({ storage: "sorted-set" })], held: 50, windowSeconds: 3_600 },
+  "long sorted set": { rules: [log({ storage: "sorted-set", limit: 500 })], held: 300, windowSeconds: 3_600 },
+  "three rules": {
+    rules: [
+      { id: "gcra", key: ["user"], algorithm: "gcra", limit: 1_000, window: "1d" },
+      { id: "sliding", key: ["user"], algorithm: "sliding-counter", limit: 1_000, window: "1d" },
+      log({ window: "1d" }),
+    ],
+    held: 50,
+    windowSeconds: 86_400,
+  },
 };
 
-async function planned(rules, url, folder) {
+async function planned({ rules, held, windowSeconds }, url, folder) {
   const file = join(folder, "rules.json");
   await writeFile(file, JSON.stringify({ rules }));
   const args = [
@@ -43,7 +58,7 @@ async function planned(rules, url, folder) {
     "--keys",
     String(KEYS),
     "--rate",
-    "5000",
+    String(Math.max(1, Math.round((KEYS * held) / windowSeconds))),
     "--measure",
     "--store",
     url,
@@ -53,16 +68,22 @@ async function planned(rules, url, folder) {
   return JSON.parse(stdout).cpu.microseconds;
 }
 
-/** Requests as a service would send them: refusals are remembered, so that limits are not reached here. */
-async function taken(rules, redis) {
+/** Requests as a service would send them, all of which pass: refusals are remembered by the instances. */
+async function taken({ rules, held }, redis) {
   await redis.admin.flushall();
   const store = redisStore(redis.url, { deadlineMs: 10_000 });
   const limiter = createLimiter({ store, rules });
   await limiter.ready();
-  const ask = (n) => limiter.check({ user: `user-${String(n % KEYS).padStart(15, "0")}` });
-  await drive({ count: KEYS, inFlight: 64 }, ask);
-  const { redisUs } = await drive({ count: 8 * KEYS, inFlight: 64, redis }, ask);
+  const attributesAt = (n) => ({ user: `user-${String(n % KEYS).padStart(15, "0")}` });
+  const cost = held - TIMED_A_KEY / 2;
+  await drive({ count: KEYS, inFlight: 64 }, (n) => limiter.charge(attributesAt(n), { cost }));
+  let refused = 0;
+  const ask = async (n) => {
+    if (!(await limiter.check(attributesAt(n))).allowed) refused++;
+  };
+  const { redisUs } = await drive({ count: TIMED_A_KEY * KEYS, inFlight: 64, redis }, ask);
   await limiter.close();
+  if (refused > 0) throw new Error(`expected requests that pass, got ${refused} refusals`);
   return redisUs;
 }
 
@@ -71,12 +92,12 @@ export async function planSection() {
   const redis = await startRedis();
   try {
     const rows = [];
-    for (const [name, rules] of Object.entries(workloads)) {
+    for (const [name, workload] of Object.entries(workloads)) {
       const foretold = [];
       const used = [];
       for (let round = 0; round < ROUNDS; round++) {
-        foretold.push(await planned(rules, redis.url, folder));
-        used.push(await taken(rules, redis));
+        foretold.push(await planned(workload, redis.url, folder));
+        used.push(await taken(workload, redis));
       }
       rows.push({ name, plannedUs: median(foretold), takenUs: median(used) });
     }

@@ -1,9 +1,9 @@
 /**
  * Servers of Envoy's rate limit service side by side: requests a second, the server's own processor time for a request, and latency.
  *
- *   npm run build && node bench/rls.mjs [--quick] [--peer NAME=HOST:PORT,PID]...
+ *   npm run build && node bench/rls.mjs [--quick] [--peer NAME=HOST:PORT,PID]... [--gubernator HOST:PORT,PID]
  *
- * A peer is another RLS server that you started, with its process id. It is asked for domain `bench` and one entry, `user` (a limit that
+ * Gubernator has an API of its own, in which each request carries its limit; it is asked for the same counters. Any other peer is another RLS server that you started, with its process id. It is asked for domain `bench` and one entry, `user` (a limit that
  * is never reached) or `visitor` (1 an hour: 95 % refused). docs/performance.md says how peers are set up alike.
  * Sluice runs as users run it: the command, monitoring on.
  */
@@ -18,30 +18,57 @@ import { interleaved } from "./measure.mjs";
 import { startRedis } from "./redis-server.mjs";
 import { printSection } from "./report.mjs";
 
-const PATH = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const USERS = 10_000;
 const REQUESTS_A_VISITOR = 20;
 const TICKS_A_SECOND = 100;
 const BASE = "sluice, Redis";
 const bin = fileURLToPath(new URL("../packages/server/bin/sluice.js", import.meta.url));
 
-const rules = [
-  { id: "users", key: ["user"], algorithm: "fixed-window", limit: 1_000_000, window: "1h" },
-  { id: "visitors", key: ["visitor"], algorithm: "fixed-window", limit: 1, window: "1h" },
-];
+/** An hour's, by the name of the entry that is counted by. */
+const limits = { user: 1_000_000, visitor: 1 };
+const rules = Object.entries(limits).map(([key, limit]) => ({
+  ...{ id: `${key}s`, key: [key], limit },
+  ...{ algorithm: "fixed-window", window: "1h" },
+}));
 
-/** By hand, from the published field numbers: domain = 1, descriptors = 2 { entries = 1 { key = 1, value = 2 } }. */
-function messageOf(key, value) {
-  const field = (number, content) => {
-    const bytes = Buffer.from(content);
-    return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
-  };
-  const entry = Buffer.concat([field(1, key), field(2, value)]);
-  const message = Buffer.concat([field(1, "bench"), field(2, field(1, entry))]);
-  const frame = Buffer.alloc(5);
-  frame.writeUInt32BE(message.length, 1);
-  return Buffer.concat([frame, message]);
+/** A field of bytes or text, and one of a whole number. */
+function field(number, content) {
+  const bytes = Buffer.from(content);
+  return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
 }
+
+function numberField(number, value) {
+  const bytes = [number << 3];
+  for (let left = value; ; left = Math.floor(left / 128)) {
+    bytes.push(left < 128 ? left : (left % 128) | 128);
+    if (left < 128) return Buffer.from(bytes);
+  }
+}
+
+function framed(...fields) {
+  const message = Buffer.concat(fields);
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}
+
+/** By hand, from the published field numbers. */
+const apis = {
+  /** domain = 1, descriptors = 2 { entries = 1 { key = 1, value = 2 } } */
+  rls: {
+    path: "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+    messageOf: ({ key, value }) =>
+      framed(field(1, "bench"), field(2, field(1, Buffer.concat([field(1, key), field(2, value)])))),
+  },
+  /** requests = 1 { name = 1, unique_key = 2, hits = 3, limit = 4, duration = 5 }, a token bucket in memory. */
+  gubernator: {
+    path: "/pb.gubernator.V1/GetRateLimits",
+    messageOf: ({ key, value }) => {
+      const numbers = [numberField(3, 1), numberField(4, limits[key]), numberField(5, 3_600_000)];
+      return framed(field(1, Buffer.concat([field(1, key), field(2, value), ...numbers])));
+    },
+  },
+};
 
 /** User and system time of a process, all its threads, in microseconds. */
 function cpuUsOf(pid) {
@@ -78,7 +105,10 @@ async function startSluice(flags) {
 function parsePeer(text) {
   const [, name, host, port, pid] = /^([^=]+)=([^:]+):(\d+),(\d+)$/.exec(text) ?? [];
   if (name === undefined) throw new Error(`--peer: expected NAME=HOST:PORT,PID, got ${JSON.stringify(text)}`);
-  return [name, { host, port: Number(port), pid: Number(pid) }];
+  return [
+    name,
+    { host, port: Number(port), pid: Number(pid), api: name === "gubernator" ? apis.gubernator : apis.rls },
+  ];
 }
 
 /** Each run of refused traffic has visitors of its own. */
@@ -86,15 +116,15 @@ let rounds = 0;
 const visitors = (count) => {
   const round = rounds++;
   const names = Array.from({ length: Math.ceil(count / REQUESTS_A_VISITOR) }, (_, i) => `v${round}-${i}`);
-  return names.map((name) => messageOf("visitor", name));
+  return names.map((value) => ({ key: "visitor", value }));
 };
-const users = Array.from({ length: USERS }, (_, i) => messageOf("user", `user-${i}`));
+const users = Array.from({ length: USERS }, (_, i) => ({ key: "user", value: `user-${i}` }));
 
 const workloads = [
-  { title: "gRPC, 1 connection x 64 in flight", connections: 1, inFlight: 64, messages: () => users },
-  { title: "gRPC, 64 connections x 1 in flight", connections: 64, inFlight: 64, messages: () => users },
-  { title: "gRPC, 64 x 1, 95 % refused", connections: 64, inFlight: 64, messages: visitors },
-  { title: "gRPC, one request at a time", connections: 1, inFlight: 1, messages: () => users, share: 0.1 },
+  { title: "gRPC, 1 connection x 64 in flight", connections: 1, inFlight: 64, counted: () => users },
+  { title: "gRPC, 64 connections x 1 in flight", connections: 64, inFlight: 64, counted: () => users },
+  { title: "gRPC, 64 x 1, 95 % refused", connections: 64, inFlight: 64, counted: visitors },
+  { title: "gRPC, one request at a time", connections: 1, inFlight: 1, counted: () => users, share: 0.1 },
 ];
 
 async function run({ quick, repetitions, peers }) {
@@ -103,13 +133,14 @@ async function run({ quick, repetitions, peers }) {
   const inMemory = await startSluice([]);
   const servers = { [BASE]: onRedis, "sluice, memory": inMemory, ...Object.fromEntries(peers) };
   try {
-    for (const { title, connections, inFlight, messages, share = 1 } of workloads) {
+    for (const { title, connections, inFlight, counted, share = 1 } of workloads) {
       const count = Math.round((quick ? 15_000 : 60_000) * share);
       const contestant =
-        ({ host, port, pid }) =>
+        ({ host, port, pid, api = apis.rls }) =>
         async () => {
+          const messages = counted(count).map(api.messageOf);
           const before = cpuUsOf(pid);
-          const load = { host, port, count, connections, inFlight, path: PATH, messages: messages(count) };
+          const load = { host, port, count, connections, inFlight, path: api.path, messages };
           const figures = await loadFrames(load);
           return { ...figures, nodeUs: (cpuUsOf(pid) - before) / count };
         };
@@ -123,6 +154,11 @@ async function run({ quick, repetitions, peers }) {
 }
 
 const { values } = parseArgs({
-  options: { quick: { type: "boolean", default: false }, peer: { type: "string", multiple: true, default: [] } },
+  options: {
+    quick: { type: "boolean", default: false },
+    peer: { type: "string", multiple: true, default: [] },
+    gubernator: { type: "string", multiple: true, default: [] },
+  },
 });
-await run({ quick: values.quick, repetitions: values.quick ? 3 : 5, peers: values.peer.map(parsePeer) });
+const peers = [...values.peer, ...values.gubernator.map((at) => `gubernator=${at}`)].map(parsePeer);
+await run({ quick: values.quick, repetitions: values.quick ? 3 : 5, peers });

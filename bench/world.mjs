@@ -49,7 +49,8 @@ export function worldBars(rows) {
   const over = most(rows.map((row) => row.over));
   const least = Math.min(...of("overload").map(({ utilisation }) => utilisation));
   const calls = most(of("hot key").map(({ storeCallsPerRequest }) => storeCallsPerRequest));
-  const share = Math.min(...of("hot key").map((row) => row.share));
+  // Of what the limit admits: beyond it requests are refused.
+  const share = Math.min(...of("hot key").map((row) => row.share * Math.max(1, row.overload)));
   return [
     {
       what: "prefetch, world: uses beyond the limit, 1 to 512 instances, with and without faults",
@@ -64,7 +65,7 @@ export function worldBars(rows) {
       met: least >= 0.98,
     },
     {
-      what: "prefetch, world: store calls a request, 8 instances, 100 000 a second on one key",
+      what: "prefetch, world: store calls a request, 8 instances, 100 000 a second on one key, 0.8 to 2 times the limit",
       wanted: "at most 0.03",
       measured: calls,
       met: calls <= 0.03 && share >= 0.9,

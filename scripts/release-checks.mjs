@@ -8,6 +8,7 @@
  * @property {string} changelog
  * @property {readonly string[]} tags
  * @property {readonly string[]} changedFiles that git has not committed
+ * @property {Readonly<Record<string, string | undefined>>} repositories by published package: where its source is
  * @property {boolean} hasStoredLayout the test that reads this version's stored data in the future has its data
  */
 
@@ -15,7 +16,7 @@
  * @param {ReleaseState} state
  * @returns {string[]} why the version must not be published; empty if it may
  */
-export function releaseProblems({ versions, changelog, tags, changedFiles, hasStoredLayout }) {
+export function releaseProblems({ versions, changelog, tags, changedFiles, repositories, hasStoredLayout }) {
   const distinct = [...new Set(Object.values(versions))];
   const version = distinct[0] ?? "";
   const problems = [];
@@ -32,6 +33,14 @@ export function releaseProblems({ versions, changelog, tags, changedFiles, hasSt
   if (tags.includes(`v${version}`)) problems.push(`v${version} was released already: raise the version`);
   if (changedFiles.length > 0)
     problems.push(`git has changes that are not committed: ${changedFiles.slice(0, 5).join(", ")}`);
+  const homeless = Object.keys(repositories).filter((name) => !repositories[name]);
+  // npm would refuse the upload, after the first package is out.
+  if (homeless.length > 0) {
+    const workspaces = homeless.map((name) => `-w ${name}`).join(" ");
+    problems.push(
+      `${homeless.join(" and ")}: no "repository" in package.json, which provenance needs: \`npm pkg set repository.url=git+https://… ${workspaces}\``,
+    );
+  }
   if (!hasStoredLayout) problems.push(`test/released has no data of ${version}: \`npm run release -- --write-layout\``);
   return problems;
 }

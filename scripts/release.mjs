@@ -45,6 +45,12 @@ async function problems(version) {
     changelog: readFileSync(join(root, "CHANGELOG.md"), "utf8"),
     tags: (await must("git", ["tag", "--list"])).split("\n"),
     changedFiles: (await must("git", ["status", "--porcelain"])).split("\n").filter(Boolean),
+    repositories: Object.fromEntries(
+      Object.entries(published).map(([name, folder]) => {
+        const { repository } = readJson(`${folder}/package.json`);
+        return [name, typeof repository === "string" ? repository : repository?.url];
+      }),
+    ),
     hasStoredLayout: existsSync(join(root, "test", "released", `${version}.sql`)),
   });
 }
