@@ -92,11 +92,12 @@ async function recordedOnRedis({ steps, rememberRefusals }: Options) {
 }
 
 describe.skipIf(whyMissing("redis"))("on a real Redis", () => {
-  test("four instances with 24 clients each, all algorithms: the replay of their recordings has no difference that a millisecond does not explain", async () => {
+  test("four instances with 24 clients each, all algorithms: the replay of their recordings has no difference but for keys that end while a script starts", async () => {
     const found = await recordedOnRedis({ steps: 120, rememberRefusals: false });
     console.log(`${found.decisions} decisions made again, ${found.uncertain} of them uncertain`);
-    // Redis knows charges, resets and ends of counters by their millisecond. Where several callers meet in one (a charge, another caller's
-    // reset and a refund; a key that ends), the recording does not tell what Redis did: about one run in eight has such decisions, 25 at most so far.
+    // Redis judges whether a key has ended by the time at which a script starts; the script reads the clock some microseconds later. A key
+    // that ends in between (a block with its level, a bucket under other numbers) still counts there. Seen: 2 of 32 runs, 3 to 31 decisions;
+    // the one that was looked into was such a key.
     expect(found).toEqual({ ...clean, decisions: found.decisions, uncertain: found.uncertain });
     expect(found.uncertain).toBeLessThan(found.decisions / 100);
     expect(found.decisions).toBeGreaterThan(0.8 * INSTANCES * CLIENTS * 120);
@@ -106,5 +107,25 @@ describe.skipIf(whyMissing("redis"))("on a real Redis", () => {
     const found = await recordedOnRedis({ steps: 60, rememberRefusals: true });
     expect(found).toMatchObject({ differences: 0, otherNumbers: 0, bad: 0, unreadable: [] });
     expect(found.uncertain).toBeLessThan(found.decisions / 10);
+  });
+
+  test("under prefetch every request is recorded, once: decided in process, by the store together with others, refused by a fetch", async () => {
+    await using redis = await startRedis();
+    const folder = makeTempFolder("record-prefetch");
+    const hot: Rule = { id: "hot", key: [], algorithm: "rolling-window", limit: 400, window: "1h", prefetch: "5s" };
+    const store = redisStore(redis.url, { deadlineMs: 30_000 });
+    const run = record([hot], { folder, store, isShared: true });
+    const guarantees = new Set<string>();
+    let allowed = 0;
+    for (let burst = 0; burst < 12; burst++) {
+      for (const decision of await Promise.all(Array.from({ length: 50 }, () => run.limiter.check({})))) {
+        guarantees.add(decision.guarantee);
+        if (decision.allowed) allowed++;
+      }
+    }
+    await run.end();
+    expect([...guarantees].sort()).toEqual(["atomic", "prefetched"]);
+    expect(allowed).toBe(400);
+    expect((await verify(folder)).prefetched).toBe(600);
   });
 });

@@ -73,6 +73,23 @@ test("a recorded run of 200,000 decisions over all algorithms replays without a 
   for (const file of filesIn(run.folder)) expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
+test("units that are given back to a bucket which is full under newer numbers are recorded: older ones still lack them", async () => {
+  const rules = (limit: number): Rule[] => [
+    { id: "bucket", key: ["user"], algorithm: "token-bucket", limit, window: "1s" },
+  ];
+  const run = record(rules(4));
+  const { limiter, clock } = run;
+  const user = { user: "u" };
+  await limiter.check(user, { cost: 3 });
+  clock.ms += 10;
+  limiter.setRules(rules(1_000));
+  expect(await limiter.giveBack(user, { cost: 1 })).toBe(false);
+  limiter.setRules(rules(4));
+  expect((await limiter.check(user)).remaining).toBe(1);
+  await run.end();
+  expect(await verify(run.folder)).toEqual({ ...clean, decisions: 2 });
+});
+
 test("after a clock was set back differences are uncertain, not wrong", async () => {
   const run = record(rulesOf(6));
   await traffic(run, { decisions: 8_000, seed: 2, stepsBack: true });

@@ -372,3 +372,61 @@ test("suggest: exact maxima of each key, limits with headroom, and the keys that
     "nothing to suggest from",
   );
 });
+
+test("attributes come from the mapping file of the service: a trusted proxy's client, a header, a part of the path", async () => {
+  const mapping = {
+    trustedProxies: ["10.9.0.0/16"],
+    attributes: { tenant: { header: "x-tenant" }, item: { path: "/v1/items/{id}" } },
+  };
+  const attributes = write("mapping.yaml", JSON.stringify(mapping));
+  const rule = (id: string, key: string): Rule => ({
+    id,
+    key: [key],
+    algorithm: "fixed-window",
+    limit: 2,
+    window: "1h",
+  });
+  const rules = rulesFile("mapped.json", [rule("by-ip", "ip"), rule("by-tenant", "tenant"), rule("by-item", "item")]);
+  const template = '$remote_addr $msec "$request" "$http_x_forwarded_for" "$http_x_tenant"';
+  const requests = Array.from({ length: 6 }, (_, i) => {
+    const client = `192.0.2.${i % 2}`;
+    const at = ((START_MS + i) / 1_000).toFixed(3);
+    return `10.9.0.1 ${at} "GET /v1/items/${i % 3}?q=1 HTTP/1.1" "${client}" "${i < 3 ? "a" : "-"}"`;
+  });
+  const log = write("mapped.log", requests.join("\n"));
+  const args = ["simulate", "--json", "--format", template, "--rules", rules, "--attributes", attributes, log];
+  const { out } = await sluice(args);
+  const { total, rules: found } = JSON.parse(out) as {
+    total: number;
+    rules: { rule: string; total: number; refused: number; topKeys: { key: string }[] }[];
+  };
+  expect(total).toBe(6);
+  // The tenant refuses the third request, which charges nothing; the second client's third is the sixth.
+  expect(found.map(({ rule: id, total: asked, refused, topKeys }) => [id, asked, refused, topKeys[0]?.key])).toEqual([
+    ["by-ip", 6, 1, "ip=192.0.2.1"],
+    ["by-tenant", 3, 1, "tenant=a"],
+    ["by-item", 6, 0, undefined],
+  ]);
+});
+
+test("compare reads a log once, from standard input too, and prints one table as text, Markdown, JSON and SVG", async () => {
+  const lines = [0, 1, 2, 9_900, 9_901, 10_100, 10_101, 10_102].map((atMs) => line("10.0.0.1", atMs));
+  const log = write("compared.log", lines.join("\n"));
+  const args = ["compare", "--limit", "3", "--window", "10s", "--format", format];
+  const [named, piped] = [
+    await sluice([...args, "--json", log]),
+    await sluice([...args, "--json", "-"], lines.join("\n")),
+  ];
+  expect(piped.out).toBe(named.out);
+  const { rows } = JSON.parse(piped.out) as { rows: { algorithm: string; requests: number; worstWindow?: number }[] };
+  expect(rows.map(({ requests }) => requests)).toEqual(Array(7).fill(8));
+  const worst = Object.fromEntries(rows.map(({ algorithm, worstWindow }) => [algorithm, worstWindow]));
+  // 9.9 s is in the window before the edge: three and three within 10.1 s, of which a rolling window admits three.
+  expect(worst).toMatchObject({ "fixed-window": 3, "rolling-window, packed": 3, "rolling-window, sorted-set": 3 });
+  const told = await sluice([...args, "--markdown", "--svg", "compared.svg", log]);
+  expect(told.out).toContain("| rolling-window, packed |");
+  expect(readFileSync(join(folder, "compared.svg"), "utf8")).toMatch(
+    /^<svg [\s\S]*rolling-window, packed[\s\S]*<\/svg>\s*$/,
+  );
+  expect((await sluice([...args, log])).out).toContain("8 requests");
+});

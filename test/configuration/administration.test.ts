@@ -295,6 +295,21 @@ describe("tokens", () => {
     },
   );
 
+  test("a call without a body may name a content type all the same", async () => {
+    const headers = { "content-type": "application/json" };
+    await call("PUT", "/rules", { body: [{ ...perUser(50), candidate: { limit: 40 } }] });
+    await call("POST", "/tokens", { body: { name: "bodiless", role: "viewer" } });
+    expect((await call("POST", "/rules/per-user/promote", { headers })).body).toMatchObject({ changed: true });
+    expect((await call("DELETE", "/tokens/bodiless", { headers })).status).toBe(204);
+    expect((await call("POST", "/versions/1/rollback", { headers })).status).toBe(200);
+    const missing = await call("POST", "/tokens", { headers });
+    expect(missing).toMatchObject({ status: 400, body: { code: "invalid-request" } });
+    expect(missing.body.detail).toBe("body: expected JSON, got nothing");
+    expect((await call("GET", "/versions/abc")).body.detail).toBe(
+      'params.version: expected a whole number of at most 15 digits, got "abc"',
+    );
+  });
+
   test("a deleted token no longer works", async () => {
     expect((await call("GET", "/rules", { token: tokens.viewer })).status).toBe(200);
     expect((await call("DELETE", "/tokens/a-viewer")).status).toBe(204);

@@ -3,11 +3,13 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { digestOf } from "../../packages/server/src/configuration/document-text.js";
-import { RULES_KEY } from "../../packages/server/src/instance/redis-keys.js";
+import { redisKeys } from "../../packages/server/src/instance/redis-keys.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type PostgresServer, startPostgres } from "../harness/postgres.js";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 import { eventually, type Instance, perUser, startInstance } from "./instance.js";
+
+const { rules: RULES_KEY } = redisKeys();
 
 describe.skipIf(whyMissing("redis", "postgresql"))("rules through outages", () => {
   let postgres: PostgresServer;

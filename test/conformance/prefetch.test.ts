@@ -85,4 +85,34 @@ describe.skipIf(whyMissing("redis"))("prefetch", async () => {
       await after.close();
     },
   );
+
+  test.each(Object.entries(targets))(
+    "%s: a burst on a cold key is decided at once, exactly, and each request of it can be refunded",
+    async (name, target) => {
+      const rules = forms.map(
+        (own, i) =>
+          ({
+            id: `${name.toLowerCase()}-cold-${i}`,
+            key: ["user"],
+            match: { only: String(i) },
+            limit: 50,
+            window: "365d",
+            prefetch: "2s",
+            ...own,
+          }) as unknown as Rule,
+      );
+      const limiter = createLimiter({ store: redisStore(target as string, { deadlineMs: 60_000 }), rules });
+      for (let i = 0; i < forms.length; i++) {
+        const attributes = { only: String(i), user: "u" };
+        const burst = (times: number) => Promise.all(Array.from({ length: times }, () => limiter.check(attributes)));
+        const first = await burst(30);
+        expect(first.every(({ allowed }) => allowed)).toBe(true);
+        for (const decision of first.slice(0, 4)) expect(await limiter.refund(decision)).toBe(true);
+        expect(await limiter.refund(first[0]!)).toBe(false);
+        // 26 are used: of 40 more, 24 fit.
+        expect((await burst(40)).filter(({ allowed }) => allowed)).toHaveLength(24);
+      }
+      await limiter.close();
+    },
+  );
 });

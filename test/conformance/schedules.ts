@@ -85,6 +85,19 @@ const charges: Schedule[] = threeAYear
       ],
     },
     {
+      name: `${nameOf(rule)}: a charge of any size that is refunded leaves what others charged`,
+      rules: [rule],
+      steps: [
+        { check: user, gives: passes(2) },
+        { charge: user, cost: Number.MAX_SAFE_INTEGER, id: "huge", gives: passes(0) },
+        { check: user, gives: refuses() },
+        { refundId: "huge", gives: true },
+        // A bucket of a year may be off by a ten-thousandth of a unit now, so that what is left is not told.
+        { check: user, gives: { allowed: true } },
+        { check: user, cost: 2, gives: { allowed: false } },
+      ],
+    },
+    {
       name: `${nameOf(rule)}: a charge of 0 is refused exactly where the counter is past its limit`,
       rules: [rule],
       steps: [

@@ -217,8 +217,12 @@ describe.skipIf(whyMissing("chromium"))("in a browser", () => {
     await page.getByLabel("Name").fill("bob");
     await page.getByLabel("Role").selectOption("viewer");
     await page.getByRole("button", { name: "Make token" }).click();
-    const token = (await page.locator(".shown-token code").textContent())!;
+    // The link for a wall screen holds a viewer's token, too.
+    const shown = page.locator(".shown-token code");
+    await shown.first().waitFor();
+    const [token = "", link] = await shown.allTextContents();
     expect(token).toMatch(/^slu_/);
+    expect(link).toBe(`${service.http}/wall#token=${token}`);
     await page.getByRole("button", { name: "I have it" }).click();
     expect(await page.content()).not.toContain(token);
     await using bob = await open(browser, { at: service.http, token });

@@ -3,7 +3,7 @@
  * `npm run screenshots` also writes the images of docs/images; a test run writes nothing.
  */
 import { fileURLToPath } from "node:url";
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisCluster, startCluster } from "../harness/redis-cluster.js";
@@ -32,7 +32,22 @@ const pages = [
   { name: "history", path: "/history", ready: /in force/ },
   { name: "audit", path: "/audit", ready: /changed rules/ },
   { name: "tokens", path: "/tokens", ready: /grafana/ },
+  { name: "wall", path: "/wall", ready: /Busiest rules/ },
 ] as const;
+
+/** Of each page in the docs: as on a desk; on a phone, in light; on a wide screen, in the dark. */
+const desk = { width: 1200, height: 780 };
+const otherSizes = { light: { width: 390, height: 844 }, dark: { width: 1920, height: 1080 } } as const;
+
+async function writeImages(page: Page, name: string, scheme: "light" | "dark"): Promise<void> {
+  await page.screenshot({ path: `${imageFolder}${name}-${scheme}.png` });
+  const size = otherSizes[scheme];
+  await page.setViewportSize(size);
+  // Charts are drawn anew for the width.
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: `${imageFolder}${name}-${size.width}.png` });
+  await page.setViewportSize(desk);
+}
 
 /** Reports of a database, requests of three classes, calls whose cost is settled, and some that wait. */
 async function sendLoad(at: string, round: number, leaving: AbortSignal): Promise<void> {
@@ -102,7 +117,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
     await makeToken(service.http, "grafana", "viewer");
     for (const colorScheme of ["light", "dark"] as const) {
       const person = await open(browser, { at: service.http, token: ADMIN, colorScheme });
-      if (writesImages) await person.page.setViewportSize({ width: 1200, height: 780 });
+      if (writesImages) await person.page.setViewportSize(desk);
       people[colorScheme] = person;
     }
     traffic = sendTraffic(service.http);
@@ -125,7 +140,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
       await page.getByText(ready).first().waitFor();
       expect(await seriousFindings(page)).toEqual([]);
       // Of one store there is nothing to see.
-      if (writesImages && name !== "regions") await page.screenshot({ path: `${imageFolder}${name}-${scheme}.png` });
+      if (writesImages && name !== "regions") await writeImages(page, name, scheme);
       expect(people[scheme]!.complaints).toEqual([]);
     });
 
@@ -136,7 +151,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
       await page.getByRole("button", { name: "Review and save" }).click();
       await page.getByRole("dialog").locator("ins").waitFor();
       expect(await seriousFindings(page)).toEqual([]);
-      if (writesImages) await page.screenshot({ path: `${imageFolder}difference-${scheme}.png` });
+      if (writesImages) await writeImages(page, "difference", scheme);
       await page.keyboard.press("Escape");
     });
 
@@ -148,7 +163,6 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
       await using phone = await open(browser, { at: service.http, token: ADMIN, colorScheme: scheme, width: 360 });
       await phone.page.getByText("Busiest rules").waitFor();
       expect(await seriousFindings(phone.page)).toEqual([]);
-      if (writesImages) await phone.page.screenshot({ path: `${imageFolder}phone-${scheme}.png` });
     });
   });
 
@@ -174,11 +188,11 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
     for (const scheme of ["light", "dark"] as const) {
       await using person = await open(browser, { at: service.http, token: ADMIN, colorScheme: scheme });
       const { page } = person;
-      if (writesImages) await page.setViewportSize({ width: 1200, height: 780 });
+      if (writesImages) await page.setViewportSize(desk);
       await page.getByText(/The store has not answered since/).waitFor();
       if (writesImages) await page.getByText(/figures of/).waitFor();
       expect(await seriousFindings(page)).toEqual([]);
-      if (writesImages) await page.screenshot({ path: `${imageFolder}outage-${scheme}.png` });
+      if (writesImages) await writeImages(page, "outage", scheme);
     }
   });
 });

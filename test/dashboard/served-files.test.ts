@@ -59,6 +59,7 @@ test.each([
   "/rules",
   "/rules/some-rule",
   "/new-rule",
+  "/wall",
   "/keys",
   "/top-keys",
   "/spend",

@@ -55,7 +55,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
     await page.getByRole("button", { name: "Review and save" }).click();
     await page
       .getByRole("dialog")
-      .getByText(/would meet the rule; 3 newly refused/)
+      .getByText("14 of 14 would meet the rule; 3 newly refused of 2 keys, 0 newly admitted.", { exact: true })
       .waitFor();
     expect(await seriousFindings(page)).toEqual([]);
     const width = await page.evaluate("document.documentElement.scrollWidth");

@@ -1,7 +1,7 @@
 /**
  * TLS, and a Redis user with exactly the rights that docs/reliability.md lists, on one server, by Sentinel and on a cluster.
  */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
@@ -54,6 +54,67 @@ async function useEverything(url: string, tls?: { ca: Buffer }): Promise<void> {
   }
 }
 
+const laterRules: Rule[] = [
+  { id: "hot", key: ["user"], algorithm: "rolling-window", limit: 100_000, window: "1h", prefetch: "1s" },
+  {
+    id: "tokens",
+    key: ["org"],
+    algorithm: "token-bucket",
+    limit: 1_000,
+    window: "1h",
+    cost: { attribute: "tokens" },
+    estimate: { default: 10, ttl: "1m" },
+  },
+  { id: "guard", key: ["ip"], algorithm: "rolling-window", limit: 1, window: "1h", blockFor: "1h" },
+  { id: "paced", key: ["partner"], algorithm: "gcra", limit: 1, window: "20m", maxWait: "1h" },
+  {
+    id: "moving",
+    key: ["tenant"],
+    algorithm: "token-bucket",
+    limit: 100,
+    window: "1s",
+    adapt: { signal: "reported", target: 0.5, min: 20, max: 200 },
+  },
+  { id: "account", key: ["account"], algorithm: "rolling-window", limit: 100, window: "1h", scope: "global" },
+].map((rule) => ({ ...rule, onStoreFailure: "deny" }) as Rule);
+
+/** Units ahead, reservations, blocks, turns, limits that move, a global rule: by one who has a URL, and is home to himself. */
+async function useTheRest(url: string): Promise<void> {
+  const open = () => redisStore(url, { deadlineMs: 5_000 });
+  const shedding: Rule = { id: "shed", key: [], algorithm: "load-shedding", signal: ["reported"] };
+  const options = { store: open(), globalStore: open(), region: "here", rules: [...laterRules, shedding] };
+  const limiter = createLimiter(options);
+  const causes: string[] = [];
+  limiter.on("degraded", (cause) => causes.push(String(cause)));
+  const allowed = async (attributes: Record<string, string>): Promise<boolean> =>
+    (await limiter.check(attributes)).allowed;
+  try {
+    expect(await limiter.ready()).toBe(true);
+    for (let round = 0; round < 500 && limiter.prefetchStats()!.units === 0; round++)
+      await Promise.all(Array.from({ length: 20 }, () => limiter.check({ user: "ann" })));
+    expect(limiter.prefetchStats()!.units).toBeGreaterThan(0);
+    const { reservation } = await limiter.check({ org: "o" });
+    expect(await limiter.settle(reservation!.id, { tokens: 7 })).toMatchObject({ settled: true });
+    expect([await allowed({ ip: "1.2.3.4" }), await allowed({ ip: "1.2.3.4" })]).toEqual([true, false]);
+    await limiter.block("guard", { ip: "1.2.3.5" }, 60_000);
+    expect(await allowed({ ip: "1.2.3.5" })).toBe(false);
+    await limiter.reset("guard", { ip: "1.2.3.4" });
+    await limiter.check({ partner: "p" });
+    const turn = await limiter.check({ partner: "p" });
+    expect(turn.delayMs).toBeGreaterThan(0);
+    expect(await limiter.refund(turn)).toBe(true);
+    expect((await limiter.check({ partner: "p" })).delayMs).toBeGreaterThan(0);
+    expect(await limiter.reportUtilisation(0.9, { source: "test" })).toBe(true);
+    expect(await allowed({ tenant: "t" })).toBe(true);
+    expect(await allowed({ account: "a" })).toBe(true);
+    // Limits move, and learned costs are told, once in a while.
+    await sleep(2_500);
+    expect(causes).toEqual([]);
+  } finally {
+    await limiter.close();
+  }
+}
+
 /** A block of docs/reliability.md under this heading, word by word. */
 function documented(heading: string, nth = 0): string[] {
   const page = readFileSync(new URL("../../docs/reliability.md", import.meta.url), "utf8");
@@ -67,6 +128,17 @@ const asDocumented = async (servers: readonly RedisServer[]): Promise<void> => {
   await Promise.all(servers.map((server) => server.cli(...user)));
 };
 
+test("the rights of the library name every command of its scripts", () => {
+  const folder = new URL("../../packages/sluice/src/store/redis/lua/", import.meta.url);
+  const sources = readdirSync(folder).filter((file) => file.endsWith(".lua"));
+  const called = sources.flatMap((file) =>
+    Array.from(readFileSync(new URL(file, folder), "utf8").matchAll(/\bcall\('([A-Z]+)'/g), ([, name]) => name!),
+  );
+  expect(new Set(called).size).toBeGreaterThan(20);
+  const granted = documented("Rights of the library");
+  expect([...new Set(called)].filter((name) => !granted.includes(`+${name.toLowerCase()}`))).toEqual([]);
+});
+
 describe.skipIf(whyMissing("redis"))("a Redis user with the rights that are documented, and no others", () => {
   const denied = async (server: RedisServer): Promise<string> => await server.cli("ACL", "LOG");
 
@@ -75,6 +147,13 @@ describe.skipIf(whyMissing("redis"))("a Redis user with the rights that are docu
     await asDocumented([redis]);
     await redis.cli("ACL", "SETUSER", "default", "off").catch(() => "");
     await useEverything(`redis://sluice:secret@127.0.0.1:${redis.port}`);
+  });
+
+  test("units ahead, reservations, blocks, turns, moving limits and global rules", async () => {
+    await using redis = await startRedis();
+    await asDocumented([redis]);
+    await useTheRest(`redis://sluice:secret@127.0.0.1:${redis.port}`);
+    expect(await denied(redis)).toBe("");
   });
 
   test("on a cluster", async () => {

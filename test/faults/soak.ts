@@ -11,6 +11,7 @@ import { freePort } from "../harness/free-port.js";
 import { type RedisCluster, startCluster } from "../harness/redis-cluster.js";
 import { startTcpFaultProxy, type TcpFaultProxy } from "../harness/tcp-fault-proxy.js";
 import { type Answer, excesses, summary } from "./judge.js";
+import { type FeatureTally, startFeatures } from "./soak-features.js";
 import { startLoad } from "./steady-load.js";
 
 export interface SoakResult {
@@ -20,6 +21,8 @@ export interface SoakResult {
   readonly refunds: number;
   /** Reservations that were settled. */
   readonly settled: number;
+  /** Of these, what units in hand, blocks and shedding did. */
+  readonly features: FeatureTally;
   /** Refunds that were answered with false at once, while a charge stood. */
   readonly refundsDenied: number;
   /** How often each fault came. */
@@ -77,11 +80,13 @@ export async function soak({ ms, random }: { ms: number; random: () => number })
   const load = startLoad({ limiters, users, perSecond: 300 });
   const orders = startOrders(limiters, random);
   const spending = startSpending(limiters, random);
+  const features = startFeatures(set.url, random);
   const faults = await sendFaults({ ms, random, proxies, cluster });
   for (const proxy of proxies) proxy.latencyMs = 0;
   for (const limiter of limiters) while (!(await limiter.ready())) await sleep(50);
   const tally = await orders.stop();
   const spent = await spending.stop();
+  const beside = await features.stop();
   await load.stop();
   const charged = await countCharged(
     limiters[0]!,
@@ -98,10 +103,13 @@ export async function soak({ ms, random }: { ms: number; random: () => number })
     byPolicy,
     ...tally,
     settled: spent.settled,
+    features: beside,
     faults,
-    beyondBound: sumOf(excesses(load.history, limit)) + sumOf(excesses(locally(load.history), limit)),
-    chargedTwice: Math.max(0, charged - expected) + Math.max(0, spentCounted - 2 * spent.units),
+    beyondBound:
+      sumOf(excesses(load.history, limit)) + sumOf(excesses(locally(load.history), limit)) + beside.beyondBound,
+    chargedTwice: Math.max(0, charged - expected) + Math.max(0, spentCounted - 2 * spent.units) + beside.chargedTwice,
     lost:
+      beside.lost +
       failures.length +
       tally.refundsDenied +
       Math.max(0, expected - charged) +

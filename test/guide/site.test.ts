@@ -114,6 +114,17 @@ describe("served by the service", () => {
     expect(await page.text()).toBe(pages.get("index.html"));
   });
 
+  test.each([
+    ["tutorial", "/docs/guide/tutorial.html"],
+    ["tutorial.md", "/docs/guide/tutorial.html"],
+    ["recipes/plans-and-tenants", "/docs/guide/recipes/plans-and-tenants.html"],
+  ])("a page without its .html, %s, leads to it", async (typed, page) => {
+    const moved = await get(`/docs/guide/${typed}`);
+    expect(moved.status).toBe(308);
+    expect(new URL(moved.headers.get("location")!, moved.url).pathname).toBe(page);
+    expect((await get(page)).status).toBe(200);
+  });
+
   test("files of every kind have their type; assets are kept for good, pages are asked for again", async () => {
     const asset = (kind: string) => files.find((file) => file.startsWith("assets/") && file.endsWith(kind))!;
     const kinds = {

@@ -95,7 +95,7 @@ export function traffic(options: TrafficOptions): Traffic {
   return withQuarters(out);
 }
 
-function withQuarters(minutes: { checks: Float64Array; refused: Float64Array }): Traffic {
+export function withQuarters(minutes: { checks: Float64Array; refused: Float64Array }): Traffic {
   const byQuarter = (counts: Float64Array): Float64Array => {
     const quarters = new Float64Array(Math.ceil(counts.length / 15));
     for (let i = 0; i < counts.length; i++) quarters[Math.floor(i / 15)]! += counts[i]!;

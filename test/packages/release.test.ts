@@ -13,6 +13,7 @@ const ready = {
   changelog,
   tags: ["v1.1.0"],
   changedFiles: [],
+  repositories: { sluice: "git+https://git.example/sluice.git", "sluice-server": "git+https://git.example/sluice.git" },
   hasStoredLayout: true,
 };
 
@@ -29,6 +30,11 @@ describe("a release is stopped", () => {
     ["by a section without a word", { changelog: "## 1.2.0 (2026-11-16)\n\n## 1.1.0\n- Old.\n" }, /is empty/],
     ["by a tag that is taken", { tags: ["v1.2.0"] }, /released already/],
     ["by changes that are not committed", { changedFiles: [" M README.md"] }, /not committed/],
+    [
+      "by a manifest that does not say where its source is, which provenance needs",
+      { repositories: { ...ready.repositories, "sluice-server": undefined } },
+      /^sluice-server: no "repository" in package\.json.*npm pkg set repository\.url=\S+ -w sluice-server`$/,
+    ],
     ["by stored data that no later test could read", { hasStoredLayout: false }, /test\/released/],
   ])("%s", (_why, changes, expected) => {
     expect(releaseProblems({ ...ready, ...changes } as typeof ready).join("\n")).toMatch(expected);
@@ -54,6 +60,8 @@ test("a dry run writes tarballs, what they are made of, notes and checksums that
   const args = ["scripts/release.mjs", "--dry-run", "--no-build", "--out", out];
   const { code, output } = await run({ command: process.execPath, args, capture: true });
   expect(output).toContain("nothing was published");
+  // The project has no public address yet: a release without --dry-run stops here.
+  expect(output).toContain('would stop: sluice and sluice-server: no "repository" in package.json');
   expect(code).toBe(0);
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const both = ["sluice", "sluice-server"].flatMap((name) => [`${name}-${version}.cdx.json`, `${name}-${version}.tgz`]);

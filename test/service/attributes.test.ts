@@ -242,7 +242,8 @@ describe("JSON Web Tokens", () => {
 });
 
 test.each([
-  ["an unknown field", "attribute: {}", /the file: must not have additional properties/],
+  ["an unknown field", "attribute: {}", /the file: expected to not have additional properties/],
+  ["a source that is a number", "attributes: { user: 5 }", /attributes\.user: expected object, got 5/],
   ["a source that is none", "attributes: { user: { headr: x } }", /attributes\.user/],
   ["a claim without jwt", "attributes: { user: { claim: sub } }", /attributes\.user: a claim needs jwt/],
   ["an API key without keys", "attributes: { tier: { apiKey: tier } }", /attributes\.tier: apiKey needs apiKeys/],

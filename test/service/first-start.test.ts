@@ -17,7 +17,8 @@ test("a first start needs nothing, prints one screen, and its curl line ends in 
   const screen = service.output();
   expect(screen.split("\n").length).toBeLessThan(30);
   expect(screen).toContain("starter-per-user");
-  expect(screen).toContain(join(service.folder, "admin-token"));
+  const tokenFile = join(service.folder, "admin-token");
+  expect(screen).toContain(`token ${readFileSync(tokenFile, "utf8").trim()}   (kept in ${tokenFile})`);
   expect(statSync(join(service.folder, "admin-token")).mode & 0o777).toBe(0o600);
   const curl = /^ {2}(curl .*)$/m.exec(screen)![1]!;
   const answers: boolean[] = [];
@@ -45,6 +46,10 @@ test("rules and token outlive a restart", async () => {
   await first.end("SIGKILL");
   const second = await startServiceProcess({ settings });
   expect(second.output()).toContain("added");
+  // A log does not hold the token again after every restart.
+  expect(first.output()).toContain(token);
+  expect(second.output()).not.toContain(token);
+  expect(second.output()).toContain(`token in ${join(folder, "admin-token")}`);
   expect(readFileSync(join(folder, "admin-token"), "utf8").trim()).toBe(token);
   await second.end();
 });
@@ -88,6 +93,30 @@ describe("settings", () => {
     expect(stderr).toContain("colour in sluice.yaml: expected the name of a setting");
     expect(stderr).toContain("SLUICE_API_TOKEN: expected a token of 16 to 256");
     expect(stderr).not.toContain("short-secret");
+  });
+
+  test("files that a setting names are part of it: status 2, the setting, what was expected, what came", async () => {
+    const cwd = makeTempFolder("bad-files");
+    const globalRule = "{id: g, key: [], algorithm: rolling-window, limit: 5, window: 1m, scope: global}";
+    writeFileSync(join(cwd, "bad.yaml"), 'rules:\n  - {id: a, key: [], algorithm: gcra, limit: 1, window: "-5"}\n');
+    writeFileSync(join(cwd, "global.yaml"), `rules:\n  - ${globalRule}\n`);
+    writeFileSync(join(cwd, "x.pem"), "no PEM\n");
+    const expected: [string[], string, string][] = [
+      [["--rules", "bad.yaml"], "rules: expected", 'rules[0].window: expected a duration such as "30s", got "-5"'],
+      [["--rules", "global.yaml"], "global-store: expected", "rules[0].scope: expected region, got global"],
+      [["--config", "none.yaml"], "config: expected a file that can be read", 'got "none.yaml" (ENOENT)'],
+      [["--tls-cert", "x.pem", "--tls-key", "x.pem"], "tls-cert, tls-key: expected a certificate", "got x.pem, x.pem"],
+    ];
+    const ends = expected.map(async ([flags, setting, mistake]) => {
+      const { status, stderr } = await runSluice(
+        ["serve", "--port", "0", "--grpc-port", "0", "--data-folder", flags[1]!.replace(".", "-"), ...flags],
+        { cwd },
+      );
+      expect(stderr).toContain(setting);
+      expect(stderr).toContain(mistake);
+      expect(status).toBe(2);
+    });
+    await Promise.all(ends);
   });
 
   test("a port that is taken fails with status 1 and names it", async () => {

@@ -1,4 +1,6 @@
 /** The HTTP API of the data plane, with Node's fetch as the client. */
+import { once } from "node:events";
+import { type IncomingMessage, METHODS, request } from "node:http";
 import type { Rule } from "sluice";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Json, postJson, type RunningService, startTestService } from "./running-service.js";
@@ -65,9 +67,9 @@ describe("check", () => {
 
   test.each([
     ["no JSON", "{", "body: expected JSON"],
-    ["nothing", "", "body: expected JSON"],
+    ["nothing", "", "body: expected JSON, got nothing"],
     ["no object", "[]", "body: expected an object, got a list"],
-    ["no attributes", "{}", "body.attributes: expected a value, got nothing"],
+    ["no attributes", "{}", "body.attributes: expected an object, got nothing"],
     ["a list as attributes", '{"attributes":[]}', "body.attributes: expected an object, got a list"],
     ["an attribute that is no scalar", '{"attributes":{"user":{}}}', "body.attributes.user"],
     ["a cost below 0", '{"attributes":{},"cost":-1}', "body.cost: expected at least 0, got -1"],
@@ -211,6 +213,9 @@ test("an explanation says which rules were considered, why, what is stored, and 
   });
   expect(Date.parse(byRule["per-user"].nextAllowedAt)).toBeGreaterThan(Date.now());
   expect(byRule.places).toMatchObject({ matched: false });
+  const { decision, rules: _rules, ...fields } = body;
+  expect(fields).toMatchObject({ allowed: false, rule: "per-user", remaining: 0, violated: ["per-user"] });
+  expect(fields).toEqual(decision);
 });
 
 test("a lease is held, renewed, released once, and then free for another", async () => {
@@ -284,4 +289,25 @@ test("with an API token, the data plane asks for it and probes do not", async ()
     expect((await postJson(`${guarded.http}${path}`, {})).status).toBe(401);
   }
   expect((await fetch(`${guarded.http}/readyz`)).status).toBe(200);
+});
+
+test("a gateway may ask with any method of its client", async () => {
+  const answers = await Promise.all(
+    METHODS.filter((method) => method !== "CONNECT").map(async (method) => {
+      const path = "/v1/forward-auth";
+      const asked = request(`${service.http}${path}`, {
+        method,
+        headers: { "x-forwarded-uri": "/x", connection: "close" },
+      });
+      asked.end();
+      const [answer] = (await once(asked, "response")) as [IncomingMessage];
+      answer.resume();
+      return [method, answer.statusCode];
+    }),
+  );
+  expect(answers.filter(([, status]) => status !== 200)).toEqual([]);
+  const wrong = request(`${service.http}/v1/check`, { method: "PURGE", headers: { connection: "close" } }).end();
+  const [refused] = (await once(wrong, "response")) as [IncomingMessage];
+  refused.resume();
+  expect([refused.statusCode, refused.headers.allow]).toEqual([405, "POST"]);
 });

@@ -1,6 +1,6 @@
 /** `sluice tokens|alerts|audit|keys|blocks|completion|doctor`, as an operator uses them in a shell. */
 import { execFile } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -127,6 +127,22 @@ describe("doctor", () => {
     const { status, stdout } = await doctor("--host", "0.0.0.0");
     expect(stdout).toMatch(/^warning +access +the data plane is open/m);
     expect(status).toBe(0);
+  });
+
+  test("a variable of envoyproxy/ratelimit that does nothing here is named, by serve in its log, too", async () => {
+    const cwd = makeTempFolder("doctor");
+    mkdirSync(join(cwd, "config"));
+    const env = { RUNTIME_ROOT: cwd, REDIS_PERSECOND: "true", REDIS_SOCKET_TYPE: "tcp", CACHE_KEY_PREFIX: "shop:" };
+    const { stdout } = await runSluice(["doctor", ...free, "--host", "127.0.0.1"], { cwd, env });
+    expect(stdout).toMatch(
+      /^warning +settings +the variable REDIS_PERSECOND is ignored\n +-> unset it: limits per second/m,
+    );
+    expect(stdout.match(/is ignored/g)).toHaveLength(1);
+    // It ends by itself: the data folder cannot be made.
+    const folder = ["--data-folder", "/dev/null/x"];
+    const served = await runSluice(["serve", ...free, ...folder], { cwd, env });
+    expect(served.status).toBe(2);
+    expect(served.stderr).toMatch(/"level":40.*the variable REDIS_PERSECOND is ignored: limits per second are counted/);
   });
 
   describe.skipIf(whyMissing("redis"))("on a Redis", () => {

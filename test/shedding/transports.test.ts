@@ -82,6 +82,13 @@ describe("the service", () => {
           classes: { normal: 1, critical: 2 },
         }),
         onePlace({ id: "by-report", match: { path: "/reported" }, signal: "reported", limit: undefined }),
+        onePlace({
+          id: "by-upstream",
+          match: { path: "/behind" },
+          key: ["upstream"],
+          signal: "reported",
+          limit: undefined,
+        }),
       ],
       files: {
         "attributes.yaml":
@@ -159,6 +166,16 @@ describe("the service", () => {
     expect(metrics).toMatch(/sluice_load_limit\{rule="keep-serving"\} 1\n/);
   });
 
+  test("the proxy has a gauge for its upstream, which a report of that upstream fills and another's does not", async () => {
+    const behind = async (): Promise<number> => (await fetch(`${service.proxy}/behind`)).status;
+    await post("/v1/utilisation", { value: 1, source: "elsewhere", key: "192.0.2.7:80", ttl: "1m" });
+    for (let i = 0; i < 3; i++) expect(await behind()).toBe(200);
+    const { port } = upstream.address() as AddressInfo;
+    await post("/v1/utilisation", { value: 1, source: "app-1", key: `127.0.0.1:${port}`, ttl: "1m" });
+    await vi.waitFor(async () => expect(await behind()).toBe(503), { timeout: 60_000, interval: 50 });
+    expect((await check({ path: "/behind", upstream: "192.0.2.8:80" })).allowed).toBe(true);
+  });
+
   test.each([
     ["above 1", { value: 1e9, source: "x" }],
     ["below 0", { value: -1, source: "x" }],
@@ -172,4 +189,34 @@ describe("the service", () => {
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({ code: "invalid-request" });
   });
+});
+
+test("with an API token, a stranger's report sheds nobody", async () => {
+  const token = "the-api-token-of-this-test";
+  await using guarded = await startTestService({
+    rules: [onePlace({ signal: "reported", limit: undefined })],
+    settings: { "api-token": token },
+  });
+  const post = async (path: string, body: object, headers: Record<string, string> = {}): Promise<Response> =>
+    await fetch(`${guarded.http}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+  const report = { value: 1, source: "db-1", ttl: "1m" };
+  for (const headers of [{}, { authorization: "Bearer wrong" }]) {
+    expect((await post("/v1/utilisation", report, headers as Record<string, string>)).status).toBe(401);
+  }
+  const own = { authorization: `Bearer ${token}` };
+  expect(await (await post("/v1/check", { attributes: {} }, own)).json()).toMatchObject({ allowed: true });
+  const utilisation = async (): Promise<string> => await (await fetch(`${guarded.http}/metrics`)).text();
+  expect(await utilisation()).toMatch(/sluice_load_utilisation\{rule="keep-serving"\} 0\n/);
+  expect((await post("/v1/utilisation", report, own)).status).toBe(200);
+  await vi.waitFor(
+    async () => {
+      const decision = (await (await post("/v1/check", { attributes: {} }, own)).json()) as { reason?: string };
+      expect(decision.reason).toBe("load");
+    },
+    { timeout: 60_000, interval: 50 },
+  );
 });

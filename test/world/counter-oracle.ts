@@ -33,12 +33,17 @@ export class CounterOracle {
    * by meanwhile stays, so a span may use so much more as was given back in it (docs/algorithms.md).
    */
   refund({ stampMs, entryId, units, atMs }: { stampMs: number; entryId: string; units: number; atMs: number }): void {
-    const at = this.#charges.findIndex(
-      (charge) => charge.stampMs === Math.floor(stampMs) && charge.entryId === entryId && charge.units === units,
-    );
+    const of = (name: string, fits: (charge: ChargedUnits) => boolean): number =>
+      this.#charges.findIndex(
+        (charge) => charge.stampMs === Math.floor(stampMs) && charge.entryId === name && fits(charge),
+      );
+    const exact = of(entryId, (charge) => charge.units === units);
+    // Requests that the store decided as one are refunded one by one, by the names of their entries: n, n:2, n:3.
+    const at = exact >= 0 ? exact : of(entryId.replace(/:\d+$/, ""), (charge) => charge.units >= units);
     if (at < 0) return;
     const charge = this.#charges[at]!;
-    if ("capacity" in charge.policy) this.#charges.push({ ...charge, atMs, units: -units, entryId: "" });
+    if (at !== exact && !("capacity" in charge.policy)) this.#charges[at] = { ...charge, units: charge.units - units };
+    else if ("capacity" in charge.policy) this.#charges.push({ ...charge, atMs, units: -units, entryId: "" });
     else this.#charges.splice(at, 1);
   }
 

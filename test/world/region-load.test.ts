@@ -111,6 +111,42 @@ test("a region that is cut off under local admits no more than the share that it
   expect(statedShare).toBeLessThan(1_000);
 });
 
+test.each([3, 10, 20])(
+  "%i of 20 regions cut off at once under local: the limit, and the sum of their shares",
+  async (cutRegions) => {
+    const limit = 4_000;
+    const cut = {
+      onStoreFailure: "local",
+      cut: [18_000, 38_000],
+      cutRegions,
+      windows: 4,
+      limit,
+      hotSpotMs: 1e9,
+    } as const;
+    const { over, byPolicy, worst, worstLocal, statedShare, statedShares } = await run(cut);
+    expect(over).toBe(0);
+    expect(byPolicy).toBeGreaterThan(100);
+    expect(statedShares.filter((share) => share > 0)).toHaveLength(cutRegions);
+    expect(worstLocal).toBeLessThanOrEqual(statedShare);
+    // A share is a mean with the memory of a window. Where each window's units are used up at once, it is read at its highest.
+    expect(statedShare).toBeLessThanOrEqual(limit / (1 - Math.exp(-1)) + cutRegions);
+    expect(worst).toBeLessThanOrEqual(limit + statedShare);
+  },
+);
+
+test("regions cut off one after another under local: each has its share of what those before it left", async () => {
+  const limit = 2_000;
+  const cut = { cut: [15_000, 90_000], cutRegions: 4, cutApartMs: 15_000, windows: 9 } as const;
+  const even = { regions: 4, overload: 2, pattern: () => 0.5 } as const;
+  const { over, worst, worstLocal, statedShare } = await run({ onStoreFailure: "local", limit, ...cut, ...even });
+  expect(over).toBe(0);
+  expect(worstLocal).toBeLessThanOrEqual(statedShare);
+  // 1/4, then 1/3, 1/2, and all of it.
+  expect(statedShare).toBeGreaterThan(1.5 * limit);
+  expect(statedShare).toBeLessThanOrEqual(limit * (1 / 4 + 1 / 3 + 1 / 2 + 1));
+  expect(worst).toBeLessThanOrEqual(limit + statedShare);
+});
+
 test("a region's store that comes back empty loses units, and lets none pass twice", async () => {
   const { over, utilisation } = await run({ regionWipedMs: 15_000, regions: 4, limit: 2_000 });
   expect(over).toBe(0);

@@ -39,6 +39,9 @@ export interface RegionLoad {
   readonly crashMs?: number;
   /** Region 0 reaches home no more. */
   readonly cut?: readonly [fromMs: number, untilMs: number];
+  /** So many regions do not, the first ones; each so long after the one before. */
+  readonly cutRegions?: number;
+  readonly cutApartMs?: number;
   /** When the store of region 0, or home, comes back empty. */
   readonly regionWipedMs?: number;
   readonly homeWipedMs?: number;
@@ -62,9 +65,12 @@ export interface RegionLoadResult {
   readonly waited: number;
   readonly fetches: number;
   readonly byPolicy: number;
-  /** Admitted by policy in region 0 in the worst window, and the most that a decision stated as its share. */
+  /** Admitted by policy in the worst window, of all regions that are cut off; the most that a decision of each stated as its share, and their sum. */
   readonly worstLocal: number;
+  readonly statedShares: readonly number[];
   readonly statedShare: number;
+  /** Admitted in the worst window, by policy or not. */
+  readonly worst: number;
   readonly events: number;
   readonly messages: { readonly sent: number; readonly lost: number; readonly doubled: number };
 }
@@ -79,6 +85,7 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
   const meter = new UseMeter(load);
   // Whose clock runs a little faster, and whose answers take a moment.
   const localMeter = new UseMeter({ ...load, limit: 0, windowMs: windowMs * 0.998 - 2 });
+  const allMeter = new UseMeter({ ...load, limit: 0, windowMs: windowMs * 0.998 - 2 });
   const ignore = (): void => {};
   const observer = {
     decided: ignore,
@@ -96,7 +103,8 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
   const near = new Network(simulation, load.near);
   const far = Array.from({ length: regions }, () => new Network(simulation, load.far));
   const endMs = windows * windowMs;
-  const counts = { requests: 0, byPolicy: 0, statedShare: 0 };
+  const counts = { requests: 0, byPolicy: 0 };
+  const statedShares = new Array<number>(regions).fill(0);
   const limiters = new Set<Limiter>();
   let fetches = 0;
   let waited = 0;
@@ -148,8 +156,9 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
       counts.requests++;
       void limiter.check({}).then(({ allowed, degraded, checks }) => {
         if (degraded !== undefined) counts.byPolicy++;
-        if (degraded === "local") counts.statedShare = Math.max(counts.statedShare, checks[0]!.limit);
+        if (degraded === "local") statedShares[region] = Math.max(statedShares[region]!, checks[0]!.limit);
         if (!allowed) return;
+        allMeter.use(1, home.actor.clock.wallMs());
         if (degraded === undefined) {
           meter.use(1, home.actor.clock.wallMs());
           if (meter.over > (load.mostOver ?? Number.POSITIVE_INFINITY))
@@ -166,8 +175,12 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
     for (let i = 0; i < instances; i++) start(region, i, 0);
   }
   if (load.cut !== undefined) {
-    simulation.at(load.cut[0], undefined, () => far[0]!.cutOff(home.actor));
-    simulation.at(load.cut[1], undefined, () => far[0]!.heal(home.actor));
+    const [fromMs, untilMs] = load.cut;
+    for (let region = 0; region < (load.cutRegions ?? 1); region++) {
+      const laterMs = region * (load.cutApartMs ?? 0);
+      simulation.at(fromMs + laterMs, undefined, () => far[region]!.cutOff(home.actor));
+      simulation.at(untilMs, undefined, () => far[region]!.heal(home.actor));
+    }
   }
   if (load.regionWipedMs !== undefined) simulation.at(load.regionWipedMs, servers[0]!.actor, () => servers[0]!.wipe());
   if (load.homeWipedMs !== undefined) simulation.at(load.homeWipedMs, home.actor, () => home.wipe());
@@ -190,6 +203,9 @@ export async function runRegionLoad(load: RegionLoad): Promise<RegionLoadResult>
     fetches,
     waited,
     worstLocal: isBucket ? 0 : localMeter.over,
+    worst: isBucket ? 0 : allMeter.over,
+    statedShares,
+    statedShare: statedShares.reduce((total, share) => total + share, 0),
     ...counts,
     events: simulation.events,
     messages: {

@@ -3,8 +3,9 @@
  * 2.3 calls a request; under faults and crashes each is settled once, and what passes is within the bound.
  */
 import { expect, test } from "vitest";
+import { drawn, leastBeyond } from "../../bench/reservation-frontier.mjs";
 import type { NetworkFaults } from "./network.js";
-import { type ReservationLoad, runReservationLoad } from "./reservation-load.js";
+import { generatedTokens, type ReservationLoad, runReservationLoad } from "./reservation-load.js";
 
 const calm: NetworkFaults = { delayMs: [0.5, 4], loss: 0, doubling: 0, stragglers: 0 };
 const faulty: NetworkFaults = { delayMs: [0.2, 50], loss: 0.05, doubling: 0.05, stragglers: 0.01 };
@@ -48,21 +49,35 @@ test.each<[ReservationLoad["algorithm"], number, number]>([
   },
 );
 
-/** Where no policy keeps both, docs/reservations.md says why. */
-test.each<[ReservationLoad["algorithm"], number, number]>([
-  ["fixed-window", 5_000, 8],
-  ["rolling-window", 50_000, 2],
-  ["rolling-window", 5_000, 8],
+/** Windows that miss the bar of 0.99, or 0.95: docs/reservations.md says why. What they reach is held all the same. */
+test.each<[ReservationLoad["algorithm"], number, number, number]>([
+  ["fixed-window", 5_000, 8, 0.91],
+  ["rolling-window", 50_000, 2, 0.96],
+  ["rolling-window", 50_000, 8, 0.96],
+  ["rolling-window", 5_000, 8, 0.8],
 ])(
-  "%s, %i tokens a minute on %i instances: no more passes than the bound says",
-  async (algorithm, limit, instances) => {
+  "%s, %i tokens a minute on %i instances: no more passes than the bound says, and %f is used",
+  async (algorithm, limit, instances, used) => {
     const found = await run({ ...loadOf(limit), algorithm, instances });
     expect(found.over).toBeLessThanOrEqual(Math.max(0, found.allowedOver));
+    if (limit === 50_000) expect(found.over).toBeLessThanOrEqual(limit / 100);
+    expect(found.utilisation).toBeGreaterThanOrEqual(used);
     expect(found.callsPerRequest).toBeLessThanOrEqual(2.3);
     expect(found.settledTwice).toBe(0);
     expect(found.charged).toBe(found.cost);
   },
 );
+
+test("no policy for windows of 5 000 uses 0.95 with fewer than one in fifty more than 1 % beyond the limit", () => {
+  // Costs of 60 fill 0.6 or 1.2 of 100: for 0.95 on average, seven windows in twelve must pass. A bound may be lower, never higher.
+  const known = leastBeyond([60], { limit: 100, utilisation: 0.95 });
+  expect(known).toBeLessThanOrEqual(7 / 12);
+  expect(known).toBeGreaterThan(0.55);
+  expect(leastBeyond([1], { limit: 100, utilisation: 1 })).toBe(0);
+  const share = leastBeyond(drawn(generatedTokens), { limit: 5_000, utilisation: 0.95 });
+  console.log(`windows of 5 000, utilisation 0.95: ${(100 * share).toFixed(2)} % pass, under the best policy`);
+  expect(share).toBeGreaterThan(0.02);
+});
 
 test.each<[ReservationLoad["algorithm"], number]>([
   ["token-bucket", 1],

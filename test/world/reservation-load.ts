@@ -20,6 +20,7 @@ export interface ReservationLoad {
   readonly algorithm: "token-bucket" | "gcra" | "fixed-window" | "sliding-counter" | "rolling-window";
   /** Tokens a minute. */
   readonly limit: number;
+  /** Of overload; before them the fleet learns at half the limit. */
   readonly minutes: number;
   /** Of what was learned, to be held. Default: the rules' own. */
   readonly quantile?: number;
@@ -33,7 +34,7 @@ export interface ReservationLoadResult {
   readonly over: number;
   /** The most that requests cost beyond what was held for them, within any window. */
   readonly allowedOver: number;
-  /** Of what the limit admits, after the first minutes. */
+  /** Of what the limit admits, after the first minutes of overload. */
   readonly utilisation: number;
   /** Calls for an admitted request: its check, its settlement, its part of what is learned. */
   readonly callsPerRequest: number;
@@ -47,7 +48,13 @@ export interface ReservationLoadResult {
 const WINDOW_MS = 60_000;
 /** Streams that were admitted at the end go on to theirs: none is longer. */
 const DRAIN_MS = WINDOW_MS;
-/** The bucket starts full, and nothing is learned yet. */
+/**
+ * Requests at half the limit before the overload begins, so that costs are known by then. A fleet that knows none holds all that its requests
+ * name; in a rolling window the dent that this leaves comes again every minute.
+ */
+const REQUESTS_TO_LEARN = 400;
+const DEMAND_TO_LEARN = 0.5;
+/** The bucket is nearly full when the overload begins. */
 const WARM_UP_MINUTES = 3;
 const TOKENS_PER_MS = 0.05;
 /** The least by which a stream extends its reservation, in tokens. */
@@ -55,7 +62,7 @@ const FEWEST_MORE = 64;
 /** Demand for each unit of the limit. */
 const OVERLOAD = 2;
 
-const { generatedTokens } = JSON.parse(
+export const { generatedTokens } = JSON.parse(
   readFileSync(new URL("../../bench/llm-lengths.json", import.meta.url), "utf8"),
 ) as { generatedTokens: readonly number[] };
 const meanTokens = generatedTokens.reduce((sum, tokens) => sum + tokens, 0) / generatedTokens.length;
@@ -123,7 +130,8 @@ export async function runReservationLoad(load: ReservationLoad): Promise<Reserva
   };
   const server: StoreServer = new StoreServer(simulation, observer);
   const network = new Network(simulation, load.faults);
-  const endMs = minutes * WINDOW_MS;
+  const learnMs = Math.ceil((REQUESTS_TO_LEARN * meanTokens) / (DEMAND_TO_LEARN * limit)) * WINDOW_MS;
+  const endMs = learnMs + minutes * WINDOW_MS;
 
   function start(index: number, life: number): void {
     const random = new Random(mixSeed(load.seed, index, life, 7));
@@ -143,7 +151,8 @@ export async function runReservationLoad(load: ReservationLoad): Promise<Reserva
   }
 
   function arrive(limiter: Limiter, actor: Actor, random: Random): void {
-    const atMs = simulation.nowMs + random.waitMs((OVERLOAD * limit) / meanTokens / WINDOW_MS / instances);
+    const demand = simulation.nowMs < learnMs ? DEMAND_TO_LEARN : OVERLOAD;
+    const atMs = simulation.nowMs + random.waitMs((demand * limit) / meanTokens / WINDOW_MS / instances);
     if (atMs >= endMs) return;
     simulation.at(atMs, actor, () => {
       void stream(limiter, actor, answerLength(random));
@@ -181,7 +190,7 @@ export async function runReservationLoad(load: ReservationLoad): Promise<Reserva
   const inOrder = (list: readonly Use[]): Use[] => [...list].sort((a, b) => a.atMs - b.atMs);
   const uses = inOrder([...admitted.values()].flat());
   const overruns = inOrder([...admitted.values()].flatMap(([, ...beyond]) => beyond));
-  const [fromMs, toMs] = [beganMs + WARM_UP_MINUTES * WINDOW_MS, beganMs + endMs];
+  const [fromMs, toMs] = [beganMs + learnMs + WARM_UP_MINUTES * WINDOW_MS, beganMs + endMs];
   const used = uses.reduce((sum, { atMs, tokens }) => (atMs >= fromMs && atMs < toMs ? sum + tokens : sum), 0);
   return {
     over: worstOver(uses, load, limit),

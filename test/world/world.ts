@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Check } from "../../packages/sluice/src/check.js";
+import { Decision } from "../../packages/sluice/src/limiter/decision.js";
 import { parseDuration } from "../../packages/sluice/src/rules/duration.js";
 import { Clients } from "./clients.js";
 import { Fleet } from "./fleet.js";
@@ -70,7 +71,11 @@ export async function runWorld({ scenario, seed, keep, log, digest = false }: Ru
     onStart: (instance) => {
       instance.limiter.on("decision", (decision, request) => {
         judge.shares?.decided(instance, decision, request);
-        if (decision.guarantee === "prefetched") judge.usedFromHand(decision, request.checks as readonly Check[]);
+        if (decision.guarantee !== "prefetched") return;
+        // One that a fetch's answer refused has used nothing.
+        const { verdicts } = Decision.originOf(decision);
+        const used = (request.checks as readonly Check[]).filter((_, i) => verdicts[i]!.charged);
+        if (used.length > 0) judge.usedFromHand(decision, used);
       });
       instance.limiter.on("expired", (id) => judge.fail(judge.settlements.expired(id.split(".")[0]!)));
     },

@@ -5,6 +5,7 @@ import { counting } from "./counting.js";
 import { hours } from "./hours.js";
 import { ids } from "./ids.js";
 import { leases } from "./leases.js";
+import { oneByOne } from "./one-by-one.js";
 import { outages } from "./outages.js";
 import { prefetch } from "./prefetch.js";
 import { regions } from "./regions.js";
@@ -16,6 +17,7 @@ export const scenarios: readonly (Scenario | LoadScenario)[] = [
   ids,
   leases,
   outages,
+  oneByOne,
   clocks,
   ruleChanges,
   hours,
