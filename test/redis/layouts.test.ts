@@ -120,6 +120,20 @@ describe.skipIf(whyMissing("redis"))("layouts in Redis", () => {
     expect(rules[0]!.state).toEqual(means);
   });
 
+  test.each([
+    ["two numbers, as before slots on the move counted them", "<dd"],
+    ["three numbers", "<ddd"],
+  ])("units that holders fetched ahead count, from a head of %s", async (_, format) => {
+    const pack = `local ends = redis.call('TIME')[1] * 1000 + 50000
+      redis.call('HSET', KEYS[1], '', struct.pack('${format}', 3, ends, 7), 'holder', struct.pack('<dddddd', 1, 0, 3, 3, 0, ends))
+      return redis.call('PEXPIRE', KEYS[1], 60000)`;
+    await redis.cli("EVAL", pack, "1", "sluice:1:{*}:f:f~");
+    const limiter = limiterOf([{ ...counters[2]!.rule, prefetch: "20s" } as Rule]);
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(2);
+    const [first, second] = [await limiter.check({}, { cost: 2 }), await limiter.check({})];
+    expect([first.allowed, second.allowed]).toEqual([true, false]);
+  });
+
   test("a record of layout 3 is the answer to its request, and to no other; its refund leaves a tombstone", async () => {
     await redis.cli("SET", records[3].key, records[3].text, "PX", "60000");
     const limiter = limiterOf([rule]);

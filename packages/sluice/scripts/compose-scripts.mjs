@@ -41,6 +41,7 @@ const wholeScripts = [
   "settle",
   "learn",
   "fetch-home",
+  "held",
 ];
 
 /** The letters of stored forms with a plain file, and whose it is. */

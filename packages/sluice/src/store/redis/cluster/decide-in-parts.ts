@@ -14,6 +14,7 @@ import type { SingleNodeStore } from "../single-node-store.js";
 import { Blocks } from "./blocks.js";
 import type { ClusterHolds } from "./cluster-holds.js";
 import type { Compensation, Undo } from "./compensation.js";
+import { besideHeld, GrantsChanged, heldElsewhere } from "./held-elsewhere.js";
 import type { IdRecords } from "./id-records.js";
 import { type MovingSlots, slotIsMoving } from "./moving-slots.js";
 import type { NodeReach } from "./node-reach.js";
@@ -22,6 +23,9 @@ import { joinReplies, type Part, splitByKey, splitByTag, undoOf } from "./split-
 
 /** The records of one request end this much apart at most: clocks that run unevenly, parts that waited. */
 const ENDS_APART_MS = 10_000;
+
+/** A slot that begins to move again, each time between a fetch and its end: after so many, the failure policy answers. */
+const MOST_ATTEMPTS = 4;
 
 /** Where the check of a request of one stands. */
 const ONLY = [0];
@@ -92,13 +96,22 @@ export class PartsDecider {
   }
 
   /** Decides checks within one script's reach in one script; or by tag, or key by key, while a slot is moving. */
-  #decidePart({ tag, request }: Part, endsAtMonotonicMs: number): Promise<StoreReply> {
+  #decidePart(part: Part, endsAtMonotonicMs: number, attempt = 1): Promise<StoreReply> {
+    const { tag, request } = part;
     if (spansSlots(request)) return this.#decideOnNode(request, endsAtMonotonicMs);
-    if (this.#moving.has(tag)) return this.#decideKeyByKey(tag, request, endsAtMonotonicMs);
+    if (this.#moving.has(tag)) return this.#decideMoving(part, endsAtMonotonicMs, attempt);
     return this.#node.decide(request).catch((error: unknown) => {
       if (!slotIsMoving(error)) throw error;
       this.#moving.add(tag);
-      return this.#decideKeyByKey(tag, request, endsAtMonotonicMs);
+      return this.#decideMoving(part, endsAtMonotonicMs, attempt);
+    });
+  }
+
+  #decideMoving(part: Part, endsAtMonotonicMs: number, attempt: number): Promise<StoreReply> {
+    return this.#decideKeyByKey(part.tag, part.request, endsAtMonotonicMs).catch((error: unknown) => {
+      if (!(error instanceof GrantsChanged) || attempt === MOST_ATTEMPTS) throw error;
+      this.#moving.delete(part.tag);
+      return this.#decidePart(part, endsAtMonotonicMs, attempt + 1);
     });
   }
 
@@ -195,9 +208,7 @@ export class PartsDecider {
     if (seen !== undefined) return seen;
     const reply = await this.#blocks.around(request, endsAtMonotonicMs, async (unblocked) => {
       const parts = splitByKey(unblocked);
-      const settled = await Promise.allSettled(
-        parts.map((part) => this.#node.decideApart(part.request, endsAtMonotonicMs)),
-      );
+      const settled = await Promise.allSettled(parts.map((part) => this.#decideApart(part, endsAtMonotonicMs)));
       return await this.#settle(parts, { settled, endsAtMonotonicMs });
     });
     const whole: Part = { tag, places: [], request: { ...request, id: undefined } };
@@ -215,6 +226,24 @@ export class PartsDecider {
     }
     await this.#undo(undoOf(whole, reply), endsAtMonotonicMs);
     return (await this.#records.see(request, tag, endsAtMonotonicMs)) ?? reply;
+  }
+
+  /** One key of a slot on the move. */
+  async #decideApart(part: Part, endsAtMonotonicMs: number): Promise<StoreReply> {
+    const { request, heldElsewhere: key } = part;
+    if (key === undefined) return await this.#node.decideApart(request, endsAtMonotonicMs);
+    const held = await heldElsewhere(this.#calls, key, endsAtMonotonicMs);
+    const reply = await this.#node.decideApart(request, endsAtMonotonicMs);
+    try {
+      const { changes } = await heldElsewhere(this.#calls, key, endsAtMonotonicMs);
+      if (changes !== held.changes) throw new GrantsChanged();
+    } catch (error) {
+      await this.#undo(undoOf(part, reply), endsAtMonotonicMs);
+      throw error;
+    }
+    const found = besideHeld(part, reply, held);
+    await this.#undo(found.undos, endsAtMonotonicMs);
+    return found.reply;
   }
 
   /** Units that are held without a hold could not be settled: then nothing stays charged. */

@@ -20,6 +20,11 @@ export class MovingSlots {
     this.#untilMonotonicMs.set(tag, performance.now() + MOVING_MS);
   }
 
+  /** A script ran over several keys of the tag. */
+  delete(tag: string): void {
+    this.#untilMonotonicMs.delete(tag);
+  }
+
   has(tag: string): boolean {
     if (this.#untilMonotonicMs.size === 0) return false;
     const untilMonotonicMs = this.#untilMonotonicMs.get(tag);

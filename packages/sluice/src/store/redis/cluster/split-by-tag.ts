@@ -17,6 +17,8 @@ export interface Part {
   readonly request: StoreRequest;
   /** Where its checks stand in the whole request. */
   readonly places: readonly number[];
+  /** The counter of a rule with prefetch, whose holders the part's script does not see (held-elsewhere.ts). */
+  readonly heldElsewhere?: string | undefined;
 }
 
 /** By hash tag, or by what else says which keys one script reaches: checks whose tags are equal share a slot for certain. */
@@ -48,11 +50,12 @@ export function splitByKey(request: StoreRequest): Part[] {
       tag: hashTag(key),
       places,
       request: { ...request, checks, id: undefined, fetches: undefined, holdMs: undefined },
+      heldElsewhere: places.some((i) => request.checks[i]!.plan.prefetchMs > 0) ? key : undefined,
     };
   });
 }
 
-/** Its grants have a key of their own, which may be on another node: while a slot moves, units that are held are not seen. */
+/** Its grants have a key of their own, which may be on another node. */
 function withoutPrefetch(check: Check): Check {
   return check.plan.prefetchMs === 0 ? check : { ...check, plan: { ...check.plan, prefetchMs: 0 } };
 }
@@ -102,10 +105,14 @@ export function joinReplies(
  * instead.) A part that was found decided is undone too: its charge stands, or it would not have been found, and no other attempt's
  * claim on it is touched.
  */
-export function undoOf({ request }: Part, found: StoreReply, isUndone: (check: Check) => boolean = () => true): Undo[] {
+export function undoOf(
+  { request }: Part,
+  found: StoreReply,
+  isUndone: (check: Check, i: number) => boolean = () => true,
+): Undo[] {
   const { checks, entryId } = found.repeated ?? request;
   const charges = checks.flatMap((check, i) =>
-    found.verdicts[i]!.charged && isUndone(check) ? [{ check, atMs: chargedAt(found, i), entryId }] : [],
+    found.verdicts[i]!.charged && isUndone(check, i) ? [{ check, atMs: chargedAt(found, i), entryId }] : [],
   );
   if (charges.length === 0) return [];
   const lifeMs = Math.max(...found.verdicts.map(({ charged, resetAfterMs }) => (charged ? resetAfterMs : 0)));
@@ -113,12 +120,12 @@ export function undoOf({ request }: Part, found: StoreReply, isUndone: (check: C
   return byTag.map((sameTag) => ({ charges: sameTag, id: request.id, attempt: request.entryId, lifeMs }));
 }
 
-function refuses(check: Check, found: Verdict): boolean {
+export function refuses(check: Check, found: Verdict): boolean {
   return check.plan.mode === "enforce" && !found.allowed;
 }
 
 /** The verdict once its charge is given back. */
-function givenBack(check: Check, found: Verdict): Verdict {
+export function givenBack(check: Check, found: Verdict): Verdict {
   if (!found.charged || check.charge) return found;
   const remaining = Math.min(capacityOf(check.plan.policy), found.remaining + check.cost);
   return verdict(found.allowed, remaining, found.retryAfterMs, found.resetAfterMs, found.reason);

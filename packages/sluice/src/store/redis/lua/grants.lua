@@ -1,10 +1,17 @@
 --[[ grants: units that holders (instances, or a region's store) fetched ahead and have not settled yet; included by fetch alone
-  stored   hash beside the counter: '' -> units of all holders, the earliest end among them (or an earlier instant);
-             holder -> seq, used, units, granted, kept, ends_ms (grants.ts)
+  stored   hash beside the counter: '' -> units of all holders, the earliest end among them (or an earlier instant), how often
+             any of it changed; holder -> seq, used, units, granted, kept, ends_ms (grants.ts)
   Units that are held count as if they were in the counter: remaining is what is left beside them. What a holder used is charged when
   it settles; what it did not is free again. Units that nobody settled are charged at their end, for they may have been used then. ]]
-local HEAD, RECORD, LONGEST_TERM = '<dd', '<dddddd', 60000
+local RECORD, LONGEST_TERM = '<dddddd', 60000
 local grants_keys, texts, fetches, changed = {}, {}, {}, {}
+
+include('grants-head')
+
+local function packed_head(grants)
+  grants.changes = (grants.changes or 0) + 1
+  return struct.pack('<ddd', grants.total, grants.ends, grants.changes)
+end
 
 -- Ended grants are charged at the latest of their ends, as if the script had run then: the counter is written and read again,
 -- because a packed log stamps everything that one call adds alike.
@@ -43,7 +50,7 @@ local function sweep(key, state, grants, body, policy)
   end
   if ended > 0 then state = charge_ended(key, state, body, policy, ended, ended_at) end
   for i = 1, #gone do call('HDEL', grants.key, gone[i]) end
-  call('HSET', grants.key, '', struct.pack(HEAD, grants.total, grants.ends))
+  call('HSET', grants.key, '', packed_head(grants))
   return state
 end
 
@@ -56,7 +63,7 @@ local function holding(body, policy)
   local function load(key)
     local grants = { key = grants_keys[key], total = 0, ends = 0, holders = {} }
     local head, state = call('HGET', grants.key, ''), body.load(key)
-    if head then grants.total, grants.ends = struct.unpack(HEAD, head) end
+    if head then grants.total, grants.ends, grants.changes = read_head(head) end
     if grants.ends > 0 and (grants.ends <= now or grants.ends - now > LONGEST_TERM) then
       state = sweep(key, state, grants, body, policy)
     end
@@ -160,7 +167,7 @@ local function grant(i, out, n, left, passes)
 end
 
 local function write_grants(grants)
-  local fields = { '', struct.pack(HEAD, grants.total, grants.ends) }
+  local fields = { '', packed_head(grants) }
   for holder, record in pairs(grants.holders) do
     fields[#fields + 1] = holder
     fields[#fields + 1] = struct.pack(RECORD, record.seq, record.used, record.units, record.granted, record.kept, record.ends)
