@@ -1,4 +1,5 @@
 /** Units fetched ahead while Redis is away, or a cluster moves their slot. Terms and windows are long: only counts matter. */
+import { createCluster } from "redis";
 import { createLimiter, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { describe, expect, test } from "vitest";
@@ -11,7 +12,7 @@ import { leaderOf, moveSlot, slotOfUser } from "./cluster-steps.js";
 
 const LIMIT = 100_000;
 
-function open(store: string, more: Partial<Rule>, deadlineMs: number): Limiter {
+function open(store: Parameters<typeof redisStore>[0], more: Partial<Rule>, deadlineMs: number): Limiter {
   const rule = { id: "hot", key: ["user"], algorithm: "rolling-window", limit: LIMIT, window: "365d", ...more } as Rule;
   return createLimiter({ store: redisStore(store, { deadlineMs }), rules: [rule] });
 }
@@ -76,10 +77,15 @@ describe.skipIf(whyMissing("redis"))("prefetch", () => {
     await other.close();
   });
 
-  test("a cluster that moves the slot of a key: units in hand count, and no more than the limit passes", async () => {
+  test("a cluster that moves the slot of a key: units in hand count, and the limit passes, no more and no less", async () => {
     await using cluster = await startCluster();
     const limit = 2_000;
-    const limiters = [1, 2].map(() => open(cluster.url, { prefetch: "20s", limit, onStoreFailure: "deny" }, 20_000));
+    const nodeRedis = await createCluster({
+      rootNodes: cluster.leaders.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` })),
+    }).connect();
+    const limiters = [cluster.url, nodeRedis].map((store) =>
+      open(store, { prefetch: "20s", limit, onStoreFailure: "deny" }, 20_000),
+    );
     const drainAll = async (times: number): Promise<number> =>
       (await Promise.all(limiters.map((limiter) => use(limiter, times)))).reduce(
         (sum, { covered }) => sum + covered,
@@ -106,5 +112,6 @@ describe.skipIf(whyMissing("redis"))("prefetch", () => {
     expect(used).toBe(limit);
     expect(await drainAll(10)).toBe(0);
     await Promise.all(limiters.map((limiter) => limiter.close()));
+    nodeRedis.destroy();
   });
 });
