@@ -32,6 +32,10 @@ export interface ReservationLoad {
 export interface ReservationLoadResult {
   /** Tokens beyond the limit in the worst window, or for a bucket at the worst instant. */
   readonly over: number;
+  /** The same, if all that a request cost is counted when it was admitted. */
+  readonly overWhereAdmitted: number;
+  /** The share of successive windows of overload that pass the limit by more than a hundredth, counted so. */
+  readonly windowsBeyond: number;
   /** The most that requests cost beyond what was held for them, within any window. */
   readonly allowedOver: number;
   /** Of what the limit admits, after the first minutes of overload. */
@@ -189,11 +193,19 @@ export async function runReservationLoad(load: ReservationLoad): Promise<Reserva
   await simulation.run(endMs + DRAIN_MS);
   const inOrder = (list: readonly Use[]): Use[] => [...list].sort((a, b) => a.atMs - b.atMs);
   const uses = inOrder([...admitted.values()].flat());
+  const admissions = inOrder(
+    [...admitted.values()].map((parts) => ({
+      atMs: parts[0]!.atMs,
+      tokens: parts.reduce((sum, { tokens }) => sum + tokens, 0),
+    })),
+  );
   const overruns = inOrder([...admitted.values()].flatMap(([, ...beyond]) => beyond));
   const [fromMs, toMs] = [beganMs + learnMs + WARM_UP_MINUTES * WINDOW_MS, beganMs + endMs];
   const used = uses.reduce((sum, { atMs, tokens }) => (atMs >= fromMs && atMs < toMs ? sum + tokens : sum), 0);
   return {
     over: worstOver(uses, load, limit),
+    overWhereAdmitted: worstOver(admissions, load, limit),
+    windowsBeyond: windowsBeyond(admissions, { fromMs, toMs, limit }),
     allowedOver: worstOver(overruns, load, 0),
     utilisation: used / (limit * (minutes - WARM_UP_MINUTES)),
     callsPerRequest: (server.calls - counts.refusedCalls) / admitted.size,
@@ -220,6 +232,18 @@ function worstOver(uses: readonly Use[], { algorithm, limit }: ReservationLoad, 
     worst = Math.max(worst, sum - capacity);
   }
   return uses.length === 0 ? 0 : worst;
+}
+
+function windowsBeyond(
+  admissions: readonly Use[],
+  { fromMs, toMs, limit }: { fromMs: number; toMs: number; limit: number },
+): number {
+  const windows = new Array<number>(Math.floor((toMs - fromMs) / WINDOW_MS)).fill(0);
+  for (const { atMs, tokens } of admissions) {
+    const window = Math.floor((atMs - fromMs) / WINDOW_MS);
+    if (window >= 0 && window < windows.length) windows[window]! += tokens;
+  }
+  return windows.filter((tokens) => tokens > 1.01 * limit).length / windows.length;
 }
 
 function ruleOf({ algorithm, limit, quantile }: ReservationLoad): Rule {

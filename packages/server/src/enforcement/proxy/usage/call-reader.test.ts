@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type CallFacts, CallReader } from "./call-reader.js";
+import { vendorOf } from "./vendors.js";
 
 function read(
   text: string,
@@ -97,8 +98,34 @@ test.each([
 
 test("an image in base64 counts as a thousand tokens, a text of the same length by its bytes", () => {
   const image = `data:image/png;base64,${"iVBORw0KGgo".repeat(10_000)}`;
-  expect(factsOf({ input: image }).promptTokens).toBe(1_000);
+  const withImage = { input: [{ content: [{ image_url: image }] }], images: [image] };
+  expect(factsOf(withImage).promptTokens).toBe(2_000);
   expect(factsOf({ input: "some words and more ".repeat(10_000) }).promptTokens).toBe(50_000);
+});
+
+test.each([
+  (text: string) => ({ prompt: text }),
+  (text: string) => ({ input: [text] }),
+  (text: string) => ({ prompt: [[text]] }),
+  (text: string) => ({ messages: [{ content: text }] }),
+  (text: string) => ({ messages: [{ content: [{ type: "text", text }] }] }),
+])("a text that looks like base64 is counted by its bytes (%#)", (bodyOf) => {
+  expect(factsOf(bodyOf("a".repeat(400_000))).promptTokens).toBeGreaterThanOrEqual(100_000);
+  expect(factsOf(bodyOf(`${"a".repeat(2_000)} ${"b c".repeat(100_000)}`)).promptTokens).toBeGreaterThan(75_000);
+});
+
+test.each([
+  ["openai", "/v1/chat/completions", { max_tokens: 900, max_completion_tokens: 1000, max_output_tokens: 2000 }, 1000],
+  ["openai", "/v1/chat/completions?a=/responses", { max_output_tokens: 1, options: { num_predict: 1 } }, undefined],
+  ["openai", "/v1/responses", { max_tokens: 1, generationConfig: { maxOutputTokens: 1 } }, undefined],
+  ["openai", "/v1/responses", { max_output_tokens: 70 }, 70],
+  ["anthropic", "/v1/messages", { max_completion_tokens: 1, inferenceConfig: { maxTokens: 1 } }, undefined],
+  ["anthropic", "/v1/messages", { max_tokens: 80 }, 80],
+  ["/usage", "/model/m/converse", { inferenceConfig: { maxTokens: 60 } }, 60],
+])("a call to %s at %s with %j is bounded by %s: other names are another vendor's", (usage, target, body, bound) => {
+  const reader = new CallReader(vendorOf(usage).boundsOf(target));
+  reader.push(Buffer.from(JSON.stringify(body)));
+  expect(reader.end()?.maxTokens).toBe(bound);
 });
 
 test.each([

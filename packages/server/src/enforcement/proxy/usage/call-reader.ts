@@ -7,6 +7,7 @@
 import { JsonScanner, textOf } from "sluice/internal";
 import type { Splice } from "./splice-blocks.js";
 import { tokensIn } from "./usage-reader.js";
+import { allBounds } from "./vendors.js";
 
 export interface CallFacts {
   readonly model: string | undefined;
@@ -27,16 +28,9 @@ const MOST_MODEL_LENGTH = 256;
 const base64Text = /^(?:data:[\w/+.;=-]*,)?[\w+/=-]+$/;
 const MEDIA_BYTES = 1_024;
 const MEDIA_TOKENS = 1_000;
+/** Never media, however it looks: a long text without spaces would pass for a short one, and a call that is broken off is charged by this. */
+const textSteps = new Set(["content", "text", "prompt", "input", "system", "instructions", "arguments", "output"]);
 
-/** Where servers look for the most tokens that an answer may have: OpenAI's three, Anthropic's, Gemini's, Bedrock's and Ollama's. */
-const bounds = [
-  "max_tokens",
-  "max_completion_tokens",
-  "max_output_tokens",
-  "generationConfig/maxOutputTokens",
-  "inferenceConfig/maxTokens",
-  "options/num_predict",
-];
 /** Of all paths that are read. */
 const MOST_STEPS = 2;
 const choiceCounts = ["n", "best_of"];
@@ -46,7 +40,7 @@ const readPaths = new Set([
   "stream",
   "stream_options",
   "stream_options/include_usage",
-  ...bounds,
+  ...allBounds,
   ...choiceCounts,
 ]);
 
@@ -61,6 +55,7 @@ function fold(path: string): string {
 
 export class CallReader {
   readonly #scanner: JsonScanner;
+  readonly #bounds: readonly string[];
   readonly #seen = new Set<string>();
   readonly #literals = new Map<string, string>();
   #mistake: string | undefined;
@@ -74,7 +69,9 @@ export class CallReader {
   #streamOptions: { kind: "null" | "object" | "other"; start: number; end: number } | undefined;
   #includeUsage: { isTrue: boolean; start: number; end: number } | undefined;
 
-  constructor() {
+  /** `bounds`: where the server that is called looks for the most tokens of its answer. */
+  constructor(bounds: readonly string[] = allBounds) {
+    this.#bounds = bounds;
     this.#scanner = new JsonScanner({
       key: () => this.#key(),
       open: (kind) => this.#open(kind),
@@ -141,12 +138,20 @@ export class CallReader {
 
   #string(bytes: number, start: string): void {
     const { path, span } = this.#scanner;
-    if (bytes >= MEDIA_BYTES && base64Text.test(start)) this.#media++;
+    if (bytes >= MEDIA_BYTES && !this.#isText() && base64Text.test(start)) this.#media++;
     else this.#textBytes += bytes;
     if (path === "stream_options/include_usage") this.#includeUsage = { isTrue: false, ...span };
     else if (path === "stream") this.#isStream = true;
     else if (path === "stream_options") this.#streamOptions = { kind: "other", ...span };
     else if (path === "model") this.#readModel(bytes, start);
+  }
+
+  /** By the name of the string, or of the list that it stands in. */
+  #isText(): boolean {
+    const { lastStep, path } = this.#scanner;
+    if (lastStep !== "*") return textSteps.has(lastStep);
+    const steps = path.split("/");
+    return textSteps.has(steps.findLast((step) => step !== "*") ?? "");
   }
 
   #readModel(bytes: number, start: string): void {
@@ -157,7 +162,7 @@ export class CallReader {
 
   /** The largest that the call names, for each of its choices. */
   #maxTokens(): number | undefined {
-    const most = this.#largest(bounds);
+    const most = this.#largest(this.#bounds);
     if (most === undefined) return undefined;
     return Math.min(MOST_TOKENS, most * (this.#largest(choiceCounts) ?? 1));
   }

@@ -20,7 +20,7 @@ import { estimates, settlement } from "./call-attributes.js";
 import { type CallFacts, CallReader } from "./call-reader.js";
 import type { Prices } from "./prices.js";
 import { spliceBlocks, splicedBytes } from "./splice-blocks.js";
-import type { Vendor } from "./vendors.js";
+import { isCompletion, type Vendor } from "./vendors.js";
 
 /** A count of a prompt's tokens by the user's own code; throws or returns nonsense: the bytes are counted. */
 export type CountTokens = (call: { model: string | undefined; body: Buffer }) => unknown;
@@ -107,7 +107,7 @@ export class LlmGateway {
         "unsupported-media-type",
         `content-encoding: expected none, got ${JSON.stringify(coding)}`,
       );
-    const reader = new CallReader();
+    const reader = new CallReader(this.vendor.boundsOf(client.url ?? ""));
     const held = await this.#bodies.hold(client, (chunk) => {
       reader.push(chunk);
       refuse(reader.mistake);
@@ -179,9 +179,4 @@ function isVendorField(name: string): boolean {
 
 function refuse(mistake: string | undefined): undefined {
   if (mistake !== undefined) throw new ServiceError("invalid-call", mistake);
-}
-
-/** `stream_options` is a field of these two; others refuse what they do not know. */
-function isCompletion(target: string): boolean {
-  return target.split("?", 1)[0]!.endsWith("/completions");
 }

@@ -61,6 +61,41 @@ test("the count at Anthropic's start is no final one: a stream that breaks off i
   }
 });
 
+test("a gateway that reports Anthropic's cache under OpenAI's names has it in its prompt already", () => {
+  const usage = {
+    prompt_tokens: 2006,
+    completion_tokens: 300,
+    total_tokens: 2306,
+    prompt_tokens_details: { cached_tokens: 1920 },
+    cache_read_input_tokens: 1920,
+    cache_creation_input_tokens: 50,
+  };
+  const read = usageOf("openai", "json", JSON.stringify({ usage }));
+  expect(read).toEqual({ prompt: 2006, completion: 300, cachedPrompt: 1920 });
+});
+
+test("tokens that a vendor counts beside the answer and the prompt are counted with them", () => {
+  const gemini = { promptTokenCount: 10, candidatesTokenCount: 20, thoughtsTokenCount: 900, totalTokenCount: 930 };
+  const readGemini = usageOf("/usageMetadata", "json", JSON.stringify({ usageMetadata: gemini }));
+  expect(readGemini).toMatchObject({ prompt: 10, completion: 920 });
+  const bedrock = { inputTokens: 5, outputTokens: 7, cacheReadInputTokens: 100, cacheWriteInputTokens: 30 };
+  const readBedrock = usageOf("/usage", "json", JSON.stringify({ usage: bedrock }));
+  expect(readBedrock).toEqual({ prompt: 135, completion: 7, cachedPrompt: 100 });
+});
+
+test.each([
+  ["a byte order mark", "\uFEFF"],
+  ["events under the name of JSON", "data: "],
+])("an answer that is no JSON, for %s, is counted by its bytes", (_, before) => {
+  const answer = before + JSON.stringify({ choices: [{ message: { content: "x".repeat(400) } }] });
+  const completion = tokensIn(Buffer.byteLength(answer));
+  expect(usageOf("openai", "json", answer)).toMatchObject({ prompt: undefined, completion });
+});
+
+test("bytes behind a whole answer do not change what it reports", () => {
+  expect(usageOf("openai", "json", '{"usage":{"completion_tokens":3}}!!!!!!!!')).toMatchObject({ completion: 3 });
+});
+
 test("without usage the text is counted, a token for four bytes; the prompt stays unknown", () => {
   expect(usageOf("openai", "events", sse(delta("12345678"), delta("9")))).toEqual({
     prompt: undefined,

@@ -33,6 +33,8 @@ export class UsageReader {
   #isFinal = false;
   /** Bytes of text that the model produced; of an unread answer all bytes. */
   #textBytes = 0;
+  /** Of an answer that says it is JSON and is none: from the chunk on in which that shows. */
+  #brokenBytes = 0;
   #eventHasUsage = false;
   #eventHasChoice = false;
 
@@ -63,21 +65,30 @@ export class UsageReader {
   }
 
   push(chunk: Buffer): void {
-    if (this.#kind === "unread") this.#textBytes += chunk.length;
-    else this.#documents.push(chunk);
+    if (this.#kind === "unread") {
+      this.#textBytes += chunk.length;
+      return;
+    }
+    this.#documents.push(chunk);
+    // Else an answer would cost nothing because it has a byte order mark, or is a stream under the wrong name.
+    if (this.#kind === "json" && this.#scanner.mistake !== undefined) this.#brokenBytes += chunk.length;
   }
 
   /** `isWhole`: the answer ended as it should; what was reported on the way is then final. */
   usage({ isWhole }: { isWhole: boolean }): Usage {
     const counts = this.#counts;
-    const seen = tokensIn(this.#textBytes);
-    const beside = (counts.get("cacheRead") ?? 0) + (counts.get("cacheWrite") ?? 0);
-    const prompt = counts.has("prompt") ? counts.get("prompt")! + beside : undefined;
-    const reported = counts.get("completion") ?? restOf(counts.get("total"), prompt);
+    const seen = tokensIn(this.#textBytes + this.#brokenBytes);
+    const prompt = promptIn(counts);
+    const completion = counts.get("completion");
+    const reported =
+      completion === undefined
+        ? restOf(counts.get("total"), prompt)
+        : Math.min(MOST_TOKENS, completion + (counts.get("thoughts") ?? 0));
     return {
       prompt,
       completion: reported !== undefined && this.#isFinal && isWhole ? reported : Math.max(reported ?? 0, seen),
-      cachedPrompt: Math.min((counts.get("cachedPrompt") ?? 0) + (counts.get("cacheRead") ?? 0), prompt ?? 0),
+      // Gateways report the same tokens under both names.
+      cachedPrompt: Math.min(Math.max(counts.get("cachedPrompt") ?? 0, counts.get("cacheRead") ?? 0), prompt ?? 0),
     };
   }
 
@@ -92,6 +103,15 @@ export class UsageReader {
     if ((field === "completion" || field === "total") && !this.#vendor.preliminary.has(path)) this.#isFinal = true;
     this.#counts.set(field, Math.min(MOST_TOKENS, Math.max(count, this.#counts.get(field) ?? 0)));
   }
+}
+
+/** All tokens of the prompt, those from a cache too. */
+function promptIn(counts: ReadonlyMap<UsageField, number>): number | undefined {
+  const prompt = counts.get("prompt");
+  const input = counts.get("input");
+  if (input === undefined) return prompt;
+  const beside = (counts.get("cacheRead") ?? 0) + (counts.get("cacheWrite") ?? 0);
+  return Math.min(MOST_TOKENS, Math.max(prompt ?? 0, prompt === undefined ? input + beside : input));
 }
 
 function restOf(total: number | undefined, prompt: number | undefined): number | undefined {

@@ -3,7 +3,7 @@ import { vendorOf } from "./vendors.js";
 
 test("a vendor's name is no pointer, and a pointer may lead to a number or to an object of counts", () => {
   expect(vendorOf("openai").usage.get("usage/completion_tokens")).toBe("completion");
-  expect(vendorOf("anthropic").usage.get("message/usage/input_tokens")).toBe("prompt");
+  expect(vendorOf("anthropic").usage.get("message/usage/input_tokens")).toBe("input");
   const other = vendorOf("/billed/tokens");
   expect([other.name, other.usage.get("billed/tokens"), other.usage.get("billed/tokens/output_tokens")]).toEqual([
     "other",

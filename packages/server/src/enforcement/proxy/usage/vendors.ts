@@ -10,26 +10,42 @@ export interface Vendor {
   readonly usage: ReadonlyMap<string, UsageField>;
   /** Numbers that are only a beginning: the answer goes on behind them. */
   readonly preliminary: ReadonlySet<string>;
+  /** Where a call to this path of the vendor's has the most tokens of its answer: names that only others heed bound nothing. */
+  boundsOf(target: string): readonly string[];
   /** Whether a string at this path is text that the model produced. */
   isText(path: string): boolean;
   /** The last steps of all these paths: most values of an answer end in another, and need no path. */
   readonly lastSteps: ReadonlySet<string>;
 }
 
-export type UsageField = "prompt" | "completion" | "total" | "cachedPrompt" | "cacheRead" | "cacheWrite";
+export type UsageField =
+  | "prompt"
+  | "input"
+  | "completion"
+  | "thoughts"
+  | "total"
+  | "cachedPrompt"
+  | "cacheRead"
+  | "cacheWrite";
 
-/** Names under which servers report the same figure. `cachedPrompt` is part of the prompt; Anthropic counts cache reads and writes beside it. */
+/**
+ * Names under which servers report the same figure. `cachedPrompt` is part of the prompt. Anthropic and Bedrock count cache reads and writes
+ * beside their `input`; a gateway that reports those of Anthropic under OpenAI's names (LiteLLM) has them in its `prompt` already.
+ * Gemini counts `thoughts` beside the completion.
+ */
 const fieldNames: Readonly<Record<UsageField, readonly string[]>> = {
-  prompt: ["prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "prompt_eval_count"],
+  prompt: ["prompt_tokens", "promptTokenCount", "prompt_eval_count"],
+  input: ["input_tokens", "inputTokens"],
   completion: ["completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens", "eval_count"],
+  thoughts: ["thoughtsTokenCount"],
   total: ["total_tokens", "totalTokenCount", "totalTokens"],
   cachedPrompt: [
     "prompt_tokens_details/cached_tokens",
     "input_tokens_details/cached_tokens",
     "cachedContentTokenCount",
   ],
-  cacheRead: ["cache_read_input_tokens"],
-  cacheWrite: ["cache_creation_input_tokens"],
+  cacheRead: ["cache_read_input_tokens", "cacheReadInputTokens"],
+  cacheWrite: ["cache_creation_input_tokens", "cacheWriteInputTokens"],
 };
 
 const openaiText = new Set([
@@ -58,8 +74,33 @@ const anthropicText = new Set([
 /** Wherever they stand. */
 const otherText = new Set(["content", "text", "delta", "response", "generated_text", "output"]);
 
+/** Every name that bounds an answer: OpenAI's three, Anthropic's, Gemini's, Bedrock's and Ollama's. */
+export const allBounds: readonly string[] = [
+  "max_tokens",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "generationConfig/maxOutputTokens",
+  "inferenceConfig/maxTokens",
+  "options/num_predict",
+];
+const completionBounds = ["max_tokens", "max_completion_tokens"];
+const responseBounds = ["max_output_tokens"];
+
+/** `stream_options` and the bounds of completions are fields of these two; others refuse what they do not know, or pass over it. */
+export function isCompletion(target: string): boolean {
+  return pathOf(target).endsWith("/completions");
+}
+
+function pathOf(target: string): string {
+  return target.split("?", 1)[0]!;
+}
+
 const openai = vendor({
   name: "openai",
+  boundsOf(target) {
+    if (isCompletion(target)) return completionBounds;
+    return pathOf(target).endsWith("/responses") ? responseBounds : [...completionBounds, ...responseBounds];
+  },
   usage: usageUnder(["usage", "response/usage"]),
   preliminary: new Set(),
   textPaths: openaiText,
@@ -67,6 +108,7 @@ const openai = vendor({
 
 const anthropic = vendor({
   name: "anthropic",
+  boundsOf: () => ["max_tokens"],
   usage: usageUnder(["usage", "message/usage"]),
   // message_start; the final count comes with message_delta.
   preliminary: new Set(["message/usage/output_tokens"]),
@@ -82,6 +124,7 @@ export function vendorOf(usage: string): Vendor {
   return {
     ...vendor({
       name: "other",
+      boundsOf: () => allBounds,
       usage: pointer === "" ? counts : new Map([...counts, [pointer, "completion"]]),
       preliminary: new Set(),
       textPaths: otherText,
