@@ -114,6 +114,12 @@ test.each([-1, 1e300, 0.5, "7", null, true, [7], { n: 7 }])("a count of %j is no
   expect(usageOf("openai", "json", JSON.stringify({ usage: { completion_tokens } }))).toMatchObject({ completion: 0 });
 });
 
+test("0 tokens for a text is no count, and for no text it is one", () => {
+  const none = { choices: [], usage: { prompt_tokens: 5, completion_tokens: 0, total_tokens: 5 } };
+  expect(usageOf("openai", "events", sse(delta("12345678"), none))).toMatchObject({ prompt: 5, completion: 2 });
+  expect(usageOf("openai", "events", sse(none))).toMatchObject({ prompt: 5, completion: 0 });
+});
+
 test("an absurd count is held to a thousand million", () => {
   expect(usageOf("openai", "json", '{"usage":{"completion_tokens":999999999999999}}').completion).toBe(1_000_000_000);
 });

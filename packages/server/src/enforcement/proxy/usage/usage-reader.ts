@@ -86,7 +86,8 @@ export class UsageReader {
         : Math.min(MOST_TOKENS, completion + (counts.get("thoughts") ?? 0));
     return {
       prompt,
-      completion: reported !== undefined && this.#isFinal && isWhole ? reported : Math.max(reported ?? 0, seen),
+      // No text has 0 tokens: servers that cannot count report that.
+      completion: reported && this.#isFinal && isWhole ? reported : Math.max(reported ?? 0, seen),
       // Gateways report the same tokens under both names.
       cachedPrompt: Math.min(Math.max(counts.get("cachedPrompt") ?? 0, counts.get("cacheRead") ?? 0), prompt ?? 0),
     };
