@@ -9,6 +9,7 @@ import { createLog } from "../../packages/server/src/log.js";
 import { startService } from "../../packages/server/src/service/service.js";
 import { resolveSettings } from "../../packages/server/src/settings/settings.js";
 import { components, whyMissing } from "../../scripts/system-components.mjs";
+import { freePort } from "../harness/free-port.js";
 import { makeTempFolder } from "../harness/leash.js";
 import { until } from "../harness/redis-cluster.js";
 import { connectEnvoy, descriptor, type EnvoyClient } from "./envoy-client.js";
@@ -337,6 +338,8 @@ describe.skipIf(whyMissing("openssl"))("TLS", () => {
       CONFIG_GRPC_XDS_SERVER_TLS_SAN: "envoy-gateway",
       FORCE_START_WITHOUT_INITIAL_CONFIG: "true",
       USE_PROMETHEUS: "true",
+      // Envoy Gateway leaves it at :9090, which may be taken where the tests run.
+      PROMETHEUS_ADDR: `127.0.0.1:${await freePort()}`,
     };
     const flags = { host: "127.0.0.1", port: "0", "grpc-port": "0", "data-folder": makeTempFolder("data") };
     const settings = resolveSettings({ flags, env });
