@@ -14,11 +14,19 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Connections } from "./overload-connections.mjs";
 import { hasEnvoy, startEnvoy } from "./overload-envoy.mjs";
-import { randomOf, scenarios, Tally, Traffic } from "./overload-model.mjs";
+import { inRealTime, randomOf, scenarios, Tally, Traffic } from "./overload-model.mjs";
 
 const SERVER = fileURLToPath(new URL("overload-server.mjs", import.meta.url));
-const CAPACITY_PER_S = 200;
-const guards = ["none", "static", "Gradient2", "Envoy's formula", "Envoy", "sluice", "sluice, event loop too"];
+const guards = [
+  "none",
+  "static",
+  "static with a queue",
+  "Gradient2",
+  "Envoy's formula",
+  "Envoy",
+  "sluice",
+  "sluice, event loop too",
+];
 
 /** `onResult` sees each run as it ends. */
 export async function realOverload({ quick, only = [], guarded = [], onResult }) {
@@ -28,7 +36,7 @@ export async function realOverload({ quick, only = [], guarded = [], onResult })
   for (const scenario of played) {
     for (const guard of by) {
       if (guard === "Envoy" && !hasEnvoy()) continue;
-      const result = { scenario: scenario.name, guard, ...(await runOne(scenario, guard)) };
+      const result = { scenario: scenario.name, guard, ...(await runOne(inRealTime(scenario), guard)) };
       results.push(result);
       onResult?.(result);
     }
@@ -37,17 +45,16 @@ export async function realOverload({ quick, only = [], guarded = [], onResult })
 }
 
 async function runOne(scenario, guard) {
-  const meanMs = (1000 * scenario.places) / CAPACITY_PER_S;
-  const server = fork(SERVER, [scenario.name, guard === "Envoy" ? "none" : guard, String(meanMs)]);
+  const server = fork(SERVER, [scenario.name, guard === "Envoy" ? "none" : guard]);
   const [{ port }] = await once(server, "message");
   const envoy = guard === "Envoy" ? await startEnvoy(port) : undefined;
   try {
-    const callers = new Callers({ scenario, meanMs, port: envoy?.port ?? port });
+    const callers = new Callers({ scenario, port: envoy?.port ?? port });
     server.send("begin");
-    const found = await callers.run();
+    await callers.run();
     server.send("report");
-    const [{ busy, limits }] = await once(server, "message");
-    return { ...found, busy, limits };
+    const [{ drawnMeanMs, ...used }] = await once(server, "message");
+    return { ...callers.outcome(drawnMeanMs), ...used };
   } finally {
     await envoy?.stop();
     server.kill();
@@ -63,11 +70,14 @@ class Callers {
   #tally;
   #connections;
   #offered = 0;
+  #attempts = 0;
   #open = 0;
+  #busy = 0;
   /** How late requests were sent. */
   #lateMs = [];
 
-  constructor({ scenario, meanMs, port }) {
+  constructor({ scenario, port }) {
+    const { meanMs } = scenario;
     this.#scenario = scenario;
     this.#traffic = new Traffic(scenario, randomOf(7), meanMs);
     this.#tally = new Tally(scenario, meanMs);
@@ -88,17 +98,22 @@ class Callers {
       this.#tally.asked(caller, this.#nowMs());
       this.#send(caller, 0);
     }
-    const { utilization } = performance.eventLoopUtilization(before);
+    this.#busy = performance.eventLoopUtilization(before).utilization;
     const lastMs = this.#nowMs() + this.#tally.deadlineMs(endMs);
     while (this.#open > 0 && this.#nowMs() < lastMs) await new Promise((resolve) => setTimeout(resolve, 50));
     this.#connections.close();
-    const { p99, unloadedP99, ...outcome } = this.#tally.outcome(undefined);
+  }
+
+  /** `drawnMeanMs`: what serving one request took. */
+  outcome(drawnMeanMs) {
+    const { p99, unloadedP99, ...outcome } = this.#tally.outcome(undefined, drawnMeanMs);
     this.#lateMs.sort((a, b) => a - b);
     return {
       ...outcome,
       p99: p99 / unloadedP99,
       offered: this.#offered / this.#scenario.seconds,
-      generatorBusy: utilization,
+      attempted: this.#attempts / this.#scenario.seconds,
+      generatorBusy: this.#busy,
       lateMs: this.#lateMs[Math.floor(0.99 * this.#lateMs.length)],
     };
   }
@@ -109,6 +124,7 @@ class Callers {
 
   #send(caller, tries) {
     const sentMs = this.#nowMs();
+    this.#attempts++;
     this.#open++;
     const fields = `x-criticality: ${caller.class}\r\nx-user: ${caller.user}\r\nx-tenant: ${caller.tenant}`;
     this.#connections.send(`GET / HTTP/1.1\r\nhost: bench\r\n${fields}\r\n\r\n`, (status) => {
@@ -130,13 +146,14 @@ export function printReal(results) {
 
 function printOne({ scenario, guard, limits, ...found }) {
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
-  const { goodput, critical, p99, oscillation, noisyShare, offered, busy, generatorBusy, lateMs } = found;
+  const { goodput, critical, p99, oscillation, noisyShare, offered, attempted, busy, cpu, generatorBusy, lateMs } =
+    found;
   const noisy = noisyShare > 0 ? `, noisy tenant ${percent(noisyShare)}` : "";
-  const auto = limits.length === 0 ? "" : `, limit ${limits.at(-1).toFixed(1)}`;
+  const auto = limits.length === 0 ? "" : `, limit ${limits.at(-1)?.toFixed(1)}`;
   console.log(
     `  ${scenario}, ${guard}: goodput ${percent(goodput)}, critical ${percent(critical)}, p99 ${p99.toFixed(2)} x idle, ` +
-      `oscillation ${percent(oscillation)}${noisy}${auto} (${offered.toFixed(0)} requests a second; ` +
-      `server busy ${percent(busy)}, generator ${percent(generatorBusy)}, late ${lateMs.toFixed(1)} ms)`,
+      `oscillation ${percent(oscillation)}${noisy}${auto} (${offered.toFixed(0)} requests a second, ${attempted.toFixed(0)} tries; ` +
+      `server busy ${percent(busy)}, its processor time ${percent(cpu)}, generator ${percent(generatorBusy)}, late ${lateMs.toFixed(1)} ms)`,
   );
   if (process.argv.includes("--trace")) console.log(`    limit by second: ${limits.map(Math.round).join(" ")}`);
 }

@@ -1,34 +1,17 @@
 /**
- * The server of `overload-real.mjs`, a process of its own: Express, a guard, and behind it places that work for as long as the scenario
- * says, with a queue before them (timers, as a database's pool would be for this process).
- *   node bench/overload-server.mjs SCENARIO GUARD MEAN_MS    (forked: reports its port, begins on a message, reports its use at the end)
+ * The server of `overload-real.mjs`, a process of its own: Express, a guard, and a backend behind it.
+ *   node bench/overload-server.mjs SCENARIO GUARD    (forked: reports its port, begins on a message, reports what it used at the end)
  */
 import express from "express";
 import { rateLimit } from "sluice/express";
-import { randomOf, scenarios, Traffic } from "./overload-model.mjs";
+import { Backend } from "./overload-backend.mjs";
+import { inRealTime, randomOf, scenarios, Traffic } from "./overload-model.mjs";
 import { envoyGradient, gradient2, staticLimit } from "./overload-peers.mjs";
 
-const [, , scenarioName, guardName, meanText] = process.argv;
-const scenario = scenarios.find(({ name }) => name === scenarioName);
-const traffic = new Traffic(scenario, randomOf(11), Number(meanText));
-
-let beganMs = Number.POSITIVE_INFINITY;
-let busy = 0;
-const waiting = [];
-
-function startNext() {
-  if (busy >= scenario.places || waiting.length === 0) return;
-  busy++;
-  const done = waiting.shift();
-  setTimeout(
-    () => {
-      busy--;
-      done();
-      startNext();
-    },
-    traffic.serviceMs(Math.max(0, performance.now() - beganMs)),
-  );
-}
+const [, , scenarioName, guardName] = process.argv;
+const scenario = inRealTime(scenarios.find(({ name }) => name === scenarioName));
+const backend = new Backend(scenario, new Traffic(scenario, randomOf(11), scenario.meanMs));
+let beganMs = performance.now();
 
 /** A middleware of a limiter that is published as a formula. */
 function formulaGuard(limiter) {
@@ -45,6 +28,7 @@ function formulaGuard(limiter) {
 
 function guardOf(name) {
   if (name === "static") return formulaGuard(staticLimit(scenario.places));
+  if (name === "static with a queue") return formulaGuard(staticLimit(Math.ceil(1.5 * scenario.places)));
   if (name === "Gradient2") return formulaGuard(gradient2());
   if (name === "Envoy's formula") return formulaGuard(envoyGradient(Math.random));
   const rule = {
@@ -67,23 +51,24 @@ function guardOf(name) {
 const app = express();
 const guard = guardName === "none" ? undefined : guardOf(guardName);
 if (guard !== undefined) app.use(guard);
-app.get("/", async (_req, res) => {
-  await new Promise((resolve) => {
-    waiting.push(resolve);
-    startNext();
-  });
-  res.end("done");
+app.get("/", (_req, res) => {
+  backend.serve(performance.now() - beganMs, () => res.end("done"));
 });
 const server = app.listen(0, "127.0.0.1", () => process.send({ port: server.address().port }));
 
 let before = performance.eventLoopUtilization();
+let cpuBefore = process.cpuUsage();
 process.on("message", (message) => {
   if (message === "begin") {
     beganMs = performance.now();
     before = performance.eventLoopUtilization();
+    cpuBefore = process.cpuUsage();
     return;
   }
-  process.send({ busy: performance.eventLoopUtilization(before).utilization, limits });
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const { drawnMeanMs } = backend;
+  const cpu = (user + system) / 1000 / (performance.now() - beganMs);
+  process.send({ busy: performance.eventLoopUtilization(before).utilization, cpu, drawnMeanMs, limits });
 });
 /** By second, where they are estimated by Sluice. */
 const limits = [];

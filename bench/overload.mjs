@@ -3,6 +3,7 @@
  * a real Node server under real load.
  *   node bench/overload.mjs [--quick]
  *   node bench/overload.mjs --seeds 1001-1020    Sluice alone in the matrix, on these seeds: how often each bar was missed
+ *   node bench/overload.mjs --shed-cost          what a shed request costs, alone
  */
 import { fileURLToPath } from "node:url";
 import { createLimiter, ruleBook } from "sluice";
@@ -105,8 +106,12 @@ export function printOverload({ matrix, shedUs, real }) {
       .map(([name]) => `${name} ${percent(noisy.outcomes[name].noisyShare)} %`)
       .join(", ")}`,
   );
-  console.log(`  a request that is shed costs ${shedUs.toFixed(2)} us of processor time, decision included`);
+  console.log(shedCostText(shedUs));
   printReal(real);
+}
+
+function shedCostText(us) {
+  return `  a request that is shed costs ${us.toFixed(2)} us of processor time, decision included`;
 }
 
 export function overloadBars({ matrix, shedUs }) {
@@ -165,9 +170,12 @@ function figure(name, outcomes, read, { least, most }) {
   return `${name} ${worst.toFixed(3)}, ${values[values.length >> 1].toFixed(3)}, ${missed}`;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv.includes("--seeds")) {
+const isProgram = process.argv[1] === fileURLToPath(import.meta.url);
+if (isProgram && process.argv.includes("--seeds")) {
   printSeeds(process.argv[process.argv.indexOf("--seeds") + 1]);
-} else if (process.argv[1] === fileURLToPath(import.meta.url)) {
+} else if (isProgram && process.argv.includes("--shed-cost")) {
+  console.log(shedCostText(shedCostUs()));
+} else if (isProgram) {
   const section = await overloadSection({ quick: process.argv.includes("--quick") });
   printOverload(section);
   for (const { what, wanted, measured, met } of overloadBars(section)) {

@@ -46,6 +46,49 @@ test("what stands in Redis is bounded and ends by itself", async () => {
   await limiter.close();
 });
 
+test("callers that fill the table neither stop an instance's own reports nor make writing dear", async () => {
+  const limiter = createLimiter({ store: redisStore(redis.url, { deadlineMs: 10_000 }), rules: [rule] });
+  const report = async (i: number): Promise<boolean> =>
+    await limiter.reportUtilisation(0.1, { source: `s${i}`, ttlMs: 300_000 });
+  await Promise.all(Array.from({ length: 1_100 }, (_, i) => report(i).catch(String)));
+  const [name] = (await redis.cli("KEYS", "*utilisation")).split("\n");
+  expect(await redis.cli("HLEN", name!)).toBe("1000");
+  await redis.cli("CONFIG", "RESETSTAT");
+  await limiter.reportUtilisation(0.2, { source: "s1" });
+  expect(await redis.cli("INFO", "commandstats")).not.toContain("cmdstat_hgetall:");
+  const tuned: Rule = {
+    id: "tuned",
+    key: [],
+    algorithm: "token-bucket",
+    limit: 100,
+    window: "1s",
+    adapt: { signal: "event-loop", target: 0.8, min: 20, max: 200 },
+  };
+  const adaptive = createLimiter({ store: redisStore(redis.url), rules: [tuned] });
+  await until(() => adaptive.adaptiveStats()[0]?.utilisation !== undefined);
+  await until(async () => (await redis.cli("HLEN", name!)) === "1001");
+  expect(() => adaptive.reportUtilisation(1, { source: "forged", key: "~event-loop" })).toThrow(
+    /what instances report/,
+  );
+  await Promise.all([limiter.close(), adaptive.close()]);
+});
+
+test("one report that cannot be taken does not hide the others", async () => {
+  const limiter = limiterOf();
+  await limiter.reportUtilisation(0.1, { source: "first", ttlMs: 60_000 });
+  const [name] = (await redis.cli("KEYS", "*utilisation")).split("\n");
+  await redis.cli("DEL", name!);
+  const endsMs = Date.now() + 60_000;
+  await redis.cli("HSET", name!, JSON.stringify(["x".repeat(300), ""]), `0.9 ${endsMs}`);
+  await redis.cli("HSET", name!, JSON.stringify(["other", ""]), `0.4 ${endsMs}`);
+  await until(async () => {
+    await limiter.check({});
+    return limiter.sheddingStats()[0]?.utilisation === 0.4;
+  });
+  await redis.cli("DEL", name!);
+  await limiter.close();
+});
+
 test("without Redis a report holds where it was made, and nothing throws", async () => {
   const limiter = createLimiter({ store: redisStore("redis://127.0.0.1:1", { deadlineMs: 50 }), rules: [rule] });
   expect(await limiter.reportUtilisation(0.9, { source: "db-1" })).toBe(false);

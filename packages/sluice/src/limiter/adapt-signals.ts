@@ -4,7 +4,7 @@
  */
 import type { AdaptSignal } from "../rules/rule.js";
 import { EventLoop } from "../shedding/event-loop.js";
-import type { UtilisationReports } from "../shedding/utilisation-reports.js";
+import { LOOP_KEY, type UtilisationReports } from "../shedding/utilisation-reports.js";
 import type { SharedReports } from "./shared-reports.js";
 
 interface AdaptSignalsOptions {
@@ -14,7 +14,6 @@ interface AdaptSignalsOptions {
   readonly now: () => number;
 }
 
-const LOOP_KEY = "~event-loop";
 /** Of an instance that is gone, its event loop stops counting by itself. */
 const LOOP_TTL_MS = 5_000;
 
@@ -29,7 +28,12 @@ export class AdaptSignals {
   utilisationOf(signal: AdaptSignal): number | undefined {
     const { reports, shared, instance, now } = this.#options;
     if (signal === "reported") return reports.highest("", now());
-    void shared.report({ value: this.#loop.utilisation(), source: instance, key: LOOP_KEY, ttlMs: LOOP_TTL_MS });
-    return reports.highestOf(LOOP_KEY, now());
+    const value = this.#loop.utilisation();
+    try {
+      void shared.report({ value, source: instance, key: LOOP_KEY, ttlMs: LOOP_TTL_MS });
+    } catch {
+      // More instances than reports are held: this one still knows itself.
+    }
+    return Math.max(value, reports.highestOf(LOOP_KEY, now()) ?? 0);
   }
 }

@@ -6,7 +6,8 @@ import type { MaybePromise } from "../store/store.js";
 
 /** The part of the limiter that a lease calls. */
 interface LeaseKeeper {
-  release(id: string): MaybePromise<boolean>;
+  /** `hasLeft`: the client did not wait for the answer. */
+  release(id: string, hasLeft?: boolean): MaybePromise<boolean>;
   /** Ms until it now ends; 0 if it was lost. */
   renew(id: string): MaybePromise<number>;
 }
@@ -47,6 +48,12 @@ export class Lease {
   async release(): Promise<boolean> {
     this.#end();
     return await this.#keeper.release(this.id);
+  }
+
+  /** As `release`, where the client has left and the server may still work for it: a request in flight frees its place later. For middlewares. */
+  static async leave(lease: Lease): Promise<boolean> {
+    lease.#end();
+    return await lease.#keeper.release(lease.id, true);
   }
 
   /** Holds the place for another full term. False if it was lost: stop the work, someone else may have the place. */

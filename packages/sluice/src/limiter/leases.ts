@@ -63,11 +63,22 @@ export class Leases {
     });
   }
 
+  /** The request of a lease waits for its turn, or has waited. */
+  pause({ id }: Lease): void {
+    const place = IN_FLIGHT.exec(id)?.[1];
+    if (place !== undefined) this.#shedder.pause(place);
+  }
+
+  resume({ id }: Lease): void {
+    const place = IN_FLIGHT.exec(id)?.[1];
+    if (place !== undefined) this.#shedder.resume(place);
+  }
+
   /** False if the lease was not held any more. */
-  async release(leaseId: string): Promise<boolean> {
+  async release(leaseId: string, hasLeft = false): Promise<boolean> {
     const [, place, stored] = IN_FLIGHT.exec(leaseId) ?? [undefined, undefined, leaseId];
     // First, and whatever the store answers: the request has ended.
-    const wasInFlight = place !== undefined && this.#shedder.release(place);
+    const wasInFlight = place !== undefined && this.#shedder.release(place, hasLeft ? "left" : "served");
     const released = (stored !== undefined && (await this.#releaseStored(stored))) || wasInFlight;
     if (released) this.#events.emit("released", leaseId);
     return released;

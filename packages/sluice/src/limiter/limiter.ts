@@ -20,7 +20,7 @@ import { Reservations } from "../reservations/reservations.js";
 import type { Attributes, Rule } from "../rules/rule.js";
 import type { RuleBook } from "../rules/rule-book.js";
 import { LoadShedder, type SheddingStats } from "../shedding/load-shedder.js";
-import { DEFAULT_REPORT_TTL_MS } from "../shedding/utilisation-reports.js";
+import { DEFAULT_REPORT_TTL_MS, LOOP_KEY } from "../shedding/utilisation-reports.js";
 import type { MemoryUse } from "../store/memory/memory-limit.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
 import type { BlockedKey, MaybePromise, Store, StoreReply } from "../store/store.js";
@@ -197,8 +197,11 @@ export class Limiter {
       await this.#leave(decision);
       return await this.#ask(attributes, options, true, true);
     }
+    const { lease } = decision;
+    if (lease !== undefined) this.#leases.pause(lease);
     try {
       await this.#waits.untilTurn(decision, options.signal);
+      if (lease !== undefined) this.#leases.resume(lease);
       return decision;
     } catch (error) {
       await this.#leave(decision);
@@ -344,6 +347,8 @@ export class Limiter {
     { source, key = "", ttlMs = DEFAULT_REPORT_TTL_MS }: UtilisationOptions,
   ): Promise<boolean> {
     this.#mustBeOpen();
+    if (key === LOOP_KEY)
+      throw new SluiceError("invalid-request", `key: ${LOOP_KEY} is what instances report themselves`);
     return this.#reports.report({ value, source, key, ttlMs });
   }
 

@@ -4,6 +4,7 @@
  */
 import { isShedding, type Rule } from "../rules/rule.js";
 import type { LoadShedder } from "../shedding/load-shedder.js";
+import { mostReports } from "../shedding/utilisation-reports.js";
 import type { SharedReport, Store } from "../store/store.js";
 
 const READ_EVERY_MS = 1_000;
@@ -47,12 +48,20 @@ export class SharedReports {
 
   async #exchange(report?: SharedReport): Promise<boolean> {
     try {
-      const reports = await this.#store.shareReports!(report);
-      for (const one of reports) this.#shedder.report(one);
+      const reports = await this.#store.shareReports!(report && { report, most: mostReports(report.key) });
+      for (const one of reports) this.#hear(one);
       return true;
     } catch {
-      // The store is away, or holds more reports than one process takes: what was reported here holds here.
+      // The store is away: what was reported here holds here.
       return false;
+    }
+  }
+
+  #hear(report: SharedReport): void {
+    try {
+      this.#shedder.report(report);
+    } catch {
+      // One that another version wrote, or one more than a process holds: the others count all the same.
     }
   }
 }

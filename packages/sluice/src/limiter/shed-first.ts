@@ -39,7 +39,7 @@ export function shedFirst(
   const admission = asked.length === 0 ? undefined : shedder.admit(asked, { looks, holds: options.hold !== false });
   const place = admission?.place;
   if (place === undefined) return decide(admission);
-  const giveUp = (): boolean => shedder.release(place, false);
+  const giveUp = (): boolean => shedder.release(place, "refused");
   const settle = (decision: Decision): Decision => {
     if (!decision.allowed) giveUp();
     return decision;

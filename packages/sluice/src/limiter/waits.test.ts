@@ -67,6 +67,30 @@ test("an aborted wait gives its place back too, and a place is held while its re
   await first.lease!.release();
 });
 
+test("requests that wait for a turn are not in flight: they shed nobody", async () => {
+  const clock = virtualClock();
+  const shedding: Rule = { id: "keep-serving", key: [], algorithm: "load-shedding", signal: "inflight", limit: 10 };
+  const paced = { ...rule, match: { path: "/paced" } } as Rule;
+  const limiter = createLimiter({ clock, rules: [paced, shedding] });
+  const inFlight = (): number => limiter.sheddingStats()[0]!.inFlight;
+  await limiter.acquire({ path: "/paced" });
+  const callers = Array.from({ length: 40 }, () => new AbortController());
+  const turns: Promise<unknown>[] = [];
+  for (const { signal } of callers) {
+    turns.push(limiter.acquire({ path: "/paced" }, { signal }));
+    await sleep(1);
+  }
+  expect([limiter.waitingStats().get("r"), inFlight()]).toEqual([40, 1]);
+  const other = await limiter.acquire({ path: "/other" });
+  expect([other.allowed, inFlight()]).toEqual([true, 2]);
+  clock.advance(1_000);
+  await turns[0];
+  expect(inFlight()).toBe(3);
+  for (const caller of callers) caller.abort();
+  await Promise.allSettled(turns);
+  expect(inFlight()).toBe(3);
+});
+
 test("beyond maxWaiting nobody waits: refused with a reason of its own, and no turn is taken", async () => {
   const clock = virtualClock();
   const limiter = createLimiter({ clock, rules: [rule], maxWaiting: 2 });

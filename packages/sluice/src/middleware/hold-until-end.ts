@@ -7,6 +7,7 @@ import { SluiceError } from "../errors.js";
 import { warnOnce } from "../http/warn-once.js";
 import type { Decision } from "../limiter/decision.js";
 import { holdReservation } from "../limiter/held-reservation.js";
+import { Lease } from "../limiter/lease.js";
 import type { Limiter } from "../limiter/limiter.js";
 import type { Attributes } from "../rules/rule.js";
 import { type SeenResponse, type SettleOption, toldCosts } from "./settle-option.js";
@@ -63,7 +64,7 @@ export function holdUntilEnd<Request>(
     if (ended) return;
     ended = true;
     clearInterval(renewal);
-    lease?.release().catch(ignore);
+    if (lease !== undefined) (end.isWhole ? lease.release() : Lease.leave(lease)).catch(ignore);
     // Gives back what was held, too.
     const isGivenBack = isFailed(end) ? skipFailed : skipSuccessful;
     if (isGivenBack) limiter.refund(decision).catch(ignore);

@@ -13,6 +13,10 @@ const MOVE_EVERY_MS = 100;
 const LONGEST_MOVE_MS = 1_000;
 /** A threshold above 1 is room above the limit: of a small limit at least so many places, times the part above 1. */
 const LEAST_ROOM_ABOVE = 10;
+/** How long a request takes, where none has been served yet. */
+const UNKNOWN_LATENCY_MS = 1_000;
+/** How much the newest latency counts. */
+const LATENCY_WEIGHT = 0.05;
 
 interface GaugeOptions {
   /** Places for requests in flight; `auto` estimates them; undefined where they do not count. */
@@ -29,10 +33,12 @@ export class Gauge {
   #inFlight = 0;
   #movedAtMs = Number.NaN;
   #measured: number | undefined;
+  #latencyMs: number | undefined;
 
   /** `before`: the gauge that it stands in for, under other numbers: what is in flight is in flight. */
   constructor({ limit, thresholds, isFair }: GaugeOptions, before?: Gauge) {
     this.#inFlight = before?.inFlight ?? 0;
+    this.#latencyMs = before?.usualLatencyMs;
     this.#valves = thresholds.map((threshold) => new ClassValve(threshold, isFair));
     this.#limit = limit === "auto" ? undefined : limit;
     this.#estimator = limit === "auto" ? new LimitEstimator() : undefined;
@@ -107,6 +113,13 @@ export class Gauge {
   ended(nowMs: number, latencyMs: number | undefined): void {
     this.#estimator?.changes(nowMs, this.#inFlight);
     this.#inFlight--;
-    if (latencyMs !== undefined) this.#estimator?.ended(nowMs, latencyMs);
+    if (latencyMs === undefined) return;
+    this.#latencyMs = (this.#latencyMs ?? latencyMs) * (1 - LATENCY_WEIGHT) + latencyMs * LATENCY_WEIGHT;
+    this.#estimator?.ended(nowMs, latencyMs);
+  }
+
+  /** The mean latency of those that were served. */
+  get usualLatencyMs(): number {
+    return this.#latencyMs ?? UNKNOWN_LATENCY_MS;
   }
 }

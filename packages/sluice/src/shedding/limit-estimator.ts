@@ -18,11 +18,15 @@ const ARM = 1.2;
 const LEAST_ARM = 0.75;
 /**
  * The elasticity that is aimed at: a little above 0, so that the lower arm just begins to cost throughput. Higher by the second number over
- * the estimate: with few places, each one too many costs more latency.
+ * the estimate, or over 8 if that is more: with few places, each one too many costs more latency.
  */
 const TARGET = 0.045;
 const TARGET_OF_FEW = 0.35;
+const LEAST_PLACES_OF_TARGET = 8;
 const GAIN = 0.15;
+/** Below so many places, where one place is a large step, steps are shorter, and arms take turns sooner: over so many requests a place at most. */
+const FEW = 12;
+const MOST_ENDS_A_PLACE = 30;
 /** How much of the earlier evidence counts beside the newest comparison. */
 const MEMORY = 0.8;
 /** Where the evidence is clear, steps are longer, up to this factor: an estimate that is far off gets there soon. */
@@ -142,7 +146,7 @@ export class LimitEstimator {
     const elasticity = Math.log(arm.throughput / before.throughput) / distance;
     const noise = Math.sqrt(1 / arm.ends + 1 / before.ends) / Math.abs(distance);
     if (this.#start !== undefined) this.#begins((elasticity - START_TARGET) / noise);
-    else this.#move(elasticity - TARGET - TARGET_OF_FEW / this.#estimate, noise);
+    else this.#move(elasticity - TARGET - TARGET_OF_FEW / Math.max(LEAST_PLACES_OF_TARGET, this.#estimate), noise);
   }
 
   #move(direction: number, noise: number): void {
@@ -151,9 +155,10 @@ export class LimitEstimator {
     const agrees = direction > 0 === evidence > 0;
     const pace = agrees ? Math.max(1, Math.min(MOST_PACE, Math.abs(evidence) - 1)) : 1;
     const factor = pace > 1 ? 1 / 1.5 : 1.5;
-    this.#neededEnds = Math.max(LEAST_ENDS, Math.min(MOST_ENDS, this.#neededEnds * factor));
+    const mostEnds = this.#estimate < FEW ? MOST_ENDS_A_PLACE * this.#estimate : MOST_ENDS;
+    this.#neededEnds = Math.max(LEAST_ENDS, Math.min(mostEnds, this.#neededEnds * factor));
     const fall = direction < 0 ? 1 + (FALL - 1) * Math.max(0, Math.min(1, -evidence - 1)) : 1;
-    const step = GAIN * pace * Math.max(-0.5, Math.min(0.5, direction * fall));
+    const step = GAIN * Math.min(1, this.#estimate / FEW) * pace * Math.max(-0.5, Math.min(0.5, direction * fall));
     this.#scale(Math.exp(step));
   }
 
@@ -161,6 +166,8 @@ export class LimitEstimator {
   #begins(found: number): void {
     this.#evidence += found;
     this.#startComparisons++;
+    // An upper arm after a lower one and the reverse: a process that has just begun gets faster by itself, which speaks for either in turn.
+    if (this.#startComparisons % 2 === 1) return;
     if (Math.abs(this.#evidence) < START_EVIDENCE && this.#startComparisons < MOST_START_COMPARISONS) return;
     const way = this.#evidence > 0 ? "up" : "down";
     this.#evidence = 0;

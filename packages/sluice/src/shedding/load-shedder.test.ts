@@ -68,6 +68,28 @@ test("when the overload is over, everybody passes at once", () => {
   expect(sum([...after.values()])).toBe(40);
 });
 
+test("requests that are aborted at once fill no more of the server than others do", () => {
+  const setup = shedderOf({ limit: 20 });
+  const { shedder, clock, admit } = setup;
+  // The server works 20 ms for each that was admitted, whether its client waits or not.
+  overload(setup, { lastMs: 1_000, callers: (ms) => (ms % 20 === 0 ? [users[0]!] : []) });
+  const workUntilMs: number[] = [];
+  let most = 0;
+  for (let ms = 0; ms < 2_000; ms++) {
+    clock.nowMs++;
+    while (workUntilMs[0] !== undefined && workUntilMs[0] <= clock.nowMs) workUntilMs.shift();
+    for (const caller of four(ms)) {
+      const { place } = admit(caller);
+      if (place === undefined) continue;
+      workUntilMs.push(clock.nowMs + 20);
+      shedder.release(place, "left");
+    }
+    most = Math.max(most, workUntilMs.length);
+  }
+  expect(most).toBeLessThanOrEqual(20);
+  expect(most).toBeGreaterThan(10);
+});
+
 test("a process that was paused for an hour frees what has ended meanwhile", () => {
   const { shedder, clock, admit } = shedderOf({ limit: 4 });
   for (let i = 0; i < 4; i++) expect(admit({}).refused).toBe(false);

@@ -9,7 +9,7 @@ import type { SheddingBook, SheddingMatch } from "../rules/shedding-book.js";
 import { RequestArrival } from "./arrival.js";
 import { EventLoop } from "./event-loop.js";
 import { type GaugeSlot, Gauges } from "./gauges.js";
-import { Places } from "./places.js";
+import { Places, type RequestEnd } from "./places.js";
 import { UtilisationReports } from "./utilisation-reports.js";
 
 export interface Admission {
@@ -84,6 +84,7 @@ export class LoadShedder {
     const seen: GaugeSlot[] = [];
     const nowMs = this.#now();
     let refused = false;
+    this.#places.freeLeft(nowMs);
     for (const [book, attributes] of parts) {
       for (const match of book.find(attributes)) {
         const slot = this.#gauges.slotOf(match.plan, match.gauge, nowMs, match.values);
@@ -100,9 +101,18 @@ export class LoadShedder {
     return { results, refused, place: takes ? this.#take(slots, nowMs) : undefined };
   }
 
-  /** The request has ended. False if its place was not held any more. `wasServed` false: it was refused after all. */
-  release(place: string, wasServed = true): boolean {
-    return this.#places.release(place, this.#now(), wasServed);
+  /** The request has ended. False if its place was not held any more. */
+  release(place: string, end: RequestEnd = "served"): boolean {
+    return this.#places.release(place, this.#now(), end);
+  }
+
+  /** The request waits for its turn, and does no work until `resume`. */
+  pause(place: string): void {
+    this.#places.pause(place, this.#now());
+  }
+
+  resume(place: string): void {
+    this.#places.resume(place, this.#now());
   }
 
   /** Ms until the place now ends; 0 if it was lost. */
@@ -118,6 +128,7 @@ export class LoadShedder {
   stats(): SheddingStats[] {
     const nowMs = this.#now();
     this.#places.freeExpired(nowMs);
+    this.#places.freeLeft(nowMs);
     const byRule = new Map<string, SheddingStats>();
     for (const slot of this.#gauges.all()) {
       const { gauge, plan, passed, shed } = slot;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { UtilisationReports } from "./utilisation-reports.js";
+import { LOOP_KEY, UtilisationReports } from "./utilisation-reports.js";
 
 const report = (value: number, source: string, more: object = {}) => ({
   value,
@@ -35,6 +35,14 @@ test("reports are bounded, and expired ones make room", () => {
   reports.add(report(0.6, "s1", { key: "k1" }), 999);
   reports.add(report(0.5, "one more"), 1_001);
   expect([...reports.list(1_001)]).toHaveLength(2);
+});
+
+test("a table that callers have filled still takes what instances report of themselves", () => {
+  const reports = new UtilisationReports();
+  for (let i = 0; i < 1_000; i++) reports.add(report(0, `s${i}`, { ttlMs: 300_000 }), 0);
+  for (let i = 0; i < 1_000; i++) reports.add(report(0.7, `i${i}`, { key: LOOP_KEY }), 0);
+  expect(reports.highestOf(LOOP_KEY, 1)).toBe(0.7);
+  expect(() => reports.add(report(0.7, "one more", { key: LOOP_KEY }), 1)).toThrow(/at most 2000 reports/);
 });
 
 test.each([

@@ -1,6 +1,7 @@
 /**
  * Utilisation that programs and backends report, by key and source, each until it expires. The highest report of a key counts.
- * Bounded: sources beyond the bound are refused, so that nobody can push another's report out. Time is an argument.
+ * Bounded: sources beyond the bound are refused, so that nobody can push another's report out. The instances' own reports (of their event
+ * loops) have a bound above it: callers of the data plane can fill the one, never the other. Time is an argument.
  */
 import { SluiceError } from "../errors.js";
 
@@ -21,6 +22,9 @@ interface Held {
 export const DEFAULT_REPORT_TTL_MS = 10_000;
 const LONGEST_REPORT_TTL_MS = 300_000;
 const MOST_REPORTS = 1_000;
+const MOST_WITH_INSTANCES = 2_000;
+/** The key under which instances report their event loops to each other. */
+export const LOOP_KEY = "~event-loop";
 const LONGEST_NAME = 256;
 
 export class UtilisationReports {
@@ -32,8 +36,9 @@ export class UtilisationReports {
     const { value, source, key, ttlMs } = checked(report);
     const sources = this.#byKey.get(key) ?? new Map<string, Held>();
     if (!sources.has(source)) {
-      if (this.#count >= MOST_REPORTS) this.#forgetExpired(nowMs);
-      if (this.#count >= MOST_REPORTS) throw invalid(`source: expected at most ${MOST_REPORTS} reports at a time`);
+      const most = mostReports(key);
+      if (this.#count >= most) this.#forgetExpired(nowMs);
+      if (this.#count >= most) throw invalid(`source: expected at most ${most} reports at a time`);
       this.#count++;
     }
     sources.set(source, { value, endsAtMs: nowMs + ttlMs });
@@ -76,6 +81,11 @@ export class UtilisationReports {
       if (sources.size === 0) this.#byKey.delete(key);
     }
   }
+}
+
+/** How many reports may be held when one for this key is added; in the store as here. */
+export function mostReports(key: string): number {
+  return key === LOOP_KEY ? MOST_WITH_INSTANCES : MOST_REPORTS;
 }
 
 /** What a program in plain JavaScript, or a caller over the network, gets wrong. */

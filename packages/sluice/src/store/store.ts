@@ -181,8 +181,8 @@ export interface Store {
    * the regions that have. `onBeat` hears of each answer.
    */
   countInstances?(region?: string, onBeat?: OnBeat): InstanceCount;
-  /** Writes a report of utilisation, if one is given, and returns all that hold; absent where nobody shares the store. */
-  shareReports?(report?: SharedReport): Promise<SharedReport[]>;
+  /** Writes a report of utilisation where fewer than `most` are held; without one, lists those that hold. Absent where nobody shares the store. */
+  shareReports?(written?: { report: SharedReport; most: number }): Promise<SharedReport[]>;
   /** Writes the limits that this instance would set, if it leads, and returns those in force; absent where nobody shares the store. */
   shareLimits?(request: SharedLimitsRequest): Promise<SharedLimits>;
   /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */

@@ -150,7 +150,7 @@ async function upgrade(options: ProxyOptions, upgrading: Upgrading): Promise<voi
     const { reservation } = decision;
     const held = holdReservation({ limiter, reservation, usedSoFar, onRefused: () => socket.destroy() });
     const onEnd = (): void => {
-      release();
+      release(false);
       held.end({});
     };
     if (socket.destroyed) onEnd();
@@ -191,7 +191,7 @@ function holdUntilEnd(
   });
   let isOver = false;
   const end = ({ wasPassed }: { wasPassed: boolean }): void => {
-    release();
+    release(wasPassed && !response.writableFinished);
     call?.body?.letGo();
     const used = wasPassed ? usedBy(call, response.writableFinished) : undefined;
     held.end(used);

@@ -35,7 +35,7 @@ import type { Counters } from "./counters.js";
 import { FreedKeys } from "./freed-keys.js";
 import { decodePool, encodeFill, poolKeys } from "./pool-wire.js";
 import { RefusalMemory } from "./refusal-memory.js";
-import { MOST_REPORTS, readReports, spellReport } from "./shared-reports.js";
+import { readReports, spellWritten } from "./shared-reports.js";
 import { SingleNodeStore } from "./single-node-store.js";
 import { checkedStoreOptions, type RedisStoreOptions } from "./store-options.js";
 
@@ -167,9 +167,8 @@ export class RedisStore implements Store {
     }, onBeat);
   }
 
-  async shareReports(report?: SharedReport): Promise<SharedReport[]> {
-    const written = report === undefined ? [] : [spellReport(report), report.value, Math.ceil(report.ttlMs)];
-    const reply = await this.#calls.run("utilisation", [UTILISATION_KEY], [MOST_REPORTS, ...written]);
+  async shareReports(written?: { report: SharedReport; most: number }): Promise<SharedReport[]> {
+    const reply = await this.#calls.run("utilisation", [UTILISATION_KEY], written ? spellWritten(written) : []);
     return readReports(reply as unknown[]);
   }
 

@@ -3,8 +3,10 @@
  */
 import type { SharedReport } from "../store.js";
 
-/** Held at most, over all instances. */
-export const MOST_REPORTS = 1_000;
+/** As the script takes them. */
+export function spellWritten({ report, most }: { report: SharedReport; most: number }): (string | number)[] {
+  return [most, spellReport(report), report.value, Math.ceil(report.ttlMs)];
+}
 
 /** The field of a report: which source reports for which key. */
 export function spellReport({ source, key }: SharedReport): string {

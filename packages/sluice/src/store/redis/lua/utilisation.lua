@@ -1,31 +1,29 @@
---[[ utilisation: writes one report, if there is one, and lists those that hold
+--[[ utilisation: writes one report, or lists those that hold
   KEYS     hash: field = source and key of a report, as JSON; value = its utilisation and when it ends, in ms
-  ARGV     the most reports that are held, then for a report: field, utilisation, how long it holds in ms
-  returns  now_ms, then field, utilisation and ms left of each report
-  Redis tells the time: reporters and readers need not agree on it. ]]
+  ARGV     to write: the most reports that are held, field, utilisation, how long it holds in ms; to list: nothing
+  returns  now_ms; where it lists, then field, utilisation and ms left of each report
+  Redis tells the time: reporters and readers need not agree on it.
+  Writing costs the same however many reports are held: backends report as often as they like. Listing forgets those that have ended. ]]
 include('prelude')
+if ARGV[2] then
+  if call('HLEN', KEYS[1]) < tonumber(ARGV[1]) or call('HGET', KEYS[1], ARGV[2]) then
+    local left = tonumber(ARGV[4])
+    call('HSET', KEYS[1], ARGV[2], ARGV[3] .. ' ' .. string.format('%.0f', now + left))
+    call('PEXPIRE', KEYS[1], math.max(left, call('PTTL', KEYS[1])))
+  end
+  return { now }
+end
 local held = call('HGETALL', KEYS[1])
-local reply, count = { now }, 0
-local longest = 0
+local reply = { now }
 for i = 1, #held, 2 do
   local value, ends = string.match(held[i + 1], '^(%S+) (%d+)$')
   local left = ends and tonumber(ends) - now or 0
   -- A report that ends later than any may was written before the clock stepped back.
   if left <= 0 or left > 300000 then
     call('HDEL', KEYS[1], held[i])
-  elseif held[i] ~= ARGV[2] then
-    count = count + 1
-    longest = math.max(longest, left)
+  else
     local at = #reply
     reply[at + 1], reply[at + 2], reply[at + 3] = held[i], value, left
   end
-end
-if ARGV[2] and count < tonumber(ARGV[1]) then
-  local left = tonumber(ARGV[4])
-  longest = math.max(longest, left)
-  call('HSET', KEYS[1], ARGV[2], ARGV[3] .. ' ' .. string.format('%.0f', now + left))
-  call('PEXPIRE', KEYS[1], longest)
-  local at = #reply
-  reply[at + 1], reply[at + 2], reply[at + 3] = ARGV[2], ARGV[3], left
 end
 return reply
