@@ -25,6 +25,19 @@ test.each([4, 16, 64, 400])("finds the knee of a server of %i places, and stays 
   expect(estimator.estimate).toBeGreaterThan(places * 0.95);
 });
 
+test("a process that pauses once, whenever that is, sends the limit of four places up by one step at most", () => {
+  let highest = 0;
+  for (let pausesAtMs = 50; pausesAtMs < 3_000; pausesAtMs += 25) {
+    const estimator = new LimitEstimator();
+    let nowMs = saturate(estimator, 4, pausesAtMs / 1000) + 400;
+    while (nowMs < 6_000) {
+      nowMs = saturate(estimator, 4, 0.05, nowMs);
+      highest = Math.max(highest, estimator.estimate);
+    }
+  }
+  expect(highest).toBeLessThanOrEqual(1.5 * FIRST_LIMIT);
+});
+
 test("follows a server that loses and regains places", () => {
   const estimator = new LimitEstimator();
   let nowMs = saturate(estimator, 100, 30);

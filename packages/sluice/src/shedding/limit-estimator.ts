@@ -38,7 +38,7 @@ const MOST_PACE = 4;
 const FALL = 3;
 /** Two comparisons in a row share an arm, and err together: what they find counts as that much less evidence. */
 const SHARED_ARM_NOISE = 1.4;
-/** At the start the arms are far apart, and the estimate grows or shrinks by a factor until it would turn back (slow start). */
+/** At the start the arms are far apart, and the estimate grows or shrinks by a factor until it would turn back up (slow start). */
 const START_ARM = 1.5;
 const START_TARGET = 0.35;
 const START_FACTOR = { up: 1.5, down: 1 / 1.4 } as const;
@@ -166,13 +166,15 @@ export class LimitEstimator {
   #begins(found: number): void {
     this.#evidence += found;
     this.#startComparisons++;
-    // An upper arm after a lower one and the reverse: a process that has just begun gets faster by itself, which speaks for either in turn.
+    // In pairs: an arm in which the process paused (garbage collection, compilation) speaks for one way in the comparison with the arm before it,
+    // and for the other in that with the arm behind it.
     if (this.#startComparisons % 2 === 1) return;
     if (Math.abs(this.#evidence) < START_EVIDENCE && this.#startComparisons < MOST_START_COMPARISONS) return;
     const way = this.#evidence > 0 ? "up" : "down";
     this.#evidence = 0;
     this.#startComparisons = 0;
-    const turnsBack = this.#start !== "either" && this.#start !== way;
+    // From up to down the start goes on downwards: one wrong step up, and what follows would be a long way back in short steps.
+    const turnsBack = this.#start === "down" && way === "up";
     this.#start = turnsBack ? undefined : way;
     if (turnsBack) this.#before = undefined;
     else this.#scale(START_FACTOR[way]);
