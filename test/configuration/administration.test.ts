@@ -247,6 +247,7 @@ describe("tokens", () => {
     { method: "GET", path: "/tokens", least: "admin" },
     { method: "POST", path: "/tokens", least: "admin", body: { name: "matrix", role: "viewer" } },
     { method: "DELETE", path: "/tokens/matrix", least: "admin" },
+    { method: "DELETE", path: "/tokens?name=matrix", least: "admin" },
     // This instance counts nothing; what the routes tell of one that does is test/monitoring's.
     { method: "GET", path: "/stats", least: "viewer", status: 404 },
     { method: "GET", path: "/stats/stream", least: "viewer", status: 404 },

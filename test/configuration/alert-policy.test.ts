@@ -170,7 +170,21 @@ test("a silence has an author, a reason and an end, and can be ended before it",
   expect((await call("DELETE", `/alerts/silences/${made.body.id}`)).status).toBe(204);
   expect((await call("DELETE", `/alerts/silences/${made.body.id}`)).body.code).toBe("unknown-silence");
   expect((await call("GET", "/alerts/silences")).body.silences).toEqual([]);
-  expect((await call("POST", "/alerts/silences", { body: { for: "100d" } })).status).toBe(400);
-  expect((await call("POST", "/alerts/silences", { body: { for: "soon" } })).status).toBe(400);
+  expect((await call("POST", "/alerts/silences", { body: { all: true, for: "100d" } })).status).toBe(400);
+  expect((await call("POST", "/alerts/silences", { body: { all: true, for: "soon" } })).status).toBe(400);
   expect((await call("POST", "/alerts/nobody/acknowledge", { body: {} })).body.code).toBe("unknown-alert");
+});
+
+test("a silence that names nothing is a mistake; every alert is silenced only by all: true", async () => {
+  for (const body of [{ for: "1h" }, { match: {}, for: "1h" }, { match: {}, all: false, for: "1h" }]) {
+    const { status, body: problem } = await call("POST", "/alerts/silences", { body });
+    expect([status, problem.code]).toEqual([400, "invalid-request"]);
+    expect(problem.detail).toBe("match: expected rule, tag or kind, or all: true for every alert, got nothing");
+  }
+  const both = await call("POST", "/alerts/silences", { body: { match: { rule: "login" }, all: true, for: "1h" } });
+  expect(both.body.detail).toContain("got both");
+  expect((await call("GET", "/alerts/silences")).body.silences).toEqual([]);
+  const made = await call("POST", "/alerts/silences", { body: { all: true, for: "1h" } });
+  expect([made.status, made.body.match]).toEqual([201, {}]);
+  await call("DELETE", `/alerts/silences/${made.body.id}`);
 });

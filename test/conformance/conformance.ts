@@ -19,6 +19,16 @@ export function conformance(store: StoreUnderTest): void {
   });
 }
 
+/** As many calls, some hundreds at a time. */
+async function inAll<T>(count: number, call: (i: number) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  for (let first = 0; first < count; first += 400) {
+    const size = Math.min(400, count - first);
+    results.push(...(await Promise.all(Array.from({ length: size }, (_, i) => call(first + i)))));
+  }
+  return results;
+}
+
 async function run(schedule: Schedule, index: number, store: StoreUnderTest): Promise<void> {
   const limiter = store.limiter(schedule.rules);
   const decisions: Decision[] = [];
@@ -53,6 +63,12 @@ async function run(schedule: Schedule, index: number, store: StoreUnderTest): Pr
     } else if ("peek" in step) {
       const options = { ...(step.cost !== undefined && { cost: step.cost }), ...(step.id && { id: ownId(step.id) }) };
       expect(await limiter.peek(step.peek, options), at).toMatchObject(step.gives);
+    } else if ("charges" in step) {
+      const { charges, of, cost, id } = step;
+      await inAll(charges, (i) => limiter.charge(of, { cost, id: ownId(`${id}-${i}`) }));
+    } else if ("refunds" in step) {
+      const given = await inAll(step.refunds, (i) => limiter.refund(ownId(`${step.id}-${i}`)));
+      expect(given, at).not.toContain(false);
     } else if ("wait" in step) {
       await store.wait(step.wait);
     } else if ("refund" in step) {

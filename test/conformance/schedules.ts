@@ -13,6 +13,10 @@ export type Step =
   /** Rejects with this code. */
   | { check: Attributes; cost?: number; id: string; rejects: string }
   | { peek: Attributes; cost?: number; id?: string; gives: Record<string, unknown> }
+  /** As many at once, each with an id of its own: `id`, then its number. */
+  | { charges: number; of: Attributes; cost: number; id: string }
+  /** The first so many of those ids, at once. */
+  | { refunds: number; id: string }
   | { wait: number }
   /** The n-th check of this schedule, from 0. */
   | { refund: number; gives: boolean }
@@ -58,6 +62,32 @@ const nameOf = (rule: Rule): string =>
   "storage" in rule && rule.storage ? `${rule.algorithm} (${rule.storage})` : rule.algorithm;
 const reasonOf = (rule: Rule): string => (rule.algorithm === "concurrency" ? "concurrency" : "limit");
 
+/** Charges up to the most that a counter holds, and beyond. A charge is bounded by 2^40 or the limit: a high limit needs few; so does a bucket. */
+function saturation(rule: Rule): Schedule {
+  const isBucket = rule.algorithm === "token-bucket" || rule.algorithm === "gcra";
+  const isPacked = "storage" in rule && rule.storage === "packed";
+  const limit = isBucket || isPacked ? 3 : 2 ** 50;
+  const cost = Math.max(limit, 2 ** 40);
+  const beyond = isPacked ? 2 ** 13 + 8 : 16;
+  return {
+    name: `${nameOf(rule)}: charges that saturate the counter give back nothing that others charged`,
+    rules: [{ ...rule, limit } as Rule],
+    steps: [
+      { check: user, gives: { allowed: true } },
+      { charges: 7, of: user, cost, id: "below" },
+      { refunds: 7, id: "below" },
+      // With such numbers, what is left of buckets and of sliding counters is not exact.
+      ...(isBucket ? [{ check: user, cost: limit, gives: { allowed: false } }] : []),
+      { check: user, gives: isBucket || rule.algorithm === "sliding-counter" ? { allowed: true } : passes(limit - 2) },
+      { charges: beyond, of: user, cost, id: "beyond" },
+      // A bucket is refilled meanwhile, and is below its bound again.
+      { wait: 2 },
+      { refunds: beyond, id: "beyond" },
+      { check: user, gives: { allowed: false, remaining: 0, reason: "limit" } },
+    ],
+  };
+}
+
 const part = (cost: number, charge = true): CheckPart => ({ attributes: user, cost, charge });
 
 /** Charges, for every algorithm that counts. */
@@ -97,6 +127,7 @@ const charges: Schedule[] = threeAYear
         { check: user, cost: 2, gives: { allowed: false } },
       ],
     },
+    saturation(rule),
     {
       name: `${nameOf(rule)}: a charge of 0 is refused exactly where the counter is past its limit`,
       rules: [rule],

@@ -1,7 +1,8 @@
 /** A counter that is reset: what was charged before is gone, and no refund of it touches what came after. */
-import { createLimiter, type Limiter, type Rule } from "sluice";
+import { createLimiter, type Decision, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Decision as MadeDecision } from "../../packages/sluice/src/limiter/decision.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 
@@ -17,6 +18,15 @@ const rules: Rule[] = [
 
 /** Where all steps fall into one millisecond of Redis, a counter cannot tell them apart: some of so many do. */
 const TRIES = 50;
+
+/** Turns of the event loop: what one turn asks for is sent in one batch. */
+async function turns(count: number): Promise<void> {
+  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function atMsOf(decision: Decision): number {
+  return MadeDecision.originOf(decision as MadeDecision).nowMs;
+}
 
 describe.skipIf(whyMissing("redis"))("a reset on Redis", () => {
   let redis: RedisServer;
@@ -45,4 +55,44 @@ describe.skipIf(whyMissing("redis"))("a reset on Redis", () => {
       expect(left).toEqual(Array.from({ length: TRIES }, () => 1));
     },
   );
+
+  test.each(rules)(
+    "$id: a refund of a charge before it gives back nothing that another caller charged in its millisecond",
+    async ({ id }) => {
+      const cost = 2;
+      const left: number[] = [];
+      // Until so many had all three steps in one millisecond of Redis.
+      for (let i = 0; left.length < 5; i++) {
+        expect(i).toBeLessThan(20_000);
+        const request = { only: id, user: `other-${i}` };
+        const [before, , after] = await Promise.all([
+          limiter.check(request, { cost }),
+          turns(1).then(() => limiter.reset(id, request)),
+          // Behind the reset on the same connection: it does not wait for its end.
+          turns(2).then(() => limiter.check(request, { cost })),
+        ]);
+        if (!after.allowed || atMsOf(before) !== atMsOf(after)) continue;
+        await limiter.refund(before);
+        left.push((await limiter.peek(request, { cost: 0 })).remaining!);
+      }
+      expect(left).toEqual(left.map(() => 1));
+    },
+  );
+
+  test("sorted-set: nor from the debt of the other's charge", async () => {
+    const left: number[] = [];
+    for (let i = 0; left.length < 5; i++) {
+      expect(i).toBeLessThan(20_000);
+      const request = { only: "sorted-set", user: `debtor-${i}` };
+      const [before, , after] = await Promise.all([
+        limiter.charge(request, { cost: 9 }),
+        turns(1).then(() => limiter.reset("sorted-set", request)),
+        turns(2).then(() => limiter.charge(request, { cost: 9 })),
+      ]);
+      if (atMsOf(before) !== atMsOf(after) || after.debt !== 6) continue;
+      await limiter.refund(before);
+      left.push((await limiter.peek(request, { cost: 0 })).debt!);
+    }
+    expect(left).toEqual(left.map(() => 6));
+  });
 });

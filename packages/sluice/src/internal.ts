@@ -19,6 +19,7 @@ export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-unit
 export { reservedCounters } from "./limiter/reserved-counters.js";
 export { refuseGlobal } from "./regions/region-options.js";
 export { parseDuration } from "./rules/duration.js";
+export { nearestName } from "./rules/nearest-name.js";
 export { isCounting } from "./rules/rule.js";
 export { sheddingClasses } from "./rules/shedding-plan.js";
 export { LoadShedder } from "./shedding/load-shedder.js";

@@ -123,6 +123,12 @@ export function storedIn(key: string): Stored | undefined {
   return formOf.get(key.slice(-1).toLowerCase() as (typeof storedAs)[Stored]);
 }
 
+/** The letter of a counter's stored form; empty for a key of what lies beside one. */
+export function letterOf(key: string): string {
+  const letter = /:([a-z])$/i.exec(key)?.[1]?.toLowerCase() ?? "";
+  return formOf.has(letter as (typeof storedAs)[Stored]) ? letter : "";
+}
+
 /** Of the keys of blocks, without those of candidates: a pattern for SCAN, and a test. `prefix`: the store's own. */
 export function blockKeysPattern(prefix: string): string {
   return `${prefix}${KEY_PREFIX}{*}:*:${BLOCK_LETTER}`;

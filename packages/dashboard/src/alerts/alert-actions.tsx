@@ -89,10 +89,13 @@ function Silence({ match: given, onClose }: { match: Match; onClose: () => void 
   const [match, setMatch] = useState(given);
   const [length, setLength] = useState<string>("1h");
   const [reason, setReason] = useState("");
+  const [isForAll, setIsForAll] = useState(false);
+  const set = Object.fromEntries(Object.entries(match).filter(([, value]) => value !== ""));
+  const isEmpty = Object.keys(set).length === 0;
   const send = useMutation({
     mutationFn: () => {
-      const set = Object.fromEntries(Object.entries(match).filter(([, value]) => value !== ""));
-      return request("/alerts/silences", { method: "POST", body: { match: set, for: length, reason } });
+      const which = isEmpty ? { all: isForAll } : { match: set };
+      return request("/alerts/silences", { method: "POST", body: { ...which, for: length, reason } });
     },
     onSuccess: async () => {
       await alertsChanged();
@@ -127,6 +130,12 @@ function Silence({ match: given, onClose }: { match: Match; onClose: () => void 
       {field("rule", "Rule")}
       {field("tag", "Tag")}
       {field("kind", "Kind or condition")}
+      {isEmpty && (
+        <label className="row">
+          <input type="checkbox" checked={isForAll} onChange={(event) => setIsForAll(event.target.checked)} />
+          Silence every alert
+        </label>
+      )}
       <Field label="For">
         {(control) => (
           <select {...control} className="input" value={length} onChange={(event) => setLength(event.target.value)}>

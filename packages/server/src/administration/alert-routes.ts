@@ -71,6 +71,17 @@ export function registerAlertRoutes(app: FastifyInstance, options: Administratio
   registerPolicyRoutes(app, { policies: options.alertPolicies, desk, options });
 }
 
+/** An empty match fits every alert. A field that was left out by mistake must not mute them all. */
+function mustName(match: SilenceMatch, all: boolean): void {
+  const isEmpty = Object.keys(match).length === 0;
+  if (isEmpty === all) return;
+  const got = isEmpty ? "nothing" : "both";
+  throw new SluiceError(
+    "invalid-request",
+    `match: expected rule, tag or kind, or all: true for every alert, got ${got}`,
+  );
+}
+
 function registerSilenceRoutes(app: FastifyInstance, policies: AlertPolicies): void {
   app.get(
     "/alerts/silences",
@@ -78,7 +89,7 @@ function registerSilenceRoutes(app: FastifyInstance, policies: AlertPolicies): v
     async () => ({ silences: (await policies.inForce()).silences }),
   );
 
-  app.post<{ Body: { match?: SilenceMatch; for: string; reason?: string } }>(
+  app.post<{ Body: { match?: SilenceMatch; all?: boolean; for: string; reason?: string } }>(
     "/alerts/silences",
     describeRoute({
       role: "editor",
@@ -88,7 +99,8 @@ function registerSilenceRoutes(app: FastifyInstance, policies: AlertPolicies): v
       status: 201,
     }),
     async (request, reply) => {
-      const { match = {}, for: length, reason = "" } = request.body;
+      const { match = {}, all = false, for: length, reason = "" } = request.body;
+      mustName(match, all);
       const forMs = parseDuration(length);
       if (forMs === undefined)
         throw new SluiceError(

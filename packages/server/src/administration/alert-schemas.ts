@@ -28,6 +28,7 @@ const match = Type.Object(
 export const silenceBody = Type.Object(
   {
     match: Type.Optional(match),
+    all: Type.Optional(Type.Boolean({ description: "true: every alert. Without it, `match` must name something." })),
     for: Type.String({ maxLength: 20, description: "A duration such as 2h, at most 90 days." }),
     reason: Type.Optional(Type.String({ maxLength: 500 })),
   },

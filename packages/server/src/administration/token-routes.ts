@@ -54,18 +54,22 @@ export function registerTokenRoutes(app: FastifyInstance, { tokens }: Administra
     },
   );
 
+  const deletion = { role: "admin", status: 204, isChange: true, errors: ["unknown-token"] } as const;
+
   app.delete<{ Params: { name: string } }>(
     "/tokens/:name",
-    describeRoute({
-      role: "admin",
-      summary: "Deletes a token",
-      params: tokenName,
-      status: 204,
-      isChange: true,
-      errors: ["unknown-token"],
-    }),
+    describeRoute({ ...deletion, summary: "Deletes a token", params: tokenName }),
     async (request, reply) => {
       await tokens.remove(request.params.name, callerOf(request).name);
+      return reply.code(204).send();
+    },
+  );
+
+  app.delete<{ Querystring: { name: string } }>(
+    "/tokens",
+    describeRoute({ ...deletion, summary: "Deletes the token that ?name= names", querystring: tokenName }),
+    async (request, reply) => {
+      await tokens.remove(request.query.name, callerOf(request).name);
       return reply.code(204).send();
     },
   );

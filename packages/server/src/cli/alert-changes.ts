@@ -48,12 +48,27 @@ function silenceCommand(): Command {
     .option("--rule <id>", "only alerts of this rule")
     .option("--tag <tag>", "only alerts of rules with this tag")
     .option("--kind <kind>", "only this kind of alert, or this condition")
+    .option("--all", "every alert")
     .option("-m, --message <text>", "why")
     .action(
-      async (options: AdminOptions & { for: string; rule?: string; tag?: string; kind?: string; message?: string }) => {
-        const { rule, tag, kind, message } = options;
+      async (
+        options: AdminOptions & {
+          for: string;
+          rule?: string;
+          tag?: string;
+          kind?: string;
+          all?: boolean;
+          message?: string;
+        },
+      ) => {
+        const { rule, tag, kind, all, message } = options;
         const match = { ...(rule && { rule }), ...(tag && { tag }), ...(kind && { kind }) };
-        const body = JSON.stringify({ match, for: options.for, ...(message && { reason: message }) });
+        const body = JSON.stringify({
+          match,
+          ...(all && { all }),
+          for: options.for,
+          ...(message && { reason: message }),
+        });
         const made = await askAdmin<Silence>("/alerts/silences", options, { method: "POST", body });
         if (options.json) printJson(made);
         else printLine(`${made.id} until ${new Date(made.endsAtMs).toISOString()}`);

@@ -11,6 +11,7 @@ import * as accept from "./accepted-settings.js";
 import { ignoredReferenceNames } from "./ignored-reference-names.js";
 import { type InheritedSockets, inheritedSockets } from "./inherited-sockets.js";
 import { referenceSettings } from "./reference-environment.js";
+import { isServiceLink, unknownVariables } from "./unknown-variables.js";
 
 interface SettingSpec<T> extends accept.Accepted<T> {
   readonly meaning: string;
@@ -397,7 +398,8 @@ function firstGiven(
   if (flag !== undefined) return { text: flag, where: `--${name}` };
   const variable = env[variableOf(name)];
   // An empty variable is how shells and compose files leave one out.
-  if (variable !== undefined && variable !== "") return { text: variable, where: variableOf(name) };
+  const isGiven = variable !== undefined && variable !== "" && !isServiceLink(variableOf(name), variable);
+  if (isGiven) return { text: variable, where: variableOf(name) };
   return fromReference.get(name) ?? fromFile.get(name);
 }
 
@@ -509,11 +511,12 @@ export function socketsOfSupervisor(env: Readonly<Record<string, string | undefi
   return inheritedSockets(env, process.pid);
 }
 
-/** Variables of envoyproxy/ratelimit that are set and do nothing here, each with the reason. */
+/** Variables that are set and do nothing, each with the reason: misspelled ones of ours, and some of envoyproxy/ratelimit. */
 export function ignoredVariables(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): { name: string; why: string }[] {
-  return ignoredReferenceNames(env);
+  const known = [...settingNames.map(variableOf), "SLUICE_CONFIG", "SLUICE_SERVER"];
+  return [...unknownVariables(env, known), ...ignoredReferenceNames(env)];
 }
 
 /** The environment of the commands that call a running service. */

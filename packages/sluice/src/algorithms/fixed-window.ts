@@ -83,8 +83,12 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
     const atMs = clockOf(state, policy, nowMs);
     const count = countAt(state, policy, atMs);
     if (count === 0) state.bornMs = Math.max(state.bornMs, atMs);
-    state.count = Math.min(count + cost, MOST_UNITS);
+    state.count = count + cost;
     state.lastMs = atMs;
+    if (state.count > MOST_UNITS) {
+      state.count = MOST_UNITS;
+      state.bornMs = atMs + 1;
+    }
     state.endsAtMs = windowEnd(policy, atMs);
     found.remaining = policy.limit - state.count;
     found.resetAfterMs = state.endsAtMs - nowMs;

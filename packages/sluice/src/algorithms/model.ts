@@ -9,7 +9,11 @@
 import type { Reason } from "../decision.js";
 import type { Policy } from "./policy.js";
 
-/** The most units that a counter holds: beyond it, numbers would no longer be exact. */
+/**
+ * The most units that a counter holds: beyond it, numbers would no longer be exact. A charge that would pass it saturates the counter. How
+ * much of it was added is not recorded, so nothing that a saturated counter holds by then can be refunded: it would take the charges of
+ * others along.
+ */
 export const MOST_UNITS = Number.MAX_SAFE_INTEGER;
 
 /** A hundred years: the longest wait reported, and the longest that a counter is kept. */
@@ -35,7 +39,7 @@ export interface State {
   /** What the store that keeps it counts it as, and whether it holds it among those that are used up; models leave both alone. */
   bytes: number;
   isUsedUp: boolean;
-  /** Charges before it are not in the counter, and cannot be refunded: the counter was empty since, or was reset. */
+  /** Charges before it cannot be refunded: the counter was empty since, was reset, or was saturated. */
   bornMs: number;
 }
 

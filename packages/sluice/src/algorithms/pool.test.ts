@@ -114,6 +114,17 @@ describe("a pool", () => {
     expect(idle.asked.numbers.told).toBe(2);
   });
 
+  test("a charge beyond its units, given back, leaves it no more than it had; once told, the global store has the debt", () => {
+    const state = filled();
+    usePool(state, 1_000, 1_200);
+    expect(look(state, 1, 1_200)).toMatchObject({ allowed: false, remaining: -990 });
+    pool.refund(state, policy, { cost: 1_000, nowMs: 1_250, chargedAtMs: 1_200, requestId: "" });
+    expect(state).toMatchObject({ units: 10, used: 0 });
+    usePool(state, 12, 1_260);
+    const { asked } = askForPool(state, ASK, { heldUnits: 0, nowMs: 1_300 });
+    expect(asked.numbers).toMatchObject({ used: 12, told: 0, units: 0 });
+  });
+
   test("takes a unit back whose use it has not told", () => {
     const state = filled();
     usePool(state, 2, 1_200);

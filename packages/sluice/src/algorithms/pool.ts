@@ -12,7 +12,7 @@ import type { PoolPolicy } from "./policy.js";
 
 /** The numbers of a pool, in the order of pool.lua. */
 export interface PoolNumbers {
-  /** Not used yet; those that instances hold are among them. */
+  /** Not used yet; those that instances hold are among them. Below 0 where charges took more than there was, until the next ask. */
   units: number;
   /** Nothing of them is usable from then on. */
   unitsEndMs: number;
@@ -125,7 +125,7 @@ export function lookAtPool(
 }
 
 export function usePool(state: PoolState, cost: number, nowMs: number): void {
-  state.units = Math.max(0, left(state, nowMs) - cost);
+  state.units = left(state, nowMs) - cost;
   state.used += cost;
   state.arrived += cost;
   touch(state, nowMs);
@@ -162,6 +162,8 @@ export function askForPool(
     state.units = 0;
   } else if (givesBack === "all" || (givesBack === "if-idle" && arrived === 0))
     state.units = Math.min(state.units, heldUnits);
+  // The global store is told all that was used: it holds the debt from now on.
+  state.units = Math.max(0, state.units);
   touch(state, nowMs);
   // By the clock, so that a store that lost its last writes does not count them again.
   state.seq = Math.max(state.seq + 1, nowMs);
@@ -175,7 +177,7 @@ export function askForPool(
 /** False if a later fetch was sent meanwhile, which told the global store that these units were never heard of; or if it was filled before. */
 export function fillPool(state: PoolState, fill: PoolFill, nowMs: number): boolean {
   const { told } = state;
-  if (fill.seq !== state.seq || told < 0 || nowMs < state.lastMs) return false;
+  if (state.seq === 0 || fill.seq !== state.seq || told < 0 || nowMs < state.lastMs) return false;
   state.fetchingUntilMs = 0;
   state.told = -1;
   touch(state, nowMs);

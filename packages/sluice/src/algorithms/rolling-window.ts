@@ -24,7 +24,7 @@ import type { RollingWindowPolicy } from "./policy.js";
 interface Debt {
   units: number;
   atMs: number;
-  /** The arrival of the oldest: an earlier charge is not in here, and cannot be refunded from it. */
+  /** The arrival of the oldest that can be refunded: an earlier charge is not in here, or has saturated the counter. */
   fromMs: number;
 }
 
@@ -107,7 +107,11 @@ function intoDebt(
   const n = state.count + cost - room;
   const ofRing = Math.min(n, state.count);
   const debt = state.debt ?? { units: 0, atMs: 0, fromMs: ofRing > 0 ? arrival(state, 0) : atMs };
-  debt.units = Math.min(debt.units + n, MOST_UNITS - room);
+  debt.units += n;
+  if (debt.units > MOST_UNITS - room) {
+    debt.units = MOST_UNITS - room;
+    debt.fromMs = atMs + 1;
+  }
   debt.atMs = ofRing < n ? atMs : arrival(state, ofRing - 1);
   state.debt = debt;
   if (ofRing > 0) dropOldest(state, ofRing);

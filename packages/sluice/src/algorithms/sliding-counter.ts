@@ -99,8 +99,12 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     const { previous, current } = cellsAt(state, windowMs, atMs);
     state.bornMs = Math.max(state.bornMs, previous + current === 0 ? atMs : atMs - OLDEST_BIRTH_MS);
     state.previous = previous;
-    state.current = Math.min(current + cost, MOST_UNITS);
+    state.current = current + cost;
     state.lastMs = atMs;
+    if (state.current > MOST_UNITS) {
+      state.current = MOST_UNITS;
+      state.bornMs = atMs + 1;
+    }
     state.windowMs = windowMs;
     state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
     found.remaining = remainingOf(policy, weighed(state, elapsedMs, windowMs));

@@ -26,8 +26,21 @@ export interface BucketState extends State {
   given: number;
 }
 
-/** As far back as the stored form can say (four bytes). */
-export const OLDEST_BIRTH_MS = 2 ** 32 - 1;
+/** As far back as the stored form can say: four bytes, of which one value says that the bucket was saturated by its last charge. */
+export const OLDEST_BIRTH_MS = 2 ** 32 - 2;
+
+/**
+ * A bucket is saturated well below the bound of the others: its unit is a fraction of a token, and beyond 2^53 of these a charge is rounded.
+ * At so many tokens, to a thousandth of one; at 2^53 tokens charges and refunds of others would leave no more than noise of a counter.
+ */
+const MOST_BEYOND_CAPACITY = 2 ** 43;
+
+function saturate(state: BucketState, policy: BucketPolicy, atMs: number): void {
+  const most = Math.min(MOST_UNITS, policy.capacity + MOST_BEYOND_CAPACITY) * policy.scaleMs;
+  if (state.deficit <= most) return;
+  state.deficit = most;
+  state.bornMs = atMs + 1;
+}
 
 function waitFor(units: number, policy: BucketPolicy): number {
   return Math.min(LONGEST_WAIT_MS, Math.ceil(units / policy.amount));
@@ -93,8 +106,9 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
     if (deficit === 0) state.given = 0;
     else if (state.given > 0 && state.scaleMs !== policy.scaleMs)
       state.given = Math.ceil((state.given / state.scaleMs) * policy.scaleMs);
-    state.deficit = Math.min(deficit + cost * policy.scaleMs, MOST_UNITS * policy.scaleMs);
+    state.deficit = deficit + cost * policy.scaleMs;
     state.lastMs = atMs;
+    if (state.deficit > MOST_BEYOND_CAPACITY * policy.scaleMs) saturate(state, policy, atMs);
     state.scaleMs = policy.scaleMs;
     state.endsAtMs = atMs + waitFor(state.deficit, policy);
     found.remaining = remainingOf(policy, state.deficit);

@@ -58,7 +58,8 @@ export class MemoryGrants {
     if (grants === undefined || grants.total === 0) return;
     if (plan.policy.stored === "pool") {
       const asked = { cost: charge === true ? 0 : cost, nowMs, strict, beside: grants.total };
-      Object.assign(verdict, lookAtPool(this.#counters.state(check, nowMs) as PoolState, plan.policy, asked));
+      const { charged: _, ...found } = lookAtPool(this.#counters.state(check, nowMs) as PoolState, plan.policy, asked);
+      Object.assign(verdict, found);
       return;
     }
     const wanted = charge === true ? 0 : cost;

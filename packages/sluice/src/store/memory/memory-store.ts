@@ -18,7 +18,7 @@ import {
   pool,
 } from "../../algorithms/pool.js";
 import type { Check, CheckPlan } from "../../check.js";
-import { storedIn } from "../../keys.js";
+import { type Stored, storedIn } from "../../keys.js";
 import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import {
   type BlockedKey,
@@ -82,8 +82,8 @@ export class MemoryStore implements Store {
   #refuser = -1;
 
   /**
-   * `resetsAsRedis`: for the replay of a recording. Redis knows charges by their millisecond, or by their names in a sorted set: where a
-   * charge, a reset and another charge fall into one, a refund of the first is taken from the second.
+   * `resetsAsRedis`: for the replay of a recording. On Redis a counter that is reset has its clock in the next millisecond (reset.lua);
+   * a sorted set knows charges by their names.
    */
   constructor(options: MemoryStoreOptions = {}, { resetsAsRedis = false } = {}) {
     const maxBytes = checkedMaxBytes(options);
@@ -388,7 +388,12 @@ export class MemoryStore implements Store {
       this.#states.delete(key);
       if (!isKnown) continue;
       const stored = storedIn(key);
-      if (stored === undefined || (this.#resetsAsRedis && stored !== "rolling-window")) continue;
+      if (stored === undefined) continue;
+      if (this.#resetsAsRedis && stored !== "rolling-window") {
+        const ahead = emptyAhead(stored, nowMs + 1);
+        if (ahead !== undefined) this.#states.set(key, ahead, nowMs);
+        continue;
+      }
       const state = models[stored].fresh();
       state.bornMs = this.#resetAtMs;
       state.endsAtMs = nowMs + 1;
@@ -442,6 +447,16 @@ function chargeLater(state: State, policy: Policy, charge: Charge, verdict: Verd
   models[policy.stored].charge(state, policy, { ...charge, nowMs: charge.nowMs + verdict.delayMs }, verdict);
   verdict.remaining = Math.min(verdict.remaining, 0);
   verdict.resetAfterMs += verdict.delayMs;
+}
+
+/** An empty counter whose clock is ahead, until it is over: as reset.lua leaves one. */
+function emptyAhead(stored: Stored, atMs: number): State | undefined {
+  if (stored === "concurrency" || stored === "pool") return undefined;
+  const state = models[stored].fresh() as State & { lastMs?: number; debt?: unknown };
+  if (state.lastMs === undefined) state.debt = { units: 0, atMs, fromMs: atMs };
+  else state.lastMs = atMs;
+  state.endsAtMs = atMs + 1;
+  return state;
 }
 
 /** A store for one process. */

@@ -3,7 +3,7 @@
  * script (or one command) and atomic.
  */
 import type { Check } from "../../check.js";
-import { hashTag, holdKey, requestIdKey, storedAs, turnsKey } from "../../keys.js";
+import { hashTag, holdKey, letterOf, requestIdKey, storedAs, turnsKey } from "../../keys.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import type { Charged, LeaseRequest, MadeAt, RefundRequest, StoreReply, StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
@@ -186,7 +186,7 @@ export class SingleNodeStore implements Counters {
   }
 
   async reset(keys: readonly string[], madeAt?: MadeAt): Promise<void> {
-    const [nowUs] = (await this.#calls.run("reset", keys, [])) as unknown[];
+    const [nowUs] = (await this.#calls.run("reset", keys, keys.map(letterOf))) as unknown[];
     note(madeAt, nowUs);
   }
 

@@ -29,6 +29,8 @@ local function ask()
     elseif ARGV[4] == 'all' or (ARGV[4] == 'if-idle' and arrived == 0) then
       state.units = min(state.units, held)
     end
+    -- The global store is told all that was used: it holds the debt from now on.
+    state.units = max(0, state.units)
     body.touch(state)
     -- By the clock, so that a store that lost its last writes does not count them again.
     state.seq = max(state.seq + 1, now)

@@ -1,5 +1,5 @@
 --[[ fixed-window: one check of one key (paper, Algorithm 2)
-  stored   string of three doubles: count, last_ms (the last charge), born_ms (the first charge that the count holds)
+  stored   string of three doubles: count, last_ms (the last charge), born_ms (the first charge that can be refunded)
            The window is derived from last_ms instead of stored, so that a changed window keeps the count it can.
   policy   limit, window_ms, then the five calendar boundaries (all 0 for windows aligned to the epoch) ]]
 local pack, unpack_string = struct.pack, struct.unpack
@@ -56,9 +56,10 @@ end
 
 local function charge(state, policy, cost)
   local count, at, finish = settle(state, policy)
-  if count == 0 then state.born = at end
-  state.count = min(count + cost, MOST)
+  if count == 0 then state.born = max(state.born, at) end
+  state.count = count + cost
   state.last = at
+  if state.count > MOST then state.count, state.born = MOST, at + 1 end
   state.ends = finish
   return policy[1] - state.count, finish - now
 end

@@ -45,7 +45,7 @@ local function touch(state)
 end
 
 local function charge(state, _, cost)
-  state.units = max(0, left(state) - cost)
+  state.units = left(state) - cost
   state.used, state.arrived = state.used + cost, state.arrived + cost
   touch(state)
   local units, reset = left(state), max(0, state.reset_at - now)

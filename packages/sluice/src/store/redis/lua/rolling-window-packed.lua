@@ -138,7 +138,8 @@ end
 local function into_debt(state, n, room)
   local of_stored = min(n, state.count - state.dead)
   if state.debt == 0 then state.debt_from = of_stored > 0 and live_arrival(state, 1) or state.at end
-  state.debt = min(state.debt + n, MOST - room)
+  state.debt = state.debt + n
+  if state.debt > MOST - room then state.debt, state.debt_from = MOST - room, state.at + 1 end
   state.debt_at = of_stored < n and state.at or live_arrival(state, of_stored)
   state.first = state.dead + of_stored
   state.dead = state.first

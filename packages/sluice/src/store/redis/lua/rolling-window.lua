@@ -78,7 +78,8 @@ local function into_debt(state, window, n, room, at)
   local of_stored = min(n, max(0, state.live - state.gone))
   if state.debt == 0 then state.debt_from = of_stored > 0 and arrival(state, window, state.gone + 1, at) or at end
   state.gone = state.gone + of_stored
-  state.debt = min(state.debt + n, MOST - room)
+  state.debt = state.debt + n
+  if state.debt > MOST - room then state.debt, state.debt_from = MOST - room, at + 1 end
   state.debt_at = of_stored < n and at or arrival(state, window, state.gone, at)
   return n - of_stored
 end
@@ -124,9 +125,13 @@ end
 
 local function refund(state, _, cost, charged_at, member)
   state.refunded = true
-  local taken = 0
-  for i = 1, min(cost, MOST_ENTRIES) do
-    taken = taken + call('ZREM', state.key, i == 1 and member or member .. ':' .. i)
+  local taken, names = 0, {}
+  -- A larger charge became debt as a whole. By the thousand: one call a name would hold up Redis for milliseconds.
+  for i = 1, cost <= MOST_ENTRIES and cost or 0 do
+    names[#names + 1] = i == 1 and member or member .. ':' .. i
+    if #names == 1000 or i == cost then
+      taken, names = taken + call('ZREM', state.key, unpack(names)), {}
+    end
   end
   if state.debt > 0 and charged_at >= state.debt_from and charged_at <= state.debt_at then take_from_debt(state, cost - taken) end
 end

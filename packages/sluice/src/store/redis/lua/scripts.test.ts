@@ -27,7 +27,7 @@ test.each(luaFiles)("%s opens with what it is for", (file) => {
   const [opening] = sourceOf(file).split("]]");
   expect(opening).toMatch(/^--\[\[ [a-z-]+[:,]/);
   if (isBody(file)) expect(opening).toContain("policy  ");
-  else if (!/(prelude|id-record|packed-layout|grants|grants-head|block-state|hold)\.lua$/.test(file))
+  else if (!/(prelude|age|id-record|packed-layout|grants|grants-head|block-state|hold)\.lua$/.test(file))
     for (const part of ["KEYS", "ARGV", "returns"]) expect(opening).toContain(part);
 });
 

@@ -1,18 +1,16 @@
 --[[ sliding-counter: one check of one key, APPROXIMATE: assumes that the previous cell's requests came evenly
   stored   string of four doubles: previous, current, last_ms (the last admission, from which the cells are derived), window_ms (of
-           the last charge); and four bytes: how long before last_ms both cells were last empty
+           the last charge); and four bytes: how long before last_ms both cells were last empty (age.lua)
   policy   limit, window_ms ]]
 local pack, unpack_string = struct.pack, struct.unpack
 local arity, named = 2, false
-local OLDEST = 2 ^ 32 - 1
+include('age')
 
 local function load(key)
   local raw = call('GET', key)
   if not raw then return { previous = 0, current = 0, last = 0, window = 0, born = 0 } end
   local previous, current, last, window = unpack_string('<dddd', raw)
-  -- Written without the age by an older version: taken for an old counter.
-  local age = #raw < 36 and OLDEST or unpack_string('<I4', raw, 33)
-  return { previous = previous, current = current, last = last, window = window, born = last - age }
+  return { previous = previous, current = current, last = last, window = window, born = last - read_age(raw, 33) }
 end
 
 -- Counts are compared multiplied by the window: whole numbers, no rounding.
@@ -72,8 +70,9 @@ end
 local function charge(state, policy, cost)
   local limit, window = policy[1], policy[2]
   local previous, current, at, elapsed = settle(state, policy)
-  if previous + current == 0 then state.born = at end
-  current = min(current + cost, MOST)
+  if previous + current == 0 then state.born = max(state.born, at) end
+  current = current + cost
+  if current > MOST then current, state.born = MOST, at + 1 end
   state.previous, state.current, state.last, state.window = previous, current, at, window
   state.ends = at + until_empty(previous, current, elapsed, window)
   return min(limit, floor((limit * window - weighed(previous, current, elapsed, window)) / window)), state.ends - now
@@ -105,7 +104,7 @@ local function give_back(state, policy, cost)
 end
 
 local function save(key, state)
-  local value = pack('<ddddI4', state.previous, state.current, state.last, state.window, min(OLDEST, state.last - state.born))
+  local value = pack('<dddd', state.previous, state.current, state.last, state.window) .. spell_age(state.last - state.born)
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1))) else call('SET', key, value, 'KEEPTTL') end
 end
 

@@ -3,7 +3,9 @@
   policy   capacity, amount, scale_ms ]]
 local amount, scale = tonumber(ARGV[3]), tonumber(ARGV[4])
 local capacity = tonumber(ARGV[2])
-local full, OLDEST, MOST, LONGEST = capacity * scale, 2 ^ 32 - 1, 9007199254740991, 3155760000000
+local full, LONGEST = capacity * scale, 3155760000000
+-- As in age.lua.
+local OLDEST, SATURATED = 2 ^ 32 - 2, 2 ^ 32 - 1
 
 -- for each counter
 local deficit, at, age, given = 0, now, 0, ''
@@ -17,7 +19,8 @@ if raw then
   if unit ~= scale and missing > 0 then missing = ceil(missing / unit * scale) end
   deficit = max(0, missing - (at - last) * amount)
   if deficit > 0 then
-    age = min(OLDEST, at - last + (#raw < 28 and OLDEST or struct.unpack('<I4', raw, 25)))
+    age = #raw < 28 and OLDEST or struct.unpack('<I4', raw, 25)
+    if age ~= SATURATED then age = min(OLDEST, at - last + age) elseif at > last then age = at - last - 1 end
     if #raw >= 36 then
       given = string.sub(raw, 29)
       if unit ~= scale then given = struct.pack('<d', ceil(struct.unpack('<d', given) / unit * scale)) end
@@ -29,7 +32,7 @@ if over > 0 then
   remaining, reset = min(capacity, floor((full - deficit) / scale)), min(LONGEST, ceil(deficit / amount)) + at - now
   retry, reason = min(LONGEST, ceil(over / amount)) + at - now, LIMIT
 else
-  deficit = min(deficit + scale, MOST * scale)
+  deficit = deficit + scale
   ends_at = at + min(LONGEST, ceil(deficit / amount))
   remaining, reset = min(capacity, floor((full - deficit) / scale)), ends_at - now
   value = struct.pack('<dddI4', deficit, at, scale, age) .. given

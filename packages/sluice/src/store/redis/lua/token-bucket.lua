@@ -1,20 +1,19 @@
 --[[ token-bucket: one check of one key (paper, Algorithm 1); gcra is the same body with other numbers, see gcra.ts
-  stored   string of three doubles: deficit, last_ms, scale_ms; and four bytes: how long before last_ms the bucket was last full;
+  stored   string of three doubles: deficit, last_ms, scale_ms; and four bytes: how long before last_ms the bucket was last full (age.lua);
            where anything was given back since, a double: how much, in the unit of the deficit
            deficit counts the missing tokens in units of 1/scale_ms token, so that refill (amount units a ms) stays in
            whole numbers: no drift, however many operations
   policy   capacity, amount, scale_ms (amount/scale_ms is the rate, a reduced fraction) ]]
 local pack, unpack_string = struct.pack, struct.unpack
 local arity, named = 3, false
-local OLDEST = 2 ^ 32 - 1
+local MOST_BEYOND_CAPACITY = 2 ^ 43
+include('age')
 
 local function load(key)
   local raw = call('GET', key)
   if not raw then return { deficit = 0, last = 0, scale = 0, born = 0, given = 0 } end
   local deficit, last, scale = unpack_string('<ddd', raw)
-  -- Written without the age by an older version: taken for a bucket that has not been full for long.
-  local age = #raw < 28 and OLDEST or unpack_string('<I4', raw, 25)
-  return { deficit = deficit, last = last, scale = scale, born = last - age, given = #raw < 36 and 0 or unpack_string('<d', raw, 29) }
+  return { deficit = deficit, last = last, scale = scale, born = last - read_age(raw, 25), given = #raw < 36 and 0 or unpack_string('<d', raw, 29) }
 end
 
 local function wait_for(units, policy)
@@ -53,10 +52,12 @@ end
 
 local function charge(state, policy, cost)
   local deficit, at = settle(state, policy)
-  if deficit == 0 then state.born, state.given = at, 0 end
+  if deficit == 0 then state.born, state.given = max(state.born, at), 0 end
   if state.scale ~= policy[3] and state.given > 0 then state.given = ceil(state.given / state.scale * policy[3]) end
-  state.deficit = min(deficit + cost * policy[3], MOST * policy[3])
+  state.deficit = deficit + cost * policy[3]
   state.last = at
+  local most = min(MOST, policy[1] + MOST_BEYOND_CAPACITY) * policy[3]
+  if state.deficit > most then state.deficit, state.born = most, at + 1 end
   state.scale = policy[3]
   state.ends = at + wait_for(state.deficit, policy)
   return min(policy[1], floor((policy[1] * policy[3] - state.deficit) / policy[3])), state.ends - now
@@ -94,7 +95,7 @@ local function give_back(state, policy, cost)
 end
 
 local function save(key, state)
-  local value = pack('<dddI4', state.deficit, state.last, state.scale, min(OLDEST, state.last - state.born))
+  local value = pack('<ddd', state.deficit, state.last, state.scale) .. spell_age(state.last - state.born)
   if state.given > 0 then value = value .. pack('<d', state.given) end
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1) + (state.leeway or 0))) else call('SET', key, value, 'KEEPTTL') end
 end
