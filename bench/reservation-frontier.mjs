@@ -2,13 +2,18 @@
  * How close to a limit any policy could come that never cuts a stream and does not know how long the next one will be. Lengths are drawn
  * from the quantiles of a trace.
  *
- * `leastBeyond` is a bound, by dynamic programming. In a window the requests admitted are a sequence of independent costs with a
- * stopping rule; so are those of any policy for a rolling window, between two instants a window apart. The policy of the bound knows what
- * every request costs as soon as it is admitted, and always has a next one to admit. No server has as much.
+ * `leastBeyond` is a bound, by dynamic programming, where a request counts in the window that admitted it. In a window the requests admitted
+ * are a sequence of independent costs with a stopping rule; so are those of any policy for a rolling window, between two instants a window
+ * apart. The policy of the bound knows what every request costs as soon as it is admitted, and always has a next one to admit: no server has
+ * as much, and no order of a queue adds to it, because what waits is as unknown. As every limiter does, it refuses once the limit is reached;
+ * one that filled a window twice, now and then, would have the utilisation with fewer windows beyond the limit. Requests that name different
+ * bounds would tell it more: here all name the same.
  *
  * `informed` is a policy, seeded and in virtual time: it knows the distribution of lengths and how far each stream is, and admits while what
- * it expects of all of them, and so many standard deviations, is within the limit and the hundredth that may pass it.
+ * it expects of all of them, and so many standard deviations, is within the limit and the hundredth that may pass it. `metered`
+ * (reservation-metered.mjs) is the same where a token counts when it is produced, and not when its request was admitted.
  */
+import { metered } from "./reservation-metered.mjs";
 
 const WINDOW_S = 60;
 const TOKENS_PER_S = 50;
@@ -24,10 +29,18 @@ const POINTS = 20_000;
 export function frontier(quantiles) {
   const lengths = drawn(quantiles);
   return {
-    bounds: [0.95, 0.93].map((utilisation) => {
+    bounds: [0.95, 0.93, 0.9].map((utilisation) => {
       const limit = 5_000;
       return { limit, utilisation, share: leastBeyond(lengths, { limit, utilisation }) };
     }),
+    /** The most that can be used where no window may pass the limit by more than the tolerance. */
+    never: { limit: 5_000, utilisation: mostWithoutRisk(lengths, 5_000) },
+    metered: [50_000, 5_000].map((limit) => ({
+      limit,
+      margins: [1.5, 2.5, 3.5].map((deviations) =>
+        metered(lengths, { limit, deviations, generators: SEEDS.map(generator) }),
+      ),
+    })),
     informed: ["fixed-window", "rolling-window"].flatMap((algorithm) =>
       [50_000, 5_000].map((limit) => ({
         algorithm,
@@ -59,6 +72,11 @@ export function leastBeyond(lengths, { limit, utilisation }) {
     least = Math.max(least, (utilisation - mostEarned(lengths, limit, price)) / price);
   }
   return least;
+}
+
+/** @param {readonly number[]} lengths @param {number} limit */
+export function mostWithoutRisk(lengths, limit) {
+  return mostEarned(lengths, limit, Number.POSITIVE_INFINITY);
 }
 
 /**

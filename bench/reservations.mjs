@@ -6,7 +6,7 @@
  *
  * Time runs twenty times as fast: a minute of the limit is three seconds, and streams produce 1000 tokens a second. The calls to Redis are
  * as slow as they are, so that the figures are rather worse than those of real minutes. Costs are learned before it begins: the
- * pauses between batches of them are real ones. Beside it, what no policy can do better, and what one does that no server can have: it knows the
+ * pauses between batches of them are real ones. Beside it, what no policy can do better, and what two do that no server can have: they know the
  * distribution, and how far each stream is (reservation-frontier.mjs).
  */
 import { readFileSync } from "node:fs";
@@ -84,8 +84,10 @@ export async function reservationsSection(redis, { quick }) {
 async function run(url, load, windows) {
   const { algorithm, limit, instances } = load;
   const counts = { refused: 0, admitted: 0, cut: 0, charged: 0, cost: 0 };
-  /** @type {Use[]} */
+  /** As the limiter counts: what was held at the check, the rest with the extensions. @type {Use[]} */
   const uses = [];
+  /** All that a request cost, at its check: what the bound is about. @type {Use[]} */
+  const admissions = [];
   const rule = {
     id: `tokens-${algorithm}-${limit}-${instances}`,
     key: ["org"],
@@ -113,19 +115,20 @@ async function run(url, load, windows) {
       for (let atMs = startMs; atMs < endMs; ) {
         atMs += -Math.log(1 - Math.random()) / perMs;
         await sleep(atMs - Date.now());
-        streams.push(stream(instance, rule.id, counts, uses));
+        streams.push(stream(instance, rule.id, { counts, uses, admissions }));
       }
     }),
   );
   await Promise.all(streams);
   await Promise.all(fleet.map(({ limiter }) => limiter.close()));
   const calls = fleet.reduce((sum, { watched }) => sum + watched.calls, 0);
-  uses.sort((a, b) => a.atMs - b.atMs);
+  for (const list of [uses, admissions]) list.sort((a, b) => a.atMs - b.atMs);
   const fromMs = startMs + WARM_UP_WINDOWS * WINDOW_MS;
   const used = uses.reduce((sum, { atMs, tokens }) => (atMs >= fromMs && atMs < endMs ? sum + tokens : sum), 0);
   return {
     ...load,
     over: worstOver(uses, load) / limit,
+    overWhereAdmitted: worstOver(admissions, load) / limit,
     utilisation: used / (limit * (windows - WARM_UP_WINDOWS)),
     callsPerRequest: (calls - counts.refused) / counts.admitted,
     ...counts,
@@ -158,9 +161,9 @@ async function learn({ limiter, watched }) {
 
 /**
  * @param {{ limiter: import("sluice").Limiter, watched: ReturnType<typeof watch> }} instance
- * @param {string} rule @param {any} counts @param {Use[]} uses
+ * @param {string} rule @param {{ counts: any, uses: Use[], admissions: Use[] }} into
  */
-async function stream({ limiter, watched }, rule, counts, uses) {
+async function stream({ limiter, watched }, rule, { counts, uses, admissions }) {
   const tokens = answerLength();
   const checking = limiter.check({ org: "acme", max_tokens: 4_096 });
   const checked = watched.lastReply;
@@ -172,7 +175,9 @@ async function stream({ limiter, watched }, rule, counts, uses) {
   }
   counts.admitted++;
   let held = reservation.held[rule] ?? 0;
-  uses.push({ atMs: (await checked).nowMs, tokens: Math.min(tokens, held) });
+  const { nowMs: atMs } = await checked;
+  admissions.push({ atMs, tokens });
+  uses.push({ atMs, tokens: Math.min(tokens, held) });
   while (held < tokens) {
     await sleep(beganMs + held / TOKENS_PER_MS - Date.now());
     const more = held + Math.max(FEWEST_MORE, Math.ceil(held / 4));
@@ -240,28 +245,39 @@ const sleep = (ms) => new Promise((resolve) => (ms > 0 ? setTimeout(resolve, ms)
 
 const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(2)} %`;
 
+/** @param {readonly { deviations: number, over: number, utilisation: number }[]} margins */
+function cellsOf(margins) {
+  return margins
+    .map(({ deviations, over, utilisation }) => `${deviations}: ${percent(over)}, ${utilisation.toFixed(3)}`)
+    .join(" · ");
+}
+
 /** @param {Awaited<ReturnType<typeof reservationsSection>>} section */
 export function printReservations({ rows, ideal }) {
   console.log("\nReservations on Redis: demand twice the limit, time twenty times as fast");
-  for (const { algorithm, limit, instances, over, utilisation, callsPerRequest, cut, admitted } of rows) {
+  for (const row of rows) {
+    const { algorithm, limit, instances, over, overWhereAdmitted, utilisation, callsPerRequest, cut, admitted } = row;
     console.log(
-      `  ${algorithm}, ${limit} a minute, ${instances} instances: beyond the limit at worst ${percent(over)}, ` +
+      `  ${algorithm}, ${limit} a minute, ${instances} instances: beyond the limit at worst ${percent(over)} ` +
+        `(${percent(overWhereAdmitted)} if all is counted where it was admitted), ` +
         `utilisation ${utilisation.toFixed(3)}, ${callsPerRequest.toFixed(2)} calls a request, ${cut} of ${admitted} cut`,
     );
   }
   if (ideal === undefined) return;
-  console.log("  No policy for windows has fewer of them more than 1 % beyond the limit");
+  console.log("  No policy for windows has fewer of them more than 1 % beyond the limit, counted where admitted");
   for (const { limit, utilisation, share } of ideal.bounds)
     console.log(`    ${limit} a minute, utilisation ${utilisation}: ${percent(share)} of the windows`);
   console.log(
+    `    ${ideal.never.limit} a minute, none beyond it: utilisation at most ${ideal.never.utilisation.toFixed(3)}`,
+  );
+  console.log(
     "  A policy that knows the distribution and how far each stream is, in virtual time, by its margin in deviations",
   );
-  for (const { algorithm, limit, margins } of ideal.informed) {
-    const cells = margins.map(
-      ({ deviations, over, utilisation }) => `${deviations}: ${percent(over)}, ${utilisation.toFixed(3)}`,
-    );
-    console.log(`    ${algorithm}, ${limit} a minute: ${cells.join(" · ")}`);
-  }
+  for (const { algorithm, limit, margins } of ideal.informed)
+    console.log(`    ${algorithm}, ${limit} a minute: ${cellsOf(margins)}`);
+  console.log("  The same where a token counts when it is produced");
+  for (const { limit, margins } of ideal.metered)
+    console.log(`    rolling-window, ${limit} a minute: ${cellsOf(margins)}`);
 }
 
 /** @param {Awaited<ReturnType<typeof reservationsSection>>} section */

@@ -20,7 +20,7 @@ import { refusedExtension, ruleSet, type Step, step } from "./reservation-schedu
 import { scriptTimeOf } from "./script-time.js";
 
 const test = vitest.skipIf(whyMissing("redis"));
-/** Of about 115 calls each. `SLUICE_TEST_RUNS=1700` compares 200 000, in 45 seconds of processor time. */
+/** Of about 115 calls each. `SLUICE_TEST_RUNS=1720` compares 200 000, in 45 seconds of processor time. */
 const RUNS = Number(process.env.SLUICE_TEST_RUNS ?? 160);
 /** Schedules at once, each with counters and a connection of its own: while one waits for its windows to end, others go on. */
 const LANES = 16;

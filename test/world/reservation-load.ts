@@ -34,6 +34,8 @@ export interface ReservationLoadResult {
   readonly over: number;
   /** The same, if all that a request cost is counted when it was admitted. */
   readonly overWhereAdmitted: number;
+  /** The same in a rolling window, if each token is counted when it was produced. */
+  readonly overAsProduced: number;
   /** The share of successive windows of overload that pass the limit by more than a hundredth, counted so. */
   readonly windowsBeyond: number;
   /** The most that requests cost beyond what was held for them, within any window. */
@@ -205,6 +207,7 @@ export async function runReservationLoad(load: ReservationLoad): Promise<Reserva
   return {
     over: worstOver(uses, load, limit),
     overWhereAdmitted: worstOver(admissions, load, limit),
+    overAsProduced: worstProduced(admissions) - limit,
     windowsBeyond: windowsBeyond(admissions, { fromMs, toMs, limit }),
     allowedOver: worstOver(overruns, load, 0),
     utilisation: used / (limit * (minutes - WARM_UP_MINUTES)),
@@ -232,6 +235,26 @@ function worstOver(uses: readonly Use[], { algorithm, limit }: ReservationLoad, 
     worst = Math.max(worst, sum - capacity);
   }
   return uses.length === 0 ? 0 : worst;
+}
+
+/** The most tokens that streams produced within a window, to the tenth of a second. */
+function worstProduced(admissions: readonly Use[]): number {
+  const STEP_MS = 100;
+  const startMs = admissions[0]?.atMs ?? 0;
+  const produced: number[] = [];
+  for (const { atMs, tokens } of admissions) {
+    const [first, last] = [atMs - startMs, atMs - startMs + tokens / TOKENS_PER_MS];
+    for (let step = Math.floor(first / STEP_MS); step * STEP_MS < last; step++) {
+      const ms = Math.min(last, (step + 1) * STEP_MS) - Math.max(first, step * STEP_MS);
+      produced[step] = (produced[step] ?? 0) + ms * TOKENS_PER_MS;
+    }
+  }
+  let [worst, sum] = [0, 0];
+  for (let step = 0; step < produced.length; step++) {
+    sum += (produced[step] ?? 0) - (produced[step - WINDOW_MS / STEP_MS] ?? 0);
+    worst = Math.max(worst, sum);
+  }
+  return worst;
 }
 
 function windowsBeyond(
