@@ -15,7 +15,7 @@ const CLIENTS = 2_000;
 const folder = mkdtempSync(join(tmpdir(), "sluice-log-memory-"));
 try {
   const found = {};
-  for (const format of ["combined", "json"]) {
+  for (const format of ["combined", "caddy"]) {
     const file = join(folder, format);
     const clientOf = (share) => `2001:db8:0:${Math.floor(share * CLIENTS).toString(16)}:ffff:ffff:ffff:ffff`;
     await writeLog(file, { format, lines: 10 * LINES, clientOf });

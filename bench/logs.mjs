@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { writeLog } from "./log-lines.mjs";
+import { argumentsFor, formats, writeLog } from "./log-lines.mjs";
 
 const QUICK_LINES = 100_000;
 const LINES = 1_000_000;
@@ -28,11 +28,14 @@ export async function logsSection({ quick }) {
     const rulesFile = join(folder, "rules.json");
     await writeFile(rulesFile, JSON.stringify({ rules }));
     const rows = [];
-    for (const format of ["combined", "json"]) {
+    for (const format of formats) {
       const file = join(folder, format);
       await writeLog(file, { format, lines });
       const bare = await measure(["read", file]);
-      const simulated = await measure(["simulate", "--rules", rulesFile, "--json", file]);
+      const simulated = await measure(
+        ["simulate", "--rules", rulesFile, ...(argumentsFor[format] ?? []), "--json", file],
+        lines,
+      );
       rows.push({ format, lines, bareUs: bare / lines, simulatedUs: simulated / lines });
       await rm(file);
     }
@@ -62,11 +65,14 @@ export function logsBars(rows) {
   }));
 }
 
-/** Microseconds of processor time. */
-async function measure(args) {
-  const { stderr } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), ...args], {
+/** Microseconds of processor time. `lines`: that must have been replayed, each of them. */
+async function measure(args, lines) {
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), ...args], {
     maxBuffer: 2 ** 26,
   });
+  if (lines !== undefined && JSON.parse(stdout).total !== lines) {
+    throw new Error(`expected ${lines} requests, got ${JSON.parse(stdout).total} of ${args.at(-1)}`);
+  }
   return Number(stderr.trim().split("\n").at(-1));
 }
 

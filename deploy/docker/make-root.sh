@@ -13,6 +13,16 @@ strip "$root/usr/local/bin/node"
 cp -RL "$app/node_modules" "$root/app/"
 find "$root/app" -type f \( -name '*.map' -o -name '*.ts' -o -name '*.cts' -o -name '*.mts' -o -name '*.md' -o -name '*.markdown' \) \
   ! -name 'THIRD-PARTY-NOTICES.md' -delete
+# Folders of dependencies that nothing loads: their own tests and examples, builds for browsers, and the second of two builds:
+# the CommonJS one is required here. sluice-server itself has none of these.
+for package in "$root"/app/node_modules/* "$root"/app/node_modules/@*/*; do
+  case $package in */sluice-server) continue ;; esac
+  for unread in test tests e2e example examples benchmark .github; do rm -rf "$package/$unread"; done
+done
+rm -rf "$root/app/node_modules/protobufjs/dist" "$root/app/node_modules/yaml/browser" "$root/app/node_modules/@types"
+find "$root/app/node_modules" -type d -path '*/dist/esm' | while read -r esm; do
+  if [ -d "${esm%esm}commonjs" ]; then rm -rf "$esm"; fi
+done
 # npm installs libsql for both C libraries; here is glibc.
 rm -rf "$root"/app/node_modules/@libsql/linux-*-musl "$root/app/node_modules/.bin"
 

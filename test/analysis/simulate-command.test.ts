@@ -430,3 +430,16 @@ test("compare reads a log once, from standard input too, and prints one table as
   );
   expect((await sluice([...args, log])).out).toContain("8 requests");
 });
+
+test("a log without client addresses says so, and where to find them; a field takes their place", async () => {
+  const envoy = (client: string): string =>
+    `[2026-11-16T07:00:00.000Z] "GET / HTTP/1.1" 200 - 0 10 1 1 "${client}" "curl" "id" "shop.example" "10.0.0.7:80"`;
+  const log = write("envoy.log", [envoy("10.0.0.1"), envoy("10.0.0.2")].join("\n"));
+  const rules = rulesFile("envoy.json", [perIp(1)]);
+  const { out } = await sluice(["simulate", "--rules", rules, log]);
+  expect(out).toContain("2 requests without a client address: ip is 0.0.0.0");
+  expect(out).toContain("2 requests, 1 refused");
+  const mapped = ["--attribute", "ip=http_x_forwarded_for"];
+  const { out: json } = await sluice(["simulate", "--json", ...mapped, "--rules", rules, log]);
+  expect(JSON.parse(json)).toMatchObject({ total: 2, refused: 0, log: { withoutAddress: 2 } });
+});

@@ -87,6 +87,9 @@ const pages = [...texts].map(([page, text]) => {
   }
 });
 
+/** Lines of an example that are shown: a log of half a megabyte is an example too, and every installation carries the site. */
+const MOST_LISTED = 400;
+
 function listings() {
   const index = [...byFolder(examples)].map(([folder, files]) => {
     const items = files.map(
@@ -96,9 +99,11 @@ function listings() {
   });
   const about = "<p>Programs and configurations to run, as they lie in the repository. Tests run them.</p>";
   const listed = examples.map((file) => {
-    const code = readFileSync(join(root, file), "utf8");
-    const html = highlight(code, file.split(".").at(-1) ?? "");
-    const body = `<h1>${escapeHtml(file)}</h1>\n<pre tabindex="0"><code>${html}</code></pre>\n`;
+    const lines = readFileSync(join(root, file), "utf8").split("\n");
+    const html = highlight(lines.slice(0, MOST_LISTED).join("\n"), file.split(".").at(-1) ?? "");
+    const left = lines.length - MOST_LISTED;
+    const rest = left > 0 ? `<p>… and ${left.toLocaleString("en")} more lines, in the repository.</p>\n` : "";
+    const body = `<h1>${escapeHtml(file)}</h1>\n<pre tabindex="0"><code>${html}</code></pre>\n${rest}`;
     return { url: listingUrlOf(file), title: file, body, outline: [] };
   });
   return [

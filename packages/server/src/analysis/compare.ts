@@ -5,7 +5,7 @@
 import type { CountingRule, Rule } from "sluice";
 import { type Measured, measureRules } from "./measure-redis.js";
 import { type Arrival, Replay, type Replayed } from "./replay.js";
-import { RollingMaxima } from "./rolling-maxima.js";
+import { WorstWindow } from "./worst-window.js";
 
 interface CompareOptions {
   readonly limit: number;
@@ -130,14 +130,14 @@ async function replayAll(rules: readonly Rule[], { limit, windowMs, load }: Comp
 
 class OneRule {
   readonly #replay: Replay;
-  readonly #admitted: RollingMaxima;
+  readonly #admitted: WorstWindow;
   readonly #hasWindow: boolean;
   #requests = 0;
   #refused = 0;
 
   constructor(rule: Rule, windowMs: number) {
     this.#replay = new Replay([rule]);
-    this.#admitted = new RollingMaxima(windowMs, "worst");
+    this.#admitted = new WorstWindow(windowMs);
     this.#hasWindow = rule.algorithm !== "concurrency";
   }
 

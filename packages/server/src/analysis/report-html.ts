@@ -4,7 +4,7 @@
 import type { LogCounts } from "./log/read-logs.js";
 import type { RuleFigures } from "./rule-figures.js";
 import type { Simulation } from "./simulate.js";
-import type { Series } from "./time-series.js";
+import { endsOf, type Series } from "./time-series.js";
 
 const numbers = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const figure = (value: number): string => numbers.format(value);
@@ -94,7 +94,8 @@ const BOTTOM = 24;
 const TOP = 16;
 
 /** Columns: admitted below, refused on top. */
-function chart({ startMs, stepMs, rows }: Series): string {
+function chart(series: Series): string {
+  const { stepMs, rows } = series;
   const highest = Math.max(0, ...rows.map(([requests]) => requests!));
   if (highest === 0) return "";
   const step = WIDTH / rows.length;
@@ -107,8 +108,8 @@ function chart({ startMs, stepMs, rows }: Series): string {
     ([requests, refused], at) =>
       bar(at, 0, requests! - refused!, "--ok") + bar(at, requests! - refused!, refused!, "--bad"),
   );
-  const time = (ms: number): string => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
-  return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Requests over time, refused ones on top">${bars.join("")}<text x="0" y="11">${figure((highest * 1000) / stepMs)}/s</text><text x="0" y="${HEIGHT - 6}">${time(startMs)} UTC</text><text x="${WIDTH}" y="${HEIGHT - 6}" text-anchor="end">${time(startMs + rows.length * stepMs)} UTC</text><text x="${WIDTH}" y="11" text-anchor="end"><tspan fill="var(--ok)">■</tspan> admitted <tspan fill="var(--bad)">■</tspan> refused</text></svg>`;
+  const { from, to } = endsOf(series);
+  return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="Requests over time, refused ones on top">${bars.join("")}<text x="0" y="11">${figure((highest * 1000) / stepMs)}/s</text><text x="0" y="${HEIGHT - 6}">${from} UTC</text><text x="${WIDTH}" y="${HEIGHT - 6}" text-anchor="end">${to} UTC</text><text x="${WIDTH}" y="11" text-anchor="end"><tspan fill="var(--ok)">■</tspan> admitted <tspan fill="var(--bad)">■</tspan> refused</text></svg>`;
 }
 
 const entities: Readonly<Record<string, string>> = {

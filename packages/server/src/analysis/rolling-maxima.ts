@@ -1,13 +1,10 @@
 /**
  * The most that each key had in any rolling window, exactly: every request enters the window at its time and leaves one window later.
- * Memory: one entry for each request of the last window, and one for each key; where only the worst key is asked for, one for each key
- * of the last window. Pure; times must not go back.
+ * Memory: one entry for each request of the last window, and one for each key; `WorstWindow` forgets keys. Pure; times must not go back.
  */
 
 interface KeySum {
-  readonly key: string;
-  /** Requests in the window, and their cost. */
-  entries: number;
+  /** The cost of the requests in the window. */
   inWindow: number;
   max: number;
   /** When the window of the maximum ended. */
@@ -25,13 +22,9 @@ export class RollingMaxima {
   #sums: KeySum[] = new Array(FIRST_SIZE);
   #head = 0;
   #count = 0;
-  readonly #keeps: "all" | "worst";
-  #worst: KeySum | undefined;
 
-  /** `keeps`: whether every key is remembered, or the worst alone: a log has more clients than a window. */
-  constructor(windowMs: number, keeps: "all" | "worst" = "all") {
+  constructor(windowMs: number) {
     this.#windowMs = windowMs;
-    this.#keeps = keeps;
   }
 
   get windowMs(): number {
@@ -42,15 +35,13 @@ export class RollingMaxima {
     this.#leave(atMs - this.#windowMs);
     let sum = this.#keys.get(key);
     if (sum === undefined) {
-      sum = { key, entries: 0, inWindow: 0, max: 0, maxAtMs: atMs };
+      sum = { inWindow: 0, max: 0, maxAtMs: atMs };
       this.#keys.set(key, sum);
     }
-    sum.entries++;
     sum.inWindow += cost;
     if (sum.inWindow > sum.max) {
       sum.max = sum.inWindow;
       sum.maxAtMs = atMs;
-      if (this.#worst === undefined || sum.max > this.#worst.max) this.#worst = sum;
     }
     if (this.#count === this.#times.length) this.#grow();
     const at = (this.#head + this.#count) & (this.#times.length - 1);
@@ -64,9 +55,7 @@ export class RollingMaxima {
   #leave(upToMs: number): void {
     const mask = this.#times.length - 1;
     while (this.#count > 0 && this.#times[this.#head]! <= upToMs) {
-      const sum = this.#sums[this.#head]!;
-      sum.inWindow -= this.#costs[this.#head]!;
-      if (--sum.entries === 0 && this.#keeps === "worst") this.#keys.delete(sum.key);
+      this.#sums[this.#head]!.inWindow -= this.#costs[this.#head]!;
       this.#head = (this.#head + 1) & mask;
       this.#count--;
     }
@@ -92,12 +81,6 @@ export class RollingMaxima {
 
   get keyCount(): number {
     return this.#keys.size;
-  }
-
-  /** The key with the highest maximum, the first of several; undefined before the first request. */
-  worst(): { key: string; max: number; atMs: number } | undefined {
-    const worst = this.#worst;
-    return worst === undefined ? undefined : { key: worst.key, max: worst.max, atMs: worst.maxAtMs };
   }
 
   /** Of all keys, the smallest first. */

@@ -2,7 +2,7 @@
 import { type Decision, type Rule, readCounterKey } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
-import { RollingMaxima } from "./rolling-maxima.js";
+import { WorstWindow } from "./worst-window.js";
 
 export interface KeyFigures {
   readonly key: string;
@@ -40,7 +40,7 @@ export class RuleCount {
   readonly #mode: string;
   readonly #limit: number;
   readonly #keys = new FrequentItems<Item>(KEEP_KEYS);
-  readonly #admitted: RollingMaxima | undefined;
+  readonly #admitted: WorstWindow | undefined;
   total = 0;
   refused = 0;
 
@@ -53,7 +53,7 @@ export class RuleCount {
     this.#rule = rule;
     this.#mode = mode;
     this.#limit = limit;
-    this.#admitted = windowMs === undefined ? undefined : new RollingMaxima(windowMs, "worst");
+    this.#admitted = windowMs === undefined ? undefined : new WorstWindow(windowMs);
   }
 
   add(

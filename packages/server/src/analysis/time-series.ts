@@ -47,3 +47,17 @@ export class TimeSeries {
     return { startMs: this.#startMs ?? 0, stepMs: this.#stepMs, rows: this.#rows };
   }
 }
+
+/** To the second where a minute would be the same at both ends, or nearly. */
+const SHORT_SPAN_MS = 600_000;
+
+/** Where a chart begins and ends, in UTC. */
+export function endsOf({ startMs, stepMs, rows }: Series): { from: string; to: string } {
+  const spanMs = rows.length * stepMs;
+  const spell = (ms: number): string =>
+    new Date(ms)
+      .toISOString()
+      .slice(0, spanMs < SHORT_SPAN_MS ? 19 : 16)
+      .replace("T", " ");
+  return { from: spell(startMs), to: spell(startMs + spanMs) };
+}

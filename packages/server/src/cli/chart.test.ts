@@ -32,7 +32,14 @@ test("one column a step; what was refused stands on top", () => {
     "██ ",
   ]);
   expect(lines[0]).toContain("8.0/s");
-  expect(lines.at(-1)).toContain("1970-01-01 00:00");
+  expect(lines.at(-1)).toContain("1970-01-01 00:00:00 1970-01-01 00:00:03 UTC");
+});
+
+test("ten minutes and more are labelled to the minute", () => {
+  const rows = Array.from({ length: 100 }, () => [10, 0]);
+  expect(drawChart({ startMs: 0, stepMs: 8_000, rows }, 120, paint).at(-1)).toMatch(
+    / 1970-01-01 00:00 +1970-01-01 00:13 UTC$/,
+  );
 });
 
 test("more steps than columns are joined, and none is lost", () => {

@@ -1,5 +1,5 @@
 /** A chart for the terminal: one column a step, filled from below; what was refused stands on top in its own colour. Pure. */
-import type { Series } from "../analysis/time-series.js";
+import { endsOf, type Series } from "../analysis/time-series.js";
 
 interface ChartPaint {
   green(text: string): string;
@@ -11,7 +11,8 @@ const HEIGHT = 8;
 const LEVELS = " ▁▂▃▄▅▆▇█";
 
 /** Rows of `[requests, refused]`; at most `columns` wide. */
-export function drawChart({ startMs, stepMs, rows }: Series, columns: number, paint: ChartPaint): string[] {
+export function drawChart(series: Series, columns: number, paint: ChartPaint): string[] {
+  const { stepMs, rows } = series;
   if (rows.length === 0) return [];
   const joined = fit(rows, columns - 10);
   const perColumn = Math.ceil(rows.length / joined.length);
@@ -23,9 +24,8 @@ export function drawChart({ startMs, stepMs, rows }: Series, columns: number, pa
     const label = level === HEIGHT - 1 ? spellRate((highest * 1000) / (stepMs * perColumn)) : level === 0 ? "0/s" : "";
     lines.push(`${paint.dim(label.padStart(9))} ${cells.join("")}`);
   }
-  const endMs = startMs + rows.length * stepMs;
-  const [from, to] = [startMs, endMs].map((ms) => new Date(ms).toISOString().slice(0, 16).replace("T", " "));
-  const gap = Math.max(1, joined.length - from!.length - to!.length);
+  const { from, to } = endsOf(series);
+  const gap = Math.max(1, joined.length - from.length - to.length);
   lines.push(`${" ".repeat(10)}${paint.dim(`${from}${" ".repeat(gap)}${to}`)} ${paint.dim("UTC")}`);
   return lines;
 }

@@ -117,7 +117,7 @@ export function openLogs(given: readonly string[], { format, attributes, attribu
     logs,
     attributesOf({ method, target, host, peer, headers, fields }) {
       // A log without addresses has one client as far as anyone can tell.
-      const facts = { method, target, host, peer: peer ?? "0.0.0.0", headers, rawHeaders: NO_HEADERS };
+      const facts = { method, target, host, peer: peer ?? NO_ADDRESS, headers, rawHeaders: NO_HEADERS };
       const read = attributesOf(facts);
       if (fields.length === 0) return read;
       return read instanceof Promise ? read.then((made) => withFields(made, fields)) : withFields(read, fields);
@@ -126,9 +126,11 @@ export function openLogs(given: readonly string[], { format, attributes, attribu
 }
 
 const NO_HEADERS: readonly string[] = [];
+const NO_ADDRESS = "0.0.0.0";
 
 /** The numbers of lines read and left out, in a line or two. */
-export function printLogCounts({ lines, requests, blank, bad, badSamples, late, formats, torn }: LogCounts): void {
+export function printLogCounts(counts: LogCounts): void {
+  const { lines, requests, blank, bad, badSamples, late, withoutAddress, formats, torn } = counts;
   const names = [...new Set(formats.values())].join(", ") || "no format";
   const rest = [
     blank > 0 ? `${figure(blank)} that are no requests` : "",
@@ -137,6 +139,12 @@ export function printLogCounts({ lines, requests, blank, bad, badSamples, late, 
   printLine(
     `${figure(lines)} lines (${names}), ${figure(requests)} requests${rest.length > 0 ? `; ${rest.join(", ")}` : ""}`,
   );
+  if (withoutAddress > 0) {
+    const hint = "unless --attribute ip=FIELD or --attributes says where it is (Envoy: ip=http_x_forwarded_for)";
+    printLine(
+      colours.yellow(`${figure(withoutAddress)} requests without a client address: ip is ${NO_ADDRESS}, ${hint}`),
+    );
+  }
   for (const { file, why } of torn) printLine(colours.yellow(printable(`${file}: is torn or damaged: ${why}`)));
   if (bad === 0) return;
   printLine(colours.yellow(`${figure(bad)} lines could not be read:`));

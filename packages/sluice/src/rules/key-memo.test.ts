@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { KeyMemo, noKeys, type RuleKeys } from "./key-memo.js";
 
-const GENERATION = 32_768;
+const GENERATION = 65_536;
 const keyOf = (memo: KeyMemo, keys: RuleKeys, value: string): string => memo.keyOf(keys, ["user"], value, "}:r:b");
 const remembered = ({ young, old }: RuleKeys): number => young.size + old.size;
 

@@ -19,8 +19,8 @@ export interface RuleKeys {
   old: ReadonlyMap<string, Remembered>;
 }
 
-/** In a generation. */
-const MOST_KEYS = 32_768;
+/** In a generation. Two full ones take some 30 MB. Where clients times rules are more, every key is spelled or renewed again and again. */
+const MOST_KEYS = 65_536;
 const LONGEST_VALUE = 128;
 const NONE: ReadonlyMap<string, Remembered> = new Map();
 

@@ -26,6 +26,8 @@ export interface LogCounts {
   readonly badSamples: { file: string; line: number; text: string }[];
   /** Requests that arrived before others that were replayed already: they take part when they are read. */
   late: number;
+  /** Requests whose client the log does not have: Envoy's own format has none. */
+  withoutAddress: number;
   readonly formats: Map<string, string>;
   /** Compressed files that end early or are damaged. */
   readonly torn: { file: string; why: string }[];
@@ -49,6 +51,7 @@ export class Logs {
     bad: 0,
     badSamples: [],
     late: 0,
+    withoutAddress: 0,
     formats: new Map(),
     torn: [],
   };
@@ -82,8 +85,10 @@ export class Logs {
       for (const line of lines) {
         lineNumber++;
         const found = line.length > longest ? undefined : read!(line);
-        if (typeof found === "object") requests.push(found);
-        else if (found === "blank") this.counts.blank++;
+        if (typeof found === "object") {
+          requests.push(found);
+          if (found.peer === undefined && found.recorded === undefined) this.counts.withoutAddress++;
+        } else if (found === "blank") this.counts.blank++;
         else this.#bad(file, lineNumber, line);
       }
       this.counts.lines += lines.length;
