@@ -53,7 +53,8 @@ test("an admin sets receivers, is told of mistakes, sends a test, acknowledges a
   await page.getByRole("link", { name: "Alerts", exact: true }).first().click();
   await page.getByRole("button", { name: "Send a test to own" }).click();
   await page.getByText("The test message reached own.").waitFor();
-  expect(received[0]).toContain('"event":"test"');
+  // The alert that fires may be sent before it.
+  expect(received.filter((text) => text.includes('"event":"test"'))).toHaveLength(1);
   await page
     .getByRole("button", { name: /^Acknowledge/ })
     .first()
