@@ -60,9 +60,17 @@ function headerBlocks(path) {
   return { first, later };
 }
 
-/** @param {number} port @param {string} host with windows that never stop the server */
-async function open(port, host) {
-  const socket = connect({ port, host, noDelay: true });
+/** What a connection reads into, one turn after the other: answers are read where they lie. */
+const READ_BYTES = 65_536;
+
+/** @param {number} port @param {string} host @param {(bytes: Buffer) => void} onBytes with windows that never stop the server */
+async function open(port, host, onBytes) {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  const callback = (/** @type {number} */ length) => {
+    onBytes(buffer.subarray(0, length));
+    return true;
+  };
+  const socket = connect({ port, host, noDelay: true, onread: { buffer, callback } });
   await once(socket, "connect");
   const settings = Buffer.alloc(6);
   settings.writeUInt16BE(4, 0);
@@ -80,22 +88,35 @@ async function open(port, host) {
 function reader({ onAnswer, send, flush }) {
   let rest = Buffer.alloc(0);
   return (/** @type {Buffer} */ chunk) => {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     let at = 0;
-    while (rest.length - at >= 9) {
-      const to = at + 9 + rest.readUIntBE(at, 3);
-      if (to > rest.length) break;
-      const [type, flags, id] = [rest[at + 3] ?? 0, rest[at + 4] ?? 0, rest.readUInt32BE(at + 5)];
-      if (type === SETTINGS && (flags & ACK) === 0) send(frame(SETTINGS, ACK, 0, Buffer.alloc(0)));
-      if (type === PING && (flags & ACK) === 0) send(frame(PING, ACK, 0, rest.subarray(at + 9, to)));
-      if (type === RST_STREAM || type === GOAWAY)
-        throw new Error(`the server ended a call: ${rest.toString("hex", at, to)}`);
-      if (type <= HEADERS && (flags & END_STREAM) !== 0) onAnswer(id);
+    while (bytes.length - at >= 9) {
+      const to = at + 9 + ((bytes[at] << 16) | (bytes[at + 1] << 8) | bytes[at + 2]);
+      if (to > bytes.length) break;
+      const [type, flags] = [bytes[at + 3], bytes[at + 4]];
+      if (type <= HEADERS) {
+        if ((flags & END_STREAM) !== 0) onAnswer(bytes.readUInt32BE(at + 5));
+      } else if (type === SETTINGS && (flags & ACK) === 0) send(frame(SETTINGS, ACK, 0, Buffer.alloc(0)));
+      else if (type === PING && (flags & ACK) === 0) send(frame(PING, ACK, 0, bytes.subarray(at + 9, to)));
+      else if (type === RST_STREAM || type === GOAWAY)
+        throw new Error(`the server ended a call: ${bytes.toString("hex", at, to)}`);
       at = to;
     }
-    rest = rest.subarray(at);
+    // What is left lies in the buffer that the next turn fills.
+    rest = at === bytes.length ? NOTHING : Buffer.from(bytes.subarray(at));
     flush();
   };
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * A call's frames, whole but for the stream's id, which stands at two places.
+ * @param {Buffer} block @param {Buffer} message
+ */
+function callFrames(block, message) {
+  const headers = frame(HEADERS, END_HEADERS, 0, block);
+  return { bytes: Buffer.concat([headers, frame(DATA, END_STREAM, 0, message)]), dataAt: headers.length };
 }
 
 /**
@@ -103,47 +124,73 @@ function reader({ onAnswer, send, flush }) {
  * each message a framed gRPC message; `inFlight` in all
  */
 export async function loadFrames({ host = "127.0.0.1", port, count, connections, inFlight, path, messages }) {
+  const startedMs = new Float64Array(count);
   const latencies = new Float64Array(count);
   const blocks = headerBlocks(path);
+  const calls = messages.map((message) => callFrames(blocks.later, message));
   let sent = 0;
   let answered = 0;
-  const sockets = await Promise.all(Array.from({ length: connections }, () => open(port, host)));
-  const startMs = performance.now();
-  await new Promise((resolve, reject) => {
-    for (const socket of sockets) {
-      let streamId = -1;
-      /** @type {Map<number, { number: number, startedMs: number }>} */
-      const calls = new Map();
-      /** @type {Buffer[]} */
-      let out = [];
-      const next = () => {
-        if (sent >= count) return;
-        const number = sent++;
-        streamId += 2;
-        calls.set(streamId, { number, startedMs: performance.now() });
-        const block = streamId === 1 ? blocks.first : blocks.later;
-        const message = messages[number % messages.length] ?? Buffer.alloc(0);
-        out.push(frame(HEADERS, END_HEADERS, streamId, block), frame(DATA, END_STREAM, streamId, message));
-      };
-      const flush = () => {
-        if (out.length > 0) socket.write(Buffer.concat(out));
-        out = [];
-      };
-      const onAnswer = (/** @type {number} */ id) => {
-        const call = calls.get(id);
-        if (call === undefined) return;
-        calls.delete(id);
-        latencies[call.number] = performance.now() - call.startedMs;
-        if (++answered === count) resolve(undefined);
-        next();
-      };
-      socket.on("data", reader({ onAnswer, send: (bytes) => out.push(bytes), flush }));
-      socket.on("error", reject);
-      for (let lane = 0; lane < inFlight / connections; lane++) next();
-      flush();
-    }
+  let finish = () => {};
+  /** @type {(error: Error) => void} */
+  let fail = () => {};
+  const ended = new Promise((resolve, reject) => {
+    finish = () => resolve(undefined);
+    fail = reject;
   });
+  const lane = async () => {
+    let streamId = -1;
+    /** The call's number, by stream. Streams are odd and begin at 1. @type {number[]} */
+    const numbers = [];
+    /** @type {Buffer[]} */
+    let out = [];
+    const next = () => {
+      if (sent >= count) return;
+      const number = sent++;
+      streamId += 2;
+      numbers.push(number);
+      const at = number % messages.length;
+      const call = streamId === 1 ? callFrames(blocks.first, messages[at]) : calls[at];
+      const bytes = Buffer.allocUnsafe(call.bytes.length);
+      bytes.set(call.bytes);
+      bytes.writeUInt32BE(streamId, 5);
+      bytes.writeUInt32BE(streamId, call.dataAt + 5);
+      out.push(bytes);
+      startedMs[number] = performance.now();
+    };
+    const flush = () => {
+      if (out.length === 0) return;
+      socket.write(out.length === 1 ? out[0] : Buffer.concat(out));
+      out = [];
+    };
+    const onAnswer = (/** @type {number} */ id) => {
+      const number = numbers[id >> 1];
+      latencies[number] = performance.now() - startedMs[number];
+      if (++answered === count) finish();
+      next();
+    };
+    const read = reader({ onAnswer, send: (bytes) => out.push(bytes), flush });
+    const guarded = (/** @type {Buffer} */ bytes) => {
+      try {
+        read(bytes);
+      } catch (error) {
+        fail(/** @type {Error} */ (error));
+      }
+    };
+    const socket = await open(port, host, guarded);
+    socket.on("error", fail);
+    const start = () => {
+      for (let i = 0; i < inFlight / connections; i++) next();
+      flush();
+    };
+    return { socket, start };
+  };
+  const lanes = await Promise.all(Array.from({ length: connections }, lane));
+  const cpuBefore = process.cpuUsage();
+  const startMs = performance.now();
+  for (const { start } of lanes) start();
+  await ended;
   const tookMs = performance.now() - startMs;
-  for (const socket of sockets) socket.destroy();
-  return figures(latencies, tookMs);
+  const { user, system } = process.cpuUsage(cpuBefore);
+  for (const { socket } of lanes) socket.destroy();
+  return { ...figures(latencies, tookMs), loadUs: (user + system) / count };
 }

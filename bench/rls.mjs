@@ -1,11 +1,13 @@
 /**
  * Servers of Envoy's rate limit service side by side: requests a second, the server's own processor time for a request, and latency.
  *
- *   npm run build && node bench/rls.mjs [--quick] [--peer NAME=HOST:PORT,PID]... [--gubernator HOST:PORT,PID]
+ *   npm run build && node bench/rls.mjs [--quick] [--peer NAME=HOST:PORT,PID[,PID OF ITS REDIS]]... [--gubernator HOST:PORT,PID] [--node FILE] [--requests N]
  *
  * Gubernator has an API of its own, in which each request carries its limit; it is asked for the same counters. Any other peer is another RLS server that you started, with its process id. It is asked for domain `bench` and one entry, `user` (a limit that
  * is never reached) or `visitor` (1 an hour: 95 % refused). docs/performance.md says how peers are set up alike.
- * Sluice runs as users run it: the command, monitoring on.
+ * Sluice runs as users run it: the command, monitoring on; with --node also on another Node.
+ *
+ * Load, server and Redis share the machine, so requests a second tell what all three cost together; their processor times stand beside them.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +18,6 @@ import { parseArgs } from "node:util";
 import { loadFrames } from "./grpc-load.mjs";
 import { interleaved } from "./measure.mjs";
 import { startRedis } from "./redis-server.mjs";
-import { printSection } from "./report.mjs";
 
 const USERS = 10_000;
 const REQUESTS_A_VISITOR = 20;
@@ -76,12 +77,12 @@ function cpuUsOf(pid) {
   return ((Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND) * 1e6;
 }
 
-async function startSluice(flags) {
+async function startSluice(flags, node = process.execPath) {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
   const file = join(folder, "rules.json");
   writeFileSync(file, JSON.stringify({ rules }));
   const args = [bin, "serve", "--port", "0", "--grpc-port", "0", "--rules", file, "--data-folder", folder, ...flags];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(node, args, { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   for await (const chunk of child.stdout) {
     output += chunk;
@@ -103,12 +104,10 @@ async function startSluice(flags) {
 }
 
 function parsePeer(text) {
-  const [, name, host, port, pid] = /^([^=]+)=([^:]+):(\d+),(\d+)$/.exec(text) ?? [];
+  const [, name, host, port, pid, redisPid] = /^([^=]+)=([^:]+):(\d+),(\d+)(?:,(\d+))?$/.exec(text) ?? [];
   if (name === undefined) throw new Error(`--peer: expected NAME=HOST:PORT,PID, got ${JSON.stringify(text)}`);
-  return [
-    name,
-    { host, port: Number(port), pid: Number(pid), api: name === "gubernator" ? apis.gubernator : apis.rls },
-  ];
+  const api = name === "gubernator" ? apis.gubernator : apis.rls;
+  return [name, { host, port: Number(port), pid: Number(pid), redisPid: redisPid && Number(redisPid), api }];
 }
 
 /** Each run of refused traffic has visitors of its own. */
@@ -127,29 +126,57 @@ const workloads = [
   { title: "gRPC, one request at a time", connections: 1, inFlight: 1, counted: () => users, share: 0.1 },
 ];
 
-async function run({ quick, repetitions, peers }) {
+async function openServers({ peers, node }) {
   const redis = await startRedis();
-  const onRedis = await startSluice(["--store", redis.url, "--store-deadline", "2s"]);
-  const inMemory = await startSluice([]);
-  const servers = { [BASE]: onRedis, "sluice, memory": inMemory, ...Object.fromEntries(peers) };
+  const redisPid = Number(/process_id:(\d+)/.exec(await redis.admin.info("server"))?.[1]);
+  const onRedis = ["--store", redis.url, "--store-deadline", "2s"];
+  const servers = {
+    [BASE]: { ...(await startSluice(onRedis)), redisPid },
+    "sluice, memory": await startSluice([]),
+    ...(node && {
+      "sluice, Redis, --node": { ...(await startSluice(onRedis, node)), redisPid },
+      "sluice, memory, --node": await startSluice([], node),
+    }),
+    ...Object.fromEntries(peers),
+  };
+  const stop = async () => {
+    await Promise.all(Object.values(servers).map((server) => server.stop?.()));
+    await redis.stop();
+  };
+  return { servers, stop };
+}
+
+async function run({ requests, repetitions, peers, node }) {
+  const { servers, stop } = await openServers({ peers, node });
   try {
     for (const { title, connections, inFlight, counted, share = 1 } of workloads) {
-      const count = Math.round((quick ? 15_000 : 60_000) * share);
+      const count = Math.round(requests * share);
       const contestant =
-        ({ host, port, pid, api = apis.rls }) =>
+        ({ host, port, pid, redisPid, api = apis.rls }) =>
         async () => {
           const messages = counted(count).map(api.messageOf);
-          const before = cpuUsOf(pid);
-          const load = { host, port, count, connections, inFlight, path: api.path, messages };
-          const figures = await loadFrames(load);
-          return { ...figures, nodeUs: (cpuUsOf(pid) - before) / count };
+          const before = [cpuUsOf(pid), redisPid ? cpuUsOf(redisPid) : 0];
+          const figures = await loadFrames({ host, port, count, connections, inFlight, path: api.path, messages });
+          const serverUs = (cpuUsOf(pid) - before[0]) / count;
+          const redisUs = redisPid ? (cpuUsOf(redisPid) - before[1]) / count : Number.NaN;
+          return { ...figures, serverUs, redisUs };
         };
       const contestants = Object.fromEntries(Object.entries(servers).map(([name, at]) => [name, contestant(at)]));
-      printSection({ title, base: BASE, results: await interleaved(contestants, repetitions) });
+      print(title, await interleaved(contestants, repetitions));
     }
   } finally {
-    await Promise.all([onRedis.stop(), inMemory.stop()]);
-    await redis.stop();
+    await stop();
+  }
+}
+
+/** @param {string} title @param {Record<string, Record<string, number>>} results */
+function print(title, results) {
+  const columns = ["requests/s", "server us", "Redis us", "load us", "p50 us", "p99 us", "spread %"];
+  console.log(`\n${title}\n  ${"".padEnd(26)}${columns.map((name) => name.padStart(12)).join("")}`);
+  for (const [name, { perSecond, serverUs, redisUs, loadUs, p50Us, p99Us, spread }] of Object.entries(results)) {
+    const cells = [perSecond, serverUs, redisUs, loadUs, p50Us, p99Us, 100 * spread];
+    const spelled = cells.map((value) => (Number.isNaN(value) ? "" : value.toFixed(value < 100 ? 1 : 0)).padStart(12));
+    console.log(`  ${name.padEnd(26)}${spelled.join("")}`);
   }
 }
 
@@ -158,7 +185,10 @@ const { values } = parseArgs({
     quick: { type: "boolean", default: false },
     peer: { type: "string", multiple: true, default: [] },
     gubernator: { type: "string", multiple: true, default: [] },
+    node: { type: "string" },
+    requests: { type: "string" },
   },
 });
 const peers = [...values.peer, ...values.gubernator.map((at) => `gubernator=${at}`)].map(parsePeer);
-await run({ quick: values.quick, repetitions: values.quick ? 3 : 5, peers });
+const requests = Number(values.requests ?? (values.quick ? 15_000 : 60_000));
+await run({ requests, repetitions: values.quick ? 3 : 5, peers, node: values.node });

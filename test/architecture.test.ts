@@ -20,7 +20,12 @@ interface Room {
 
 /** From the ground up. */
 const rooms: readonly Room[] = [
-  { name: "ground", files: /^(decision|errors|keys|check|time-slices)\.ts$/, sees: [], seesTypesOf: ["algorithms"] },
+  {
+    name: "ground",
+    files: /^(decision|errors|keys|check|sole-request|time-slices)\.ts$/,
+    sees: [],
+    seesTypesOf: ["algorithms"],
+  },
   { name: "algorithms", files: /^algorithms\//, sees: ["ground"] },
   { name: "rules", files: /^rules\//, sees: ["ground", "algorithms"] },
   // Decides in process, before counters; time and chance are arguments.

@@ -1,7 +1,8 @@
 import { deflateSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { framed, MessageReader, type UnreadableMessage } from "./message-reader.js";
+import { framed } from "./message-frame.js";
+import { MessageReader, type UnreadableMessage } from "./message-reader.js";
 
 function reading(encoding?: string, mostBytes = 2 ** 16) {
   const messages: string[] = [];

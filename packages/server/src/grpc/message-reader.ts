@@ -3,19 +3,10 @@
  * A message that is whole in one frame is handed on without a copy.
  */
 import { gunzipSync, inflateSync } from "node:zlib";
+import { PREFIX_BYTES } from "./message-frame.js";
 import { type GrpcStatus, grpcCodes } from "./statuses.js";
 
-export const PREFIX_BYTES = 5;
 const FIRST_BYTES = 1_024;
-
-/** A message as it is sent. */
-export function framed(message: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(PREFIX_BYTES + message.length);
-  bytes[0] = 0;
-  bytes.writeUInt32BE(message.length, 1);
-  bytes.set(message, PREFIX_BYTES);
-  return bytes;
-}
 
 /** Why a body cannot be read. */
 export class UnreadableMessage extends Error {

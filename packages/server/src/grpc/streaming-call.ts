@@ -6,7 +6,8 @@ import { Duplex } from "node:stream";
 import { type CallOptions, metadataOf, timeoutMsOf } from "./call.js";
 import { CallBody } from "./call-body.js";
 import type { StreamReader } from "./http2/stream.js";
-import { framed, UnreadableMessage } from "./message-reader.js";
+import { framed } from "./message-frame.js";
+import { UnreadableMessage } from "./message-reader.js";
 import {
   ANSWER_HEADERS,
   type GrpcStatus,

@@ -3,10 +3,12 @@
  * beside itself, and no copy of its bytes.
  */
 
-import { type CallOptions, metadataOf, timeoutMsOf } from "./call.js";
+import { type CallOptions, timeoutMsOf } from "./call.js";
 import { CallBody } from "./call-body.js";
+import type { ReadField } from "./http2/header-field.js";
 import type { StreamReader } from "./http2/stream.js";
-import { framed, PREFIX_BYTES, UnreadableMessage } from "./message-reader.js";
+import { PREFIX_BYTES } from "./message-frame.js";
+import { UnreadableMessage } from "./message-reader.js";
 import {
   ANSWER_HEADERS,
   type GrpcStatus,
@@ -18,6 +20,7 @@ import {
 } from "./statuses.js";
 
 const NO_MESSAGE = Symbol("no message");
+const NO_VALUES: readonly string[] = [];
 
 export class UnaryCall implements StreamReader {
   readonly #options: CallOptions;
@@ -38,8 +41,14 @@ export class UnaryCall implements StreamReader {
     return this.#isHalfSent ? this.#beganMonotonicMs : undefined;
   }
 
-  get metadata(): { get(name: string): string[] } {
-    return metadataOf(this.#options.head);
+  /** Itself: no object for each call. */
+  get metadata(): { get(name: string): readonly string[] } {
+    return this;
+  }
+
+  get(name: string): readonly string[] {
+    const value = this.#options.head.get(name as ReadField);
+    return value === undefined ? NO_VALUES : [value];
   }
 
   /** Nobody waits for the answer. */
@@ -126,11 +135,7 @@ export class UnaryCall implements StreamReader {
         statusBlock({ code: grpcCodes.deadlineExceeded, details: "the deadline has passed" }, { isOnly: true }),
       );
     } else {
-      stream.answer({
-        headers: ANSWER_HEADERS,
-        message: framed(method.responseSerialize(value as never)),
-        trailers: OK_TRAILERS,
-      });
+      stream.answer(ANSWER_HEADERS, method.responseSerialize(value as never), OK_TRAILERS);
     }
   }
 

@@ -6,6 +6,7 @@ import { capacityOf } from "../algorithms/policy.js";
 import type { Check, CheckPlan } from "../check.js";
 import type { CheckResult, DecisionSummary, Degraded, Guarantee, Reason, Reservation } from "../decision.js";
 import type { Admission } from "../shedding/load-shedder.js";
+import type { SoleReply, SoleRequest } from "../sole-request.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
 import type { Lease } from "./lease.js";
 
@@ -65,7 +66,17 @@ export class Decision implements DecisionSummary {
   readonly #reply: StoreReply;
   readonly #charger: Charger;
 
-  constructor({ request, reply, charger, lease, reservation, degraded }: Source) {
+  /** `soleReply`: of a request of one check, for which there is a short way. The fields are set in the same order. */
+  constructor(source: Source | SoleRequest, soleReply?: SoleReply) {
+    if (soleReply !== undefined) {
+      const request = source as SoleRequest;
+      fillSole(this, request, soleReply);
+      this.#request = request;
+      this.#reply = soleReply;
+      this.#charger = "store";
+      return;
+    }
+    const { request, reply, charger, lease, reservation, degraded } = source as Source;
     const { checks, rulesVersion } = reply.repeated ?? request;
     const { verdicts } = reply;
     // Of the right length at once: an array that grows by its first push takes room for seventeen.
@@ -135,6 +146,35 @@ export class Decision implements DecisionSummary {
     const { charger, reply } = { charger: decision.#charger, reply: decision.#reply };
     return { checks, verdicts, entryId, nowMs, timesMs, entryIds, id, charger, reply };
   }
+
+  /** The plan of a decision that one counter made, of a request that was not decided before; undefined for every other. */
+  static onlyPlanOf(decision: Decision): CheckPlan | undefined {
+    const { checks } = decision.#request;
+    const isOnly = checks.length === 1 && decision.checks.length === 1 && decision.#reply.repeated === undefined;
+    return isOnly ? checks[0]!.plan : undefined;
+  }
+}
+
+/** One counter's answer: it speaks for the decision, and nothing else has a say. */
+function fillSole(
+  made: { -readonly [K in keyof Decision]: Decision[K] },
+  request: SoleRequest,
+  reply: SoleReply,
+): void {
+  const result = resultOf(request.check.plan, reply.verdict);
+  made.allowed = result.allowed;
+  made.rule = result.rule;
+  made.limit = result.limit;
+  made.remaining = result.remaining;
+  if (result.debt !== undefined) made.debt = result.debt;
+  made.retryAfterMs = result.retryAfterMs;
+  made.resetAfterMs = result.resetAfterMs;
+  made.delayMs = 0;
+  if (result.reason !== undefined) made.reason = result.reason;
+  made.violated = result.allowed ? NONE : [result.rule];
+  made.rulesVersion = request.rulesVersion;
+  made.guarantee = reply.guarantee;
+  made.checks = [result];
 }
 
 function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {

@@ -40,6 +40,8 @@ export interface CompiledRule {
   readonly keys: RuleKeys | undefined;
   /** By override (0: none, 1: the first ...), then by variant. */
   readonly plans: readonly (readonly CheckPlan[])[];
+  /** The one attribute that the rule looks at, where it needs nothing else (`sole-rule.ts`). */
+  readonly soleAttribute: string | undefined;
   /** By override; empty without a candidate. */
   readonly candidatePlans: readonly CheckPlan[];
 }
@@ -58,6 +60,7 @@ export function* compilingRule(rule: CountingRule, compiler: Compiler): Sliced<C
   const { variants, overrides = [] } = rule;
   const [match] = yield* compilingMatches([rule], compiler);
   const overrideMatches = yield* compilingMatches(overrides, compiler);
+  const plans = yield* compilingPlans(rule, stride);
   return {
     id: rule.id,
     conditions: [...match!, ...rule.key.map((attribute) => presence(attribute, reader.slotOf(attribute)))],
@@ -80,8 +83,19 @@ export function* compilingRule(rule: CountingRule, compiler: Compiler): Sliced<C
             variants.map(({ weight }) => weight),
           ),
     keys: rule.key.length === 1 && !variants && !rule.candidate && rule.colocate === undefined ? noKeys() : undefined,
-    ...(yield* compilingPlans(rule, stride)),
+    ...plans,
+    soleAttribute: soleAttributeOf(rule, plans.plans[0]![0]!),
   };
+}
+
+function soleAttributeOf(rule: CountingRule, { policy, mode, block, maxWaitMs }: CheckPlan): string | undefined {
+  const { match, variants, candidate, overrides, colocate, cost, estimate, key } = rule;
+  const hasMore = [match, variants, candidate, overrides, colocate, estimate, block].some((part) => part !== undefined);
+  // These have a name, or a term, for each entry.
+  const isNamed = policy.stored === "concurrency" || policy.stored === "rolling-window" || policy.stored === "pool";
+  if (hasMore || isNamed || mode !== "enforce" || typeof cost === "object" || maxWaitMs > 0 || key.length !== 1)
+    return undefined;
+  return key[0];
 }
 
 /** Every form in which the rule's counters can be stored: what a reset has to forget. */

@@ -17,6 +17,7 @@ import { KeyMemo } from "./key-memo.js";
 import { MatchIndex } from "./match-index.js";
 import { type Attributes, isCounting, isShedding, type Rule } from "./rule.js";
 import { SheddingBook } from "./shedding-book.js";
+import { SoleRule } from "./sole-rule.js";
 
 /** The outcome of one rule for a request, and why. */
 export interface Considered {
@@ -78,6 +79,8 @@ export class RuleBook {
   readonly shedding: SheddingBook | undefined;
   /** Whether any rule in force estimates its cost. */
   readonly estimates: boolean;
+  /** Present where one rule that needs one attribute is all there is. */
+  readonly sole: SoleRule | undefined;
   readonly #byId: ReadonlyMap<string, Rule>;
   readonly #reader: AttributeReader;
   readonly #compiled: readonly CompiledRule[];
@@ -94,6 +97,7 @@ export class RuleBook {
     this.#reader = reader;
     this.#compiled = compiled;
     this.estimates = compiled.some(({ estimates }) => estimates);
+    this.sole = shedding === undefined ? SoleRule.in(compiled, version) : undefined;
     this.#index = index;
   }
 

@@ -5,6 +5,7 @@
 import type { Socket } from "node:net";
 import type { Server, ServerUnaryCall, sendUnaryData } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
+import type { MaybePromise } from "sluice/internal";
 import type { HalfSentBounds } from "../../grpc/message-budget.js";
 import { grpcCodes } from "../../grpc/statuses.js";
 import { GrpcTransport } from "../../grpc/transport.js";
@@ -15,6 +16,7 @@ import type { Observe } from "../../monitoring/observe-requests.js";
 import { type AccessOptions, refusalOf, textOf } from "./grpc-access.js";
 import { HealthService } from "./health-service.js";
 import { MALFORMED, rateLimitService } from "./message-codec.js";
+import { SpelledResponse } from "./plain-requests.js";
 import { quotaMethod } from "./quota/quota-messages.js";
 import type { QuotaCall, QuotaService } from "./quota/quota-service.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
@@ -167,15 +169,26 @@ function answerCalls(options: GrpcServerOptions): (call: Call, done: Done) => vo
       return;
     }
     const arrival = { sinceMs: performance.now(), traceparent: textOf(call, "traceparent") };
-    shouldRateLimit(call.request).then(
-      (response) => {
-        // Envoy gave up waiting, or its client did: no later call will give the places back.
-        if (call.cancelled) response.abandon?.();
-        const allowed = response.overallCode === codes.ok;
-        observer.answered({ allowed, matched: hasLimit(response) }, arrival);
-        done(null, response);
-      },
-      (error: unknown) => fail(error, done),
-    );
+    const answer = (response: RateLimitResponse | SpelledResponse): void => {
+      if (response instanceof SpelledResponse) {
+        observer.answered(response, arrival);
+        done(null, response.bytes as unknown as RateLimitResponse);
+        return;
+      }
+      // Envoy gave up waiting, or its client did: no later call will give the places back.
+      if (call.cancelled) response.abandon?.();
+      const allowed = response.overallCode === codes.ok;
+      observer.answered({ allowed, matched: hasLimit(response) }, arrival);
+      done(null, response);
+    };
+    let made: MaybePromise<RateLimitResponse | SpelledResponse>;
+    try {
+      made = shouldRateLimit.plain?.(call.request) ?? shouldRateLimit(call.request);
+    } catch (error) {
+      fail(error, done);
+      return;
+    }
+    if (made instanceof Promise) made.then(answer, (error: unknown) => fail(error, done));
+    else answer(made);
   };
 }

@@ -1,9 +1,11 @@
 /**
- * The methods of `ShouldRateLimit` with their messages read by protobufjs itself, and mostly written by hand. The codec of proto-loader copies each message into a
+ * The methods of `ShouldRateLimit` with their messages read and written by hand, mostly; the others by protobufjs itself. The codec of proto-loader copies each message into a
  * plain object and back, field by field, which costs several times what the decision does; ours are plain already.
+ * A response that was spelled before (`plain-requests.ts`) is passed on as it is.
  */
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import type { Type } from "protobufjs";
+import { decodePlain } from "./decode-request.js";
 import { encodeResponse } from "./encode-response.js";
 import { loadProto } from "./load-proto.js";
 import type { RateLimitResponse } from "./rate-limit-messages.js";
@@ -18,9 +20,12 @@ export function rateLimitService(): ServiceDefinition {
   const request = root.lookupType("envoy.service.ratelimit.v3.RateLimitRequest");
   const response = root.lookupType("envoy.service.ratelimit.v3.RateLimitResponse");
   const method = methodOf<RateLimitResponse>(`/${SERVICE_NAME}/ShouldRateLimit`, { request, response });
-  const responseSerialize = (message: RateLimitResponse): Buffer =>
-    message.dynamicMetadata === undefined ? encodeResponse(message) : method.responseSerialize(message);
-  return { ShouldRateLimit: { ...method, responseSerialize } };
+  const requestDeserialize = (bytes: Buffer): unknown => decodePlain(bytes) ?? method.requestDeserialize(bytes);
+  const responseSerialize = (message: RateLimitResponse | Buffer): Buffer => {
+    if (Buffer.isBuffer(message)) return message;
+    return message.dynamicMetadata === undefined ? encodeResponse(message) : method.responseSerialize(message);
+  };
+  return { ShouldRateLimit: { ...method, requestDeserialize, responseSerialize } };
 }
 
 /** The server's side of a method: requests are read, responses written. */

@@ -19,6 +19,7 @@ import {
   ruleBook,
   SluiceError,
 } from "sluice";
+import type { MaybePromise } from "sluice/internal";
 import { isStarterRule } from "../../settings/starter-rules.js";
 import {
   BLOCKING_COST,
@@ -30,7 +31,9 @@ import {
 } from "./envoy-rules.js";
 import { abandon, type GivenBackOutcome, giveBackParts, leaseOf, releaseLeases } from "./give-back.js";
 import { counterOf, type Found, type LimitTree } from "./limit-tree.js";
+import { MOST_DESCRIPTORS, MOST_ENTRIES } from "./message-bounds.js";
 import { ownAttributes } from "./own-attributes.js";
+import { PlainRequests, type SpelledResponse } from "./plain-requests.js";
 import {
   codes,
   type RateLimitDescriptor,
@@ -70,27 +73,64 @@ type FoundLimit =
   | ({ readonly kind: "placed" } & Found)
   | { readonly kind: "override"; readonly override: Override; readonly counter: string };
 
-export type ShouldRateLimit = (request: RateLimitRequest) => Promise<RateLimitResponse>;
+export interface ShouldRateLimit {
+  (request: RateLimitRequest): Promise<RateLimitResponse>;
+  /** The fast path, if there is one; undefined for a request that cannot take it. Throws what the other rejects with. */
+  plain?(request: RateLimitRequest): PlainAnswer | undefined;
+}
 
-const MOST_DESCRIPTORS = 256;
-const MOST_ENTRIES = 64;
+type PlainAnswer = MaybePromise<RateLimitResponse | SpelledResponse>;
+
 /** More than any limit can be; beyond 2^53 numbers would not be whole. */
 const MOST_HITS = 0xffff_ffff;
 
-export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRateLimit {
+export function createShouldRateLimit(
+  options: ShouldRateLimitOptions,
+): ShouldRateLimit & Required<Pick<ShouldRateLimit, "plain">> {
   const { limiter, overrides, answers, counts } = options;
   const ownRules = new OwnRules(limiter);
   const ownBook = withoutStarterRules(limiter);
 
-  return (request) => {
+  const plain = new PlainRequests({ limiter, answers, ownBook, finish: withLease });
+
+  const shouldRateLimit = (request: RateLimitRequest): Promise<RateLimitResponse> => {
     counts?.note("total_requests");
-    return decide(request).catch((error: unknown) => {
-      const complex = tooComplex(error, request);
-      if (complex !== undefined) return complex;
-      counts?.note(error instanceof Undecided ? "redis_error" : "service_error");
-      throw error;
-    });
+    return decide(request).catch((error: unknown) => responseTo(error, request));
   };
+  return Object.assign(shouldRateLimit, {
+    plain(request: RateLimitRequest): PlainAnswer | undefined {
+      // Limits of files, and the reference's metrics, are of the long way.
+      if (counts !== undefined || options.tree() !== undefined || options.lacksLimits()) return undefined;
+      try {
+        const made = plain.decide(request);
+        if (!(made instanceof Promise)) return made && plain.answer(request, mustBeDecided(made));
+        return made.then(
+          (decision) => plain.answer(request, mustBeDecided(decision)),
+          (error) => responseTo(error, request),
+        );
+      } catch (error) {
+        return responseTo(error, request);
+      }
+    },
+  });
+
+  function responseTo(error: unknown, request: RateLimitRequest): RateLimitResponse {
+    const complex = tooComplex(error, request);
+    if (complex !== undefined) return complex;
+    counts?.note(error instanceof Undecided ? "redis_error" : "service_error");
+    throw error;
+  }
+
+  /** A store that is away may be an error for the caller, whose failure mode then decides. */
+  function mustBeDecided(decision: Decision): Decision {
+    if (!answers.failsWithStore || decision.degraded === undefined) return decision;
+    void decision.lease?.release().catch(() => undefined);
+    throw new Undecided("the store does not answer (--envoy-store-failure error)");
+  }
+
+  function withLease(response: RateLimitResponse, { lease }: Decision): RateLimitResponse {
+    return lease === undefined ? response : { ...response, abandon: () => abandon(lease, options) };
+  }
 
   async function decide(request: RateLimitRequest): Promise<RateLimitResponse> {
     mustBeWhole(request);
@@ -108,10 +148,7 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
     ];
     await giveBackParts(charged, parts, options);
     const { decision, parts: results } = await limiter.checkAll(parts, { wait: false });
-    if (answers.failsWithStore && decision.degraded !== undefined) {
-      await decision.lease?.release().catch(() => undefined);
-      throw new Undecided("the store does not answer (--envoy-store-failure error)");
-    }
+    mustBeDecided(decision);
     for (let i = 0; i < charged.length; i++) charged[i]!.check = results[i + 1]![0];
 
     for (const one of charged)
@@ -122,7 +159,7 @@ export function createShouldRateLimit(options: ShouldRateLimitOptions): ShouldRa
     if (answers.shadowMode && (!decision.allowed || quotaUsedUp)) counts?.note("global_shadow_mode");
     const own = ownRules.assign(results[0]!, asked, request.domain);
     const response = respond({ request, asked, own, decision, quotaUsedUp, answers });
-    return decision.lease === undefined ? response : { ...response, abandon: () => abandon(decision.lease!, options) };
+    return withLease(response, decision);
   }
 }
 

@@ -16,6 +16,11 @@ export class HeaderDecoder {
   #block: Buffer = Buffer.alloc(0);
   #at = 0;
 
+  /** How often the table has changed: what a block means depends on it. */
+  get changes(): number {
+    return this.#table.changes;
+  }
+
   decode(block: Buffer, head: RequestHead): void {
     this.#block = block;
     this.#at = 0;

@@ -10,6 +10,8 @@ import { MOST_HEADER_LIST_BYTES, RequestHead } from "./request-head.js";
 const MOST_BLOCK_BYTES = MOST_HEADER_LIST_BYTES;
 /** Frames without payload cost nothing to send (a CONTINUATION flood). */
 const MOST_PARTS = 32;
+/** Of the block that is remembered. */
+const MOST_REMEMBERED_BYTES = 256;
 
 interface Block {
   readonly streamId: number;
@@ -26,6 +28,8 @@ interface Unfinished {
 
 export class HeaderBlocks {
   readonly #decoder = new HeaderDecoder();
+  /** A head is read, never changed, once it is decoded: streams may share it. */
+  #last: { readonly bytes: Buffer; readonly changes: number; readonly head: RequestHead } | undefined;
   #unfinished: Unfinished | undefined;
 
   check(type: number, streamId: number): void {
@@ -65,9 +69,15 @@ export class HeaderBlocks {
     }
   }
 
+  /** The same bytes mean the same head while the table is the same: a client's calls mostly differ in nothing but their messages. */
   #decode(bytes: Buffer): RequestHead {
+    const { changes } = this.#decoder;
+    const last = this.#last;
+    if (last !== undefined && last.changes === changes && last.bytes.equals(bytes)) return last.head;
     const head = new RequestHead();
     this.#decoder.decode(bytes, head);
+    if (this.#decoder.changes === changes && bytes.length <= MOST_REMEMBERED_BYTES)
+      this.#last = { bytes: Buffer.from(bytes), changes, head };
     return head;
   }
 }

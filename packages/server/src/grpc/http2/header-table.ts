@@ -80,6 +80,8 @@ export class HeaderTable {
   #count = 0;
   #bytes = 0;
   #mostBytes = TABLE_BYTES;
+  /** How often it was added to or resized. */
+  changes = 0;
 
   /** Undefined: there is no such field. */
   at(index: number): HeaderField | undefined {
@@ -89,6 +91,7 @@ export class HeaderTable {
   }
 
   add(field: HeaderField): void {
+    this.changes++;
     this.#makeRoom(field.size);
     // One that is larger than the table empties it, and is not added (section 4.4).
     if (field.size > this.#mostBytes) return;
@@ -101,6 +104,7 @@ export class HeaderTable {
   /** False: more than was offered. */
   resize(bytes: number): boolean {
     if (bytes > TABLE_BYTES) return false;
+    this.changes++;
     this.#mostBytes = bytes;
     this.#makeRoom(0);
     return true;

@@ -35,10 +35,11 @@ function open() {
   return { sender, output, frames, closed, sent, overflows: () => overflows };
 }
 
+// A message has a prefix of five bytes: five bytes make ten.
 test("an answer leaves in three frames, of which the last ends the stream", () => {
   const { sender, output, frames, closed } = open();
   const stream = new Stream(1, sender);
-  stream.answer({ headers: Buffer.alloc(3), message: Buffer.alloc(10), trailers: Buffer.alloc(4) });
+  stream.answer(Buffer.alloc(3), Buffer.alloc(5), Buffer.alloc(4));
   output.flush();
   expect(frames).toEqual([
     { type: frameTypes.headers, streamId: 1, length: 3, ends: false },
@@ -52,7 +53,7 @@ test("an answer that no window takes waits, its trailers behind it, and goes on 
   const { sender, output, frames, closed, sent } = open();
   sender.initialWindow = 0;
   const stream = new Stream(1, sender);
-  stream.answer({ headers: Buffer.alloc(3), message: Buffer.alloc(10), trailers: Buffer.alloc(4) });
+  stream.answer(Buffer.alloc(3), Buffer.alloc(5), Buffer.alloc(4));
   expect([sent(1), closed]).toEqual([0, []]);
   sender.widenStream(stream, 4);
   expect([sent(1), closed]).toEqual([4, []]);

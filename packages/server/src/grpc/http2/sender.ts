@@ -2,6 +2,7 @@
  * The sending half of a connection: frames, in the peer's windows (flow control, RFC 9113, section 5.2). What does not fit waits with its
  * stream, up to a bound.
  */
+import { framed, PREFIX_BYTES } from "../message-frame.js";
 import type { Output } from "./output.js";
 import {
   ConnectionError,
@@ -17,6 +18,8 @@ import type { Stream } from "./stream.js";
 
 /** Answers whose client gives no window, in all streams of a connection. */
 const MOST_WAITING_BYTES = 8 * 2 ** 20;
+const LAST = { isLast: true } as const;
+const LAST_NOT = { isLast: false } as const;
 
 interface SenderEvents {
   /** We have sent the stream's last frame. */
@@ -41,17 +44,20 @@ export class Sender {
     this.#events = events;
   }
 
-  /** Three frames in one go, where the windows have room, as they nearly always do. */
-  answer(stream: Stream, { headers, message, trailers }: { headers: Buffer; message: Buffer; trailers: Buffer }): void {
-    const { length } = message;
-    this.headers(stream, headers, { isLast: false });
-    if (length > Math.min(stream.sendWindow, this.#window, MAX_FRAME_BYTES)) {
-      this.data(stream, message);
+  /** Three frames in one go, where the windows have room, as they nearly always do. The message is copied where it is sent, not before. */
+  answer(stream: Stream, headers: Buffer, message: Buffer, trailers: Buffer): void {
+    const length = PREFIX_BYTES + message.length;
+    this.headers(stream, headers, LAST_NOT);
+    if (length > stream.sendWindow || length > this.#window || length > MAX_FRAME_BYTES) {
+      this.data(stream, framed(message));
     } else {
       stream.sendWindow -= length;
       this.#window -= length;
       const at = this.#output.frame(frameTypes.data, 0, stream.id, length);
-      this.#output.buffer.set(message, at);
+      const { buffer } = this.#output;
+      buffer[at] = 0;
+      buffer.writeUInt32BE(message.length, at + 1);
+      buffer.set(message, at + PREFIX_BYTES);
     }
     this.end(stream, trailers);
   }
@@ -65,7 +71,7 @@ export class Sender {
   end(stream: Stream, block: Buffer): void {
     if (stream.unsent.length > 0) stream.unsent.push({ trailers: block });
     else {
-      this.headers(stream, block, { isLast: true });
+      this.headers(stream, block, LAST);
       this.#events.onLocalClosed(stream);
     }
   }

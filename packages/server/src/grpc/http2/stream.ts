@@ -57,9 +57,9 @@ export class Stream {
     return this.isLocalClosed;
   }
 
-  /** The whole answer: headers, a message, trailers. */
-  answer(answer: { headers: Buffer; message: Buffer; trailers: Buffer }): void {
-    if (!this.isLocalClosed) this.#sender.answer(this, answer);
+  /** The whole answer: headers, a message of gRPC without its prefix, trailers. The bytes are used during the call. */
+  answer(headers: Buffer, message: Buffer, trailers: Buffer): void {
+    if (!this.isLocalClosed) this.#sender.answer(this, headers, message, trailers);
   }
 
   headers(block: Buffer): void {

@@ -93,7 +93,7 @@ test("a client that resets a call is not answered, and its reader hears of it on
   headers(1, endStream);
   reset(1);
   reset(1);
-  requests[0]!.answer({ headers: Buffer.alloc(1), message: Buffer.alloc(1), trailers: Buffer.alloc(1) });
+  requests[0]!.answer(Buffer.alloc(1), Buffer.alloc(1), Buffer.alloc(1));
   expect([heard, answers(), idleWork()]).toEqual([["1 end", "1 gone"], [], 2]);
 });
 

@@ -19,6 +19,7 @@ import {
 } from "../../algorithms/pool.js";
 import type { Check, CheckPlan } from "../../check.js";
 import { type Stored, storedIn } from "../../keys.js";
+import { SoleReply, type SoleRequest } from "../../sole-request.js";
 import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import {
   type BlockedKey,
@@ -68,6 +69,8 @@ export class MemoryStore implements Store {
   readonly #resetsAsRedis: boolean;
   /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
   readonly #looked: State[] = [];
+  /** Used again for each request of one check: no model keeps it. */
+  readonly #soleCharge = { cost: 0, nowMs: 0, requestId: "" };
   readonly #learned = new Map<string, CostWeights>();
   /** Made by the first request with a fetch. */
   #grants: MemoryGrants | undefined;
@@ -126,6 +129,28 @@ export class MemoryStore implements Store {
   decide(request: StoreRequest): StoreReply {
     const nowMs = this.#clock.now();
     return request.id === undefined ? this.#reply(request, nowMs) : this.#decideOnce(request, request.id, nowMs);
+  }
+
+  /**
+   * The same for a request of one check that asks for nothing else, without its lists. Undefined where more is to be done: units are held
+   * by somebody, or the millisecond is that of a reset.
+   */
+  decideSole({ check }: SoleRequest): SoleReply | undefined {
+    const nowMs = this.#clock.now();
+    if (this.#grants !== undefined || nowMs <= this.#resetAtMs) return undefined;
+    const { plan, key, cost } = check;
+    const { policy } = plan;
+    const model = models[policy.stored];
+    const state = this.#state(key, nowMs) ?? model.fresh();
+    const verdict = model.look(state, policy, cost, nowMs);
+    if (!verdict.allowed) this.#refused(check, 0, verdict, state, nowMs);
+    else if (cost > 0) {
+      const charge = this.#soleCharge;
+      charge.cost = cost;
+      charge.nowMs = nowMs;
+      this.#charge(check, charge, verdict, state);
+    }
+    return new SoleReply(nowMs, verdict);
   }
 
   #decideOnce(request: StoreRequest, id: string, nowMs: number): StoreReply {

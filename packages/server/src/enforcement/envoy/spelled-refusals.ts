@@ -1,0 +1,80 @@
+/**
+ * Responses to refused requests: of one rule, they differ in nothing but the wait, whose last word is a number of milliseconds in the body.
+ * Under attack they are nearly all that is sent, so the bytes made last for a rule are sent again, with that number put in.
+ * In: a decision. Out: the bytes that `respond` and `encodeResponse` would make, or undefined where others were learned, or none.
+ */
+import type { Decision } from "sluice";
+import { NEVER_MS } from "sluice";
+import { Decision as Made } from "sluice/internal";
+import type { RateLimitResponse } from "./rate-limit-messages.js";
+import type { AnswerOptions } from "./respond.js";
+
+type Plan = NonNullable<ReturnType<typeof Made.onlyPlanOf>>;
+
+interface Learned {
+  /** `adapt` puts another policy into the same plan. */
+  readonly policy: Plan["policy"];
+  readonly remaining: number | undefined;
+  readonly reason: string | undefined;
+  /** The wait in whole seconds, as all other places of the response have it, and how many digits its milliseconds have. */
+  readonly seconds: number;
+  readonly digits: number;
+  readonly bytes: Buffer;
+}
+
+const ZERO = 0x30;
+
+export class SpelledRefusals {
+  readonly #isOn: boolean;
+  readonly #learned = new WeakMap<Plan, Learned>();
+
+  constructor({ body, dynamicMetadata, shadowMode }: AnswerOptions) {
+    this.#isOn = body && !dynamicMetadata && !shadowMode;
+  }
+
+  spell(decision: Decision): Buffer | undefined {
+    const plan = this.#planOf(decision);
+    const learned = plan && this.#learned.get(plan);
+    if (learned === undefined || learned.policy !== plan!.policy || !isLike(learned, decision)) return undefined;
+    const bytes = Buffer.allocUnsafe(learned.bytes.length);
+    bytes.set(learned.bytes);
+    // In front of the brace that ends the body, and the response.
+    let rest = decision.retryAfterMs;
+    for (let i = bytes.length - 2; i > bytes.length - 2 - learned.digits; i--) {
+      bytes[i] = ZERO + (rest % 10);
+      rest = Math.floor(rest / 10);
+    }
+    return bytes;
+  }
+
+  learn(decision: Decision, { rawBody }: RateLimitResponse, bytes: Buffer): void {
+    const plan = this.#planOf(decision);
+    const { retryAfterMs, remaining, reason } = decision;
+    if (plan === undefined || rawBody === undefined || !rawBody.toString().endsWith(`:${retryAfterMs}}`)) return;
+    const seconds = Math.ceil(retryAfterMs / 1000);
+    const digits = digitsOf(retryAfterMs);
+    this.#learned.set(plan, { policy: plan.policy, remaining, reason, seconds, digits, bytes });
+  }
+
+  #planOf(decision: Decision): Plan | undefined {
+    if (!this.#isOn || decision.degraded !== undefined || decision.lease !== undefined) return undefined;
+    if (!(decision.retryAfterMs > 0) || decision.retryAfterMs === NEVER_MS) return undefined;
+    const plan = Made.onlyPlanOf(decision);
+    return plan?.mode === "enforce" && Number.isInteger(decision.retryAfterMs) ? plan : undefined;
+  }
+}
+
+function isLike({ remaining, reason, seconds, digits }: Learned, decision: Decision): boolean {
+  return (
+    remaining === decision.remaining &&
+    reason === decision.reason &&
+    seconds === Math.ceil(decision.retryAfterMs / 1000) &&
+    digits === digitsOf(decision.retryAfterMs)
+  );
+}
+
+function digitsOf(value: number): number {
+  let digits = 1;
+  for (let rest = value; rest >= 10; rest = Math.floor(rest / 10)) digits++;
+  return digits;
+}
