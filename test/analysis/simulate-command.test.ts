@@ -188,7 +188,7 @@ test("against the rules in force: who would newly be refused or admitted; --fail
     await sluice(["simulate", "--rules", live, "--against", draft, "--format", format, "--json", log]).then(
       ({ out: text }) => JSON.parse(text).against,
     ),
-  ).toMatchObject({ newlyRefused: 0, newlyAdmitted: 2 });
+  ).toMatchObject({ newlyRefused: 0, newlyAdmitted: 2, keysNewlyRefused: 0, keysNewlyAdmitted: 1, keysExact: true });
   expect(await sluice(["simulate", "--rules", live, "--fail-if", "newlyRefused > 1", log])).toMatchObject({
     status: 2,
     err: expect.stringContaining("needs --against"),

@@ -40,13 +40,22 @@ test.each([{}, { "record-hash": "user", "record-key": "a-key-of-sixteen-letters"
     expect(status).toBe(200);
     expect(body).toMatchObject({ total: 12, refusedBefore: 0, refusedAfter: 7, newlyRefused: 7, newlyAdmitted: 0 });
     expect(body.newlyRefusedKeys.map(({ refused }: Json) => refused)).toEqual([6, 1]);
-    expect(body.rules).toMatchObject([{ rule: "per-user", mode: "enforce", total: 12, refused: 7, keysRefused: 2 }]);
+    expect(body.rules).toMatchObject([
+      { rule: "per-user", mode: "enforce", total: 12, refused: 7, keys: 3, keysRefused: 2, exact: true },
+    ]);
+    expect(body).toMatchObject({ keysNewlyRefused: 2, keysNewlyAdmitted: 0, keysExact: true });
     const sums = [0, 1, 2].map((column) => body.series.rows.reduce((sum: number, row: Json) => sum + row[column], 0));
     expect(sums).toEqual([12, 7, 0]);
     expect((await tryDraft({ ...perUser, candidate: { limit: 5 } })).body.rules).toMatchObject([
       { mode: "enforce", refused: 0 },
-      { mode: "candidate", refused: 3, keysRefused: 1 },
+      { mode: "candidate", refused: 3, keys: 3, keysRefused: 1 },
     ]);
+    // Another counted key: all requests share one counter of ten.
+    expect((await tryDraft({ ...perUser, key: [] })).body).toMatchObject({
+      newlyRefused: 2,
+      keysNewlyRefused: 1,
+      rules: [{ total: 12, keys: 1 }],
+    });
     expect(service.rules).toEqual([perUser]);
     expect((await suggestions()).body).toMatchObject({
       source: "recording",

@@ -1,6 +1,6 @@
 /** "Try on traffic" and suggested limits, in a real Chromium: light, dark, on a phone, without a recording, and while Redis is down. */
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { makeTempFolder } from "../harness/leash.js";
 import { startRedis } from "../harness/redis-server.js";
@@ -27,8 +27,8 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();
+    return () => browser.close();
   });
-  afterAll(() => browser?.close());
 
   test.each([
     { colorScheme: "light", width: 1280 },
@@ -55,7 +55,19 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
     await page.getByRole("button", { name: "Review and save" }).click();
     await page
       .getByRole("dialog")
-      .getByText("14 of 14 would meet the rule; 3 newly refused of 2 keys, 0 newly admitted.", { exact: true })
+      .getByText("14 of 14 requests of 3 keys would meet the rule; 3 newly refused of 2 keys, 0 newly admitted.", {
+        exact: true,
+      })
+      .waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    // Every user has five requests in ten seconds today; nobody would be refused with nine.
+    await page.getByLabel("Limit", { exact: true }).first().fill("9");
+    await page.getByRole("button", { name: "Review and save" }).click();
+    await page
+      .getByRole("dialog")
+      .getByText("14 of 14 requests of 3 keys would meet the rule; 0 newly refused, 4 newly admitted of 1 key.", {
+        exact: true,
+      })
       .waitFor();
     expect(await seriousFindings(page)).toEqual([]);
     const width = await page.evaluate("document.documentElement.scrollWidth");

@@ -7,12 +7,11 @@ import { Notice } from "../components/panel.js";
 import type { Draft } from "./draft.js";
 import { TRY_DEADLINE_MS } from "./try-on-traffic.js";
 
-/** The service lists so many keys at most. */
-const MOST_LISTED = 10;
-
-function keyCount(listed: number): string {
-  if (listed === 1) return "1 key";
-  return listed < MOST_LISTED ? `${listed} keys` : `${MOST_LISTED} keys or more`;
+/** ` of 2 keys`; nothing where there is none. */
+function ofKeys(keys: number, isExact: boolean): string {
+  if (keys === 0) return "";
+  if (keys === 1) return " of 1 key";
+  return ` of ${isExact ? "" : "at least "}${count(keys)} keys`;
 }
 
 export function RecentTraffic({ draft }: { draft: Draft }) {
@@ -40,13 +39,14 @@ export function RecentTraffic({ draft }: { draft: Draft }) {
       </p>
     );
   }
-  const { total, newlyRefused, newlyAdmitted, newlyRefusedKeys, newlyAdmittedKeys, rules } = attempt.data;
+  const { total, newlyRefused, newlyAdmitted, keysNewlyRefused, keysNewlyAdmitted, keysExact, rules } = attempt.data;
   const own = rules.find(({ mode }) => mode !== "candidate");
-  const keys = (listed: readonly unknown[]): string => (listed.length === 0 ? "" : ` of ${keyCount(listed.length)}`);
   return (
     <Notice {...(newlyRefused > 0 && { tone: "warn" as const })} title="On the requests of the last ten minutes">
-      {count(own?.total ?? 0)} of {count(total)} would meet the rule; {count(newlyRefused)} newly refused
-      {keys(newlyRefusedKeys)}, {count(newlyAdmitted)} newly admitted{keys(newlyAdmittedKeys)}.
+      {count(own?.total ?? 0)} of {count(total)} requests{ofKeys(own?.keys ?? 0, own?.exact ?? true)} would meet the
+      rule; {count(newlyRefused)} newly refused{ofKeys(keysNewlyRefused, keysExact)}, {count(newlyAdmitted)} newly
+      admitted
+      {ofKeys(keysNewlyAdmitted, keysExact)}.
     </Notice>
   );
 }

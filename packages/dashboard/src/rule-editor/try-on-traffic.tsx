@@ -6,7 +6,7 @@ import type { TryView } from "../api/shapes.js";
 import { Chart, type Line } from "../components/chart.js";
 import { Choice } from "../components/controls.js";
 import { Figure, Figures } from "../components/figures.js";
-import { axisRate, count, dayTime, rate, share } from "../components/format.js";
+import { axisRate, count, dayTime, rate, share, visible } from "../components/format.js";
 import { Empty, Notice, Panel, ProblemNotice } from "../components/panel.js";
 import type { Draft } from "./draft.js";
 
@@ -150,13 +150,16 @@ function RuleTable({ rules }: { rules: TryView["rules"] }) {
             Refused
           </th>
           <th scope="col" className="number">
+            Keys
+          </th>
+          <th scope="col" className="number">
             Keys refused
           </th>
           <th scope="col">Worst window</th>
         </tr>
       </thead>
       <tbody>
-        {rules.map(({ mode, total, refused, keysRefused, exact, worstWindow }) => (
+        {rules.map(({ mode, total, refused, keys, keysRefused, exact, worstWindow }) => (
           <tr key={mode}>
             <td>{modes[mode] ?? mode}</td>
             <td data-label="Asked" className="number">
@@ -164,6 +167,10 @@ function RuleTable({ rules }: { rules: TryView["rules"] }) {
             </td>
             <td data-label="Refused" className="number">
               {count(refused)}
+            </td>
+            <td data-label="Keys" className="number">
+              {exact ? "" : "at least "}
+              {count(keys)}
             </td>
             <td data-label="Keys refused" className="number">
               {exact ? "" : "at least "}
@@ -174,7 +181,8 @@ function RuleTable({ rules }: { rules: TryView["rules"] }) {
                 "–"
               ) : (
                 <>
-                  {count(worstWindow.admitted)} of {count(worstWindow.limit)} <code>{worstWindow.key}</code>
+                  {count(worstWindow.admitted)} of {count(worstWindow.limit)}{" "}
+                  <code className="break">{visible(worstWindow.key)}</code>
                 </>
               )}
             </td>
@@ -201,7 +209,7 @@ function KeyTable({ title, keys, none }: { title: string; keys: TryView["newlyRe
         {keys.map(({ key, refused }) => (
           <tr key={key}>
             <td>
-              <code>{key}</code>
+              <code className="break">{visible(key)}</code>
             </td>
             <td data-label="Requests" className="number">
               {count(refused)}

@@ -48,6 +48,21 @@ const read = {
   ),
 };
 
+const ruleFigures = Type.Object({
+  rule: Type.String(),
+  mode: Type.String({ description: "enforce, shadow or candidate." }),
+  total: Type.Integer({ description: "Requests that meet the rule." }),
+  refused: Type.Integer(),
+  share: Type.Number({ description: "Refused, of the total." }),
+  keys: Type.Integer({ description: "Keys that meet the rule." }),
+  keysRefused: Type.Integer({ description: "Keys with at least one refusal." }),
+  exact: Type.Boolean({ description: "Whether the counts of keys are exact; else they are lower bounds." }),
+  topKeys: Type.Array(key),
+  worstWindow: Type.Optional(
+    Type.Object({ key: Type.String(), admitted: Type.Number(), limit: Type.Number(), at: Type.String() }),
+  ),
+});
+
 const tryView = Type.Object(
   {
     ...read,
@@ -55,9 +70,12 @@ const tryView = Type.Object(
     refusedAfter: Type.Integer(),
     newlyRefused: Type.Integer(),
     newlyAdmitted: Type.Integer(),
-    newlyRefusedKeys: Type.Array(key),
-    newlyAdmittedKeys: Type.Array(key),
-    rules: Type.Array(Type.Unknown(), { description: "The draft's own figures, and its candidate's." }),
+    keysNewlyRefused: Type.Integer({ description: "Keys of the newly refused requests." }),
+    keysNewlyAdmitted: Type.Integer({ description: "Keys of the newly admitted requests." }),
+    keysExact: Type.Boolean({ description: "Whether these two are exact; else they are lower bounds." }),
+    newlyRefusedKeys: Type.Array(key, { description: "The ten with the most requests." }),
+    newlyAdmittedKeys: Type.Array(key, { description: "The ten with the most requests." }),
+    rules: Type.Array(ruleFigures, { description: "The draft's own figures, and its candidate's." }),
     series: Type.Object({
       startMs: Type.Number(),
       stepMs: Type.Number(),

@@ -19,6 +19,7 @@ const simulation: Simulation = {
       total: 2_000,
       refused: 500,
       share: 0.25,
+      keys: 30,
       keysRefused: 1,
       exact: false,
       topKeys: [{ key: "user=<img src=x onerror=alert(1)>", refused: 500 }],

@@ -31,17 +31,17 @@ export function reportHtml(simulation: Simulation, counts: LogCounts): string {
     chart(series),
     "<h2>Rules</h2>",
     table(
-      ["rule", "mode", "asked", "refused", "share", "keys refused", "worst window"],
+      ["rule", "mode", "asked", "refused", "share", "keys", "keys refused", "worst window"],
       rules.map((rule) => [
         escaped(rule.rule),
         escaped(rule.mode),
         figure(rule.total),
         figure(rule.refused),
         percent(rule.share),
-        `${rule.exact ? "" : "at least "}${figure(rule.keysRefused)}`,
+        ...[rule.keys, rule.keysRefused].map((keys) => `${rule.exact ? "" : "at least "}${figure(keys)}`),
         worst(rule),
       ]),
-      new Set([2, 3, 4, 5]),
+      new Set([2, 3, 4, 5, 6]),
     ),
     ...rules.filter(({ topKeys }) => topKeys.length > 0).map(topKeys),
   ];

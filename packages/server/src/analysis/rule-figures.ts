@@ -2,6 +2,7 @@
 import { type Decision, type Rule, readCounterKey } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
+import { DistinctKeys } from "./distinct-keys.js";
 import { WorstWindow } from "./worst-window.js";
 
 export interface KeyFigures {
@@ -17,9 +18,10 @@ export interface RuleFigures {
   readonly refused: number;
   /** Of the total. */
   readonly share: number;
-  /** Keys with at least one refusal. */
+  /** Keys that the rule was asked about, and of these the ones with at least one refusal. */
+  readonly keys: number;
   readonly keysRefused: number;
-  /** Whether `keysRefused` and the top keys are exact; beyond a hundred thousand keys they are lower bounds. */
+  /** Whether `keys`, `keysRefused` and the top keys are exact; beyond a hundred thousand keys they are lower bounds. */
   readonly exact: boolean;
   readonly topKeys: readonly KeyFigures[];
   /** The most units that one key was admitted in any rolling window of the rule's length; absent for rules without one. */
@@ -39,7 +41,8 @@ export class RuleCount {
   readonly #rule: string;
   readonly #mode: string;
   readonly #limit: number;
-  readonly #keys = new FrequentItems<Item>(KEEP_KEYS);
+  readonly #keys = new DistinctKeys(2 * KEEP_KEYS);
+  readonly #refusedKeys = new FrequentItems<Item>(KEEP_KEYS);
   readonly #admitted: WorstWindow | undefined;
   total = 0;
   refused = 0;
@@ -61,10 +64,11 @@ export class RuleCount {
     { allowed, isCharged, cost, atMs }: { allowed: boolean; isCharged: boolean; cost: number; atMs: number },
   ): void {
     this.total++;
+    this.#keys.add(key);
     if (isCharged) this.#admitted?.add(key, cost, atMs);
     if (allowed) return;
     this.refused++;
-    countOne(this.#keys, key);
+    countOne(this.#refusedKeys, key);
   }
 
   read(): RuleFigures {
@@ -75,9 +79,12 @@ export class RuleCount {
       total: this.total,
       refused: this.refused,
       share: this.total === 0 ? 0 : this.refused / this.total,
-      keysRefused: this.#keys.size,
-      exact: this.#keys.offset === 0,
-      topKeys: this.#keys.top(TOP_KEYS).items.map(([key, { count }]) => ({ key: spellKey(key), refused: count })),
+      keys: this.#keys.size,
+      keysRefused: this.#refusedKeys.size,
+      exact: this.#keys.isExact && this.#refusedKeys.offset === 0,
+      topKeys: this.#refusedKeys
+        .top(TOP_KEYS)
+        .items.map(([key, { count }]) => ({ key: spellKey(key), refused: count })),
       ...(worst !== undefined && {
         worstWindow: {
           key: spellKey(worst.key),

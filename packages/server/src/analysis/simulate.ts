@@ -29,6 +29,11 @@ interface Comparison {
   readonly refused: number;
   readonly newlyRefused: number;
   readonly newlyAdmitted: number;
+  /** How many keys, and the first of them. */
+  readonly keysNewlyRefused: number;
+  readonly keysNewlyAdmitted: number;
+  /** Whether both counts are exact; beyond twenty thousand keys they are lower bounds. */
+  readonly keysExact: boolean;
   readonly newlyRefusedKeys: readonly KeyFigures[];
   readonly newlyAdmittedKeys: readonly KeyFigures[];
 }
@@ -53,6 +58,7 @@ export interface Simulation {
   readonly evicted: number;
 }
 
+/** Exact up to twice as many. */
 const KEEP_KEYS = 10_000;
 const TOP_KEYS = 10;
 
@@ -221,6 +227,9 @@ export class Simulator {
           refused: liveRefused,
           newlyRefused,
           newlyAdmitted,
+          keysNewlyRefused: this.#newlyRefused.size,
+          keysNewlyAdmitted: this.#newlyAdmitted.size,
+          keysExact: this.#newlyRefused.offset === 0 && this.#newlyAdmitted.offset === 0,
           newlyRefusedKeys: topOf(this.#newlyRefused),
           newlyAdmittedKeys: topOf(this.#newlyAdmitted),
         },

@@ -5,7 +5,7 @@
  * Less exact than a log or a recording, and it says so: only the busiest keys are remembered, so that quantiles are of these, and a key
  * that was refused may have wanted any amount above the limit. Pure.
  */
-import type { TopKey } from "../monitoring/views.js";
+import type { TopKey } from "../monitoring/views/keys.js";
 
 export interface HistorySuggestion {
   readonly rule: string;

@@ -44,6 +44,12 @@ export interface TryView extends TrafficView {
   readonly refusedAfter: number;
   readonly newlyRefused: number;
   readonly newlyAdmitted: number;
+  /** Keys of these requests. */
+  readonly keysNewlyRefused: number;
+  readonly keysNewlyAdmitted: number;
+  /** Whether the two counts are exact, not lower bounds. */
+  readonly keysExact: boolean;
+  /** The first of them. */
   readonly newlyRefusedKeys: readonly KeyFigures[];
   readonly newlyAdmittedKeys: readonly KeyFigures[];
   /** The draft itself, and its candidate if it has one. */
@@ -87,17 +93,15 @@ export async function tryOnTraffic({ document, draft, hash, ...options }: TryTas
   const traffic = new RecordedTraffic(options);
   for await (const batch of traffic.requests()) await simulator.addAll(batch);
   const { total, refused, from, to, rules: figures, against, series } = await simulator.end();
+  const { refused: refusedBefore, ...compared } = against!;
   return {
     total,
     from,
     to,
     endedBy: traffic.endedBy,
-    refusedBefore: against!.refused,
+    refusedBefore,
     refusedAfter: refused,
-    newlyRefused: against!.newlyRefused,
-    newlyAdmitted: against!.newlyAdmitted,
-    newlyRefusedKeys: against!.newlyRefusedKeys,
-    newlyAdmittedKeys: against!.newlyAdmittedKeys,
+    ...compared,
     rules: figures.filter((one) => one.rule === rule.id),
     series,
   };

@@ -98,7 +98,7 @@ function show(simulation: Simulation, counts: LogCounts): void {
   printLine("");
   for (const line of drawChart(simulation.series, process.stdout.columns ?? 100, colours)) printLine(line);
   printLine("");
-  printTable(["rule", "mode", "asked", "refused", "share", "keys refused", "worst window"], rules.map(ruleRow));
+  printTable(["rule", "mode", "asked", "refused", "share", "keys", "keys refused", "worst window"], rules.map(ruleRow));
   const unmet = rules.filter(({ total: asked }) => asked === 0).map(({ rule }) => printable(rule));
   if (unmet.length > 0) {
     printLine("");
@@ -123,14 +123,24 @@ function show(simulation: Simulation, counts: LogCounts): void {
   }
 }
 
-function ruleRow({ rule, mode, total, refused, share: part, keysRefused, exact, worstWindow }: RuleFigures): string[] {
+function ruleRow({
+  rule,
+  mode,
+  total,
+  refused,
+  share: part,
+  keys,
+  keysRefused,
+  exact,
+  worstWindow,
+}: RuleFigures): string[] {
   return [
     rule,
     mode,
     figure(total),
     figure(refused),
     share(part),
-    `${exact ? "" : "at least "}${figure(keysRefused)}`,
+    ...[keys, keysRefused].map((count) => `${exact ? "" : "at least "}${figure(count)}`),
     worstWindow === undefined
       ? "-"
       : `${figure(worstWindow.admitted)} of ${figure(worstWindow.limit)} (${worstWindow.key})`,

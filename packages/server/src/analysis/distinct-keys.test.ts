@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { DistinctKeys } from "./distinct-keys.js";
+
+test("a key that comes again is counted once, and the count stays exact at its bound", () => {
+  const keys = new DistinctKeys(2);
+  for (const key of ["a", "b", "a", "b"]) keys.add(key);
+  expect([keys.size, keys.isExact]).toEqual([2, true]);
+});
+
+test("beyond the bound the count is a lower bound and says so, also when a known key comes again", () => {
+  const keys = new DistinctKeys(2);
+  for (const key of ["a", "b", "c", "a", "d"]) keys.add(key);
+  expect([keys.size, keys.isExact]).toEqual([2, false]);
+});
