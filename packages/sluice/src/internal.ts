@@ -6,7 +6,7 @@ export type { Check } from "./check.js";
 export { errorKinds } from "./errors.js";
 export { type BodyKind, bodyKind, JsonDocuments } from "./http/json-documents.js";
 export { JsonScanner, textOf } from "./http/json-scanner.js";
-export { blockKeysPattern, isKeyPrefix, KEY_PREFIX, KEY_PREFIX_EXPECTED } from "./keys.js";
+export { blockKeysPattern, isKeyPrefix, KEY_PREFIX, KEY_PREFIX_EXPECTED, spellValues } from "./keys.js";
 export { asCharges } from "./limiter/charges.js";
 export type { CheckRequest } from "./limiter/check-request.js";
 export { ClientLeft } from "./limiter/client-left.js";

@@ -5,7 +5,7 @@ import { parseDuration } from "sluice/internal";
 import type { AlertPolicies, PolicyInForce, SilenceMatch } from "../configuration/alert-policies.js";
 import { secretFields } from "../configuration/alert-policy.js";
 import { ServiceError } from "../errors.js";
-import type { AlertsView, AlertView } from "../monitoring/views.js";
+import type { AlertsView, AlertView } from "../monitoring/views/alerts.js";
 import { callerOf } from "./access.js";
 import {
   acknowledgeBody,

@@ -1,7 +1,7 @@
 /** Requests and answers about alerts. The alert policy is judged by `configuration/alert-policy-fields.ts`, which says more than a schema can. */
 import Type from "typebox";
 import type { AlertPolicy } from "../configuration/alert-policy.js";
-import type { AlertsView, AlertView } from "../monitoring/views.js";
+import type { AlertsView, AlertView } from "../monitoring/views/alerts.js";
 
 const exact = { additionalProperties: false } as const;
 const text = Type.String();

@@ -1,4 +1,4 @@
-/** The answer of `GET /admin/v1/spend`; the shape is that of `monitoring/views.ts`. */
+/** The answer of `GET /admin/v1/spend`; the shape is that of `monitoring/views/spend.ts`. */
 import Type from "typebox";
 
 const count = Type.Number({ minimum: 0 });

@@ -1,4 +1,4 @@
-/** Queries and answers of the routes of figures; the shapes are those of `monitoring/views.ts`. */
+/** Queries and answers of the routes of figures; the shapes are those of `monitoring/views/`. */
 import Type from "typebox";
 
 const exact = { additionalProperties: false } as const;
@@ -148,6 +148,9 @@ export const topKeysView = Type.Object(
       Type.Object({
         rule: text,
         attributes: Type.Record(text, text),
+        digest: Type.Optional(
+          Type.String({ description: "Where long values were cut: they name no key, the digest tells two apart." }),
+        ),
         count,
         refused: count,
         rules: Type.Optional(Type.Array(Type.Object({ rule: text, count, refused: count }))),

@@ -1,7 +1,7 @@
 /** The store's health and memory. Reading it never asks more of Redis than one viewer would. */
 import type { FastifyInstance } from "fastify";
 import Type from "typebox";
-import type { StoreView } from "../monitoring/views.js";
+import type { StoreView } from "../monitoring/views/store.js";
 import { describeRoute } from "./route.js";
 
 const storeView = Type.Unsafe<StoreView>({ type: "object", description: "See docs/store-view.md." });

@@ -1,6 +1,6 @@
 /** The time that a reader asks for: `?window=hour`, or `?from=TIME&to=TIME`. Pure but for the clock. */
 import { SluiceError } from "sluice";
-import type { AskedTime, StatsSpan } from "../monitoring/views.js";
+import type { AskedTime, StatsSpan } from "../monitoring/views/time.js";
 
 export interface TimeQuery {
   readonly window?: Exclude<StatsSpan, "range">;

@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import Type from "typebox";
 import { summaryOf } from "../configuration/diff-text.js";
 import type { ChangeKind, VersionSummary } from "../configuration/repository/rule-repository.js";
-import type { AlertView, TimelineEvent, TimelineView } from "../monitoring/views.js";
+import type { AlertView, TimelineEvent, TimelineView } from "../monitoring/views/alerts.js";
 import { type AdministrationOptions, describeRoute } from "./route.js";
 import { timelineQuery } from "./stats-schemas.js";
 import { askedTime, type TimeQuery } from "./time-query.js";

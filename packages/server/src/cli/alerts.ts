@@ -1,6 +1,6 @@
 /** `sluice alerts`: those that fire, and those of the last days. Needs an admin token. */
 import type { Command } from "commander";
-import type { AlertsView } from "../monitoring/views.js";
+import type { AlertsView } from "../monitoring/views/alerts.js";
 import { alertChangeCommands } from "./alert-changes.js";
 import { CommandFailure } from "./command-failure.js";
 import { colours, printJson, printLine, printTable } from "./print.js";

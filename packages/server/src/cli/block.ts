@@ -1,6 +1,6 @@
 /** `sluice block RULE user=42 --for 1h` blocks a key; `sluice blocks` lists those that are. `sluice reset` lifts. Both need an admin token. */
 import type { Command } from "commander";
-import type { BlockedKeysView } from "../monitoring/views.js";
+import type { BlockedKeysView } from "../monitoring/views/keys.js";
 import { printable } from "../printable.js";
 import { parseAttributes } from "./attribute-arguments.js";
 import { printJson, printLine, printTable, spellKey, spellMs } from "./print.js";

@@ -1,6 +1,6 @@
 /** `sluice keys`: the keys with the most traffic, or the most refusals. Needs an admin token. */
 import { type Command, Option } from "commander";
-import type { TopKeysView } from "../monitoring/views.js";
+import type { TopKeysView } from "../monitoring/views/keys.js";
 import { figure, printJson, printLine, printTable, spellKey } from "./print.js";
 import { type AdminOptions, adminCommand, askAdmin, wholeNumber } from "./rules-client.js";
 

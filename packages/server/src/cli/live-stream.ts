@@ -1,5 +1,5 @@
 /** The live views of a running service, one a second, from its Server-Sent Events. */
-import type { LiveView } from "../monitoring/views.js";
+import type { LiveView } from "../monitoring/views/stats.js";
 import { CommandFailure } from "./command-failure.js";
 import { type AdminOptions, openAdmin } from "./rules-client.js";
 

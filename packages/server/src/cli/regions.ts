@@ -1,6 +1,6 @@
 /** `sluice regions`: the regions that share the global store, as a table. Needs an admin token. */
 import type { Command } from "commander";
-import type { RegionsView } from "../monitoring/views.js";
+import type { RegionsView } from "../monitoring/views/regions.js";
 import { printJson, printLine, printTable, spellMs } from "./print.js";
 import { adminCommand, type ClientOptions, get, withAdminToken } from "./service-client.js";
 

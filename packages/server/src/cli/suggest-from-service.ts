@@ -2,7 +2,7 @@
 import type { Rule } from "sluice";
 import { stringify } from "yaml";
 import { type HistorySuggestion, suggestFromHistory } from "../analysis/suggest-from-history.js";
-import type { TopKeysView } from "../monitoring/views.js";
+import type { TopKeysView } from "../monitoring/views/keys.js";
 import { CommandFailure } from "./command-failure.js";
 import { colours, figure, printJson, printLine, printTable } from "./print.js";
 import { type AdminOptions, askAdmin } from "./rules-client.js";

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { LiveView, TopKeysView } from "../monitoring/views.js";
+import type { TopKeysView } from "../monitoring/views/keys.js";
+import type { LiveView } from "../monitoring/views/stats.js";
 import { printable } from "../printable.js";
 import { drawTop, lineOf, sparkline } from "./top-screen.js";
 

@@ -2,7 +2,8 @@
  * The screen of `sluice top`: figures in, lines of text out. Pure.
  * Whatever others named is made printable.
  */
-import type { LiveView, TopKeysView } from "../monitoring/views.js";
+import type { TopKeysView } from "../monitoring/views/keys.js";
+import type { LiveView } from "../monitoring/views/stats.js";
 import { printable } from "../printable.js";
 import { rate, figure as spellFigure, share as spellShare } from "./print.js";
 

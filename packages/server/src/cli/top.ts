@@ -4,7 +4,8 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import type { LiveView, TopKeysView } from "../monitoring/views.js";
+import type { TopKeysView } from "../monitoring/views/keys.js";
+import type { LiveView } from "../monitoring/views/stats.js";
 import { printable, printableJson } from "../printable.js";
 import { readLiveViews } from "./live-stream.js";
 import { colours, printJson, printLine } from "./print.js";

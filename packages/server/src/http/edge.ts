@@ -18,7 +18,7 @@ import { packageVersion } from "../own-package.js";
 import { boundedServer } from "./bounded-server.js";
 import { answerClientError } from "./client-error.js";
 import { isClosing } from "./drain.js";
-import { handleErrors } from "./error-handlers.js";
+import { answerBadAddress, handleErrors } from "./error-handlers.js";
 import { refuseForeignHosts } from "./foreign-host.js";
 import { acceptJson, BODY_LIMIT, validatorCompiler } from "./json-body.js";
 import { registerOpenApi } from "./openapi.js";
@@ -50,6 +50,7 @@ export function createEdge(options: EdgeOptions): FastifyInstance {
     // A request that came on an open connection while we close is answered like any other.
     return503OnClosing: false,
     clientErrorHandler: answerClientError,
+    frameworkErrors: (_error, request, reply) => void answerBadAddress(request, reply),
     // Fastify's own compilers would be loaded with it, Ajv among them: a quarter of the files that a start would read.
     schemaController: {
       compilersFactory: {

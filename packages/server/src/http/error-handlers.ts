@@ -55,6 +55,20 @@ function sizeText(bytes: number): string {
   return bytes >= 2 ** 20 ? `${bytes / 2 ** 20} MiB` : `${bytes / 2 ** 10} KiB`;
 }
 
+/**
+ * An address that cannot be decoded (`/rules/%`), or a part of it that is longer than any id. A person who mistyped one is led to where the
+ * console says so, with every "%" escaped: that can be decoded, so it comes here once. Never to another host.
+ */
+export function answerBadAddress(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.split("?", 1)[0]!;
+  const isVisit = request.method === "GET" && /\btext\/html\b/i.test(request.headers.accept ?? "");
+  if (isVisit && path.includes("%")) {
+    const local = path.replace(/^[/\\]+/, "").replaceAll("%", "%25");
+    return reply.code(302).header("location", `/${local}`).send();
+  }
+  return sendProblem(reply, problem("not-found", `nothing answers ${request.method} ${path.slice(0, LONGEST_SHOWN)}`));
+}
+
 /** 404, or 405 where the path answers other methods. A scope that has hooks of its own sets it again, so that they run before it. */
 export function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const path = request.url.split("?", 1)[0]!;

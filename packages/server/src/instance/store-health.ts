@@ -4,7 +4,7 @@
  */
 import type { Limiter } from "sluice";
 import type { Log } from "../log.js";
-import type { OutageView } from "../monitoring/views.js";
+import type { OutageView } from "../monitoring/views/stats.js";
 import { causeInWords } from "./failure-words.js";
 
 const PROBE_EVERY_MS = 5_000;

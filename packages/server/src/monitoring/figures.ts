@@ -19,7 +19,11 @@ import { singleFlight, singleFlightBy } from "./single-flight.js";
 import { readSpend } from "./spend/read-spend.js";
 import type { TopKeysQuery, TopKeysReader } from "./top-keys/read-top-keys.js";
 import type { Traffic } from "./traffic.js";
-import type { AskedTime, KeyView, LoadView, ModelPrice, SpendView, StatsView, TopKeysView } from "./views.js";
+import type { KeyView, TopKeysView } from "./views/keys.js";
+import type { LoadView } from "./views/load.js";
+import type { ModelPrice, SpendView } from "./views/spend.js";
+import type { StatsView } from "./views/stats.js";
+import type { AskedTime } from "./views/time.js";
 
 export interface Figures {
   /** Where the history cannot be reached, the instance shows what it counted itself. */

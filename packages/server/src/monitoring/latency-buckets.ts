@@ -1,6 +1,6 @@
 /** The buckets in which latencies are counted, here and in the history, and what is read from them. Pure. */
 import type { Counted } from "./history/history.js";
-import type { Latency } from "./views.js";
+import type { Latency } from "./views/stats.js";
 
 /** From 50 us, where a memory store answers, to beyond any store deadline. In ms. Another list needs other names in the history. */
 export const LATENCY_BOUNDS_MS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 50, 100, 250, 1000] as const;

@@ -2,7 +2,7 @@
  * The live view, read once a second for all watchers, and only while there is one.
  * Bounded: a hundred watchers. Each ends when the service does.
  */
-import type { LiveView } from "./views.js";
+import type { LiveView } from "./views/stats.js";
 
 interface Watcher {
   /** Undefined: the view could not be read this second. */

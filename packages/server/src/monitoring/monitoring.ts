@@ -28,7 +28,9 @@ import { redisNodesOf } from "./store-view/redis-nodes.js";
 import { createStoreView, type StoreWatch } from "./store-view/store-view.js";
 import { TopKeysReader } from "./top-keys/read-top-keys.js";
 import { observeTraffic, type Traffic } from "./traffic.js";
-import type { BlockedKeysView, RegionsView, StoreView } from "./views.js";
+import type { BlockedKeysView } from "./views/keys.js";
+import type { RegionsView } from "./views/regions.js";
+import type { StoreView } from "./views/store.js";
 
 export interface Monitoring {
   readonly metrics: Metrics;

@@ -8,7 +8,8 @@ import { type Counted, type Point, ruleOfSeries, stepAt, TOTAL_SERIES } from "./
 import type { Counts } from "./history/packed-counts.js";
 import { latencyNames, latencyOf } from "./latency-buckets.js";
 import { LIVE_DELAY_MS, type Range, readFleetOrOwn, readWindow, type StatsSources, sumOf } from "./read-window.js";
-import type { AskedTime, ComparisonView, Latency, LiveView, RuleStats, StatsPoint, StatsView } from "./views.js";
+import type { ComparisonView, Latency, LiveView, RuleStats, StatsPoint, StatsView } from "./views/stats.js";
+import type { AskedTime } from "./views/time.js";
 
 const MOST_RULES = 1_000;
 const RULES_AT_ONCE = 50;

@@ -6,7 +6,8 @@ import type { Rule } from "sluice";
 import type { Heartbeat, InstanceReport } from "../instance/heartbeat.js";
 import { type History, type Point, type Step, stepAt, stepNames, steps, TOTAL_SERIES } from "./history/history.js";
 import { addCounts, type Counts } from "./history/packed-counts.js";
-import type { AskedTime, OutageView, Scope, StatsSpan } from "./views.js";
+import type { OutageView } from "./views/stats.js";
+import type { AskedTime, Scope, StatsSpan } from "./views/time.js";
 
 /** The sources of a view beside the history. */
 export interface StatsSources {

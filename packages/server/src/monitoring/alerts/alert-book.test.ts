@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { AlertKind } from "../views.js";
+import type { AlertKind } from "../views/alerts.js";
 import { AlertBook } from "./alert-book.js";
 import type { Finding } from "./finding.js";
 

@@ -7,7 +7,7 @@
  * In: findings, the kinds that were judged, the time. Out: what began and what ended. Pure; who keeps it and tells it is elsewhere.
  */
 import { randomBytes } from "node:crypto";
-import type { AlertKind, AlertView } from "../views.js";
+import type { AlertKind, AlertView } from "../views/alerts.js";
 import type { Finding } from "./finding.js";
 
 export interface KeptAlert extends AlertView {

@@ -11,7 +11,7 @@ import type { PolicyInForce } from "../../configuration/alert-policies.js";
 import { LeaderElection, type Leadership } from "../../instance/leader-election.js";
 import { parseSharedText } from "../../instance/parse-shared-text.js";
 import type { Log } from "../../log.js";
-import type { AlertsView, AlertView } from "../views.js";
+import type { AlertsView, AlertView } from "../views/alerts.js";
 import { AlertBook, type KeptAlert } from "./alert-book.js";
 import { AlertEvaluator, type EvaluatorOptions } from "./alert-evaluator.js";
 import { type Acknowledgement, AlertStore } from "./alert-store.js";

@@ -1,5 +1,5 @@
 /** A detector's finding: something is unusual now. `alert-book.ts` decides whether it begins, holds or ends an alert. */
-import type { AlertKind, AlertView } from "../views.js";
+import type { AlertKind, AlertView } from "../views/alerts.js";
 
 export interface Finding {
   /** The same problem has the same subject on every instance. Each subject has at most one open alert. */

@@ -4,7 +4,7 @@
  * Warm-up: for an hour after the history begins, heavy keys are learnt and nothing is said.
  */
 import { createHash } from "node:crypto";
-import type { TopKeysView } from "../views.js";
+import type { TopKeysView } from "../views/keys.js";
 import { type Finding, figure, percent, subjectOf } from "./finding.js";
 
 /** When a key was first heavy, by its digest: a key is what a user sent, and need not be kept to be known again. */

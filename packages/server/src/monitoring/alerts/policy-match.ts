@@ -2,7 +2,7 @@
 import { parseDuration } from "sluice/internal";
 import type { Silence } from "../../configuration/alert-policies.js";
 import type { AlertMatch, AlertPolicy, AlertScope, DetectorTuning } from "../../configuration/alert-policy.js";
-import type { AlertKind, AlertView } from "../views.js";
+import type { AlertKind, AlertView } from "../views/alerts.js";
 
 export type TagsOf = (rule: string) => readonly string[];
 

@@ -5,7 +5,7 @@
 
 import type { PolicyInForce } from "../../configuration/alert-policies.js";
 import type { AlertReceiver } from "../../configuration/alert-policy.js";
-import type { AlertsView } from "../views.js";
+import type { AlertsView } from "../views/alerts.js";
 import { DeliveryLane, type LaneOptions } from "./delivery-lane.js";
 import { type SmtpOptions, sendMail } from "./mail.js";
 import { mailOf, opsgeniePost, pagerDutyPost } from "./receiver-formats.js";

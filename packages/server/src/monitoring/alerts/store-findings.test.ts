@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { StoreNode } from "../views.js";
+import type { StoreNode } from "../views/store.js";
 import { storeDegraded, storeMemory } from "./store-findings.js";
 
 const healthy = {

@@ -1,5 +1,5 @@
 /** The store does not answer, or its memory runs out. In: the store's view, and what the instances report. Out: findings. Pure. */
-import type { StoreNode, StoreView } from "../views.js";
+import type { StoreNode, StoreView } from "../views/store.js";
 import { type Finding, figure, percent, subjectOf } from "./finding.js";
 
 interface StoreHealth {

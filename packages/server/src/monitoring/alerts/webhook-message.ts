@@ -1,7 +1,7 @@
 /** A webhook's message: the body in its format, and a signature of sender and time. Pure. */
 import { createHmac } from "node:crypto";
 import type { Webhook } from "../../settings/accepted-settings.js";
-import type { AlertView } from "../views.js";
+import type { AlertView } from "../views/alerts.js";
 
 export interface AlertMessage extends AlertView {
   /** The same for the same trouble, also where several instances speak of it: what a receiver can de-duplicate by. */

@@ -4,7 +4,7 @@
  */
 import { lookup } from "node:dns/promises";
 import type { Webhook } from "../../settings/accepted-settings.js";
-import type { AlertsView } from "../views.js";
+import type { AlertsView } from "../views/alerts.js";
 import { DeliveryLane, type LaneOptions } from "./delivery-lane.js";
 import type { Address, Resolve } from "./public-address.js";
 import { type AlertMessage, messageBody, messageId, signatureHeaders } from "./webhook-message.js";

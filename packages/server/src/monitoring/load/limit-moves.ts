@@ -1,6 +1,6 @@
 /** The last moves of adaptive limits that this instance made: when, from what to what, at which utilisation. Bounded. */
 import type { Limiter, LimitMove } from "sluice";
-import type { LimitMoveView } from "../views.js";
+import type { LimitMoveView } from "../views/load.js";
 
 export const MOST_MOVES = 200;
 

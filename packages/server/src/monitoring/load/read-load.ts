@@ -9,15 +9,13 @@ import type { Counts } from "../history/packed-counts.js";
 import { type ReadWindow, readWindow, type StatsSources, sumOf } from "../read-window.js";
 import type {
   AdaptiveView,
-  AskedTime,
   LoadView,
-  Series,
   SheddingClassView,
   SheddingView,
-  StatsSpan,
   WaitingKeyView,
   WaitingView,
-} from "../views.js";
+} from "../views/load.js";
+import type { AskedTime, Series, StatsSpan } from "../views/time.js";
 import { classSeries, MOST_LOAD_RULES, meanOf, meanShare } from "./load-readings.js";
 import type { LoadNow, SharedLoad } from "./shared-load.js";
 

@@ -6,7 +6,7 @@ import { type Limiter, readCounterKey } from "sluice";
 import { InstanceText } from "../../instance/instance-text.js";
 import { parseSharedText } from "../../instance/parse-shared-text.js";
 import type { SharedState } from "../../instance/shared-state.js";
-import type { LimitMoveView, WaitingKeyView } from "../views.js";
+import type { LimitMoveView, WaitingKeyView } from "../views/load.js";
 import { LimitMoves } from "./limit-moves.js";
 import { MOST_LOAD_RULES } from "./load-readings.js";
 

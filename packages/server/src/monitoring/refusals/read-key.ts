@@ -4,11 +4,13 @@
  * Where the other instances cannot be asked, what this instance has of the quarter hour that lasts.
  */
 import { type Attributes, type Rule, readCounterKey } from "sluice";
+import { spellValues } from "sluice/internal";
 import type { SharedState } from "../../instance/shared-state.js";
 import { type KeySummary, mostOf, parseSummary } from "../top-keys/key-summary.js";
 import { periodsOf } from "../top-keys/read-top-keys.js";
 import type { TopKeys } from "../top-keys/top-keys.js";
-import type { KeyRefusal, KeyRuleTraffic, KeyView, Scope } from "../views.js";
+import type { KeyRefusal, KeyRuleTraffic, KeyView } from "../views/keys.js";
+import type { Scope } from "../views/time.js";
 import { keyDigest, type LoggedRefusal, type RefusalLog } from "./refusal-log.js";
 
 export const REFUSALS_PREFIX = "refusals:";
@@ -45,7 +47,7 @@ export async function readKey(sources: KeySources, { attributes, fromMs, toMs }:
     scope,
     periodMs: lengthMs,
     periods: periods.map((atMs) => ({ atMs, isKnown: summaries.has(atMs) })),
-    rules: trafficOf(attributes, periods, summaries),
+    rules: trafficOf({ attributes, rules: sources.rules() }, periods, summaries),
     refusals: refusalsOf(refusals, sources.rules(), attributes),
     refusalValues: sources.log.values,
   };
@@ -61,24 +63,38 @@ async function readSummaries({ shared }: KeySources, prefix: string): Promise<Ma
 }
 
 /** Keys that count all requests together are nobody's. */
-function isThis(attributes: Attributes, key: Readonly<Record<string, string>> | undefined): boolean {
-  const entries = Object.entries(key ?? {});
+function isThis(attributes: Attributes, key: Readonly<Record<string, string>>): boolean {
+  const entries = Object.entries(key);
   return entries.length > 0 && entries.every(([name, value]) => String(attributes[name]) === value);
+}
+
+/** By rule: what stands in the counter's key where the values are too long to stand there themselves. */
+function digestsOf(rules: readonly Rule[], attributes: Attributes): ReadonlyMap<string, string> {
+  const spelled = rules
+    .filter(({ key }) => key.every((name) => attributes[name] !== undefined))
+    .map(({ id, key }) => {
+      const values = key.map((name) => String(attributes[name]));
+      return [id, spellValues(key, values)] as const;
+    });
+  return new Map(spelled.filter(([, text]) => text.startsWith("#")));
 }
 
 /** A key that a table does not list was seen seldom: 0 there means "too few to be listed". */
 function trafficOf(
-  attributes: Attributes,
+  { attributes, rules }: { attributes: Attributes; rules: readonly Rule[] },
   periods: readonly number[],
   summaries: ReadonlyMap<number, readonly KeySummary[]>,
 ): KeyRuleTraffic[] {
+  const digests = digestsOf(rules, attributes);
   const byRule = new Map<string, { checks: number[]; refused: number[] }>();
   for (const [at, startMs] of periods.entries()) {
     for (const { traffic, refusals } of summaries.get(startMs) ?? []) {
       const refusedBy = new Map(refusals.items.map((item) => [item.key, mostOf(item)]));
       for (const item of traffic.items) {
-        const { rule, attributes: key = item.attributes } = readCounterKey(item.key);
-        if (!isThis(attributes, key)) continue;
+        const { rule, attributes: key } = readCounterKey(item.key);
+        const digest = digests.get(rule);
+        const isKey = key === undefined ? digest !== undefined && item.key.includes(digest) : isThis(attributes, key);
+        if (!isKey) continue;
         const sums = byRule.get(rule) ?? { checks: periods.map(() => 0), refused: periods.map(() => 0) };
         sums.checks[at]! += mostOf(item);
         sums.refused[at]! += refusedBy.get(item.key) ?? item.refused;

@@ -6,6 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import type { DecidedRequest, Decision } from "sluice";
+import { cutValue } from "../top-keys/cut-values.js";
 
 export type RefusalValues = "shown" | "hidden" | "off";
 
@@ -106,7 +107,7 @@ export class RefusalLog {
       .slice(0, MOST_ATTRIBUTES)
       .map(([name, value]) => [
         name.slice(0, LONGEST_NAME),
-        this.#values === "hidden" ? "" : String(value).slice(0, LONGEST_VALUE),
+        this.#values === "hidden" ? "" : cutValue(value, LONGEST_VALUE),
       ]);
     return Object.fromEntries(entries);
   }

@@ -3,7 +3,7 @@
  * In: counts since the start, reports of instances. Out: rates, the view. Pure: time is an argument.
  */
 import type { RegionStats } from "sluice";
-import type { RegionView } from "../views.js";
+import type { RegionView } from "../views/regions.js";
 
 /** Counts since the start of an instance. */
 export interface RegionCounts {

@@ -11,7 +11,7 @@ import { parseSharedText } from "../../instance/parse-shared-text.js";
 import type { SharedState } from "../../instance/shared-state.js";
 import { singleFlight } from "../single-flight.js";
 import type { Traffic } from "../traffic.js";
-import type { RegionsView, RegionView } from "../views.js";
+import type { RegionsView, RegionView } from "../views/regions.js";
 import { type RegionCounts, type RegionReport, readReport, regionViews, reportOf } from "./region-report.js";
 
 export interface RegionWatch {

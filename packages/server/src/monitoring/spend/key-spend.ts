@@ -5,6 +5,7 @@
  */
 import { type DecidedRequest, type Decision, type Limiter, readCounterKey, type Settlement } from "sluice";
 import { reservedCounters } from "sluice/internal";
+import { cutKey } from "../top-keys/cut-values.js";
 import { FrequentItems, type Item } from "../top-keys/frequent-items.js";
 import type { KeyList } from "../top-keys/key-summary.js";
 
@@ -13,7 +14,6 @@ const MOST_UNITS = 8;
 const TABLE = 500;
 /** How many keys of a unit a text holds. */
 const KEPT = 200;
-const LONGEST_VALUE = 80;
 
 interface Spender extends Item {
   /** Shortened, where the key holds only their digest. */
@@ -116,7 +116,7 @@ function shortened(
   attributes: DecidedRequest["attributes"],
 ): Record<string, string> | undefined {
   if (readCounterKey(key).attributes !== undefined) return undefined;
-  return Object.fromEntries(names.map((name) => [name, String(attributes[name]).slice(0, LONGEST_VALUE)]));
+  return cutKey(names, attributes);
 }
 
 function listOf(items: FrequentItems<Spender>): KeyList {

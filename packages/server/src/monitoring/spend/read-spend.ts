@@ -6,17 +6,8 @@ import type { Limiter, Rule } from "sluice";
 import { seriesOfRule } from "../history/history.js";
 import type { Counts } from "../history/packed-counts.js";
 import { type ReadWindow, readWindow, type StatsSources, sumOf } from "../read-window.js";
-import type {
-  AskedTime,
-  EstimateView,
-  LearnedView,
-  ModelPrice,
-  ModelView,
-  Series,
-  SpendRuleView,
-  SpendView,
-  StatsSpan,
-} from "../views.js";
+import type { EstimateView, LearnedView, ModelPrice, ModelView, SpendRuleView, SpendView } from "../views/spend.js";
+import type { AskedTime, Series, StatsSpan } from "../views/time.js";
 import { modelOfSeries } from "./model-spend.js";
 
 const MOST_RULES = 100;

@@ -4,7 +4,7 @@
  */
 import { readCounterKey } from "sluice";
 import { blockKeysPattern, KEY_PREFIX } from "sluice/internal";
-import type { BlockedKeysView, BlockedKeyView } from "../views.js";
+import type { BlockedKeysView, BlockedKeyView } from "../views/keys.js";
 import type { RedisNodes } from "./redis-nodes.js";
 
 /** One SCAN blocks Redis for this many keys, some tenths of a millisecond. */

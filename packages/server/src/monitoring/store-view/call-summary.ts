@@ -1,7 +1,7 @@
 /** The store's calls in four figures, from the counts that the store keeps. Pure. */
 import type { StoreStats } from "sluice";
 import { latencyOf } from "../latency-buckets.js";
-import type { StoreView } from "../views.js";
+import type { StoreView } from "../views/store.js";
 
 /** A store that makes no calls has none that fail. */
 export function callSummary(stats: StoreStats | undefined): StoreView["calls"] {

@@ -2,7 +2,7 @@
  * Reads what a Redis node tells of itself: INFO, CLUSTER NODES, SLOWLOG. Texts in, facts out. Pure.
  * Whatever a node leaves out (an older version, a command that its ACL forbids) is left out here.
  */
-import type { StoreNode } from "../views.js";
+import type { StoreNode } from "../views/store.js";
 
 export type Info = ReadonlyMap<string, string>;
 

@@ -4,7 +4,7 @@
  */
 import { parseRedisUrl, type TlsOptions } from "sluice/redis";
 import { redisClient } from "../../instance/redis-client.js";
-import type { StoreNode } from "../views.js";
+import type { StoreNode } from "../views/store.js";
 import {
   type ClusterNode,
   factsOf,

@@ -5,7 +5,8 @@
 import { type BlockedKey, fullRuleKeyBytes, type Rule, SluiceError } from "sluice";
 import { isCounting } from "sluice/internal";
 import { singleFlight } from "../single-flight.js";
-import type { BlockedKeysView, StoreView } from "../views.js";
+import type { BlockedKeysView } from "../views/keys.js";
+import type { StoreView } from "../views/store.js";
 import { blockedKey, MOST_TOLD, scanBlockedKeys } from "./blocked-keys.js";
 import { type MemorySample, sampleMemory } from "./memory-sample.js";
 import type { RedisNodes } from "./redis-nodes.js";

@@ -11,7 +11,7 @@ export interface SummaryItem {
   /** Refusals while the key was listed. */
   readonly refused: number;
   readonly peak: number;
-  /** Shortened; only where the key holds their digest. */
+  /** Cut (`cut-values.ts`); only where the key holds their digest. */
   readonly attributes?: Readonly<Record<string, string>>;
 }
 

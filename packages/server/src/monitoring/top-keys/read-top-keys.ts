@@ -6,7 +6,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { readCounterKey } from "sluice";
 import type { SharedState } from "../../instance/shared-state.js";
-import type { Scope, StatsWindow, TopKey, TopKeysView } from "../views.js";
+import type { TopKey, TopKeysView } from "../views/keys.js";
+import type { Scope, StatsWindow } from "../views/time.js";
+import { isCut } from "./cut-values.js";
 import {
   type KeyList,
   type KeySummary,
@@ -47,6 +49,8 @@ export function periodsOf(fromMs: number, nowMs: number): (typeof periods)[Stats
   return fromMs >= nowMs - periods.hour.keepMs ? periods.hour : periods.day;
 }
 
+/** In a counter's key a "#" stands before a digest, and nowhere else. */
+const DIGEST = /#[\w-]+/;
 const KEPT_FOR_MS = 3_000;
 const MERGED = 2_000;
 /** Ranges that are kept merged at once. */
@@ -83,7 +87,9 @@ export class TopKeysReader {
       if (wanted !== undefined && !Object.values(attributes).some((value) => value.toLowerCase().includes(wanted)))
         continue;
       const numbers = numbersOf(item, other.get(item.key), by);
-      found.push({ key: { rule: itsRule, attributes, ...numbers }, error: item.error });
+      const digest = isCut(attributes) ? DIGEST.exec(item.key)?.[0] : undefined;
+      const key = { rule: itsRule, attributes, ...(digest !== undefined && { digest }), ...numbers };
+      found.push({ key, error: item.error });
     }
     const all = query.group === "client" ? byClient(found, by) : found;
     const page = all.slice(offset, offset + limit);
@@ -152,7 +158,7 @@ interface FoundKey {
 function byClient(found: readonly FoundKey[], by: TopKeysQuery["by"]): FoundKey[] {
   const clients = new Map<string, FoundKey>();
   for (const { key, error } of found) {
-    const name = JSON.stringify(Object.entries(key.attributes).sort(([a], [b]) => (a < b ? -1 : 1)));
+    const name = key.digest ?? JSON.stringify(Object.entries(key.attributes).sort(([a], [b]) => (a < b ? -1 : 1)));
     const before = clients.get(name);
     const part = { rule: key.rule, count: key.count, refused: key.refused };
     if (before === undefined) {

@@ -5,6 +5,7 @@
  */
 import type { DecidedRequest, Decision } from "sluice";
 import type { KeySpend } from "../spend/key-spend.js";
+import { cutKey } from "./cut-values.js";
 import { FrequentItems, type Item } from "./frequent-items.js";
 import { type KeyList, type KeySummary, mergeSummaries } from "./key-summary.js";
 
@@ -13,14 +14,12 @@ const TABLE = 1_000;
 /** How many of them a text holds. */
 const KEPT_OF_QUARTER = 500;
 const KEPT_OF_HOUR = 300;
-/** Attribute values that a key holds only the digest of are kept this long. They may be personal data, and of any length. */
-const LONGEST_VALUE = 80;
 
 interface KeyItem extends Item {
   refused: number;
   /** Highest share of the limit in use. */
   peak: number;
-  /** Shortened attributes, where the key holds only their digest. */
+  /** Cut attributes, where the key holds only their digest. */
   attributes: Record<string, string> | undefined;
 }
 
@@ -74,11 +73,7 @@ export class TopKeys {
   /** Only where the key cannot tell: a "#" stands before a digest, and nowhere else. */
   #attributesOf(key: string, rule: string, { attributes }: DecidedRequest): KeyItem["attributes"] {
     if (!key.includes("#")) return undefined;
-    const entries = this.#keyAttributes(rule).map((name) => [
-      name.slice(0, LONGEST_VALUE),
-      String(attributes[name]).slice(0, LONGEST_VALUE),
-    ]);
-    return Object.fromEntries(entries);
+    return cutKey(this.#keyAttributes(rule), attributes);
   }
 
   /** The quarter so far. */

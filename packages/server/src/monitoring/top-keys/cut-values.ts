@@ -1,0 +1,23 @@
+/** Attribute values in bounded length, for tables and logs: they may be personal data, and of any length. A cut value ends in an ellipsis. */
+
+/** Of the keys in tables: whole user agents, and URLs of a usual length. */
+export const LONGEST_KEY_VALUE = 256;
+
+export function cutValue(value: unknown, longest: number): string {
+  const text = String(value);
+  return text.length <= longest ? text : `${text.slice(0, longest)}…`;
+}
+
+export function cutKey(
+  names: readonly string[],
+  attributes: Readonly<Record<string, unknown>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    names.map((name) => [cutValue(name, LONGEST_KEY_VALUE), cutValue(attributes[name], LONGEST_KEY_VALUE)]),
+  );
+}
+
+/** Whether one of the values was cut: then they name no key. */
+export function isCut(attributes: Readonly<Record<string, string>>): boolean {
+  return Object.entries(attributes).some((pair) => pair.some((text) => text.length > LONGEST_KEY_VALUE));
+}
