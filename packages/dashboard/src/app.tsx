@@ -1,7 +1,7 @@
 /** The frame and its pages. Without a session there is one page, signing in; the address stays, so that one comes back to where one was. */
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from "react";
-import { Link, Route, Router, Switch, useSearch } from "wouter";
+import { Link, Route, Router, Switch, useLocation } from "wouter";
 import { contact } from "./api/contact.js";
 import { queryClient, sessionQuery } from "./api/queries.js";
 import { AlertsPage } from "./pages/alerts.js";
@@ -13,6 +13,7 @@ import { RulesPage } from "./pages/rules.js";
 import { StorePage } from "./pages/store.js";
 import { TokensPage } from "./pages/tokens.js";
 import { TopKeysPage } from "./pages/top-keys.js";
+import { useSearch } from "./time/use-search.js";
 
 /** With the YAML parser: only those who open a rule need it. */
 const rulePage = () => import("./rule-editor/rule-page.js");
@@ -36,6 +37,7 @@ import { linkAddress, navigation } from "./shell/navigate.js";
 import { Navigation } from "./shell/navigation.js";
 import { openHand } from "./shell/open-hand.js";
 import { OutageBanner } from "./shell/outage.js";
+import { PageFailure } from "./shell/page-failure.js";
 import { SessionProvider } from "./shell/session.js";
 import { SignIn } from "./shell/sign-in.js";
 import { StaleBanner } from "./shell/stale-banner.js";
@@ -124,7 +126,13 @@ function Frame() {
 
 /** Times are spelled while a page is drawn: with another zone, everything is drawn anew. */
 function ZonedPages() {
-  return <Pages key={applyZone(useSearch())} />;
+  const search = useSearch();
+  const [path] = useLocation();
+  return (
+    <PageFailure address={path + search}>
+      <Pages key={applyZone(search)} />
+    </PageFailure>
+  );
 }
 
 function Pages() {

@@ -6,7 +6,7 @@ import { request } from "../api/request.js";
 import type { AlertView } from "../api/shapes.js";
 import { Field } from "../components/controls.js";
 import { Dialog } from "../components/dialog.js";
-import { dayTime } from "../components/format.js";
+import { dayTime, visible } from "../components/format.js";
 import { Empty, Panel, ProblemNotice, Read } from "../components/panel.js";
 import { toast } from "../components/toast.js";
 import { useMay } from "../shell/session.js";
@@ -64,7 +64,7 @@ function Acknowledge({ alert, onClose }: { alert: AlertView; onClose: () => void
         </button>
       }
     >
-      <p className="break">{alert.summary}</p>
+      <p className="break">{visible(alert.summary)}</p>
       <Field label="Note" hint="For the others; may be empty.">
         {(control) => (
           <input

@@ -45,7 +45,7 @@ export function AlertSettingsPage() {
     >
       {!isAdmin && <NeedsRole needed="admin" to="change them" />}
       <Panel>
-        <Read of={policy} what="the alert policy">
+        <Read of={policy} what="alert policy">
           {(view) => <Editor key={view.version} view={view} isAdmin={isAdmin} />}
         </Read>
       </Panel>

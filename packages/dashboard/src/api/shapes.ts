@@ -9,7 +9,15 @@ export type { Degraded, ExplainedEstimate, ExplainedRule, Explanation, Rule } fr
 export type { SuggestionsView, TryView } from "sluice-server/analysis/try-on-traffic.js";
 export type { Role } from "sluice-server/configuration/repository/rule-repository.js";
 export type { FieldChange, RuleChange, RuleDiff } from "sluice-server/configuration/rule-diff.js";
-export type * from "sluice-server/monitoring/views.js";
+export type * from "sluice-server/monitoring/views/alerts.js";
+export type * from "sluice-server/monitoring/views/keys.js";
+export type * from "sluice-server/monitoring/views/load.js";
+export type * from "sluice-server/monitoring/views/regions.js";
+export type * from "sluice-server/monitoring/views/session.js";
+export type * from "sluice-server/monitoring/views/spend.js";
+export type * from "sluice-server/monitoring/views/stats.js";
+export type * from "sluice-server/monitoring/views/store.js";
+export type * from "sluice-server/monitoring/views/time.js";
 
 export interface RulesView {
   readonly version: number;

@@ -66,12 +66,6 @@ function formatsIn(timeZone: string | undefined) {
     day: of({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }),
     date: of({ day: "numeric", month: "short" }),
     minute: of({ hour: "2-digit", minute: "2-digit" }),
-    // Swedish is written as a box for date and time wants it: 2026-06-01 12:00:00.
-    box: new Intl.DateTimeFormat("sv-SE", {
-      dateStyle: "short",
-      timeStyle: "medium",
-      ...(timeZone !== undefined && { timeZone }),
-    }),
   };
 }
 
@@ -87,20 +81,6 @@ export function setZone(name: string | undefined): void {
 
 export function currentZone(): string | undefined {
   return zone;
-}
-
-/** As a box for date and time holds it. */
-export function zoned(at: number): string {
-  return formats.box.format(at).replace(" ", "T");
-}
-
-/** The instant of such a text; NaN where it is none. Of an hour that comes twice, one of them. */
-export function fromZoned(text: string): number {
-  const asUtc = Date.parse(`${text}Z`);
-  if (Number.isNaN(asUtc)) return Number.NaN;
-  const offsetAt = (ms: number): number => Date.parse(`${zoned(ms)}Z`) - ms;
-  // The offset of the instant itself decides, which the first guess may miss around a change of the clock.
-  return asUtc - offsetAt(asUtc - offsetAt(asUtc));
 }
 
 export function dateOf(at: number): string {
@@ -167,5 +147,5 @@ export function known<T>(value: T | undefined, format: (value: T) => string): st
 
 /** Any value of a rule's field, on one line. */
 export function fieldValue(value: unknown): string {
-  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+  return visible(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 }

@@ -56,6 +56,19 @@ test("what was not counted, and what one instance told alone, is said in words",
   expect(coverageWords(viewOf(Array(60).fill({ allowed: 1, coveredMs: 60_000 })))).toBeUndefined();
   const half = [...Array(30).fill({ allowed: 0, coveredMs: 0 }), ...Array(30).fill({ allowed: 1, coveredMs: 60_000 })];
   expect(coverageWords(viewOf(half))).toBe("30 min of the last hour were counted; the rest is unknown.");
+  // Three days and an eighth, of three and a half.
+  const most = [
+    ...Array(300).fill({ allowed: 1, coveredMs: 900_000 }),
+    ...Array(36).fill({ allowed: 0, coveredMs: 0 }),
+  ];
+  expect(coverageWords({ ...viewOf(most), window: "range", stepMs: 900_000 })).toBe(
+    "89 % of 3 d were counted; the rest is unknown.",
+  );
+  const whole = viewOf(Array(60).fill({ allowed: 1, coveredMs: 60_000 }));
+  const firstMs = whole.total.points[0]!.atMs;
+  const asked = (fromMs: number) => ({ range: "custom" as const, fromMs, toMs: firstMs + 3_600_000 });
+  expect(coverageWords(whole, asked(firstMs))).toBeUndefined();
+  expect(coverageWords(whole, asked(firstMs - 86_400_000))).toMatch(/^What is kept begins on .+\.$/);
   const alone = Array.from({ length: 60 }, (_, i) => ({
     allowed: 1,
     coveredMs: 60_000,

@@ -1,7 +1,8 @@
 /** Figures as rates a second, ready to be drawn: from the live stream or a window of the history. Pure. */
 import type { Latency, StatsPoint, StatsView } from "../api/shapes.js";
 import type { Feed, FeedPoint } from "../live/live-feed.js";
-import { minuteTime, span as spanWords } from "./format.js";
+import type { ShownTime } from "../time/time-address.js";
+import { dayTime, minuteTime, share, span as spanWords } from "./format.js";
 
 type Values = readonly (number | null)[];
 
@@ -59,21 +60,35 @@ function lengthWords(window: StatsView["window"], windowMs: number): string {
   return window === "hour" || window === "day" ? `the last ${window}` : spanWords(windowMs);
 }
 
-/** Describes the coverage of a window: how much of it was counted, and which part by one instance alone. */
-export function coverageWords(stats: StatsView | undefined): string | undefined {
+/** "3 h of the last day"; a part that would be spelled as the whole is a share of it. */
+function partWords(coveredMs: number, windowMs: number, window: StatsView["window"]): string {
+  const isAlike = spanWords(coveredMs) === spanWords(windowMs);
+  return `${isAlike ? share(coveredMs / windowMs) : spanWords(coveredMs)} of ${lengthWords(window, windowMs)}`;
+}
+
+/** Where more was asked for than is kept. */
+function beginWords({ total: { points }, stepMs }: StatsView, time: ShownTime | undefined): string {
+  const first = points[0];
+  const isCut = time?.range === "custom" && first !== undefined && first.atMs - time.fromMs >= 2 * stepMs;
+  return isCut ? `What is kept begins on ${dayTime(first.atMs)}.` : "";
+}
+
+/**
+ * Describes the coverage of a window: where it begins if that is later than asked for (`time`), how much of it was counted, and which part
+ * by one instance alone.
+ */
+export function coverageWords(stats: StatsView | undefined, time?: ShownTime): string | undefined {
   if (stats === undefined) return undefined;
   const { points } = stats.total;
   const coveredMs = points.reduce((sum, point) => sum + Math.min(point.coveredMs, stats.stepMs), 0);
   const windowMs = points.length * stats.stepMs;
   // The step that lasts is never whole.
   const isWhole = coveredMs > windowMs - 2 * stats.stepMs;
-  const counted = isWhole
-    ? ""
-    : `${spanWords(coveredMs)} of ${lengthWords(stats.window, windowMs)} were counted; the rest is unknown.`;
+  const counted = isWhole ? "" : `${partWords(coveredMs, windowMs, stats.window)} were counted; the rest is unknown.`;
   const own = points.filter(({ scope }) => scope === "instance");
   const alone =
     own.length === 0 || stats.scope === "instance"
       ? ""
       : `From ${minuteTime(own[0]!.atMs)} to ${minuteTime(own.at(-1)!.atMs + stats.stepMs)} the history was away: there you see this instance alone.`;
-  return [counted, alone].filter(Boolean).join(" ") || undefined;
+  return [beginWords(stats, time), counted, alone].filter(Boolean).join(" ") || undefined;
 }

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { rulesQuery, topKeysQuery } from "../api/queries.js";
+import { visible } from "../components/format.js";
 import { groups } from "../shell/navigation.js";
 import { openHand } from "../shell/open-hand.js";
 import { useMay } from "../shell/session.js";
@@ -103,7 +104,12 @@ function useFound(typed: string): Entry[] {
         .map(({ to, label }): Entry => ({ kind: "Page", label, to })),
       { kind: "Help", label: "Keyboard shortcuts" },
       ...(rules ?? []).map(
-        ({ id, description = "" }): Entry => ({ kind: "Rule", label: id, about: description, to: `/rules/${id}` }),
+        ({ id, description = "" }): Entry => ({
+          kind: "Rule",
+          label: id,
+          about: visible(description),
+          to: `/rules/${id}`,
+        }),
       ),
     ],
     [rules, isAdmin],

@@ -1,15 +1,16 @@
 /** Firing and resolved alerts, and the state of the webhooks. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useSearch } from "wouter";
+import { Link } from "wouter";
 import { AlertActions, Silences } from "../alerts/alert-actions.js";
 import { AlertTargets } from "../alerts/receivers.js";
 import { alertsQuery } from "../api/queries.js";
 import type { AlertKind, AlertsView, AlertView } from "../api/shapes.js";
 import { Choice } from "../components/controls.js";
-import { dayTime, span } from "../components/format.js";
+import { dayTime, span, visible } from "../components/format.js";
 import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
 import { useMay } from "../shell/session.js";
+import { useSearch } from "../time/use-search.js";
 
 const kinds: Readonly<Record<AlertKind, string>> = {
   "unusual-rate": "Unusual rate",
@@ -105,7 +106,7 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
             <td>
               <Severity alert={alert} />
             </td>
-            <td className="break">{alert.summary}</td>
+            <td className="break">{visible(alert.summary)}</td>
             <td data-label="Rule">
               {alert.rule === undefined ? (
                 "–"
@@ -132,7 +133,7 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
               {alert.acknowledged !== undefined && (
                 <div className="soft small">
                   {alert.acknowledged.by} looks after it
-                  {alert.acknowledged.note !== undefined && `: ${alert.acknowledged.note}`}
+                  {alert.acknowledged.note !== undefined && `: ${visible(alert.acknowledged.note)}`}
                 </div>
               )}
               {alert.silencedUntilMs !== undefined && (

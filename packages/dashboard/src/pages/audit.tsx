@@ -4,7 +4,7 @@ import { useState } from "react";
 import { auditQuery } from "../api/queries.js";
 import type { AuditFilter } from "../api/shapes.js";
 import { Search } from "../components/controls.js";
-import { dayTime, fieldValue } from "../components/format.js";
+import { dayTime, fieldValue, visible } from "../components/format.js";
 import { Older, usePages } from "../components/pagination.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 
@@ -73,6 +73,7 @@ function Filters({ asked, onAsk, filter }: Filtered) {
 
 function Entries({ filter }: { filter: AuditFilter }) {
   const pages = usePages();
+  const isFiltered = Object.values(filter).some((value) => value !== undefined && value !== "");
   const audit = useQuery({
     ...auditQuery(pages.before, filter),
     refetchInterval: pages.before === undefined ? 10_000 : false,
@@ -83,7 +84,7 @@ function Entries({ filter }: { filter: AuditFilter }) {
         {({ entries, next }) => (
           <>
             {entries.length === 0 ? (
-              <Empty title="Nothing was done yet." />
+              <Empty title={isFiltered ? "No entry fits the filter." : "Nothing was done yet."} />
             ) : (
               <table className="cards">
                 <thead>
@@ -100,11 +101,11 @@ function Entries({ filter }: { filter: AuditFilter }) {
                     <tr key={entry.id}>
                       <td className="nowrap">{dayTime(entry.at)}</td>
                       <td data-label="Author" className="break">
-                        {entry.actor}
+                        {visible(entry.actor)}
                       </td>
                       <td data-label="Action">{actions[entry.action] ?? entry.action}</td>
                       <td data-label="Object" className="mono break">
-                        {entry.target}
+                        {visible(entry.target)}
                       </td>
                       <td className="soft small break">
                         {Object.entries(entry.details)

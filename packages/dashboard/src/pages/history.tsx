@@ -1,16 +1,16 @@
 /** Every version of the rules: who, when, why, what changed; and the way back to one. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { useSearch } from "wouter";
 import { rulesQuery, versionQuery, versionsQuery } from "../api/queries.js";
 import type { VersionView } from "../api/shapes.js";
-import { dayTime } from "../components/format.js";
+import { dayTime, visible } from "../components/format.js";
 import { Older, usePages } from "../components/pagination.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { toast } from "../components/toast.js";
 import { ChangeDialog } from "../rule-editor/change-dialog.js";
 import { DiffView } from "../rule-editor/diff-view.js";
 import { useMay } from "../shell/session.js";
+import { useSearch } from "../time/use-search.js";
 
 export function HistoryPage() {
   // A marker of a chart leads to one version: the list begins with it.
@@ -77,10 +77,10 @@ function Version({
           <span className="strong">Version {version.version}</span>{" "}
           {isCurrent && <span className="tag good">in force</span>} <span className="tag">{version.kind}</span>
           <p className="break">
-            {version.message === "" ? <span className="soft">no reason given</span> : version.message}
+            {version.message === "" ? <span className="soft">no reason given</span> : visible(version.message)}
           </p>
           <p className="soft small">
-            {version.author}, {dayTime(version.createdAt)} · {version.summary}
+            {visible(version.author)}, {dayTime(version.createdAt)} · {version.summary}
           </p>
         </div>
         <div className="buttons">

@@ -4,7 +4,7 @@
  */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useId, useMemo, useState } from "react";
-import { useLocation, useSearch } from "wouter";
+import { useLocation } from "wouter";
 import { rulesQuery, topKeysQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { Explanation } from "../api/shapes.js";
@@ -15,6 +15,7 @@ import { BlockedKeys } from "../keys/blocked-keys.js";
 import { type AttributeRow, attributesOf, keyAddress, rowsOf } from "../keys/key-address.js";
 import { KeyHistory } from "../keys/key-history.js";
 import { TimeBar } from "../range/time-bar.js";
+import { useSearch } from "../time/use-search.js";
 import { ExplanationView } from "./explanation.js";
 import { KeyTable } from "./top-keys.js";
 

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { alertsQuery, storeQuery } from "../api/queries.js";
 import type { LiveView, StatsView } from "../api/shapes.js";
 import { GateBar } from "../components/figures.js";
-import { count, milliseconds, rate, share, span } from "../components/format.js";
+import { count, milliseconds, rate, share, span, visible } from "../components/format.js";
 import { Empty, Panel, Read } from "../components/panel.js";
 import { Severity } from "./alerts.js";
 
@@ -29,8 +29,12 @@ export function FiringAlerts() {
               {firing.slice(0, MOST).map((alert) => (
                 <li key={alert.id}>
                   <Severity alert={alert} />{" "}
-                  {alert.rule !== undefined && <Link href={`/rules/${alert.rule}`}>{alert.rule}</Link>}
-                  <p className="break">{alert.summary}</p>
+                  {alert.rule !== undefined && (
+                    <Link href={`/rules/${alert.rule}`} className="mono">
+                      {alert.rule}
+                    </Link>
+                  )}
+                  <p className="break">{visible(alert.summary)}</p>
                   <p className="soft small">for {span(atMs - alert.startedAtMs)}</p>
                 </li>
               ))}
@@ -112,7 +116,7 @@ export function StoreHealth({ latest }: { latest: LiveView | undefined }) {
             </dd>
             <dt>Latency</dt>
             <dd>
-              {milliseconds(store.data.calls.latency.p50Ms)}, 99 %: {milliseconds(store.data.calls.latency.p99Ms)}
+              {milliseconds(store.data.calls.latency.p50Ms)}, p99 {milliseconds(store.data.calls.latency.p99Ms)}
             </dd>
             <dt>Breaker</dt>
             <dd>{store.data.calls.breaker}</dd>

@@ -3,7 +3,7 @@ import { memo, useMemo } from "react";
 import { Link } from "wouter";
 import type { Rule, RuleStats } from "../api/shapes.js";
 import { AttributeList, GateBar } from "../components/figures.js";
-import { count, share } from "../components/format.js";
+import { count, share, visible } from "../components/format.js";
 import { RuleTags } from "../components/rule-tags.js";
 import { SortedHead } from "../components/sorted-head.js";
 import { useGrowing } from "../components/use-growing.js";
@@ -148,7 +148,7 @@ function RuleCells({ rule, stats, isCounted, time, onTag }: RuleCellsProps) {
             #{tag}
           </button>
         ))}
-        {rule.description !== undefined && <p>{rule.description}</p>}
+        {rule.description !== undefined && <p>{visible(rule.description)}</p>}
       </th>
       <td data-label="Applies to">
         <span className="applies">

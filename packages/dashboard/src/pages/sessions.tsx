@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { queryClient, sessionsQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
-import { dayTime } from "../components/format.js";
+import { dayTime, visible } from "../components/format.js";
 import { Empty, Panel, ProblemNotice, Read } from "../components/panel.js";
 
 export function Sessions() {
@@ -37,7 +37,7 @@ export function Sessions() {
                     <td data-label="Signed in">{dayTime(createdAtMs)}</td>
                     <td data-label="Ends">{dayTime(endsAtMs)}</td>
                     <td data-label="Browser" className="soft small break">
-                      {agent}
+                      {visible(agent)}
                     </td>
                     <td className="number">
                       {own ? (

@@ -44,7 +44,7 @@ function Summary({ view }: { view: StoreView }) {
         {count(calls.total)} <small>{count(calls.errors)} failed</small>
       </Figure>
       <Figure label="Median latency" mark="latency">
-        {milliseconds(calls.latency.p50Ms)} <small>99 %: {milliseconds(calls.latency.p99Ms)}</small>
+        {milliseconds(calls.latency.p50Ms)} <small>p99 {milliseconds(calls.latency.p99Ms)}</small>
       </Figure>
       <Figure label="Breaker" {...(calls.breaker === "open" && { mark: "refused" as const })}>
         {calls.breaker}

@@ -168,7 +168,8 @@ function ofWhom({ scope, window }: TopKeysView): string {
 }
 
 /** In any order of the attributes. */
-function nameOf({ rule, rules, attributes }: TopKey): string {
+function nameOf({ rule, rules, attributes, digest }: TopKey): string {
+  if (digest !== undefined) return JSON.stringify([rules === undefined ? rule : "", digest]);
   const entries = Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([rules === undefined ? rule : "", entries]);
 }
@@ -207,9 +208,15 @@ export const KeyTable = memo(function KeyTable({ keys, before }: KeyTableProps) 
         {keys.slice(0, shown).map((key) => (
           <tr key={nameOf(key)}>
             <td>
-              <Link href={keyAddress(key.attributes)} className="key-link">
-                <AttributeList attributes={key.attributes} />
-              </Link>
+              {key.digest === undefined ? (
+                <Link href={keyAddress(key.attributes)} className="key-link">
+                  <AttributeList attributes={key.attributes} />
+                </Link>
+              ) : (
+                <span title="Too long to be kept whole: enter the whole value under Explain a key.">
+                  <AttributeList attributes={key.attributes} />
+                </span>
+              )}
             </td>
             <td data-label="Rule">
               <RulesOfKey of={key} />

@@ -1,12 +1,11 @@
 /** Chooses the time that all pages show: a range that ends now, or from one instant to another; what to compare with; the time zone. */
 import { useState } from "react";
-import { useSearch } from "wouter";
-import { Field } from "../components/controls.js";
-import { Dialog } from "../components/dialog.js";
-import { dayTime, fromZoned, zoned } from "../components/format.js";
-import { boundsOf, type Compare, type Preset, presets, type ShownTime } from "../time/time-address.js";
+import { dayTime } from "../components/format.js";
+import { type Compare, type Preset, presets } from "../time/time-address.js";
+import { useSearch } from "../time/use-search.js";
 import { useTime } from "../time/use-time.js";
-import { browserZone, isZone, keepZone, zoneIn } from "./zone.js";
+import { TimeDialog } from "./time-dialog.js";
+import { browserZone, keepZone, zoneIn } from "./zone.js";
 
 type Compares = readonly { value: Compare | ""; label: string }[];
 
@@ -80,101 +79,14 @@ export function TimeBar({ fallback = "1h", hasLive = false, compareWith }: TimeB
           time={time}
           zone={zone}
           onClose={() => setIsChoosing(false)}
-          onZone={(chosen) => {
+          onChoose={(chosen, range) => {
             keepZone(chosen);
-            setParameter("zone", chosen === browserZone ? undefined : chosen);
+            const parameter = chosen === browserZone ? undefined : chosen;
+            if (range === undefined) setParameter("zone", parameter);
+            else set({ range: "custom", ...range }, { zone: parameter });
           }}
-          onTime={set}
         />
       )}
     </div>
-  );
-}
-
-interface TimeDialogProps {
-  readonly time: ShownTime;
-  readonly zone: string;
-  readonly onClose: () => void;
-  readonly onZone: (zone: string) => void;
-  readonly onTime: (time: ShownTime) => void;
-}
-
-function TimeDialog({ time, zone: given, onClose, onZone, onTime }: TimeDialogProps) {
-  const start = boundsOf(time);
-  const [from, setFrom] = useState(zoned(start.fromMs));
-  const [to, setTo] = useState(zoned(start.toMs));
-  const [zone, setZoneText] = useState(given);
-  const fromMs = fromZoned(from);
-  const toMs = fromZoned(to);
-  const hasOrder = fromMs < toMs;
-  const hasChanged = from !== zoned(start.fromMs) || to !== zoned(start.toMs);
-  return (
-    <Dialog
-      title="Time"
-      onClose={onClose}
-      onSubmit={() => {
-        if (!isZone(zone) || !hasOrder) return;
-        onClose();
-        if (zone !== given) onZone(zone);
-        else if (hasChanged) onTime({ range: "custom", fromMs, toMs });
-      }}
-      footer={
-        <button type="submit" className="button main" disabled={!isZone(zone) || !hasOrder}>
-          Show
-        </button>
-      }
-    >
-      <div className="time-fields">
-        <Field label="From" hint={`In ${given}`}>
-          {(control) => (
-            <input
-              {...control}
-              className="input"
-              type="datetime-local"
-              step="1"
-              value={from}
-              onChange={(event) => setFrom(event.target.value)}
-            />
-          )}
-        </Field>
-        <Field label="To" hint={`In ${given}`} mistake={hasOrder ? undefined : "The end must be after the beginning."}>
-          {(control) => (
-            <input
-              {...control}
-              className="input"
-              type="datetime-local"
-              step="1"
-              value={to}
-              onChange={(event) => setTo(event.target.value)}
-            />
-          )}
-        </Field>
-        <Field
-          label="Time zone"
-          hint={`Yours is ${browserZone}. Any IANA name, such as Europe/Berlin.`}
-          mistake={isZone(zone) ? undefined : "There is no time zone of this name."}
-        >
-          {(control) => (
-            <>
-              <input
-                {...control}
-                className="input"
-                list="time-zones"
-                value={zone}
-                onChange={(event) => setZoneText(event.target.value)}
-              />
-              <datalist id="time-zones">
-                {["UTC", ...Intl.supportedValuesOf("timeZone")].map((name) => (
-                  <option key={name} value={name} />
-                ))}
-              </datalist>
-            </>
-          )}
-        </Field>
-      </div>
-      <p className="soft small">
-        Seconds are kept for two minutes, minutes for two hours, quarter hours for eight days.
-      </p>
-    </Dialog>
   );
 }

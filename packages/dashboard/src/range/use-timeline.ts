@@ -2,6 +2,7 @@
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 import { request } from "../api/request.js";
 import type { TimelineEvent, TimelineView } from "../api/shapes.js";
+import { visible } from "../components/format.js";
 import type { Marker } from "../components/markers.js";
 import { boundsOf, isOver, type ShownTime, timeName } from "../time/time-address.js";
 
@@ -28,8 +29,9 @@ export function useTimeline(time: ShownTime, rule?: string): readonly Marker[] {
   return (data?.events ?? []).map((event) => ({
     atMs: event.atMs,
     kind: event.kind,
-    label:
+    label: visible(
       event.kind === "alert" ? `Alert: ${event.text}` : `${kinds[event.kind]}, version ${event.version}: ${event.text}`,
+    ),
     href: event.kind === "alert" ? `/alerts?alert=${event.alert}` : `/history?version=${event.version}`,
   }));
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { versionQuery, versionsQuery } from "../api/queries.js";
 import type { Rule, VersionView } from "../api/shapes.js";
-import { dayTime } from "../components/format.js";
+import { dayTime, visible } from "../components/format.js";
 import { Empty, Panel, Read } from "../components/panel.js";
 import { useMay } from "../shell/session.js";
 import { ChangeDialog } from "./change-dialog.js";
@@ -43,9 +43,11 @@ function RuleVersion({ of, rule, version, onRestored }: HistoryProps & { of: Ver
       <div className="toolbar">
         <div>
           <span className="strong">Version {of.version}</span> <span className="tag">{of.kind}</span>
-          <p className="break">{of.message === "" ? <span className="soft">no reason given</span> : of.message}</p>
+          <p className="break">
+            {of.message === "" ? <span className="soft">no reason given</span> : visible(of.message)}
+          </p>
           <p className="soft small">
-            {of.author}, {dayTime(of.createdAt)}
+            {visible(of.author)}, {dayTime(of.createdAt)}
           </p>
         </div>
         <button type="button" className="button small" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>

@@ -1,11 +1,11 @@
 /** One rule: its traffic, its candidate beside it, the editor, and its history. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { Link, useLocation, useSearch } from "wouter";
+import { Link, useLocation } from "wouter";
 import { rulesQuery, statsQuery } from "../api/queries.js";
 import type { Rule } from "../api/shapes.js";
 import { Figure, Figures, Utilisation } from "../components/figures.js";
-import { count, share } from "../components/format.js";
+import { count, share, visible } from "../components/format.js";
 import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
 import { RuleTags } from "../components/rule-tags.js";
 import { toast } from "../components/toast.js";
@@ -18,6 +18,7 @@ import { useTimeline } from "../range/use-timeline.js";
 import { releaseGuard } from "../shell/leave-guard.js";
 import { NeedsRole, useMay, useSession } from "../shell/session.js";
 import { RuleSpend } from "../spend/estimate-panel.js";
+import { useSearch } from "../time/use-search.js";
 import { useTime } from "../time/use-time.js";
 import { CandidatePanel } from "./candidate-panel.js";
 import { ChangeDialog } from "./change-dialog.js";
@@ -132,7 +133,7 @@ function RuleView({ rule, version }: { rule: Rule; version: number }) {
       title={rule.id}
       about={
         <>
-          {rule.description ?? describeNumbers(rule)} <RuleTags rule={rule} />
+          {rule.description === undefined ? describeNumbers(rule) : visible(rule.description)} <RuleTags rule={rule} />
         </>
       }
       actions={
@@ -229,7 +230,7 @@ function RuleTraffic({ rule }: { rule: Rule }) {
         {(view) => {
           const isCounted = view.total.points.some(({ coveredMs }) => coveredMs > 0);
           const shown = (value: number | undefined) => (isCounted ? count(value ?? 0) : "–");
-          const words = coverageWords(view);
+          const words = coverageWords(view, time);
           return (
             <div className="stack">
               {words !== undefined && <p className="soft small">{words}</p>}

@@ -1,13 +1,14 @@
 /** The navigation rail: pages, the signed-in name, the theme, sign-out. On a phone it is a drawer. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { Link, useLocation, useSearch } from "wouter";
+import { Link, useLocation } from "wouter";
 import { alertsQuery, queryClient, sessionQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import { Icon, type IconName } from "../components/icons.js";
 import { useOpenFeed } from "../live/use-live-feed.js";
 import mark from "../styles/mark.svg";
 import { chooseTheme, type Theme, useChosenTheme } from "../styles/theme.js";
+import { useSearch } from "../time/use-search.js";
 import { isMac, openHand } from "./open-hand.js";
 import { useMay, useSession } from "./session.js";
 

@@ -36,7 +36,8 @@ export function compareOffsetMs(compare: Compare, time: ShownTime): number {
 
 export function timeIn(search: string, fallback: Preset): ShownTime {
   const params = new URLSearchParams(search);
-  const fromMs = Date.parse(params.get("from") ?? "");
+  // The service knows no time before the epoch.
+  const fromMs = Math.max(0, Date.parse(params.get("from") ?? ""));
   const toMs = Date.parse(params.get("to") ?? "");
   if (fromMs < toMs) return { range: "custom", fromMs, toMs };
   const range = params.get("range");

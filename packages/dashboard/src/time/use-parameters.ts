@@ -1,5 +1,6 @@
 /** Parameters of the address beside the frame's: filters, order, page. What is typed replaces the entry of the browser's history. */
-import { useLocation, useSearch } from "wouter";
+import { useLocation } from "wouter";
+import { useSearch } from "./use-search.js";
 import { SETS_FRAME } from "./use-time.js";
 
 type Parameters = Readonly<Record<string, string | undefined>>;

@@ -1,15 +1,18 @@
 /** The shown time of the address, and changing it. Each change is an entry of the browser's history: Back undoes a zoom. */
 import { useMemo } from "react";
-import { useLocation, useSearch } from "wouter";
+import { useLocation } from "wouter";
 import { type Compare, compareIn, type Preset, type ShownTime, timeIn, timeName, withTime } from "./time-address.js";
+import { useSearch } from "./use-search.js";
 
 /** Navigation that sets the frame's parameters itself (`shell/navigate.ts`). */
 export const SETS_FRAME = { setsFrame: true } as const;
 
+type FrameParameters = Readonly<Partial<Record<"compare" | "zone", string | undefined>>>;
+
 interface ShownTimes {
   readonly time: ShownTime;
   readonly compare: Compare | undefined;
-  set(time: ShownTime): void;
+  set(time: ShownTime, parameters?: FrameParameters): void;
   setParameter(name: "compare" | "zone", value: string | undefined): void;
 }
 
@@ -25,12 +28,16 @@ export function useTime(fallback: Preset = "1h"): ShownTimes {
   return {
     time,
     compare: compareIn(search),
-    set: (next) => go(withTime(search, next)),
-    setParameter(parameter, value) {
-      const params = new URLSearchParams(search);
-      if (value === undefined) params.delete(parameter);
-      else params.set(parameter, value);
-      go(params.toString());
-    },
+    set: (next, parameters = {}) => go(withParameters(withTime(search, next), parameters)),
+    setParameter: (parameter, value) => go(withParameters(search, { [parameter]: value })),
   };
+}
+
+function withParameters(search: string, parameters: FrameParameters): string {
+  const params = new URLSearchParams(search);
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined) params.delete(name);
+    else params.set(name, value);
+  }
+  return params.toString();
 }

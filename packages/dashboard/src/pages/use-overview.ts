@@ -1,0 +1,28 @@
+/** The figures of the shown time, live or past: what the overview and the wall screen are drawn from. */
+import { useQuery } from "@tanstack/react-query";
+import { statsQuery } from "../api/queries.js";
+import { pointsOf } from "../components/traffic-points.js";
+import { useLiveFeed } from "../live/use-live-feed.js";
+import { useBefore } from "../range/use-before.js";
+import { useTimeline } from "../range/use-timeline.js";
+import type { ShownTime } from "../time/time-address.js";
+import { useTime } from "../time/use-time.js";
+
+const LAST_HOUR: ShownTime = { range: "1h" };
+
+export type Overview = ReturnType<typeof useOverview>;
+
+export function useOverview() {
+  const { time, compare, set } = useTime("live");
+  const isLive = time.range === "live";
+  const feed = useLiveFeed();
+  // Beside the live chart stand the figures of the last hour.
+  const past = isLive ? LAST_HOUR : time;
+  const stats = useQuery(statsQuery({ time: past }));
+  const before = useBefore({ time, compare });
+  const markers = useTimeline(time);
+  const points = pointsOf(isLive, feed, stats.data);
+  // A lost stream has no present figures.
+  const now = feed.state === "live" ? feed.latest : undefined;
+  return { time, set, isLive, past, feed, stats, before, markers, points, now };
+}

@@ -1,0 +1,44 @@
+/** A page that fails to draw is answered in its place: the rail, the banners and the other pages stay. */
+import { Component, type ReactNode } from "react";
+import { Notice } from "../components/panel.js";
+
+interface PageFailureProps {
+  /** Another address is another try. */
+  readonly address: string;
+  readonly children: ReactNode;
+}
+
+interface PageFailureState {
+  readonly error?: unknown;
+  readonly address: string;
+}
+
+export class PageFailure extends Component<PageFailureProps, PageFailureState> {
+  override state: PageFailureState = { address: this.props.address };
+
+  static getDerivedStateFromError(error: unknown): Partial<PageFailureState> {
+    return { error };
+  }
+
+  static getDerivedStateFromProps({ address }: PageFailureProps, state: PageFailureState): PageFailureState | null {
+    return address === state.address ? null : { address };
+  }
+
+  override render(): ReactNode {
+    if (!("error" in this.state)) return this.props.children;
+    return (
+      <div className="page">
+        <Notice tone="bad" title="This page could not be drawn.">
+          <p>
+            The fault is the console's, not yours, and nothing was changed. Unsaved changes of a rule are kept in this
+            tab:{" "}
+            <button type="button" className="button small" onClick={() => location.reload()}>
+              Load again
+            </button>
+          </p>
+          <p className="small break">{String(this.state.error)}</p>
+        </Notice>
+      </div>
+    );
+  }
+}
