@@ -4,7 +4,13 @@
  */
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { components } from "../../scripts/system-components.mjs";
-import { type Json, postJson } from "../service/running-service.js";
+import {
+  type Json,
+  postJson,
+  type RunningService,
+  type StartOptions,
+  startTestService,
+} from "../service/running-service.js";
 
 export const ADMIN = "the-admin-token-of-this-test";
 
@@ -50,6 +56,39 @@ export async function open(browser: Browser, options: PersonOptions): Promise<Pe
   await page.goto(path);
   if (token !== undefined) await signIn(page, token);
   return { page, context, complaints, [Symbol.asyncDispose]: () => context.close() };
+}
+
+export interface OpenConsole {
+  readonly browser: Browser;
+  readonly service: RunningService;
+  /** Signed in with the first token. */
+  readonly person: Person;
+  readonly page: Page;
+  close(): Promise<void>;
+}
+
+interface ConsoleOptions extends Pick<PersonOptions, "path" | "width"> {
+  readonly start?: StartOptions;
+  /** Before anybody signs in. */
+  readonly prepare: (at: string) => Promise<unknown>;
+}
+
+/** A service, a browser and one person who is signed in, for all tests of a file. */
+export async function openConsole({ start, prepare, ...looks }: ConsoleOptions): Promise<OpenConsole> {
+  const settings = { "admin-token": ADMIN, ...start?.settings };
+  const [browser, service] = await Promise.all([startBrowser(), startTestService({ ...start, settings })]);
+  const close = async (): Promise<void> => {
+    await browser.close();
+    await service.close();
+  };
+  try {
+    await prepare(service.http);
+    const person = await open(browser, { at: service.http, token: ADMIN, ...looks });
+    return { browser, service, person, page: person.page, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 export async function signIn(page: Page, token: string): Promise<void> {

@@ -3,12 +3,11 @@
  * Rows are counted; the page's long frames are printed only, since another program on the machine may cause them. `npm run frames` prints
  * them too.
  */
-import type { Browser, Page } from "playwright-core";
 import type { Rule } from "sluice";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
-import { postJson, type RunningService, startTestService } from "../service/running-service.js";
-import { ADMIN, admin, open, type Person, startBrowser } from "./console.js";
+import { postJson } from "../service/running-service.js";
+import { admin, type OpenConsole, openConsole } from "./console.js";
 
 const RULES = 5_000;
 const KEYS = 100_000;
@@ -42,21 +41,17 @@ interface Seen {
 }
 
 describe.skipIf(whyMissing("chromium"))("5 000 rules and 100 000 keys", () => {
-  let browser: Browser;
-  let service: RunningService;
-  let person: Person;
-  let page: Page;
-
+  let { page, person } = {} as OpenConsole;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([startBrowser(), startTestService({ settings: { "admin-token": ADMIN } })]);
-    await admin(service.http, "PUT", "/rules", { rules });
-    await sendChecks(service.http, KEYS, (n) => ({ part: `part-${n % RULES}`, user: `user-${n}` }));
-    await sendChecks(service.http, BUSY_KEYS * CHECKS_OF_BUSY, (n) => ({
-      part: "part-1",
-      user: `busy-${n % BUSY_KEYS}`,
-    }));
-    person = await open(browser, { at: service.http, token: ADMIN, path: "/audit" });
-    page = person.page;
+    const opened = await openConsole({
+      path: "/audit",
+      prepare: async (at) => {
+        await admin(at, "PUT", "/rules", { rules });
+        await sendChecks(at, KEYS, (n) => ({ part: `part-${n % RULES}`, user: `user-${n}` }));
+        await sendChecks(at, BUSY_KEYS * CHECKS_OF_BUSY, (n) => ({ part: "part-1", user: `busy-${n % BUSY_KEYS}` }));
+      },
+    });
+    ({ page, person } = opened);
     await page.evaluate(`
       window.seen = { added: [], framesMs: [] };
       new MutationObserver((changes) => {
@@ -67,11 +62,8 @@ describe.skipIf(whyMissing("chromium"))("5 000 rules and 100 000 keys", () => {
       new PerformanceObserver((list) => seen.framesMs.push(...list.getEntries().map(({ duration }) => duration)))
         .observe({ type: "long-animation-frame" });
     `);
+    return opened.close;
   }, 180_000);
-  afterAll(async () => {
-    await browser?.close();
-    await service?.close();
-  });
 
   const rowCount = () => page.locator("tbody tr").count();
 

@@ -1,34 +1,24 @@
 /** The console by keyboard: the command palette, `/`, `?`; a mistyped address; a wide screen. */
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
-import { type RunningService, startTestService } from "../service/running-service.js";
 import { allFindings, seriousFindings } from "./axe.js";
-import { ADMIN, admin, check, open, type Person, startBrowser } from "./console.js";
+import { admin, check, type OpenConsole, openConsole } from "./console.js";
 
 const rule = { key: ["user"], algorithm: "fixed-window", limit: 100, window: "1m" };
 
 describe.skipIf(whyMissing("chromium"))("hands", () => {
-  let browser: Browser;
-  let service: RunningService;
-  let person: Person;
-  let page: Page;
-
+  let { page, person, service } = {} as OpenConsole;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([startBrowser(), startTestService({ settings: { "admin-token": ADMIN } })]);
-    await admin(service.http, "PUT", "/rules", {
-      rules: [
-        { id: "login", description: "Guesses of passwords", ...rule },
-        { id: "export", ...rule },
-      ],
+    const described = { id: "login", description: "Guesses of passwords", ...rule };
+    const opened = await openConsole({
+      width: 1920,
+      prepare: async (at) => {
+        await admin(at, "PUT", "/rules", { rules: [described, { id: "export", ...rule }] });
+        await check(at, { user: "ann-of-this-test" });
+      },
     });
-    await check(service.http, { user: "ann-of-this-test" });
-    person = await open(browser, { at: service.http, token: ADMIN, path: "/", width: 1920 });
-    page = person.page;
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await service?.close();
+    ({ page, person, service } = opened);
+    return opened.close;
   });
 
   const box = () => page.getByRole("combobox", { name: "A page, a rule or a key" });
@@ -131,6 +121,11 @@ describe.skipIf(whyMissing("chromium"))("hands", () => {
     await page.getByText("Undone: the rules are those of version 2 again, as version 4.").waitFor();
     expect((await admin(service.http, "GET", "/rules/export")).limit).toBe(100);
     await page.locator('input[value="100"]').first().waitFor();
+    await page.getByLabel("Counted by").fill("user, path");
+    await page.getByRole("button", { name: "Review and save" }).click();
+    await dialog.getByText(/counters begin anew/i).waitFor();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Undo all" }).click();
   });
 
   test("top keys compare with the span before under its own name, and with no week before", async () => {

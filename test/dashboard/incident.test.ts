@@ -3,7 +3,7 @@
  * is refused and why, tries a candidate on their traffic, promotes it, and sees the promotion on the chart.
  */
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { startTestService } from "../service/running-service.js";
 import { seriousFindings } from "./axe.js";
@@ -16,8 +16,8 @@ describe.skipIf(whyMissing("chromium"))("an incident", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();
+    return () => browser.close();
   });
-  afterAll(() => browser?.close());
 
   test.each([
     { colorScheme: "light", width: 1280 },
@@ -104,6 +104,17 @@ describe.skipIf(whyMissing("chromium"))("an incident", () => {
       .getByRole("link", { name: /promoted/i })
       .first()
       .waitFor();
+    // The alert is a mark on the chart too, which leads back to it.
+    await goTo("Overview");
+    await page.getByLabel("Time", { exact: true }).selectOption("1h");
+    await page
+      .getByRole("list", { name: "Changes and alerts" })
+      .first()
+      .getByRole("link", { name: /Alert: .*rule orders/ })
+      .first()
+      .click();
+    await page.waitForURL(/\/alerts\?.*alert=/);
+    await page.locator("tr.wanted, .wanted").first().waitFor();
     expect(await page.evaluate("window.isSameVisit")).toBe(true);
     expect(await page.evaluate("document.documentElement.scrollWidth - window.innerWidth")).toBeLessThanOrEqual(0);
     const { entries } = await admin(service.http, "GET", "/audit?limit=20");

@@ -125,5 +125,8 @@ describe.skipIf(whyMissing("chromium"))("the page of a key", () => {
     );
     expect(refusalValues).toBe("hidden");
     expect(refusals[0].attributes).toEqual({ user: "", path: "" });
+    await using reader = await open(browser, { at: hidden.http, token: ADMIN, path: "/keys?user=ann" });
+    await reader.page.getByText("Values are hidden by a setting.").waitFor();
+    expect(await reader.page.locator("main").innerText()).not.toContain("/secret");
   });
 });

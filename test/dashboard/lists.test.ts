@@ -1,11 +1,9 @@
 /** Five thousand rules in the console: sorted, filtered and paged by the address, changed many at a time, without a long task of the page. */
-import type { Browser, Page } from "playwright-core";
 import type { Rule } from "sluice";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
-import { type RunningService, startTestService } from "../service/running-service.js";
 import { seriousFindings } from "./axe.js";
-import { ADMIN, admin, open, type Person, startBrowser } from "./console.js";
+import { admin, type OpenConsole, openConsole } from "./console.js";
 
 const rules: Rule[] = Array.from({ length: 5_000 }, (_, i) => ({
   id: `rule-${String(i).padStart(4, "0")}`,
@@ -19,20 +17,11 @@ const rules: Rule[] = Array.from({ length: 5_000 }, (_, i) => ({
 }));
 
 describe.skipIf(whyMissing("chromium"))("the list of rules", () => {
-  let browser: Browser;
-  let service: RunningService;
-  let person: Person;
-  let page: Page;
-
+  let { page, person, service } = {} as OpenConsole;
   beforeAll(async () => {
-    [browser, service] = await Promise.all([startBrowser(), startTestService({ settings: { "admin-token": ADMIN } })]);
-    await admin(service.http, "PUT", "/rules", { rules });
-    person = await open(browser, { at: service.http, token: ADMIN, path: "/rules" });
-    page = person.page;
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await service?.close();
+    const opened = await openConsole({ path: "/rules", prepare: (at) => admin(at, "PUT", "/rules", { rules }) });
+    ({ page, person, service } = opened);
+    return opened.close;
   });
 
   const rowCount = () => page.locator("tbody tr").count();
@@ -120,6 +109,11 @@ describe.skipIf(whyMissing("chromium"))("the list of rules", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
     await page.getByText(`1 rule changed, as version ${version + 3}.`).waitFor();
     expect(service.rules[1_007]).toEqual({ ...rules[1_007], tags: ["seven", "team:web"] });
+    await page.getByLabel("Choose rule-1007").check();
+    await page.getByRole("button", { name: "Disable" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Disable" }).click();
+    await page.getByText(`1 rule changed, as version ${version + 4}.`).waitFor();
+    expect(service.rules[1_007]!.mode).toBe("off");
     await expect(admin(service.http, "POST", "/rules", { ids: ["nobody"], mode: "off" })).rejects.toThrow(/nobody/);
     await expect(admin(service.http, "POST", "/rules", { ids: ["rule-0001"] })).rejects.toThrow(/expected mode/);
     await expect(admin(service.http, "POST", "/rules", { ids: ["rule-0001"], addTags: ["No Tag"] })).rejects.toThrow(

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { makeTempFolder } from "../harness/leash.js";
 import { type RedisCluster, startCluster } from "../harness/redis-cluster.js";
 import { postJson, type RunningService, startTestService } from "../service/running-service.js";
 import { seriousFindings } from "./axe.js";
@@ -105,7 +106,12 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
   beforeAll(async () => {
     [browser, cluster] = await Promise.all([startBrowser(), startCluster({ replicasEach: 1 })]);
     service = await startTestService({
-      settings: { "admin-token": ADMIN, store: cluster.url, "store-deadline": "1s" },
+      settings: {
+        "admin-token": ADMIN,
+        store: cluster.url,
+        "store-deadline": "1s",
+        record: makeTempFolder("pages"),
+      },
     });
     for (const { message, ...rule } of [...exampleRules, ...exampleLoadRules]) {
       await admin(service.http, "PUT", `/rules/${rule.id}?message=${encodeURIComponent(message)}`, rule);
@@ -150,6 +156,10 @@ describe.skipIf(whyMissing("chromium", "redis"))("every page", () => {
       await page.getByLabel("Limit", { exact: true }).first().fill("30");
       await page.getByRole("button", { name: "Review and save" }).click();
       await page.getByRole("dialog").locator("ins").waitFor();
+      await page
+        .getByRole("dialog")
+        .getByText(/requests.* would meet the rule; .* newly refused/)
+        .waitFor();
       expect(await seriousFindings(page)).toEqual([]);
       if (writesImages) await writeImages(page, "difference", scheme);
       await page.keyboard.press("Escape");

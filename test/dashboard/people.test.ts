@@ -46,10 +46,14 @@ test("an admin sets receivers, is told of mistakes, sends a test, acknowledges a
   await page.getByText("expected a URL that begins with https:// or http://").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
   const url = `http://127.0.0.1:${(hook.address() as AddressInfo).port}/hidden-path`;
-  await settings(page).fill(`receivers:\n  - { id: own, type: webhook, url: "${url}" }\n`);
+  const condition = "conditions:\n  - { id: too-many, tag: payments, metric: refused-share, above: 0.3, for: 5m }\n";
+  await settings(page).fill(`${condition}receivers:\n  - { id: own, type: webhook, url: "${url}" }\n`);
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Version 1", { exact: true }).waitFor();
   expect(await settings(page).inputValue()).not.toContain("hidden-path");
+  expect(await settings(page).inputValue()).toMatch(
+    /id: too-many\s+tag: payments\s+metric: refused-share\s+above: 0.3/,
+  );
   await page.getByRole("link", { name: "Alerts", exact: true }).first().click();
   await page.getByRole("button", { name: "Send a test to own" }).click();
   await page.getByText("The test message reached own.").waitFor();
@@ -96,7 +100,7 @@ test("a token with an end is made; sessions are listed and another one is ended;
   expect(await seriousFindings(page)).toEqual([]);
   await page.goto("/audit");
   await page.getByLabel("Author").fill("nobody");
-  await page.getByText("Nothing was done yet.").waitFor();
+  await page.getByText("No entry fits the filter.").waitFor();
   await page.getByLabel("Author").fill("admin");
   await page.getByText("made a token").first().waitFor();
   expect(await seriousFindings(page)).toEqual([]);

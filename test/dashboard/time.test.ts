@@ -105,6 +105,21 @@ describe.skipIf(whyMissing("chromium"))("the shown time", () => {
     expect(await seriousFindings(page)).toEqual([]);
   });
 
+  test("every range from five minutes to eight days is drawn, and the week before beside it", async () => {
+    for (const range of ["5m", "15m", "1h", "6h", "1d", "2d", "8d"]) {
+      await page.getByLabel("Time", { exact: true }).selectOption(range);
+      await page.waitForURL(new RegExp(`range=${range}`));
+      // The traffic of the history, not an empty chart.
+      await page
+        .locator(".legend li", { hasText: /^Allowed\s*[1-9]/ })
+        .first()
+        .waitFor();
+    }
+    await page.getByLabel("Time", { exact: true }).selectOption("6h");
+    await page.getByLabel("Compare with").selectOption("week");
+    await page.locator(".legend li", { hasText: /^Allowed a week before\s*[1-9]/ }).waitFor();
+  });
+
   test("changes and promotions are markers that lead to their version", async () => {
     await page.goto("/?range=1h");
     const marker = page.getByRole("link", { name: /Candidate promoted, version 4: fifty will do/ }).first();
@@ -131,6 +146,50 @@ describe.skipIf(whyMissing("chromium"))("the shown time", () => {
     // Kathmandu is 5:45 ahead of UTC.
     expect(parameter("from")).toBe("2026-01-02T04:15:00Z");
     await page.getByText("Nothing was counted in this time.").waitFor();
+    expect(person.complaints).toEqual([]);
+  });
+
+  const typeTime = async (fields: Readonly<Record<string, string>>): Promise<void> => {
+    await page.getByRole("button", { name: /Time and time zone/ }).click();
+    for (const [name, value] of Object.entries(fields)) await page.getByLabel(name, { exact: true }).fill(value);
+  };
+
+  test("a date that is typed key by key is no time until its year is there, and nothing breaks on the way", async () => {
+    await page.goto("/?range=1h&zone=UTC");
+    await page.getByRole("button", { name: /Time and time zone/ }).click();
+    await page.getByLabel("From").focus();
+    await page.keyboard.type("01022");
+    await page.getByText("Expected a date and a time.").waitFor();
+    await page.keyboard.type("026");
+    await page.getByText("Expected a date and a time.").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.waitForURL(/from=2026-01-02T/);
+    expect(person.complaints).toEqual([]);
+  });
+
+  test("times are read in the zone that is chosen beside them; an hour that clocks skip is named, one that comes twice is whole", async () => {
+    await page.goto("/?range=1h&zone=UTC");
+    await typeTime({ "Time zone": "Europe/Berlin", From: "2026-03-29T02:30:00", To: "2026-03-29T05:00:00" });
+    await page.getByText("Clocks skip this time in Europe/Berlin.").waitFor();
+    expect(await page.getByRole("button", { name: "Show" }).isDisabled()).toBe(true);
+    await page.getByLabel("From").fill("2025-10-26T02:30:00");
+    await page.getByLabel("To", { exact: true }).fill("2025-10-26T02:45:00");
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.waitForURL(/from=/);
+    expect([parameter("zone"), parameter("from"), parameter("to")]).toEqual([
+      "Europe/Berlin",
+      "2025-10-26T00:30:00Z",
+      "2025-10-26T01:45:00Z",
+    ]);
+  });
+
+  test("a range that begins before all that is kept says where it begins", async () => {
+    const day = (ago: number) => new Date(nowMs - ago * 86_400_000).toISOString();
+    await page.goto(`/?from=${day(20)}&to=${day(1)}&zone=UTC`);
+    await page.getByText(/What is kept begins on \d+ \w+, \d\d:\d\d\./).waitFor();
+    await chart("Decisions a second").waitFor();
+    await page.goto(`/?from=1900-01-01T00:00:00Z&to=${day(1)}&zone=UTC`);
+    await page.getByText(/What is kept begins on/).waitFor();
     expect(person.complaints).toEqual([]);
   });
 });

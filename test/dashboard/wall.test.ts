@@ -1,7 +1,7 @@
 /** The console from elsewhere, in a real Chromium: a wall screen that signs itself in, and links of the Grafana dashboard. */
 import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { startRedis } from "../harness/redis-server.js";
 import { startTestService } from "../service/running-service.js";
@@ -19,8 +19,8 @@ describe.skipIf(whyMissing("chromium", "redis"))("the console from elsewhere", (
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();
+    return () => browser.close();
   });
-  afterAll(() => browser?.close());
 
   test("a viewer's link shows a wall screen without signing in by hand, also while Redis is down", async () => {
     await using redis = await startRedis();
@@ -94,6 +94,15 @@ describe.skipIf(whyMissing("chromium", "redis"))("the console from elsewhere", (
       expect(await seriousFindings(screen.page)).toEqual([]);
       // The session's query reads on: nothing that was refused comes back.
       expect((await screen.context.cookies()).filter(({ value }) => value !== "")).toEqual([]);
+    }
+    // A token that is deleted while its screen is on.
+    {
+      const token = await makeToken(service.http, "hall", "viewer");
+      await using screen = await open(browser, { at: service.http, path: `/wall#token=${token}` });
+      await screen.page.getByText("Busiest rules").waitFor();
+      await admin(service.http, "DELETE", "/tokens/hall");
+      await screen.page.getByText("This link shows nothing.").waitFor();
+      expect(await screen.page.getByText("Busiest rules").count()).toBe(0);
     }
     // Whoever is signed in already stays who they are.
     await using person = await open(browser, { at: service.http, token: ADMIN });

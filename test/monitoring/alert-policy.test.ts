@@ -7,7 +7,7 @@ import { type AlertPolicy, emptyPolicy } from "../../packages/server/src/configu
 import { createLog } from "../../packages/server/src/log.js";
 import { Alerts, type AlertsOptions } from "../../packages/server/src/monitoring/alerts/alerts.js";
 import type { SeriesCounts } from "../../packages/server/src/monitoring/history/history.js";
-import type { StoreNode } from "../../packages/server/src/monitoring/views.js";
+import type { StoreNode } from "../../packages/server/src/monitoring/views/store.js";
 import { eventually } from "../configuration/instance.js";
 import { openMemoryState } from "./kept-state.js";
 

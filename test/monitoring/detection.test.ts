@@ -8,7 +8,7 @@ import { AlertBook } from "../../packages/server/src/monitoring/alerts/alert-boo
 import { refusalShare } from "../../packages/server/src/monitoring/alerts/refusal-share.js";
 import { MINUTE_MS } from "../../packages/server/src/monitoring/alerts/series-window.js";
 import { unusualRate } from "../../packages/server/src/monitoring/alerts/unusual-rate.js";
-import type { AlertKind } from "../../packages/server/src/monitoring/views.js";
+import type { AlertKind } from "../../packages/server/src/monitoring/views/alerts.js";
 import { changed, DAY, someRule, type Traffic, traffic, windowAt } from "./synthetic-traffic.js";
 
 const judged: ReadonlySet<AlertKind> = new Set(["unusual-rate", "refusal-share"]);

@@ -6,7 +6,7 @@ import { createLog } from "../../packages/server/src/log.js";
 import { MemoryHistory } from "../../packages/server/src/monitoring/history/memory-history.js";
 import { readLive, readStats } from "../../packages/server/src/monitoring/read-stats.js";
 import { SeenAttributes } from "../../packages/server/src/monitoring/seen-attributes.js";
-import type { StatsView } from "../../packages/server/src/monitoring/views.js";
+import type { StatsView } from "../../packages/server/src/monitoring/views/stats.js";
 import { type Json, postJson, startTestService } from "../service/running-service.js";
 import { sourcesOf } from "./stats-sources.js";
 

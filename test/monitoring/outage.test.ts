@@ -2,13 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Explanation } from "sluice";
 import { describe, expect, test } from "vitest";
-import type {
-  AlertsView,
-  LiveView,
-  StatsView,
-  StoreView,
-  TopKeysView,
-} from "../../packages/server/src/monitoring/views.js";
+import type { AlertsView } from "../../packages/server/src/monitoring/views/alerts.js";
+import type { TopKeysView } from "../../packages/server/src/monitoring/views/keys.js";
+import type { LiveView, StatsView } from "../../packages/server/src/monitoring/views/stats.js";
+import type { StoreView } from "../../packages/server/src/monitoring/views/store.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { startRedis } from "../harness/redis-server.js";
 import { type Json, postJson, startTestService } from "../service/running-service.js";

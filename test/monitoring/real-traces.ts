@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { AlertBook } from "../../packages/server/src/monitoring/alerts/alert-book.js";
 import { MINUTE_MS } from "../../packages/server/src/monitoring/alerts/series-window.js";
 import { unusualRate } from "../../packages/server/src/monitoring/alerts/unusual-rate.js";
-import type { AlertKind } from "../../packages/server/src/monitoring/views.js";
+import type { AlertKind } from "../../packages/server/src/monitoring/views/alerts.js";
 import { DAY, type Traffic, windowAt, withQuarters } from "./synthetic-traffic.js";
 
 export interface Trace {

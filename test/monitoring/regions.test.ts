@@ -1,6 +1,6 @@
 /** `GET /admin/v1/regions` against real servers: two regions and a home, one of them cut off, and back again. */
 import { expect, test } from "vitest";
-import type { RegionsView, RegionView } from "../../packages/server/src/monitoring/views.js";
+import type { RegionsView, RegionView } from "../../packages/server/src/monitoring/views/regions.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { eventually } from "../configuration/instance.js";
 import { startRedis } from "../harness/redis-server.js";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { redisClient } from "../../packages/server/src/instance/redis-client.js";
 import { RedisSharedState } from "../../packages/server/src/instance/redis-shared-state.js";
-import type { AlertsView } from "../../packages/server/src/monitoring/views.js";
+import type { AlertsView } from "../../packages/server/src/monitoring/views/alerts.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { eventually } from "../configuration/instance.js";
 import { startRedis } from "../harness/redis-server.js";

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { StoreView } from "../../packages/server/src/monitoring/views.js";
+import type { StoreView } from "../../packages/server/src/monitoring/views/store.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { eventually } from "../configuration/instance.js";
 import { freePort } from "../harness/free-port.js";
