@@ -43,6 +43,7 @@ describe.skipIf(whyMissing("chromium"))("in a browser", () => {
       const refusals = page.locator("section.panel", { hasText: "Last refusals" });
       await expect.poll(() => refusals.locator("tbody tr").count(), { timeout: 10_000 }).toBeGreaterThan(0);
       await page.getByRole("img", { name: /^Checks of this key/ }).waitFor();
+      expect(await page.locator("main").innerText()).not.toContain("\u202e");
     }
   });
 

@@ -43,6 +43,8 @@ interface Filtered {
 
 function Filters({ asked, onAsk, filter }: Filtered) {
   const set = (name: keyof AuditFilter) => (value: string) => onAsk({ ...asked, [name]: value });
+  // Both days are among those shown.
+  const clock = { from: "T00:00:00Z", to: "T23:59:59.999Z" };
   const day = (name: "from" | "to", label: string) => (
     <label className="filter">
       {label}{" "}
@@ -50,7 +52,7 @@ function Filters({ asked, onAsk, filter }: Filtered) {
         type="date"
         className="input"
         value={asked[name]?.slice(0, 10) ?? ""}
-        onChange={(event) => set(name)(event.target.value === "" ? "" : `${event.target.value}T00:00:00Z`)}
+        onChange={(event) => set(name)(event.target.value === "" ? "" : event.target.value + clock[name])}
       />
     </label>
   );
@@ -59,14 +61,16 @@ function Filters({ asked, onAsk, filter }: Filtered) {
     <div className="toolbar">
       <Search label="Author" value={asked.actor ?? ""} onChange={set("actor")} />
       <Search label="Rule" value={asked.rule ?? ""} onChange={set("rule")} />
-      {day("from", "From")}
+      {day("from", "From (UTC)")}
       {day("to", "Until (UTC)")}
-      <a className="button small" href={href("csv")} download>
-        CSV
-      </a>
-      <a className="button small" href={href("json")} download>
-        JSON
-      </a>
+      <div className="buttons">
+        <a className="button small" href={href("csv")} download>
+          CSV
+        </a>
+        <a className="button small" href={href("json")} download>
+          JSON
+        </a>
+      </div>
     </div>
   );
 }

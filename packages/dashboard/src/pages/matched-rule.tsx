@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import type { Degraded, ExplainedEstimate, ExplainedRule, Explanation } from "../api/shapes.js";
 import { Dialog } from "../components/dialog.js";
-import { clockTime, partOf, withUnit } from "../components/format.js";
+import { clockTime, partOf, visible, withUnit } from "../components/format.js";
 import { KeyActions, OverrideInForce } from "./key-actions.js";
 
 export type Reset = UseMutationResult<unknown, Error, string>;
@@ -119,7 +119,7 @@ function StoredState({ rule, isRefused }: { rule: ExplainedRule; isRefused: bool
       {rule.key !== undefined && (
         <>
           <dt>Key</dt>
-          <dd className="mono">{rule.key === "" ? "one for all" : rule.key}</dd>
+          <dd className="mono break">{rule.key === "" ? "one for all" : visible(rule.key)}</dd>
         </>
       )}
       {rule.nextAllowedAt !== undefined && rule.degraded === undefined && (
