@@ -110,10 +110,8 @@ describe.skipIf(whyMissing("chromium"))("the shown time", () => {
       await page.getByLabel("Time", { exact: true }).selectOption(range);
       await page.waitForURL(new RegExp(`range=${range}`));
       // The traffic of the history, not an empty chart.
-      await page
-        .locator(".legend li", { hasText: /^Allowed\s*[1-9]/ })
-        .first()
-        .waitFor();
+      await page.locator(".figure.allowed dd", { hasText: /[1-9]/ }).first().waitFor();
+      await chart("Decisions a second").waitFor();
     }
     await page.getByLabel("Time", { exact: true }).selectOption("6h");
     await page.getByLabel("Compare with").selectOption("week");

@@ -72,13 +72,12 @@ describe.skipIf(whyMissing("chromium", "postgresql"))("in a browser", () => {
   test("while PostgreSQL is down checks go on, pages say what is missing, and an edit waits for it", async () => {
     await using person = await open(browser, { at: service.http, token: ADMIN, path: RULE });
     const { page } = person;
-    await limit(page).fill("21");
     await postgres.kill();
-    await review(page);
+    await limit(page).fill("21");
     const away = page.getByText("The database of rules, versions and the audit does not answer.");
-    await page.getByRole("dialog").getByText("The database of rules").waitFor();
-    expect(await page.getByRole("button", { name: "Save rule" }).isDisabled()).toBe(true);
-    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByText("It cannot be checked").waitFor();
+    await away.first().waitFor();
+    expect(await page.getByRole("button", { name: "Review and save" }).isDisabled()).toBe(true);
     expect((await check(service.http, { user: "ann" })).allowed).toBe(true);
     expect(await limit(page).inputValue()).toBe("21");
     await page.getByRole("link", { name: "Overview" }).click();
@@ -95,9 +94,12 @@ describe.skipIf(whyMissing("chromium", "postgresql"))("in a browser", () => {
       await away.first().waitFor();
     }
     expect(await seriousFindings(page)).toEqual([]);
-    await postgres.restart();
     await page.goto(RULE);
     await page.getByText("Your unsaved changes").waitFor();
+    await page.getByText("It cannot be checked").waitFor();
+    await postgres.restart();
+    // Without a keystroke.
+    await page.getByText("No mistakes.").waitFor({ timeout: 30_000 });
     expect(await limit(page).inputValue()).toBe("21");
     await review(page);
     await page.getByRole("dialog").locator("ins").waitFor({ timeout: 30_000 });

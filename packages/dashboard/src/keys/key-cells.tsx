@@ -21,7 +21,7 @@ export function KeyCells({ attributes, rule }: KeyCellsProps) {
           </Link>
         )}
       </td>
-      <td data-label="Rule">
+      <td data-label="Rule" className="rule-cell">
         <Link href={`/rules/${rule}`} className="mono">
           {rule}
         </Link>

@@ -92,7 +92,7 @@ function Refusals({ view: { refusals, refusalValues } }: { view: KeyView }) {
             <td className="nowrap" title={dayTime(refusal.atMs)}>
               {clockTime(refusal.atMs)}
             </td>
-            <td data-label="Rule">
+            <td data-label="Rule" className="rule-cell">
               <Link href={`/rules/${refusal.rule}`} className="mono">
                 {refusal.rule}
               </Link>

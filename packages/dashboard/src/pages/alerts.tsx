@@ -107,7 +107,7 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
               <Severity alert={alert} />
             </td>
             <td className="break">{visible(alert.summary)}</td>
-            <td data-label="Rule">
+            <td data-label="Rule" className="rule-cell">
               {alert.rule === undefined ? (
                 "–"
               ) : (

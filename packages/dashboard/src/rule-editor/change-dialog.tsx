@@ -3,7 +3,7 @@
  * version of that diff (optimistic locking). If others were faster, the dialog shows their changes before anything is overwritten.
  */
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useRef, useState } from "react";
 import { rulesChanged } from "../api/queries.js";
 import { Problem, request } from "../api/request.js";
 import type { AppliedView } from "../api/shapes.js";
@@ -56,6 +56,7 @@ export function ChangeDialog({ title, verb, isBad = false, change, children, onC
       onDone(applied);
     },
   });
+  const sendOnce = useOneAtATime((onSettled) => make.mutate(undefined, { onSettled }));
   const conflict = [make.error, preview.error].find(isConflict);
   const isEmpty = preview.data !== undefined && preview.data.text === "no difference";
   const isReady = preview.data !== undefined && !isEmpty && conflict === undefined && !make.isPending;
@@ -67,7 +68,7 @@ export function ChangeDialog({ title, verb, isBad = false, change, children, onC
     <Dialog
       title={title}
       onClose={onClose}
-      onSubmit={() => isReady && make.mutate()}
+      onSubmit={() => isReady && sendOnce()}
       footer={
         <button type="submit" className={`button main ${isBad ? "bad" : ""}`} disabled={!isReady}>
           {make.isPending ? "Working …" : verb}
@@ -108,6 +109,18 @@ export function ChangeDialog({ title, verb, isBad = false, change, children, onC
       )}
     </Dialog>
   );
+}
+
+/** A second click may come before the button is drawn disabled. */
+function useOneAtATime(start: (onSettled: () => void) => void): () => void {
+  const isRunning = useRef(false);
+  return () => {
+    if (isRunning.current) return;
+    isRunning.current = true;
+    start(() => {
+      isRunning.current = false;
+    });
+  };
 }
 
 function isConflict(error: unknown): error is Problem {

@@ -31,6 +31,8 @@ export function useValidation(draft: Draft): Validation {
     gcTime: 0,
     staleTime: 60_000,
     retry: false,
+    // What could not be checked is checked again: nobody should have to type for it.
+    refetchInterval: ({ state }) => (state.status === "error" ? 3_000 : false),
   });
   return {
     isPending: settled !== draft || answer.isPending,

@@ -9,23 +9,24 @@ interface PageFailureProps {
 }
 
 interface PageFailureState {
-  readonly error?: unknown;
+  readonly failure: { readonly error: unknown } | undefined;
   readonly address: string;
 }
 
 export class PageFailure extends Component<PageFailureProps, PageFailureState> {
-  override state: PageFailureState = { address: this.props.address };
+  override state: PageFailureState = { failure: undefined, address: this.props.address };
 
   static getDerivedStateFromError(error: unknown): Partial<PageFailureState> {
-    return { error };
+    return { failure: { error } };
   }
 
   static getDerivedStateFromProps({ address }: PageFailureProps, state: PageFailureState): PageFailureState | null {
-    return address === state.address ? null : { address };
+    return address === state.address ? null : { failure: undefined, address };
   }
 
   override render(): ReactNode {
-    if (!("error" in this.state)) return this.props.children;
+    const { failure } = this.state;
+    if (failure === undefined) return this.props.children;
     return (
       <div className="page">
         <Notice tone="bad" title="This page could not be drawn.">
@@ -36,7 +37,7 @@ export class PageFailure extends Component<PageFailureProps, PageFailureState> {
               Load again
             </button>
           </p>
-          <p className="small break">{String(this.state.error)}</p>
+          <p className="small break">{String(failure.error)}</p>
         </Notice>
       </div>
     );

@@ -1,7 +1,7 @@
 /** Attribute values in bounded length, for tables and logs: they may be personal data, and of any length. A cut value ends in an ellipsis. */
 
 /** Of the keys in tables: whole user agents, and URLs of a usual length. */
-export const LONGEST_KEY_VALUE = 256;
+const LONGEST_KEY_VALUE = 256;
 
 export function cutValue(value: unknown, longest: number): string {
   const text = String(value);
