@@ -205,7 +205,14 @@ vitest(
     expect(view.keys).toEqual([
       { rule: "per-user", attributes: { user: "Ann <b>&=:{}" }, count: 14, refused: 4, peakUtilisation: 1 },
       { rule: "per-user", attributes: { user: "bob" }, count: 3, refused: 0, peakUtilisation: 0.3 },
-      { rule: "per-user", attributes: { user: "x".repeat(80) }, count: 1, refused: 0, peakUtilisation: 0.1 },
+      {
+        rule: "per-user",
+        attributes: { user: `${"x".repeat(256)}…` },
+        digest: expect.stringMatching(/^#[\w-]{43}$/),
+        count: 1,
+        refused: 0,
+        peakUtilisation: 0.1,
+      },
     ]);
     expect((await read("by=refusals")).keys).toMatchObject([
       { attributes: { user: "Ann <b>&=:{}" }, refused: 4, count: 14 },
