@@ -72,6 +72,8 @@ const tail = fc.constantFrom(
   "%00",
   "%",
   "%20",
+  "\xa0",
+  "#f\xa0",
 );
 const prefix = fc.constantFrom("", "", "", "http://HOST", "HTTP://HOST", "http://other.example");
 const spelling = (path: string) =>

@@ -1,3 +1,4 @@
+import { parse } from "node:url";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { hasEncodedSlash, normalTarget, requestPath, unresolvedPath } from "./request-path.js";
@@ -119,6 +120,28 @@ test("a target that climbs has a second reading, others have none", () => {
   expect(unresolvedPath("/admin/../x?y")).toBe("/admin/../x");
   expect(unresolvedPath("/admin/%2e%2E//x")).toBe("/admin/../x");
   for (const target of ["/x", "/x..y", "/x/...", "/x?a=/../b", "*"]) expect(unresolvedPath(target)).toBeUndefined();
+});
+
+test("what Node's url.parse makes of backslashes and of a blank at the end is a second reading", () => {
+  expect(unresolvedPath("HTTP://host/expensive\\x")).toBe("/expensive/x");
+  expect(unresolvedPath("http://host\\login")).toBe("/login");
+  expect(unresolvedPath("/expensive\\x#f")).toBe("/expensive/x");
+  expect(unresolvedPath("/x\\..\\login")).toBe("/x/../login");
+  expect(unresolvedPath("/login\xa0\xa0")).toBe("/login");
+  expect(unresolvedPath("/LOGIN/\xa0", { ignoreCase: true, ignoreTrailingSlash: true })).toBe("/login");
+  for (const target of ["/login?a=\\", "/login?a\xa0"]) expect(unresolvedPath(target)).toBeUndefined();
+});
+
+test("every path that Node's url.parse finds in a target is one of its readings, or leads to one", () => {
+  const target = fc.stringMatching(/^(?:HTTP:\/\/h)?\/(?:login|[/\\]|\.\.?|[a-z]|\xa0){0,12}[?#\xa0]?$/);
+  fc.assert(
+    fc.property(target, (text) => {
+      const routed = requestPath(parse(text).pathname ?? "/");
+      const readings = [text, unresolvedPath(text) ?? text].map((reading) => requestPath(reading));
+      expect(readings).toContain(routed);
+    }),
+    { numRuns: 5_000 },
+  );
 });
 
 test("encoded slashes are seen in the path only", () => {

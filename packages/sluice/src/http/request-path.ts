@@ -28,14 +28,30 @@ export function requestPath(target: string, options: PathOptions = {}): string {
 }
 
 /**
- * The path of the same request as a server reads it that leaves `..` where it is; absent if the target has no such segment.
- * Routers such as Express's compare by prefix without resolving: to them `/admin/../x` is below `/admin`. Where Sluice does not
- * write the target that the application sees, both readings have to pass.
+ * The path of the same request as a lenient router reads it; absent if that is the same path. Express and Koa leave `..` where it is and
+ * compare by prefix: to them `/admin/../x` is below `/admin`. Node's `url.parse`, which they ask for unusual targets (absolute form, a
+ * fragment), takes a backslash for a slash and drops a no-break space at the end. Where Sluice does not write the target that the
+ * application sees, both readings have to pass.
  */
 export function unresolvedPath(target: string, options: PathOptions = {}): string | undefined {
-  if (!target.includes("..") && !(target.includes("%2") && MAYBE_CLIMBS.test(target))) return undefined;
-  const segments = mergedSegments(pathPart(target), options);
-  return segments.includes("..") ? readable(`/${segments.join("/")}`, options) : undefined;
+  const isOdd = target.includes("\\") || isBlank(target.charCodeAt(target.length - 1));
+  if (!isOdd && !target.includes("..") && !(target.includes("%2") && MAYBE_CLIMBS.test(target))) return undefined;
+  const segments = mergedSegments(pathPart(isOdd ? parsedLeniently(target) : target), options);
+  if (!isOdd && !segments.includes("..")) return undefined;
+  const path = readable(`/${segments.join("/")}`, options);
+  return path === requestPath(target, options) ? undefined : path;
+}
+
+function parsedLeniently(target: string): string {
+  let end = target.length;
+  while (end > 0 && isBlank(target.charCodeAt(end - 1))) end--;
+  const path = before("?", target.slice(0, end));
+  return path.replaceAll("\\", "/") + target.slice(path.length, end);
+}
+
+/** White space that an HTTP parser lets through in a target. */
+function isBlank(code: number): boolean {
+  return code === 0xa0 || code === 0xfeff;
 }
 
 const MAYBE_CLIMBS = /(?:\.|%2e){2}/i;
