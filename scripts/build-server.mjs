@@ -4,7 +4,7 @@
  * Out: dist, one file per source, for tests and types; bundle, a few files, for bin/sluice.js: to find and read 1800 files took most of a start.
  * The published package holds the bundle alone: what is bundled is a devDependency, what stays external a dependency.
  */
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { refreshFolder } from "./refresh-folder.mjs";
@@ -48,6 +48,19 @@ async function compile(into) {
   return code;
 }
 
+/** ioredis's table of commands without its indentation: a start reads every byte of a file. As a text, V8 also reads it faster. */
+const compactCommands = {
+  name: "compact-commands",
+  load: {
+    filter: { id: /@ioredis.commands.built.commands\.json$/ },
+    /** @param {string} id */
+    async handler(id) {
+      const text = JSON.stringify(JSON.parse(await readFile(id, "utf8")));
+      return { code: `module.exports = JSON.parse(${JSON.stringify(text)});`, moduleType: "js" };
+    },
+  },
+};
+
 /** @param {string} into */
 async function bundle(into) {
   const bundled = await rolldown({
@@ -59,6 +72,7 @@ async function bundle(into) {
     },
     platform: "node",
     external,
+    plugins: [compactCommands],
     logLevel: "warn",
   });
   // Not minified: a stack in a log should name functions and lines that can be found. Comments alone were a tenth of what a start reads.
