@@ -94,6 +94,34 @@ describe.skipIf(whyMissing("redis", "faketime"))("a server clock that steps", ()
     await other.close();
   });
 
+  test("a block that was begun hours ahead lasts for its length, not for hours", async () => {
+    const blocking: Rule = {
+      id: "guard",
+      key: ["user"],
+      algorithm: "fixed-window",
+      limit: 1,
+      window: "1m",
+      blockFor: "1h",
+    };
+    const other = createLimiter({
+      store: redisStore(redis.url, { deadlineMs: 60_000, rememberRefusals: false }),
+      rules: [blocking],
+    });
+    const ask = () => other.check({ user: "fay" });
+    await redis.stepClock!(10 * 3_600);
+    await ask();
+    expect((await ask()).allowed).toBe(false);
+    await redis.stepClock!(0);
+    const refused = await ask();
+    expect(refused).toMatchObject({ allowed: false, reason: "blocked" });
+    expect(refused.retryAfterMs).toBeLessThanOrEqual(3_600_000);
+    await redis.stepClock!(3_600 - 60);
+    expect(await ask()).toMatchObject({ allowed: false, reason: "blocked" });
+    await redis.stepClock!(3_600 + 60);
+    expect((await ask()).allowed).toBe(true);
+    await other.close();
+  });
+
   test("a calendar window that was counted far ahead is counted in the present one", async () => {
     const daily: Rule = {
       id: "day",

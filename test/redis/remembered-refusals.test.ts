@@ -49,6 +49,20 @@ describe.skipIf(whyMissing("redis")).each([
     return decisions.filter(({ allowed }) => !allowed).length;
   };
 
+  test("a refusal that was under way during a refund here is not remembered beyond it", async () => {
+    const limiter = instance();
+    await limiter.ready();
+    for (const user of USERS.slice(0, 20)) {
+      const decision = await limiter.check({ user });
+      const asked = limiter.check({ user });
+      // The check is on its way, and Redis answers both in one go.
+      await new Promise(process.nextTick);
+      const refund = limiter.refund(decision);
+      expect([(await asked).allowed, await refund]).toEqual([false, true]);
+      expect((await limiter.check({ user })).allowed).toBe(true);
+    }
+  });
+
   test("a refusal is asked for once; from then on Redis is only asked what was freed", async () => {
     const limiter = instance();
     await refusedOf(limiter);

@@ -58,13 +58,17 @@ export class RemoteStore implements Store {
   decide(request: StoreRequest): MaybePromise<StoreReply> {
     const refusals = this.#refusals;
     if (refusals === undefined) return this.#decide(request);
-    const sinceMonotonicMs = performance.now();
-    const refused = refusals.recall(request, sinceMonotonicMs);
+    const sentMonotonicMs = performance.now();
+    const refused = refusals.recall(request, sentMonotonicMs);
     if (refused !== undefined) return refused;
     return this.#decide(request).then((reply) => {
-      refusals.remember(request, reply, sinceMonotonicMs);
+      refusals.remember(request, reply, { sentMonotonicMs, answeredMonotonicMs: performance.now() });
       return reply;
     });
+  }
+
+  #forget(keys: readonly string[]): void {
+    this.#refusals?.forget(keys, performance.now());
   }
 
   #decide(request: StoreRequest): Promise<StoreReply> {
@@ -82,7 +86,7 @@ export class RemoteStore implements Store {
   refund(request: RefundRequest): Promise<boolean> {
     return this.#call<boolean>({ name: "refund", args: [request], mayDouble: request.id !== undefined }).then(
       (done) => {
-        this.#refusals?.forget(request.charges.map(({ check }) => check.key));
+        this.#forget(request.charges.map(({ check }) => check.key));
         return done;
       },
     );
@@ -102,7 +106,7 @@ export class RemoteStore implements Store {
 
   settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
     return this.#call<SettleReply>({ name: "settle", args: [reserved, amounts], mayDouble: true }).then((reply) => {
-      this.#refusals?.forget(reserved.counters.map(({ key }) => key));
+      this.#forget(reserved.counters.map(({ key }) => key));
       return reply;
     });
   }
@@ -128,9 +132,9 @@ export class RemoteStore implements Store {
   }
 
   async reset(keys: readonly string[]): Promise<void> {
-    this.#refusals?.forget(keys);
+    this.#forget(keys);
     await this.#call({ name: "reset", args: [keys], mayDouble: false });
-    this.#refusals?.forget(keys);
+    this.#forget(keys);
   }
 
   askForPool(key: string, ask: PoolAsk): Promise<PoolAsked> {

@@ -23,10 +23,14 @@ test("a key that stayed away as long as its block lasted starts at the first len
   expect(state.endsAtMs).toBe(20);
 });
 
-test("a clock that steps back does not prolong a block", () => {
+test("after a clock that was hours ahead a block lasts once more, not for hours", () => {
   const state = freshBlock();
-  beginBlock(state, [1_000], 3_600_000);
-  expect(blockLeftMs(state, 0)).toBe(1_000);
-  expect(blockLeftMs(state, 3_600_999)).toBe(1);
-  expect(blockLeftMs(state, 3_601_000)).toBe(0);
+  beginBlock(state, [1_000, 2_000], 3_600_000);
+  expect(blockLeftMs(state, 3_599_999)).toBe(1_000);
+  expect(blockLeftMs(state, 5_000)).toBe(1_000);
+  expect(state.endsAtMs).toBe(7_000);
+  expect(blockLeftMs(state, 5_999)).toBe(1);
+  expect(blockLeftMs(state, 6_000)).toBe(0);
+  expect(nextBlockMs(state, [1_000, 2_000], 6_999)).toBe(2_000);
+  expect(nextBlockMs(state, [1_000, 2_000], 7_000)).toBe(1_000);
 });

@@ -10,7 +10,7 @@ import type { State, Verdict } from "./model.js";
 
 export interface BlockState extends State {
   untilMs: number;
-  /** The whole length. What is left is never more: a clock that stepped back must not prolong it. */
+  /** The whole length. What is left is never more, so that a clock that steps back prolongs a block by no more than that. */
   lengthMs: number;
   /** How many blocks came one after the other, up to the number of the rule's lengths. */
   level: number;
@@ -20,9 +20,14 @@ export function freshBlock(): BlockState {
   return { endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, untilMs: 0, lengthMs: 0, level: 0 };
 }
 
-/** How long the key stays blocked; 0 if it is not. */
+/** How long the key stays blocked; 0 if it is not. A block further away than it is long was begun by a clock that was ahead: it is moved to now. */
 export function blockLeftMs(state: BlockState, nowMs: number): number {
-  return Math.max(0, Math.min(state.untilMs - nowMs, state.lengthMs));
+  const aheadMs = state.untilMs - nowMs - state.lengthMs;
+  if (aheadMs > 0) {
+    state.untilMs -= aheadMs;
+    state.endsAtMs -= aheadMs;
+  }
+  return Math.max(0, state.untilMs - nowMs);
 }
 
 /** Begins the next block. `lengthsMs`: of the rule. */

@@ -56,13 +56,13 @@ export class RedisStore implements Store {
   constructor(connection: RedisConnection, options: RedisStoreOptions = {}) {
     const checked = checkedStoreOptions(options);
     const calls = new RedisCalls(connection, checked);
-    const freed = new FreedKeys(calls, (keys) => refusals?.forget(keys));
+    const freed = new FreedKeys(calls, (keys) => this.#forget(keys));
     const heardUntil = (nowMonotonicMs: number): number => freed.heardUntilMonotonicMs(nowMonotonicMs);
     const refusals = checked.rememberRefusals ? new RefusalMemory(heardUntil) : undefined;
     // Settlements are not noted: rules with an estimate are asked for every second, for each of their requests is settled.
-    const onSettled = (keys: readonly string[]): void => refusals?.forget(keys);
+    const onSettled = (keys: readonly string[]): void => this.#forget(keys);
     const onGivenBack = (keys: readonly string[]): void => {
-      refusals?.forget(keys);
+      this.#forget(keys);
       freed.note(keys);
     };
     this.#freed = freed;
@@ -76,13 +76,17 @@ export class RedisStore implements Store {
   decide(request: StoreRequest): MaybePromise<StoreReply> {
     const refusals = this.#refusals;
     if (refusals === undefined) return this.#counters.decide(request);
-    const sinceMonotonicMs = performance.now();
-    const refused = refusals.recall(request, sinceMonotonicMs);
+    const sentMonotonicMs = performance.now();
+    const refused = refusals.recall(request, sentMonotonicMs);
     if (refused !== undefined) return refused;
     return this.#counters.decide(request).then((reply) => {
-      refusals.remember(request, reply, sinceMonotonicMs);
+      refusals.remember(request, reply, { sentMonotonicMs, answeredMonotonicMs: performance.now() });
       return reply;
     });
+  }
+
+  #forget(keys: readonly string[] | undefined): void {
+    this.#refusals?.forget(keys, performance.now());
   }
 
   recall(id: string): Promise<StoreReply | undefined> {
@@ -143,18 +147,18 @@ export class RedisStore implements Store {
       ...encodeFill(fill),
     ])) as unknown[];
     // The pool has units now, or knows why not.
-    this.#refusals?.forget([key]);
+    this.#forget([key]);
     return { nowMs: Number(nowMs), isCounted: Number(counted) === 1 };
   }
 
   async reset(keys: readonly string[], _asked?: AskedKey, madeAt?: MadeAt): Promise<void> {
-    this.#refusals?.forget(keys);
+    this.#forget(keys);
     await this.#counters.reset(keys, madeAt);
     // Counters know charges by their millisecond: a charge of the reset's own, made after it, would be given back by a refund of
     // one before it.
     await sleep(RESET_SETTLES_MS);
     // A refusal that was under way meanwhile was remembered after the first forgetting.
-    this.#refusals?.forget(keys);
+    this.#forget(keys);
     this.#freed.note(keys);
   }
 

@@ -22,9 +22,14 @@ const refused = (waitMs: number): StoreReply => ({
   guarantee: "atomic",
 });
 
+const at = (sentMonotonicMs: number, answeredMonotonicMs = sentMonotonicMs) => ({
+  sentMonotonicMs,
+  answeredMonotonicMs,
+});
+
 test("a refusal is repeated until its end, with the wait that is left, and not a moment longer", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
-  memory.remember(requestOf(), refused(700), 5_000);
+  memory.remember(requestOf(), refused(700), at(5_000));
   expect(memory.recall(requestOf(), 5_250.9)).toMatchObject({
     nowMs: 1_000_250,
     verdicts: [{ allowed: false, retryAfterMs: 450 }],
@@ -36,7 +41,7 @@ test("a refusal is repeated until its end, with the wait that is left, and not a
 test("a refusal holds to its end while it is known what other instances free; without word of that, for a second", () => {
   let heardMs = 5_000;
   const memory = new RefusalMemory(() => heardMs);
-  memory.remember(requestOf(), refused(3_600_000), 5_000);
+  memory.remember(requestOf(), refused(3_600_000), at(5_000));
   expect(memory.recall(requestOf(), 6_500)).toBeUndefined();
   heardMs = 3_604_000;
   expect(memory.recall(requestOf(), 3_604_900)).toMatchObject({ verdicts: [{ retryAfterMs: 100 }] });
@@ -56,7 +61,7 @@ test("what moves meanwhile is asked for after a second: several rules, another c
   ];
   for (const [request, reply] of cases) {
     const memory = new RefusalMemory((nowMs) => nowMs);
-    memory.remember(request, reply, 0);
+    memory.remember(request, reply, at(0));
     expect(memory.recall(request, 999)).toBeDefined();
     expect(memory.recall(request, 1_001)).toBeUndefined();
   }
@@ -66,7 +71,7 @@ test("a limit that moved under the same plan is another", () => {
   const memory = new RefusalMemory((nowMs) => nowMs);
   const request = requestOf();
   const { plan } = request.checks[0] as unknown as { plan: { policy: object } };
-  memory.remember(request, refused(9_000), 0);
+  memory.remember(request, refused(9_000), at(0));
   const { policy } = plan;
   plan.policy = { ...policy };
   expect(memory.recall(request, 1)).toBeUndefined();
@@ -76,21 +81,21 @@ test("a limit that moved under the same plan is another", () => {
 
 test("all refusals can be forgotten at once", () => {
   const memory = new RefusalMemory((nowMs) => nowMs);
-  memory.remember(requestOf(), refused(9_000), 0);
-  memory.forget();
+  memory.remember(requestOf(), refused(9_000), at(0));
+  memory.forget(undefined, 1);
   expect(memory.recall(requestOf(), 1)).toBeUndefined();
 });
 
 test("Redis is asked again after a second, where nobody tells what other instances give back", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
-  memory.remember(requestOf(), refused(3_600_000), 5_000);
+  memory.remember(requestOf(), refused(3_600_000), at(5_000));
   expect(memory.recall(requestOf(), 5_999)).toBeDefined();
   expect(memory.recall(requestOf(), 6_000)).toBeUndefined();
 });
 
 test("only the same request is refused from memory: another key, cost or rule is not, nor a look, nor one with an id", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
-  memory.remember(requestOf(), refused(700), 0);
+  memory.remember(requestOf(), refused(700), at(0));
   const edited = compileRuleBook([{ ...rule, limit: 9 }], 2).checks({ user: "ann" }, 1);
   for (const request of [
     requestOf({}, "bob"),
@@ -106,18 +111,38 @@ test("only the same request is refused from memory: another key, cost or rule is
 
 test("a pass, a full concurrency rule and a rule with a candidate are not remembered", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
-  memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(true, 1, 0, 5, undefined)] }, 0);
-  memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(false, 0, 700, 700, "concurrency")] }, 0);
+  memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(true, 1, 0, 5, undefined)] }, at(0));
+  memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(false, 0, 700, 700, "concurrency")] }, at(0));
   const both = compileRuleBook([{ ...rule, candidate: { limit: 5 } }], 1).checks({ user: "ann" }, 1);
   const verdicts = [verdict(false, 0, 700, 700, "limit"), verdict(true, 3, 0, 700, undefined)];
-  memory.remember(requestOf({ checks: both }), { ...refused(700), verdicts }, 0);
+  memory.remember(requestOf({ checks: both }), { ...refused(700), verdicts }, at(0));
   expect(memory.recall(requestOf(), 1)).toBeUndefined();
   expect(memory.recall(requestOf({ checks: both }), 1)).toBeUndefined();
 });
 
 test("what is given back or reset is forgotten", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
-  memory.remember(requestOf(), refused(700), 0);
-  memory.forget([requestOf().checks[0]!.key]);
+  memory.remember(requestOf(), refused(700), at(0));
+  memory.forget([requestOf().checks[0]!.key], 1);
   expect(memory.recall(requestOf(), 1)).toBeUndefined();
+});
+
+test("the wait that is told is counted from the answer, the end from the sending: neither is too early for its reader", () => {
+  const memory = new RefusalMemory((nowMs) => nowMs);
+  memory.remember(requestOf(), refused(700), at(5_000, 5_040));
+  expect(memory.recall(requestOf(), 5_030)).toMatchObject({ verdicts: [{ retryAfterMs: 700, resetAfterMs: 700 }] });
+  expect(memory.recall(requestOf(), 5_440)).toMatchObject({ verdicts: [{ retryAfterMs: 300, resetAfterMs: 300 }] });
+  expect(memory.recall(requestOf(), 5_700)).toBeUndefined();
+});
+
+test("a refusal that was under way while its counter was freed is not remembered; one of a later request is", () => {
+  const { key } = requestOf().checks[0]!;
+  for (const freed of [[key], undefined]) {
+    const memory = new RefusalMemory((nowMs) => nowMs);
+    memory.forget(freed, 10);
+    memory.remember(requestOf(), refused(700), at(9, 11));
+    expect(memory.recall(requestOf(), 12)).toBeUndefined();
+    memory.remember(requestOf(), refused(700), at(11, 12));
+    expect(memory.recall(requestOf(), 13)).toBeDefined();
+  }
 });

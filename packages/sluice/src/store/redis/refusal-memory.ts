@@ -22,7 +22,8 @@ interface Refusal {
   /** On the monotonic clock, as all instants that this map is given. */
   readonly endsAtMs: number;
   readonly bytes: 0;
-  readonly sinceMonotonicMs: number;
+  readonly sentMonotonicMs: number;
+  readonly answeredMonotonicMs: number;
   readonly checks: readonly Check[];
   /** Of the check that refuses: `adapt` puts another into the same plan. */
   readonly policy: Policy;
@@ -31,8 +32,23 @@ interface Refusal {
 
 /** About half a kilobyte each. */
 const MOST_REFUSALS = 20_000;
+/** Freed keys that are remembered, to tell refusals that were under way meanwhile; and for how long: what takes longer is heard of. */
+const MOST_FREED = 20_000;
+const FREED_MS = 2_000;
 /** How long a refusal holds without word of what other instances have freed. */
 const UNHEARD_MS = 1_000;
+
+/** When a request left, before Redis saw it, and when its reply was here. */
+interface Asked {
+  readonly sentMonotonicMs: number;
+  readonly answeredMonotonicMs: number;
+}
+
+interface Freed {
+  readonly endsAtMs: number;
+  readonly bytes: 0;
+  readonly atMonotonicMs: number;
+}
 
 /** How far everything that other instances have freed is known. */
 type HeardUntil = (nowMonotonicMs: number) => number;
@@ -40,6 +56,8 @@ type HeardUntil = (nowMonotonicMs: number) => number;
 export class RefusalMemory {
   /** By the key of the refusing check with the longest wait. */
   readonly #refusals = new ExpiringMap<Refusal>();
+  readonly #freed = new ExpiringMap<Freed>();
+  #allFreedAtMonotonicMs = Number.NEGATIVE_INFINITY;
   readonly #heardUntil: HeardUntil;
 
   constructor(heardUntilMonotonicMs: HeardUntil) {
@@ -54,13 +72,16 @@ export class RefusalMemory {
       const refusal = this.#refusals.get(check.key);
       if (refusal === undefined || refusal.endsAtMs <= nowMonotonicMs || refusal.policy !== check.plan.policy) continue;
       if (!sameChecks(refusal.checks, request.checks) || !this.#holds(refusal, nowMonotonicMs)) continue;
-      return later(refusal, nowMonotonicMs - refusal.sinceMonotonicMs);
+      return later(refusal, nowMonotonicMs);
     }
     return undefined;
   }
 
-  /** `sinceMonotonicMs`: when the request was made, before Redis saw it; so the end is never put too late. */
-  remember(request: StoreRequest, reply: StoreReply, sinceMonotonicMs: number): void {
+  /**
+   * The end is counted from when the request was sent: it is never put too late. The wait that is told is counted from the answer: a
+   * client that waits for so long is not too early.
+   */
+  remember(request: StoreRequest, reply: StoreReply, { sentMonotonicMs, answeredMonotonicMs }: Asked): void {
     if (!mayBeRemembered(request)) return;
     let waitMs = 0;
     let refuser = -1;
@@ -75,29 +96,47 @@ export class RefusalMemory {
     }
     if (refuser < 0) return;
     const { key, plan } = request.checks[refuser]!;
+    if (this.#wasFreedSince(key, sentMonotonicMs)) return;
     const holdsMs = isSteady(request.checks, reply.verdicts[refuser]!) ? waitMs : Math.min(waitMs, UNHEARD_MS);
-    const endsAtMs = sinceMonotonicMs + holdsMs;
-    if (this.#refusals.count >= MOST_REFUSALS) this.#refusals.evict(sinceMonotonicMs);
+    if (this.#refusals.count >= MOST_REFUSALS) this.#refusals.evict(sentMonotonicMs);
     const refusal = {
-      endsAtMs,
+      endsAtMs: sentMonotonicMs + holdsMs,
       bytes: 0,
-      sinceMonotonicMs,
+      sentMonotonicMs,
+      answeredMonotonicMs,
       checks: request.checks,
       policy: plan.policy,
       reply,
     } as const;
-    this.#refusals.set(key, refusal, sinceMonotonicMs);
+    this.#refusals.set(key, refusal, sentMonotonicMs);
   }
 
-  /** All, without keys. */
-  forget(keys?: readonly string[]): void {
-    if (keys === undefined) this.#refusals.clear();
-    else for (const key of keys) this.#refusals.delete(key);
+  /**
+   * Counters have room again; undefined stands for all. A refusal that was decided before may be answered after this: it is not remembered.
+   */
+  forget(keys: readonly string[] | undefined, nowMonotonicMs: number): void {
+    if (keys === undefined) {
+      this.#refusals.clear();
+      this.#allFreedAtMonotonicMs = nowMonotonicMs;
+      return;
+    }
+    for (const key of keys) {
+      this.#refusals.delete(key);
+      if (this.#freed.count >= MOST_FREED) this.#freed.evict(nowMonotonicMs);
+      const freed: Freed = { endsAtMs: nowMonotonicMs + FREED_MS, bytes: 0, atMonotonicMs: nowMonotonicMs };
+      this.#freed.set(key, freed, nowMonotonicMs);
+    }
+  }
+
+  #wasFreedSince(key: string, sentMonotonicMs: number): boolean {
+    if (this.#allFreedAtMonotonicMs >= sentMonotonicMs) return true;
+    const freed = this.#freed.count === 0 ? undefined : this.#freed.get(key);
+    return freed !== undefined && freed.atMonotonicMs >= sentMonotonicMs;
   }
 
   /** Whether it is known that nothing freed the counter since. */
-  #holds({ sinceMonotonicMs }: Refusal, nowMonotonicMs: number): boolean {
-    if (nowMonotonicMs - sinceMonotonicMs < UNHEARD_MS) return true;
+  #holds({ sentMonotonicMs }: Refusal, nowMonotonicMs: number): boolean {
+    if (nowMonotonicMs - sentMonotonicMs < UNHEARD_MS) return true;
     return nowMonotonicMs - this.#heardUntil(nowMonotonicMs) < UNHEARD_MS;
   }
 }
@@ -126,8 +165,9 @@ function sameChecks(a: readonly Check[], b: readonly Check[]): boolean {
 }
 
 /** The same reply some time later. Rules that did not refuse report the same numbers as then; a refusal may have begun a block. */
-function later({ reply, checks }: Refusal, elapsedMs: number): StoreReply {
-  const whole = Math.floor(elapsedMs);
+function later({ reply, checks, answeredMonotonicMs }: Refusal, nowMonotonicMs: number): StoreReply {
+  // A request that was sent before the answer came may be asked about after it.
+  const whole = Math.max(0, Math.floor(nowMonotonicMs - answeredMonotonicMs));
   const verdicts = reply.verdicts.map((found, i): Verdict => {
     const { allowed, remaining, reason } = found;
     const resetAfterMs = Math.max(0, found.resetAfterMs - whole);

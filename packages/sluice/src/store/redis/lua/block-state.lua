@@ -5,12 +5,16 @@ local function load_block(key)
   if not raw then return { until_ms = 0, length = 0, level = 0 } end
   local until_ms, length, level = string.match(raw, '^(%d+) (%d+) (%d+)$')
   until_ms, length, level = tonumber(until_ms), tonumber(length), tonumber(level)
+  -- Further away than it is long: begun by a clock that was ahead. Who looks saves it as moved to now.
+  local moved = until_ms - now > length
+  if moved then until_ms = now + length end
   -- A key is gone some time after its end, not at it.
-  return { until_ms = until_ms, length = length, level = now < until_ms + length and level or 0 }
+  local kept = now < until_ms + length and level or 0
+  return { until_ms = until_ms, length = length, level = kept, ends = until_ms + length, moved = moved }
 end
 
 local function block_left(state)
-  return max(0, min(state.until_ms - now, state.length))
+  return max(0, state.until_ms - now)
 end
 
 local function next_block(state, lengths)

@@ -8,8 +8,6 @@ local lengths = {}
 for i = 1, tonumber(ARGV[2]) do lengths[i] = tonumber(ARGV[2 + i]) end
 if ARGV[1] == 'put' then call('DEL', KEYS[1]) end
 local state = load_block(KEYS[1])
-if ARGV[1] ~= 'see' then
-  begin_block(state, lengths)
-  save_block(KEYS[1], state)
-end
+if ARGV[1] ~= 'see' then begin_block(state, lengths) end
+if ARGV[1] ~= 'see' or state.moved then save_block(KEYS[1], state) end
 return { now_us, block_left(state), next_block(state, lengths) }

@@ -68,6 +68,7 @@ local function apply_block(i, charging)
   local key = blocks[i]
   local state = block_states[key] or load_block(key)
   block_states[key] = state
+  if state.moved then begun[key] = true end
   local left = block_left(state)
   if left > 0 then
     if costs[i] == 0 then return end
