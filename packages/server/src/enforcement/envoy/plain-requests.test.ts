@@ -165,6 +165,21 @@ test("a rule that changes is told with its new numbers at once", async () => {
   await limiter.close();
 });
 
+test("a rule that sheds load has no status of a request that passes, on either way", async () => {
+  const shed: Rule = { id: "shed", key: [], algorithm: "load-shedding", signal: "reported" };
+  const answers = await Promise.all(
+    [fastPath, longWay].map(async (way) => {
+      const { limiter, shouldRateLimit } = open([{ ...one, limit: 5 }, shed], standard);
+      const noUser = { ...ask, descriptors: [{ entries: [{ key: "path", value: "/" }] }] };
+      const found = [await way(shouldRateLimit, asRead(ask)), await way(shouldRateLimit, asRead(noUser))];
+      await limiter.close();
+      return found;
+    }),
+  );
+  expect(answers[0]).toEqual(answers[1]);
+  expect(answers[0]!.map((found) => found?.matched)).toEqual([true, false]);
+});
+
 test("requests with more to them go the long way", () => {
   const { shouldRateLimit } = open([one], standard);
   const withEntry = (key: string) => asRead({ ...ask, descriptors: [{ entries: [{ key, value: "x" }] }] });

@@ -5,8 +5,8 @@
  *
  * In: a request as it was read. Out: a decision, and the bytes of its response.
  */
-import type { Attributes, CheckOptions, Decision, Limiter, RuleBook } from "sluice";
-import type { MaybePromise } from "sluice/internal";
+import type { Attributes, CheckOptions, CheckResult, Decision, Limiter, RuleBook } from "sluice";
+import { Decision as Made, type MaybePromise } from "sluice/internal";
 import { PlainRequest } from "./decode-request.js";
 import { encodeResponse } from "./encode-response.js";
 import { COUNTER_ATTRIBUTE, LIMIT_ATTRIBUTE } from "./envoy-rules.js";
@@ -87,9 +87,15 @@ export class PlainRequests {
       limit: undefined,
       check: undefined,
     }));
-    const own = this.#ownRules.assign(decision.checks, asked, request.domain);
+    const own = this.#ownRules.assign(countedChecks(decision), asked, request.domain);
     return respond({ request, asked, own, decision, quotaUsedUp: false, answers });
   }
+}
+
+/** As `checkAll` tells them: rules that shed load have a status only where they refuse. */
+function countedChecks(decision: Decision): readonly CheckResult[] {
+  const { checks, reason } = decision;
+  return reason === "load" ? checks : checks.slice(0, Made.originOf(decision).checks.length);
 }
 
 /** As `own-attributes.ts` reads them. Undefined where an entry means more than its value, or the request is not whole. */
