@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { verdict } from "./algorithms/model.js";
 import { compileRuleBook } from "./rules/rule-book.js";
-import { SoleReply, SoleRequest } from "./sole-request.js";
+import { AtomicSoleReply, SoleRequest } from "./sole-request.js";
 
 test("a request of one check and its reply read as any other, for a refund or an explanation", () => {
   const book = compileRuleBook([{ id: "r", key: ["user"], algorithm: "fixed-window", limit: 3, window: "1m" }], 1);
@@ -12,6 +12,6 @@ test("a request of one check and its reply read as any other, for a refund or an
     ...{ checks: [check], charge: true, entryId: "", id: undefined, fingerprint: "", rulesVersion: 4 },
   });
   const found = verdict(true, 2, 0, 5, undefined);
-  const { verdicts, nowMs, guarantee } = new SoleReply(7, found);
+  const { verdicts, nowMs, guarantee } = new AtomicSoleReply(7, found);
   expect({ verdicts, nowMs, guarantee }).toEqual({ verdicts: [found], nowMs: 7, guarantee: "atomic" });
 });

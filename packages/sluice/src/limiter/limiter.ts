@@ -21,6 +21,7 @@ import type { Attributes, Rule } from "../rules/rule.js";
 import type { RuleBook } from "../rules/rule-book.js";
 import { LoadShedder, type SheddingStats } from "../shedding/load-shedder.js";
 import { DEFAULT_REPORT_TTL_MS, LOOP_KEY } from "../shedding/utilisation-reports.js";
+import type { SoleDecider } from "../sole-request.js";
 import type { MemoryUse } from "../store/memory/memory-limit.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
 import type { BlockedKey, MaybePromise, Store, StoreReply } from "../store/store.js";
@@ -90,8 +91,8 @@ export class Limiter {
   readonly #waits: Waits;
   readonly #events = new LimiterEmitter();
   readonly #namesRequests: boolean;
-  /** The store, where it is in this process and nothing stands in front of it. */
-  readonly #inMemory: MemoryStore | undefined;
+  /** Decides requests of one check in process: the memory store, or units in hand. Absent where something stands in front of them. */
+  readonly #soleDecider: SoleDecider | undefined;
   #closed = false;
 
   constructor(options: LimiterOptions) {
@@ -106,9 +107,10 @@ export class Limiter {
     const events = this.#events;
     this.#store = store;
     this.#namesRequests = store.namesRequests === true;
-    this.#inMemory = Object.getPrototypeOf(store) === MemoryStore.prototype ? (store as MemoryStore) : undefined;
     this.#local = local;
     this.#prefetch = store.isRemote === true ? new Prefetch(store) : undefined;
+    const isPlainMemory = Object.getPrototypeOf(store) === MemoryStore.prototype;
+    this.#soleDecider = isPlainMemory ? (store as MemoryStore) : this.#namesRequests ? undefined : this.#prefetch;
     this.#share = share;
     const nowMonotonicMs = (): number => performance.now();
     const virtualNow = clock && (() => clock.now());
@@ -501,15 +503,16 @@ export class Limiter {
   }
 
   /**
-   * The short way of a check in memory: one rule, one counter, no listener (`rules/sole-rule.ts`, `sole-request.ts`). Undefined for
-   * every other; the steps of `#ask` that it leaves out have nothing to do there.
+   * The short way of a check that is decided in process: one rule, one counter, no listener (`rules/sole-rule.ts`, `sole-request.ts`).
+   * Undefined for every other; the steps of `#ask` that it leaves out have nothing to do there.
    */
   #askSole(attributes: Attributes): Decision | undefined {
     const { sole } = this.#rules.book;
-    if (sole === undefined || this.#inMemory === undefined || this.#events.hasDecisionListener || this.#closed)
+    const decider = this.#soleDecider;
+    if (sole === undefined || decider === undefined || this.#events.hasDecisionListener || this.#closed)
       return undefined;
     const request = sole.requestOf(attributes);
-    const reply = request && this.#inMemory.decideSole(request);
+    const reply = request && decider.decideSole(request);
     return reply && new Decision(request, reply);
   }
 

@@ -5,7 +5,8 @@
 import { chargedAt } from "../algorithms/turns.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
-import { isFromHand, type Prefetch } from "../prefetch/prefetch.js";
+import type { Prefetch } from "../prefetch/prefetch.js";
+import { isFromHand } from "../prefetch/reply-from-hand.js";
 import type { Reservations } from "../reservations/reservations.js";
 import type { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/store.js";

@@ -5,7 +5,8 @@ import type { Rule } from "../rules/rule.js";
 import { compileRuleBook } from "../rules/rule-book.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store, StoreReply, StoreRequest } from "../store/store.js";
-import { isFromHand, Prefetch } from "./prefetch.js";
+import { Prefetch } from "./prefetch.js";
+import { isFromHand } from "./reply-from-hand.js";
 
 const hot: Rule = {
   id: "hot",

@@ -13,9 +13,11 @@ import { randomBytes } from "node:crypto";
 import type { Fetch } from "../algorithms/grants.js";
 import { type Verdict, verdict } from "../algorithms/model.js";
 import type { Check, CheckPlan } from "../check.js";
+import type { SoleDecider, SoleRequest } from "../sole-request.js";
 import { ExpiringMap } from "../store/expiring-map.js";
 import type { Charged, MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
 import { type FetchEnd, HeldUnits, type Refusal, type Uses } from "./held-units.js";
+import { type ReplyFromHand, SoleReplyFromHand } from "./reply-from-hand.js";
 
 /** Keys that are remembered: the busiest of a process are few. */
 const MOST_KEYS = 16_384;
@@ -39,11 +41,6 @@ export interface PrefetchStats {
   readonly keys: number;
 }
 
-/** The reply to a request that was decided here, with the uses that each check's cost belongs to. */
-interface ReplyFromHand extends StoreReply {
-  readonly uses: readonly Uses[];
-}
-
 /** The uses that some were settled with, once that is known. With neither number nor time, they were given up. */
 async function settlementOf(uses: Uses): Promise<Uses> {
   let last = uses;
@@ -56,10 +53,6 @@ async function settlementOf(uses: Uses): Promise<Uses> {
 
 function mostTogether({ policy }: CheckPlan): number {
   return Math.min(MOST_TOGETHER, "capacity" in policy ? policy.capacity : policy.limit);
-}
-
-export function isFromHand(reply: StoreReply): reply is ReplyFromHand {
-  return "uses" in reply;
 }
 
 /** A fetch that is to go along with a request, beside the check at place `at`. */
@@ -81,7 +74,7 @@ interface Sent {
   readonly at: number;
 }
 
-export class Prefetch {
+export class Prefetch implements SoleDecider {
   readonly #store: Store;
   readonly #byKey = new ExpiringMap<HeldUnits>();
   /** Those with units in hand, or uses to settle. */
@@ -103,6 +96,18 @@ export class Prefetch {
     if (!request.charge || request.id !== undefined || request.holdMs !== undefined) return this.#store.decide(request);
     const nowMonotonicMs = performance.now();
     return this.#fromHand(request, nowMonotonicMs) ?? this.#fromStore(request, nowMonotonicMs);
+  }
+
+  /** The same for a request of one check that asks for nothing else, without its lists. Undefined where its key has too few units in hand. */
+  decideSole({ check }: SoleRequest): SoleReplyFromHand | undefined {
+    const { plan, key, cost } = check;
+    const held = this.#byKey.get(key);
+    if (held === undefined || held.plan !== plan || cost === 0) return undefined;
+    const nowMonotonicMs = performance.now();
+    if (!held.has(cost, nowMonotonicMs)) return undefined;
+    const reply = new SoleReplyFromHand(held, this.#use(held, cost, nowMonotonicMs));
+    this.#decided++;
+    return reply;
   }
 
   stats(): PrefetchStats {
@@ -172,17 +177,22 @@ export class Prefetch {
     for (let i = 0; i < length; i++) {
       const { key, cost } = checks[i]!;
       const held = this.#byKey.get(key)!;
-      held.use(cost);
-      const found = verdict(true, held.units, 0, held.resetAfterMs, undefined);
-      found.charged = true;
-      verdicts[i] = found;
+      verdicts[i] = this.#use(held, cost, nowMonotonicMs);
       uses[i] = held.uses;
       nowMs = held.nowMs;
-      if (held.needsFetchAhead(nowMonotonicMs)) this.#fetchAhead(held);
     }
     this.#decided++;
     const reply: ReplyFromHand = { nowMs, verdicts, guarantee: "prefetched", uses };
     return reply;
+  }
+
+  /** After `has`. A fetch ahead that this begins is sent later: until then the uses are those that the next fetch settles. */
+  #use(held: HeldUnits, cost: number, nowMonotonicMs: number): Verdict {
+    held.use(cost);
+    if (held.needsFetchAhead(nowMonotonicMs)) this.#fetchAhead(held);
+    const found = verdict(true, held.units, 0, held.resetAfterMs, undefined);
+    found.charged = true;
+    return found;
   }
 
   #fromStore(request: StoreRequest, nowMonotonicMs: number, waits = 0): MaybePromise<StoreReply> {

@@ -19,7 +19,7 @@ import {
 } from "../../algorithms/pool.js";
 import type { Check, CheckPlan } from "../../check.js";
 import { type Stored, storedIn } from "../../keys.js";
-import { SoleReply, type SoleRequest } from "../../sole-request.js";
+import { AtomicSoleReply, type SoleDecider, type SoleReply, type SoleRequest } from "../../sole-request.js";
 import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import {
   type BlockedKey,
@@ -58,7 +58,7 @@ interface Charged {
   readonly plan: Pick<CheckPlan, "policy" | "mode">;
 }
 
-export class MemoryStore implements Store {
+export class MemoryStore implements Store, SoleDecider {
   readonly #states: CounterMap;
   readonly #blocks: MemoryBlocks;
   readonly #turns: MemoryTurns;
@@ -150,7 +150,7 @@ export class MemoryStore implements Store {
       charge.nowMs = nowMs;
       this.#charge(check, charge, verdict, state);
     }
-    return new SoleReply(nowMs, verdict);
+    return new AtomicSoleReply(nowMs, verdict);
   }
 
   #decideOnce(request: StoreRequest, id: string, nowMs: number): StoreReply {
