@@ -3,13 +3,16 @@
  * the memory store or from units in hand. Only what differs is kept; all else is said once, on the prototype. A request is made once for a key and used again, for nothing in
  * it belongs to one caller; a reply holds its verdict without a list around it, unless somebody asks for one.
  */
-import type { Verdict } from "./algorithms/model.js";
+import type { State, Verdict } from "./algorithms/model.js";
 import type { Check, CheckPlan } from "./check.js";
 import type { Guarantee } from "./decision.js";
 
 export class SoleRequest {
   readonly check: Check;
   readonly rulesVersion: number;
+  /** Where the memory store found its counter, and how many others had left by then: while none leaves, it need not be searched. */
+  counter: State | undefined = undefined;
+  departures = 0;
 
   constructor(plan: CheckPlan, key: string, cost: number, rulesVersion: number) {
     this.check = { plan, key, cost, live: -1 };

@@ -185,7 +185,8 @@ export class Limiter {
 
   /** `check` for the hottest paths: where the store answers at once, so does this, without a promise; malformed input is thrown. */
   checkNow(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Decision | Promise<Decision> {
-    return this.#ask(attributes, options, true);
+    const sole = options === NO_OPTIONS ? this.#askSole(attributes) : undefined;
+    return sole ?? this.#ask(attributes, options, true);
   }
 
   /**

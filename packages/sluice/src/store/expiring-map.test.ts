@@ -41,3 +41,25 @@ test("a sweep looks at no more entries than it may", () => {
   map.sweep(100, 200);
   expect(map.count).toBe(0);
 });
+
+test("departures grow whenever an entry leaves its key, and never otherwise", () => {
+  const map = new ExpiringMap<{ endsAtMs: number; bytes: number }>();
+  const entry = (endsAtMs: number) => ({ endsAtMs, bytes: 1 });
+  const changes = (work: () => void): boolean => {
+    const before = map.departures;
+    work();
+    return map.departures !== before;
+  };
+  expect(changes(() => map.set("a", entry(10), 0))).toBe(false);
+  expect(changes(() => map.set("b", entry(20), 0))).toBe(false);
+  expect(changes(() => map.get("a"))).toBe(false);
+  expect(changes(() => map.set("a", entry(30), 0))).toBe(true);
+  expect(changes(() => map.delete("c"))).toBe(false);
+  expect(changes(() => map.delete("a"))).toBe(true);
+  expect(changes(() => map.sweep(10, 15))).toBe(false);
+  expect(changes(() => map.sweep(10, 25))).toBe(true);
+  map.set("d", entry(50), 30);
+  expect(changes(() => map.evict(30))).toBe(true);
+  map.set("e", entry(50), 30);
+  expect(changes(() => map.clear())).toBe(true);
+});

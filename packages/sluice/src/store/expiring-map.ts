@@ -20,6 +20,8 @@ export class ExpiringMap<V extends Ending> {
   readonly #entries = new Map<string, V>();
   #cursor = this.#entries.entries();
   #bytes = 0;
+  /** How many entries have left so far: while it stands, an entry that was found under its key still lies there. */
+  departures = 0;
 
   get count(): number {
     return this.#entries.size;
@@ -41,7 +43,10 @@ export class ExpiringMap<V extends Ending> {
   set(key: string, value: V, nowMs: number): void {
     this.#sweep(LOOKS_PER_INSERTION, nowMs);
     const old = this.#entries.get(key);
-    if (old !== undefined) this.#bytes -= old.bytes;
+    if (old !== undefined) {
+      this.#bytes -= old.bytes;
+      this.departures++;
+    }
     this.#entries.set(key, value);
     this.#bytes += value.bytes;
   }
@@ -60,6 +65,7 @@ export class ExpiringMap<V extends Ending> {
 
   clear(): void {
     this.#entries.clear();
+    this.departures++;
     this.#cursor = this.#entries.entries();
     this.#bytes = 0;
   }
@@ -94,6 +100,7 @@ export class ExpiringMap<V extends Ending> {
   #drop(key: string, value: V): void {
     this.#entries.delete(key);
     this.#bytes -= value.bytes;
+    this.departures++;
   }
 
   /** A map's iterator goes on past deletions and insertions; at the end it starts again. */

@@ -31,6 +31,11 @@ export class CounterMap {
     return this.#idle.bytes + this.#usedUp.bytes;
   }
 
+  /** While it stands, a counter that was found under its key is still the one. */
+  get departures(): number {
+    return this.#idle.departures + this.#usedUp.departures;
+  }
+
   /** The counter, even if it has ended and was not swept yet. */
   get(key: string): State | undefined {
     return this.#idle.get(key) ?? (this.#usedUp.count === 0 ? undefined : this.#usedUp.get(key));

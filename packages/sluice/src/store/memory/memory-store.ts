@@ -4,7 +4,7 @@
  */
 import { type ConcurrencyState, concurrency } from "../../algorithms/concurrency.js";
 import { addCosts, type CostWeights } from "../../algorithms/cost-histogram.js";
-import { type Charge, type State, type Verdict, verdict } from "../../algorithms/model.js";
+import { type Charge, type Model, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import type { Policy } from "../../algorithms/policy.js";
 import {
@@ -71,6 +71,10 @@ export class MemoryStore implements Store, SoleDecider {
   readonly #looked: State[] = [];
   /** Used again for each request of one check: no model keeps it. */
   readonly #soleCharge = { cost: 0, nowMs: 0, requestId: "" };
+  /** Of the last such request: the book that it came from has no other rule. A look for the model by its name would cost every check. */
+  #solePolicy: Policy | undefined;
+  #soleModel: Model<Policy, State> = models["token-bucket"];
+  #soleGrows = false;
   readonly #learned = new Map<string, CostWeights>();
   /** Made by the first request with a fetch. */
   #grants: MemoryGrants | undefined;
@@ -135,22 +139,50 @@ export class MemoryStore implements Store, SoleDecider {
    * The same for a request of one check that asks for nothing else, without its lists. Undefined where more is to be done: units are held
    * by somebody, or the millisecond is that of a reset.
    */
-  decideSole({ check }: SoleRequest): SoleReply | undefined {
+  decideSole(request: SoleRequest): SoleReply | undefined {
     const nowMs = this.#clock.now();
     if (this.#grants !== undefined || nowMs <= this.#resetAtMs) return undefined;
-    const { plan, key, cost } = check;
-    const { policy } = plan;
-    const model = models[policy.stored];
-    const state = this.#state(key, nowMs) ?? model.fresh();
+    const { check } = request;
+    const { key, cost } = check;
+    const { policy } = check.plan;
+    if (policy !== this.#solePolicy) this.#nextSole(policy);
+    const model = this.#soleModel;
+    const state = this.#soleState(request, nowMs) ?? model.fresh();
     const verdict = model.look(state, policy, cost, nowMs);
     if (!verdict.allowed) this.#refused(check, 0, verdict, state, nowMs);
     else if (cost > 0) {
       const charge = this.#soleCharge;
       charge.cost = cost;
       charge.nowMs = nowMs;
-      this.#charge(check, charge, verdict, state);
+      // A ring may grow, and is measured then.
+      if (this.#soleGrows) this.#charge(check, charge, verdict, state);
+      else {
+        const isNew = state.endsAtMs <= nowMs;
+        model.charge(state, policy, charge, verdict);
+        verdict.charged = true;
+        if (isNew) this.#add(key, state, nowMs);
+        const isUsedUp = verdict.remaining <= 0;
+        if (isUsedUp !== state.isUsedUp) this.#states.mark(key, state, isUsedUp, nowMs);
+      }
     }
     return new AtomicSoleReply(nowMs, verdict);
+  }
+
+  #soleState(request: SoleRequest, nowMs: number): State | undefined {
+    const { counter } = request;
+    if (counter !== undefined && request.departures === this.#states.departures && counter.endsAtMs >= nowMs)
+      return counter;
+    const state = this.#state(request.check.key, nowMs);
+    // A request outlives its counter: it must not keep a ring that the store has given up, and no longer counts.
+    if (!this.#soleGrows) request.counter = state;
+    request.departures = this.#states.departures;
+    return state;
+  }
+
+  #nextSole(policy: Policy): void {
+    this.#solePolicy = policy;
+    this.#soleModel = models[policy.stored];
+    this.#soleGrows = sizedPart(policy.stored, this.#soleModel.fresh()) !== undefined;
   }
 
   #decideOnce(request: StoreRequest, id: string, nowMs: number): StoreReply {
