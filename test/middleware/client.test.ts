@@ -43,6 +43,20 @@ describe("a fetch that respects limits", () => {
     },
   );
 
+  test.each([Number.POSITIVE_INFINITY, 90 * 86_400_000])(
+    "a deadline of %d ms is no deadline of now",
+    async (deadlineMs) => {
+      const told: unknown[] = [];
+      await using server = await serve((req, res) => {
+        told.push(req.headers["x-deadline-ms"]);
+        setTimeout(() => res.end("ok"), 20);
+      });
+      const patient = createFetch({ deadlineMs, deadlineHeader: "x-deadline-ms" });
+      expect((await patient(server.url)).status).toBe(200);
+      expect(told).toEqual([Number.isFinite(deadlineMs) ? expect.stringMatching(/^77\d{8}$/) : undefined]);
+    },
+  );
+
   test("waits are never shorter than the server says", async () => {
     const arrivedMs: number[] = [];
     await using server = await serve((_req, res) => {

@@ -52,6 +52,8 @@ interface Server {
 const MOST_KEYS = 1_000;
 /** Classes of one server that are throttled apart; later ones share one throttle. */
 const MOST_CLASSES = 16;
+/** A timer of Node that is asked for more fires after one millisecond. */
+const LONGEST_TIMER_MS = 2_147_483_647;
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 30_000;
 const LEAST_JITTER_MS = 50;
@@ -144,7 +146,7 @@ class Call {
     if (this.criticality === "" && deadlineHeader === undefined) return undefined;
     const headers = this.#ownHeaders();
     if (this.criticality !== "") headers.set(criticalityHeader, this.criticality);
-    if (deadlineHeader !== undefined) {
+    if (deadlineHeader !== undefined && Number.isFinite(this.#deadlineAtMs)) {
       headers.set(deadlineHeader, String(Math.max(0, Math.round(this.#deadlineAtMs - Date.now()))));
     }
     return headers;
@@ -164,10 +166,13 @@ class Call {
         clearTimeout(timer);
         reject(this.#signal!.reason as Error);
       };
-      const timer = setTimeout(() => {
-        this.#signal?.removeEventListener("abort", abort);
-        resolve();
-      }, ms);
+      const timer = setTimeout(
+        () => {
+          this.#signal?.removeEventListener("abort", abort);
+          resolve();
+        },
+        Math.min(ms, LONGEST_TIMER_MS),
+      );
       this.#signal?.addEventListener("abort", abort, { once: true });
     });
   }
@@ -177,7 +182,7 @@ class Call {
     throttle: Throttle | undefined,
   ): Promise<{ response: Response; signals: readonly QuotaSignal[] }> {
     const deadline = new AbortController();
-    const leftMs = Math.max(0, this.#deadlineAtMs - Date.now());
+    const leftMs = Math.min(Math.max(0, this.#deadlineAtMs - Date.now()), LONGEST_TIMER_MS);
     const timer = setTimeout(() => deadline.abort(tooLate("no response by the deadline")), leftMs);
     const signal = this.#signal === undefined ? deadline.signal : AbortSignal.any([this.#signal, deadline.signal]);
     // A clone, because a Request's body can be sent once.

@@ -1,5 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
+import { holdUntilEnd } from "../middleware/hold-until-end.js";
 import { Lease } from "./lease.js";
+import { createLimiter } from "./limiter.js";
 
 test("a holder takes its lease for lost before the store gives the place to another, on a clock that is slow by 500 ppm", () => {
   vi.useFakeTimers();
@@ -19,4 +22,30 @@ test("a holder takes its lease for lost before the store gives the place to anot
   } finally {
     vi.useRealTimers();
   }
+});
+
+test("a term of a year is renewed when a timer can, not every millisecond", async () => {
+  const limiter = createLimiter({
+    rules: [{ id: "jobs", key: [], algorithm: "concurrency", limit: 1, ttl: "365d" }],
+  });
+  let renewals = 0;
+  const { renew } = Lease.prototype;
+  Lease.prototype.renew = function (this: Lease) {
+    renewals++;
+    return renew.call(this);
+  };
+  try {
+    const end = holdUntilEnd(await limiter.check({}), {
+      limiter,
+      skipSuccessful: false,
+      skipFailed: false,
+      settle: undefined,
+    });
+    await sleep(20);
+    end!({ isWhole: true, status: 200 });
+  } finally {
+    Lease.prototype.renew = renew;
+    await limiter.close();
+  }
+  expect(renewals).toBe(0);
 });

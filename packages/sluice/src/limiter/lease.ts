@@ -12,8 +12,10 @@ interface LeaseKeeper {
   renew(id: string): MaybePromise<number>;
 }
 
-/** The longest that a timer can hold. */
+/** The longest that a timer of Node can hold. Asked for more, it fires after one millisecond. */
 const LONGEST_TIMER_MS = 2_147_483_647;
+/** One renewal may be lost to a hiccup of the store, even two. */
+const RENEWALS_A_TERM = 3;
 /** Of a term: NTP slews a clock by up to 500 ppm, ours and the store's in opposite directions at worst. */
 const DRIFT = 0.001;
 
@@ -54,6 +56,11 @@ export class Lease {
   static async leave(lease: Lease): Promise<boolean> {
     lease.#end();
     return await lease.#keeper.release(lease.id, true);
+  }
+
+  /** How often a holder renews that keeps it for as long as its work takes. */
+  static renewEveryMs({ expiresAfterMs }: Lease): number {
+    return Math.max(1, Math.min(expiresAfterMs / RENEWALS_A_TERM, LONGEST_TIMER_MS));
   }
 
   /** Holds the place for another full term. False if it was lost: stop the work, someone else may have the place. */

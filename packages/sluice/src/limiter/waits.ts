@@ -6,6 +6,7 @@
 import { SluiceError } from "../errors.js";
 import type { Clock } from "../store/memory/memory-store-options.js";
 import { Decision } from "./decision.js";
+import { Lease } from "./lease.js";
 
 /** A signal, or where to get it from if the caller has to wait: most do not. */
 export type LeaveSignal = AbortSignal | (() => AbortSignal);
@@ -142,10 +143,10 @@ function longestWait({ checks, rule = "" }: Decision): string {
   return longest.rule;
 }
 
-/** A place that the request holds meanwhile must not be lost: three tries a term. */
+/** A place that the request holds meanwhile must not be lost. */
 function renewing({ lease }: Decision): NodeJS.Timeout | undefined {
   if (lease === undefined) return undefined;
-  const timer = setInterval(() => void lease.renew().catch(() => undefined), lease.expiresAfterMs / 3);
+  const timer = setInterval(() => void lease.renew().catch(() => undefined), Lease.renewEveryMs(lease));
   timer.unref();
   return timer;
 }

@@ -50,12 +50,11 @@ export function holdUntilEnd<Request>(
   if (lease === undefined && !skipSuccessful && !skipFailed && settling === undefined) return undefined;
   let renewal: NodeJS.Timeout | undefined;
   if (lease !== undefined) {
-    // Three tries a term: one renewal may be lost to a hiccup of the store, even two.
     renewal = setInterval(() => {
       lease.renew().then((held) => {
         if (!held) clearInterval(renewal);
       }, ignore);
-    }, lease.expiresAfterMs / 3);
+    }, Lease.renewEveryMs(lease));
     renewal.unref();
   }
   const settleWith = settling && settle && settleAtEnd(decision, { limiter, settle, settling });

@@ -9,8 +9,7 @@ type ReleaseLease = (hasLeft: boolean) => void;
 
 export function holdLease({ lease }: Decision): ReleaseLease {
   if (lease === undefined) return () => undefined;
-  // Three tries within a term: one lost renewal must not free a place that is still used.
-  const timer = setInterval(() => void lease.renew().catch(() => undefined), Math.max(1, lease.expiresAfterMs / 3));
+  const timer = setInterval(() => void lease.renew().catch(() => undefined), Lease.renewEveryMs(lease));
   timer.unref();
   let released = false;
   return (hasLeft) => {

@@ -86,7 +86,8 @@ export class RedisStore implements Store {
   }
 
   #forget(keys: readonly string[] | undefined): void {
-    this.#refusals?.forget(keys, performance.now());
+    const nowMonotonicMs = performance.now();
+    this.#refusals?.forget(keys, nowMonotonicMs);
   }
 
   recall(id: string): Promise<StoreReply | undefined> {
