@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
 import { concurrency } from "../../algorithms/concurrency.js";
 import type { State } from "../../algorithms/model.js";
+import type { Decision } from "../../limiter/decision.js";
+import { createLimiter } from "../../limiter/limiter.js";
+import type { Rule } from "../../rules/rule.js";
 import { CounterMap } from "./counter-map.js";
+import { memoryStore } from "./memory-store.js";
 
 /** A counter with a key of one character takes 201 bytes. */
 const state = (endsAtMs = 1_000): State => ({ endsAtMs, bytes: 0, isUsedUp: false, bornMs: 0 });
@@ -14,6 +18,25 @@ test("idle counters give way before used-up ones, and each is counted", () => {
   for (const key of ["a", "b", "c", "d"]) map.set(key, state(), 0);
   expect(map.get("u")).toBe(usedUp);
   expect([map.count, map.evictedIdle, map.evictedUsedUp]).toEqual([3, 2, 0]);
+});
+
+test("a used-up counter that is charged anew as it ends is used up again, and gives way last, as before", () => {
+  let nowMs = 0;
+  const rule = (limit: number, window: string): Rule[] => [
+    { id: "r", key: ["user"], algorithm: "fixed-window", limit, window },
+  ];
+  const store = memoryStore({ clock: { now: () => nowMs }, maxBytes: 2 ** 20 });
+  const limiter = createLimiter({ store, rules: rule(1, "1s") });
+  const allowed = (user: string): boolean => (limiter.checkNow({ user }) as Decision).allowed;
+  expect([allowed("a"), allowed("a")]).toEqual([true, false]);
+  nowMs = 1_000;
+  expect([allowed("a"), allowed("a")]).toEqual([true, false]);
+  // Idle counters that end later, and more than there is room for.
+  limiter.setRules(rule(1_000, "10s"));
+  for (let i = 0; i < 8_000; i++) allowed(`idle-${i}`);
+  expect(limiter.memoryUse()!.evicted.idle).toBeGreaterThan(1_000);
+  limiter.setRules(rule(1, "1s"));
+  expect(allowed("a")).toBe(false);
 });
 
 test("where every counter is used up, the one nearest to its end gives way", () => {

@@ -44,6 +44,8 @@ export class CounterMap {
   /** Adds a counter, or replaces one that has ended. */
   set(key: string, state: State, nowMs: number): void {
     if (this.#usedUp.count > 0) this.#usedUp.delete(key);
+    // It may be the very counter that has ended, charged anew in the millisecond of its end.
+    state.isUsedUp = false;
     state.bytes = counterBytes(key, state);
     this.#makeRoom(state.bytes, nowMs);
     this.#idle.set(key, state, nowMs);

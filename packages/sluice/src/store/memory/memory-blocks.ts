@@ -67,7 +67,6 @@ export class MemoryBlocks {
 
   #keep(key: string, state: BlockState, nowMs: number): void {
     this.#states.delete(key);
-    state.isUsedUp = false;
     this.#states.set(key, state, nowMs);
     this.#states.mark(key, state, true, nowMs);
   }
