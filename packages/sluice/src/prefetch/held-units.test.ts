@@ -173,3 +173,39 @@ test("a reset forgets what was used before it, once it was done; uses that came 
   expect(before.movedTo).toBe(held.uses);
   expect(held.nextFetch(0, 1_002)).toMatchObject({ used: 5, held: 65 });
 });
+
+test("a busy key that got less than it wanted pauses for an eighth of a term, and fetches ahead only after a quarter", () => {
+  const held = busy();
+  const fetch = held.nextFetch(0, 1_000);
+  const sent = { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 };
+  held.granted(fetch, { units: fetch.want - 1, kept: 0, lifeMs: 20 }, sent);
+  expect(held.pausesUntilMonotonicMs).toBe(1_002.5);
+  held.use(held.units - 1);
+  expect(held.needsFetchAhead(1_004)).toBe(false);
+  expect(held.needsFetchAhead(1_005)).toBe(true);
+});
+
+test("a key that got all it wanted, or is asked for seldom, does not pause", () => {
+  const sent = { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 };
+  const served = busy();
+  const all = served.nextFetch(0, 1_000);
+  served.granted(all, { units: all.want, kept: 0, lifeMs: 20 }, sent);
+  expect(served.pausesUntilMonotonicMs).toBe(0);
+  const slow = new HeldUnits("{*}:r:p", plan, "h", 0);
+  slow.arrive(1_000);
+  slow.granted(slow.nextFetch(0, 1_000), { units: 1, kept: 0, lifeMs: 20 }, sent);
+  expect(slow.pausesUntilMonotonicMs).toBe(0);
+});
+
+test("a pause is never longer than ten milliseconds, however long the term", () => {
+  const long = { ...plan, prefetchMs: 60_000 };
+  const held = new HeldUnits("{*}:r:p", long, "h", 0);
+  held.arrive(10_000_000);
+  const fetch = held.nextFetch(0, 1_000_000);
+  held.granted(
+    fetch,
+    { units: 1, kept: 0, lifeMs: 60_000 },
+    { plan: long, sentMonotonicMs: 1_000_000, nowMonotonicMs: 1_000_001 },
+  );
+  expect(held.pausesUntilMonotonicMs).toBe(1_000_010);
+});

@@ -55,6 +55,13 @@ const RISING_WEIGHT = 1 / 4;
 const MOST_WANTED = 1_000_000;
 /** For so many terms nothing is fetched after that. */
 const PAUSE_TERMS = 5;
+/**
+ * Between two fetches of a busy key whose units are scarce, so that each brings several: of a term, and at most. Only where so many requests
+ * come meanwhile: those that find no unit wait for the next fetch.
+ */
+const PAUSE_SHARE = 1 / 8;
+const LONGEST_PAUSE_MS = 10;
+const TELLING_PAUSE = 8;
 /** How long a key is remembered that nobody asks for. */
 const IDLE_MS = 10_000;
 
@@ -87,6 +94,8 @@ export class HeldUnits {
   together: Together | undefined;
   /** Until then the store would refuse, as far as is known. */
   refusedUntilMonotonicMs = 0;
+  /** Until then requests without units wait, and are then one fetch: the last one brought less than was wanted. */
+  pausesUntilMonotonicMs = 0;
   /** Uses since the last fetch was sent. */
   uses: Uses = newUses(this);
   /** For the map that keeps it. */
@@ -240,12 +249,20 @@ export class HeldUnits {
     // Units that are dead on arrival only cost: the store is too far away, or this process too busy.
     if (sent.nowMonotonicMs >= this.endsAtMonotonicMs)
       this.#pausedUntilMonotonicMs = sent.nowMonotonicMs + PAUSE_TERMS * this.plan.prefetchMs;
+    const isScarce = grant.units < fetch.want && this.#rate * this.#pauseMs() >= TELLING_PAUSE;
+    this.pausesUntilMonotonicMs = isScarce ? sent.sentMonotonicMs + this.#pauseMs() : 0;
     if (this.units === 0) return;
     this.renewAtMonotonicMs = this.endsAtMonotonicMs - lifeMs / 4;
     // Where nothing is left, the next fetch waits for a request that needs it.
     if (grant.units === 0 && fetch.want > 0) return;
+    // Near the limit an early fetch brings little: the longer it waits, the more has become free.
+    if (isScarce) this.renewAtMonotonicMs = Math.min(this.renewAtMonotonicMs, sent.sentMonotonicMs + lifeMs / 4);
     // Half of them cover a burst while the next fetch is under way.
-    this.low = Math.floor(this.units / 2);
+    else this.low = Math.floor(this.units / 2);
+  }
+
+  #pauseMs(): number {
+    return Math.min(LONGEST_PAUSE_MS, this.plan.prefetchMs * PAUSE_SHARE);
   }
 
   /** The store has ended by itself what it was never told of. */

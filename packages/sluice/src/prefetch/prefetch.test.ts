@@ -414,3 +414,22 @@ test("a use whose settlement got no answer is not given back into the hand: the 
   expect(await prefetch.refund(used, request.checks)).toBe(false);
   expect(prefetch.stats().units).toBe(0);
 });
+
+test("where units are scarce, a busy key pauses between fetches", async () => {
+  limiter.setRules([{ ...hot, limit: 3_900, prefetch: "80ms" }]);
+  let passed = 0;
+  const ask = async (ms: number): Promise<void> => {
+    for (let i = 0; i < ms; i++) {
+      for (let n = 0; n < 4; n++) void limiter.check({ user: "u" }).then(({ allowed }) => void (passed += Number(allowed)));
+      await vi.advanceTimersByTimeAsync(1);
+    }
+  };
+  // Slightly more than the limit admits, until every unit that becomes free is wanted.
+  await ask(2_000);
+  store.requests.length = 0;
+  passed = 0;
+  await ask(1_000);
+  const fetches = store.requests.filter((request) => request.fetches !== undefined).length;
+  expect(fetches).toBeLessThanOrEqual(100);
+  expect(passed).toBeGreaterThan(3_900 * 0.98);
+});

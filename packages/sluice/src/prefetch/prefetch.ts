@@ -334,11 +334,11 @@ export class Prefetch implements SoleDecider {
     return this.#ride(request, [{ held, plan, cost: 0, at: 0, isLast }]);
   }
 
-  /** Sends the request with its fetches, after this turn's other requests have added what they need to them. */
+  /** Sends the request with its fetches, after other requests have added what they need to them. */
   #ride(request: StoreRequest, riders: readonly Rider[]): Promise<StoreReply> {
     let sent: readonly Sent[] = [];
     let sentMonotonicMs = 0;
-    const replied = Promise.resolve().then(() => {
+    const replied = this.#untilSent(request, riders).then(() => {
       sentMonotonicMs = performance.now();
       const fetches = new Array<Fetch | undefined>(request.checks.length);
       sent = riders.map((rider) => this.#board(rider, fetches, sentMonotonicMs));
@@ -361,6 +361,13 @@ export class Prefetch implements SoleDecider {
     }
     // In this order: who waits for the reply finds the units in hand.
     return ended.then(() => replied);
+  }
+
+  /** At the end of this turn; where units are scarce, of the pause. A request under several rules does not wait for one of them. */
+  #untilSent({ checks }: StoreRequest, riders: readonly Rider[]): Promise<void> {
+    const { held, isLast } = riders[0]!;
+    const pauseMs = checks.length > 1 || isLast ? 0 : held.pausesUntilMonotonicMs - performance.now();
+    return pauseMs > 0 ? new Promise((resolve) => setTimeout(resolve, pauseMs)) : Promise.resolve();
   }
 
   #board({ held, plan, cost, at, isLast }: Rider, fetches: (Fetch | undefined)[], sentMonotonicMs: number): Sent {
