@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import type { Check } from "../check.js";
+import type { Rule } from "../rules/rule.js";
 import { joinChecks } from "./join-checks.js";
+import { createLimiter } from "./limiter.js";
 
 const check = (key: string, more: Partial<Check> = {}): Check => ({ key, cost: 1, live: -1, ...more }) as Check;
 
@@ -11,6 +13,38 @@ test("two parts that meet one counter are one check at the sum of their costs", 
     ["b", 7],
   ]);
   expect(places).toEqual([[0, 1], [1]]);
+});
+
+test("two parts that meet one counter under different numbers are held to the tighter ones, in either order", async () => {
+  const rule: Rule = {
+    id: "r",
+    match: { tier: "*" },
+    key: ["user"],
+    algorithm: "fixed-window",
+    limit: 4,
+    window: "1d",
+    overrides: [{ match: { tier: "gold" }, limit: 1_000 }],
+  };
+  const gold = { attributes: { user: "ann", tier: "gold" } };
+  const free = { attributes: { user: "ann", tier: "free" } };
+  for (const parts of [
+    [gold, free],
+    [free, gold],
+  ]) {
+    const limiter = createLimiter({ rules: [rule] });
+    const passed: boolean[] = [];
+    for (let i = 0; i < 3; i++) passed.push((await limiter.checkAll(parts)).decision.allowed);
+    expect(passed).toEqual([true, true, false]);
+    await limiter.close();
+  }
+});
+
+test("a rule that only reports does not lift the limit of one that enforces on the same counter", () => {
+  const planOf = (mode: string, limit: number) => ({ mode, policy: { stored: "fixed-window", limit } }) as never;
+  const [report, enforce] = [planOf("shadow", 1), planOf("enforce", 5)];
+  const joined = (plans: never[]) => joinChecks(plans.map((plan) => [check("a", { plan })])).checks[0]!.plan;
+  expect(joined([report, enforce])).toBe(enforce);
+  expect(joined([enforce, report])).toBe(enforce);
 });
 
 test("a charge stays apart from a check of the same counter", () => {

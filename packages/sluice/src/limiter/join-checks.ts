@@ -1,9 +1,11 @@
 /**
  * Joins the checks of several attribute sets into those of one request.
  * Two sets may lead to the same counter: then it is one check at the sum of their costs, for a counter that is looked at twice
- * before it is charged would let both pass where only one fits. Pure.
+ * before it is charged would let both pass where only one fits. Where they meet it under different numbers (an override of a rule, a limit
+ * that a request of Envoy brings), the tighter ones decide for both. Pure.
  */
-import type { Check } from "../check.js";
+import { capacityOf } from "../algorithms/policy.js";
+import type { Check, CheckPlan } from "../check.js";
 
 /** `places[part][n]`: where the n-th check of a part stands in the joined list. */
 export function joinChecks(parts: readonly (readonly Check[])[]): { checks: Check[]; places: number[][] } {
@@ -20,11 +22,19 @@ export function joinChecks(parts: readonly (readonly Check[])[]): { checks: Chec
         // A candidate stands behind its live check, so that one's place is known already.
         placed.push(checks.push(check.live < 0 ? check : { ...check, live: placed[check.live]! }) - 1);
       } else {
-        checks[at] = { ...checks[at]!, cost: checks[at]!.cost + check.cost };
+        const joined = checks[at]!;
+        checks[at] = { ...joined, plan: tighter(joined.plan, check.plan), cost: joined.cost + check.cost };
         placed.push(at);
       }
     }
     return placed;
   });
   return { checks, places };
+}
+
+function tighter(a: CheckPlan, b: CheckPlan): CheckPlan {
+  if (a === b) return a;
+  if (a.mode !== b.mode) return b.mode === "enforce" ? b : a;
+  const [ofA, ofB] = [capacityOf(a.policy), capacityOf(b.policy)];
+  return ofB < ofA || (ofB === ofA && b.policy.limit < a.policy.limit) ? b : a;
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { createLimiter, memoryStore, type Rule } from "sluice";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { decodePlain } from "./decode-request.js";
 import { loadProto } from "./load-proto.js";
 import { rateLimitService } from "./message-codec.js";
@@ -28,6 +28,10 @@ const standard: AnswerOptions = {
 };
 
 const NOW_MS = 1_700_000_000_000;
+
+// A window of which nothing is used ends with its unit, by the clock: both ways are asked within one second.
+beforeAll(() => void vi.useFakeTimers({ toFake: ["Date"], now: NOW_MS }));
+afterAll(() => void vi.useRealTimers());
 
 function open(rules: readonly Rule[], answers: AnswerOptions) {
   let nowMs = NOW_MS;
