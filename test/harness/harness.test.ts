@@ -1,6 +1,8 @@
 /** That the harness does to a real Redis what its names promise; other tests build on it. */
+import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "./free-port.js";
@@ -70,7 +72,31 @@ describe.skipIf(whyMissing("redis"))("a Redis of the harness", () => {
     await using redis = await startRedis({ args: ["--maxmemory", "50mb"] });
     expect(await redis.cli("config", "get", "maxmemory")).toBe("maxmemory\n52428800");
     expect(await redis.cli("debug", "set-active-expire", "0")).toBe("OK");
-    await expect(redis.cli("incr")).rejects.toThrow();
+    await expect(redis.cli("incr")).rejects.toThrow("wrong number of arguments");
+  });
+
+  test("prints every kind of reply as redis-cli does", async () => {
+    await using redis = await startRedis();
+    await redis.cli("MSET", "text", "two\r\nlines, é", "empty", "");
+    const nested = "return {1, {'a', {redis.status_reply('b'), ''}}, {}, 'c'}";
+    const questions: string[][] = [
+      ["GET", "text"],
+      ["GET", "empty"],
+      ["GET", "none"],
+      ["STRLEN", "text"],
+      ["MGET", "text", "none", "empty"],
+      ["KEYS", "no*"],
+      ["EVAL", nested, "0"],
+      ["SCAN", "0", "COUNT", "1000"],
+      ["EVAL", "return string.rep('long ', 100000)", "0"],
+    ];
+    for (const words of questions) {
+      const port = String(redis.port);
+      const { stdout } = await promisify(execFile)("redis-cli", ["-p", port, ...words], { maxBuffer: 2 ** 20 });
+      expect(await redis.cli(...words), words.join(" ").slice(0, 80)).toBe(stdout.replace(/\n$/, ""));
+    }
+    await redis.kill();
+    await expect(redis.cli("PING")).rejects.toThrow("ECONNREFUSED");
   });
 
   test("says why it did not start", async () => {

@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { freePort } from "./free-port.js";
 import { makeTempFolder, removeTempFolder } from "./leash.js";
 import { until } from "./redis-cluster.js";
+import { redisCommand } from "./redis-command.js";
 import { type RedisOptions, type RedisServer, redisBinary, startRedis } from "./redis-server.js";
 import { type ServerProcess, startServerProcess } from "./server-process.js";
 
@@ -49,7 +50,9 @@ export async function startSentinels(options: SentinelOptions = {}): Promise<Sen
     Array.from({ length: sentinelCount }, () => startSentinel({ leaderPort: leader.port, quorum, options })),
   );
   const ask = async (port: number, ...question: string[]): Promise<string> => {
-    const args = ["-h", "127.0.0.1", "-p", String(port), ...(options.sentinelCliArgs ?? []), "SENTINEL", ...question];
+    const { sentinelCliArgs = [] } = options;
+    if (sentinelCliArgs.length === 0) return await redisCommand(port, ["SENTINEL", ...question]);
+    const args = ["-h", "127.0.0.1", "-p", String(port), ...sentinelCliArgs, "SENTINEL", ...question];
     return (await promisify(execFile)("redis-cli", args, { timeout: 5_000 })).stdout;
   };
   await until("every Sentinel knows every server", async () => {

@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import { components, describeMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "./free-port.js";
 import { makeTempFolder, removeTempFolder } from "./leash.js";
+import { redisCommand } from "./redis-command.js";
 import { type ServerProcess, startServerProcess } from "./server-process.js";
 
 export interface RedisOptions {
@@ -37,7 +38,7 @@ export interface RedisServer extends AsyncDisposable {
   /** SIGSTOP: connections stay open, and nothing answers. */
   pause(): void;
   resume(): void;
-  /** Runs redis-cli against the server and returns what it prints; rejects if Redis answers with an error. */
+  /** Sends a command and returns the reply as redis-cli prints it; rejects if Redis answers with an error. Options (`--scan`) start redis-cli. */
   cli(...args: string[]): Promise<string>;
   /** From the next command on, the server's clock is this far from the real one. Not cumulative; 0 is the real time. */
   stepClock(offsetSeconds: number): void;
@@ -83,7 +84,10 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     },
     pause: () => server.signal("SIGSTOP"),
     resume: () => server.signal("SIGCONT"),
-    cli: (...args) => redisCli(port, [...(options.cliArgs ?? []), ...args]),
+    cli(...args) {
+      const all = [...(options.cliArgs ?? []), ...args];
+      return all[0]?.startsWith("-") === true ? redisCli(port, all) : redisCommand(port, all);
+    },
     stepClock(offsetSeconds) {
       if (options.faketime !== true) throw new Error("stepClock needs startRedis({ faketime: true })");
       setClock(clockFile, offsetSeconds);
