@@ -27,6 +27,7 @@ test.each(["", "x", "0002-11-10T00:00:00", "0202-11-10T00:00:00", "275760-09-13T
 );
 
 test("every hour of two years and many zones is read as it is spelled", () => {
+  const misread: string[] = [];
   for (const zone of [
     "UTC",
     "Europe/Berlin",
@@ -36,6 +37,7 @@ test("every hour of two years and many zones is read as it is spelled", () => {
     "Asia/Tehran",
   ]) {
     for (let at = Date.UTC(2025, 0, 1); at < Date.UTC(2027, 0, 1); at += 3_600_000)
-      expect(instantsOf(zoned(at, zone), zone), `${zone} ${at}`).toContain(at);
+      if (!instantsOf(zoned(at, zone), zone).includes(at)) misread.push(`${zone} ${at}`);
   }
+  expect(misread).toEqual([]);
 });
