@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Alias } from "vite";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/harness/longest-first.js";
 
 const packages = fileURLToPath(new URL("./packages/", import.meta.url));
 
@@ -26,17 +27,31 @@ function sourceAliases(folder: string): Alias[] {
   });
 }
 
+/**
+ * Files with a process of their own: those that judge time or memory, that replace clocks or modules, and that expect a warning which
+ * is told once per process. The others share the processes of a few workers, one file after the other, and the modules with them:
+ * to load the sources anew takes a second of processor time for each file.
+ */
+const apart = [
+  "test/{conformance,faults,races,twins,world}/**/*.test.ts",
+  "test/**/*memory*.test.ts",
+  "test/configuration/propagation.test.ts",
+  "test/middleware/{express-rate-limit,nest,warnings}.test.ts",
+];
+
 export default defineConfig({
   resolve: { alias: readdirSync(packages).flatMap(sourceAliases) },
   test: {
     setupFiles: ["test/harness/own-surroundings.ts"],
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
         // Small and pure, and many: a process and a module graph for each would take longer than the tests.
         test: { name: "unit", include: ["packages/*/src/**/*.test.ts"], isolate: false },
       },
-      { extends: true, test: { name: "system", include: ["test/**/*.test.ts"] } },
+      { extends: true, test: { name: "system", include: ["test/**/*.test.ts"], exclude: apart, isolate: false } },
+      { extends: true, test: { name: "apart", include: apart } },
     ],
     // Most tests wait for real servers rather than compute: with two workers two cores stand idle for two fifths of the run.
     pool: "forks",

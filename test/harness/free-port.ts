@@ -16,6 +16,11 @@ const TRIES = 50;
 /** Given to callers of this process: between the answer and the server's start a port still looks free. */
 const given = new Set<number>();
 
+/** For the next test file of this process: the servers of the last one have ended. */
+export function forgetPorts(): void {
+  given.clear();
+}
+
 /** A Redis Cluster node also listens at its port plus this. */
 const CLUSTER_BUS_OFFSET = 10_000;
 

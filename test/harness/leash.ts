@@ -1,5 +1,5 @@
 /**
- * What this process started or wrote to disk, and takes down with it: child processes and temporary folders.
+ * What a test file started or wrote to disk, and is taken down at its end: child processes and temporary folders.
  * A test that forgets to stop a server, throws before it could, or is interrupted leaves nothing behind.
  */
 import type { ChildProcess } from "node:child_process";
@@ -44,8 +44,11 @@ function watchExit(): void {
   }
 }
 
-function takeDown(): void {
+/** At the end of a test file, and of the process. */
+export function takeDown(): void {
   // SIGKILL, because a paused process (SIGSTOP) does not hear SIGTERM.
   for (const child of processes) child.kill("SIGKILL");
   for (const folder of folders) removeTempFolder(folder);
+  processes.clear();
+  folders.clear();
 }

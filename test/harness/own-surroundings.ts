@@ -2,8 +2,13 @@
  * Every test file starts in surroundings of its own, whatever the developer's shell, checkout or running service has:
  * no setting of Sluice, no colour switch, no credentials of databases in the environment, and an empty working directory
  * (a checkout where `npm start` ran has `.sluice/admin-token`; one with a `sluice.yaml` has settings).
+ * Files share a process, one after the other: what a file set, started or made ends with it.
  */
-import { makeTempFolder } from "./leash.js";
+import { afterAll, vi } from "vitest";
+import { leaveFolder, restoreEnvironment } from "./first-environment.js";
+import { forgetPorts } from "./free-port.js";
+import { makeTempFolder, takeDown } from "./leash.js";
+import { calmDown } from "./server-process.js";
 
 /** What tests themselves are told: `SLUICE_TEST_SEED=7 npm test`. */
 const FOR_TESTS = /^SLUICE_(TEST_|DETECTION_|SCREENSHOTS$|PEER_)/;
@@ -14,5 +19,15 @@ export function foreignVariables(names: readonly string[]): string[] {
   return names.filter((name) => FOREIGN.test(name) && !FOR_TESTS.test(name));
 }
 
+restoreEnvironment();
 for (const name of foreignVariables(Object.keys(process.env))) delete process.env[name];
 process.chdir(makeTempFolder("cwd"));
+forgetPorts();
+
+afterAll(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  leaveFolder();
+  takeDown();
+  calmDown();
+});

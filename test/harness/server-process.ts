@@ -3,7 +3,7 @@
  * In: a command and the line of its log that means "ready". Out: a handle to signal it and to await its end.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { leashProcess } from "./leash.js";
 
 export interface ServerCommand {
@@ -70,13 +70,21 @@ export async function startServerProcess(server: ServerCommand): Promise<ServerP
 
 const URGENT = -15;
 
-/** Of this process, if no other is named. Only root may; for others it stays as it is. */
+let firstPriority: number | undefined;
+
+/** Of this process, if no other is named, until the test file's end. Only root may; for others it stays as it is. */
 export function makeUrgent(pid = 0): void {
+  if (pid === 0) firstPriority ??= getPriority();
   try {
     setPriority(pid, URGENT);
   } catch {
     // Not permitted: figures are noisier then.
   }
+}
+
+/** This process is scheduled as it was before a test made it urgent. */
+export function calmDown(): void {
+  if (firstPriority !== undefined) setPriority(firstPriority);
 }
 
 function handleOf(child: ChildProcess, { exited, log }: { exited: Promise<void>; log: () => string }): ServerProcess {
