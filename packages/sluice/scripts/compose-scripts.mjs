@@ -3,6 +3,8 @@
  * `include('x')` in a Lua file stands for x.lua; `include('algorithms')` for every algorithm's body, chosen by its letter;
  * `include('algorithm')` in decide-single.lua for one algorithm's functions. decide-plain.lua is composed around an algorithm's plain
  * file. cross-slot.lua opens what runs over several slots of a node. Comments and indentation stay in the sources.
+ * A text that several scripts include is written once, as a constant, and the scripts are put together when the module is loaded: written
+ * out, they would be three times as long, and every start reads them.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -58,7 +60,14 @@ function stripped(lua) {
 }
 
 /**
- * A text with its includes in place.
+ * The texts that scripts share, by the name of their include; each stands behind those that it includes itself.
+ * @type {Map<string, string>}
+ */
+const shared = new Map();
+const MARK = "\u0001";
+
+/**
+ * A text with its includes in place; those that mean the same in every script as marks, which `spelled` makes constants of.
  * @param {string} lua
  * @param {Readonly<Record<string, string>>} [own] What the includes of this script alone stand for.
  * @returns {string}
@@ -66,8 +75,24 @@ function stripped(lua) {
 function expanded(lua, own = {}) {
   return stripped(lua).replace(/^include\('([a-z -]+)'\)$/gm, (_, name) => {
     if (own[name] !== undefined) return own[name];
-    return name === "algorithms" ? dispatch() : expanded(source(name), own);
+    const text = name === "algorithms" ? dispatch() : expanded(source(name), own);
+    const isOwn = name !== "algorithms" && text !== expanded(source(name));
+    if (isOwn) return text;
+    if (!shared.has(name)) shared.set(name, text);
+    return `${MARK}${name}${MARK}`;
   });
+}
+
+/** @param {string} include */
+const constantOf = (include) => `${include.replace(/-([a-z])/g, (_, letter) => letter.toUpperCase())}Lua`;
+
+/**
+ * An expression of a text with marks.
+ * @param {string} text
+ */
+function spelled(text) {
+  const parts = text.split(MARK).map((part, i) => (i % 2 === 0 ? part && JSON.stringify(part) : constantOf(part)));
+  return parts.filter((part) => part !== "").join(" + ");
 }
 
 /** Only the branch that is asked for makes its functions: making every algorithm's on each call would cost more than deciding. */
@@ -144,9 +169,10 @@ export function composeScripts() {
     scripts[`single-${letter}`] = expanded(source("decide-single"), { algorithm: functionsOf(stem) });
   }
   for (const [letter, stem] of Object.entries(plainFiles)) scripts[`plain-${letter}`] = plain(stem);
-  const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${JSON.stringify(lua)},\n`);
+  const constants = [...shared].map(([name, lua]) => `const ${constantOf(name)} = ${spelled(lua)};\n`);
+  const entries = Object.entries(scripts).map(([name, lua]) => `  ${JSON.stringify(name)}: ${spelled(lua)},\n`);
   const opening = JSON.stringify(`#!lua flags=allow-cross-slot-keys\n${stripped(source("cross-slot"))}\n`);
-  return `// Composed by scripts/compose-scripts.mjs from the Lua files; do not edit.\nexport const scriptSources = {\n${entries.join("")}} as const;\n\nexport const crossSlotOpening = ${opening};\n`;
+  return `// Composed by scripts/compose-scripts.mjs from the Lua files; do not edit.\n${constants.join("")}\nexport const scriptSources = {\n${entries.join("")}};\n\nexport const crossSlotOpening = ${opening};\n`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
