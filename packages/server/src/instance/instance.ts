@@ -6,7 +6,6 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { createLimiter, type Limiter, memoryStore, type Store } from "sluice";
-import { type RedisStoreOptions, redisStore } from "sluice/redis";
 import type { Log } from "../log.js";
 import { schemeOf } from "../printable.js";
 import { openRecording, type Recording } from "../recording/recording.js";
@@ -15,12 +14,9 @@ import type { Settings } from "../settings/settings.js";
 import type { Cleanup } from "./cleanup.js";
 import { holdFolder, makeFolder } from "./data-folder.js";
 import { MemorySharedState } from "./memory-shared-state.js";
-import { type RedisClient, redisClient } from "./redis-client.js";
-import { redisKeys } from "./redis-keys.js";
-import { RedisSharedState } from "./redis-shared-state.js";
+import type { RedisClient } from "./redis-client.js";
 import type { SharedState } from "./shared-state.js";
 import { StoreHealth } from "./store-health.js";
-import { storeTls } from "./store-tls.js";
 
 export interface Instance {
   /** Unique in the fleet, and after a restart another. */
@@ -55,7 +51,7 @@ export async function openInstance(
   cleanup.add(() => lock?.release());
   const id = `${hostname()}-${process.pid}-${randomBytes(6).toString("hex")}`;
   const clock = settings.record === undefined ? undefined : new RememberedClock();
-  const store = openStore(settings, { log, clock });
+  const store = await openStore(settings, { log, clock });
   const recording =
     settings.record === undefined
       ? undefined
@@ -64,7 +60,7 @@ export async function openInstance(
     rules: [],
     store: recording?.store ?? store,
     maxWaiting: settings["max-waiting"],
-    ...regionOf(settings),
+    ...(await regionOf(settings)),
     ...(settings.instances !== undefined && { instances: settings.instances * settings.workers }),
   });
   recording?.watch(limiter);
@@ -82,24 +78,29 @@ export async function openInstance(
 }
 
 async function joinFleet(settings: Settings, log: Log): Promise<Fleet> {
-  if (settings.store === "memory") {
-    const shared = await MemorySharedState.open({ dataFolder: settings["data-folder"], log });
-    return { shared, redis: undefined, home: homeOf(settings) };
+  if (settings.store !== "memory") {
+    const joined = (await loadRedis()).joinOnRedis(settings);
+    return { ...joined, home: await homeOf(settings) };
   }
-  const redis = redisClient(settings.store, { tls: storeTls(settings) });
-  return { shared: new RedisSharedState(redis, redisKeys(settings["store-prefix"])), redis, home: homeOf(settings) };
+  const shared = await MemorySharedState.open({ dataFolder: settings["data-folder"], log });
+  return { shared, redis: undefined, home: await homeOf(settings) };
 }
 
-function homeOf(settings: Settings): SharedState | undefined {
-  const { "global-store": url, "global-store-deadline": timeoutMs } = settings;
-  if (url === undefined) return undefined;
-  const client = redisClient(url, { tls: storeTls(settings), timeoutMs });
-  return new RedisSharedState(client, redisKeys(settings["store-prefix"]));
+async function homeOf(settings: Settings): Promise<SharedState | undefined> {
+  return settings["global-store"] === undefined ? undefined : (await loadRedis()).homeOnRedis(settings);
 }
 
-function openStore(settings: Settings, { log, clock }: { log: Log; clock: RememberedClock | undefined }): Store {
-  const { store, "store-deadline": deadlineMs, "memory-limit": maxBytes } = settings;
-  if (store !== "memory") return redisStore(store, { deadlineMs, ...placeOf(settings) });
+/** Only where a setting names one: the client and its scripts are a fifth of what a start reads. */
+async function loadRedis(): Promise<typeof import("./on-redis.js")> {
+  return await import("./on-redis.js");
+}
+
+async function openStore(
+  settings: Settings,
+  { log, clock }: { log: Log; clock: RememberedClock | undefined },
+): Promise<Store> {
+  const { store, "memory-limit": maxBytes } = settings;
+  if (store !== "memory") return (await loadRedis()).storeOnRedis(settings);
   return memoryStore({
     maxBytes,
     ...(clock !== undefined && { clock }),
@@ -111,15 +112,10 @@ function openStore(settings: Settings, { log, clock }: { log: Log; clock: Rememb
   });
 }
 
-/** How both stores are reached, and which keys there are this fleet's. */
-function placeOf(settings: Settings): Pick<RedisStoreOptions, "tls" | "prefix"> {
-  return { tls: storeTls(settings), prefix: settings["store-prefix"] ?? "" };
-}
-
-function regionOf(settings: Settings): { region?: string; globalStore?: Store } {
-  const { region, "global-store": url, "global-store-deadline": deadlineMs } = settings;
+async function regionOf(settings: Settings): Promise<{ region?: string; globalStore?: Store }> {
+  const { region, "global-store": url } = settings;
   if (region === undefined || url === undefined) return {};
-  return { region, globalStore: redisStore(url, { deadlineMs, ...placeOf(settings) }) };
+  return { region, globalStore: (await loadRedis()).globalStoreOnRedis(settings, url) };
 }
 
 function openFolders(settings: Settings): { release(): void } | undefined {

@@ -24,7 +24,7 @@ import type { Otlp } from "./otlp/otlp.js";
 import { type RegionWatch, startRegionWatch } from "./regions/region-watch.js";
 import type { ModelUse } from "./spend/model-spend.js";
 import { callSummary } from "./store-view/call-summary.js";
-import { redisNodesOf } from "./store-view/redis-nodes.js";
+import type { RedisNodes } from "./store-view/redis-nodes.js";
 import { createStoreView, type StoreWatch } from "./store-view/store-view.js";
 import { TopKeysReader } from "./top-keys/read-top-keys.js";
 import { observeTraffic, type Traffic } from "./traffic.js";
@@ -41,6 +41,8 @@ export interface Monitoring {
   readonly figures: Figures | undefined;
   readonly readRegions: (() => Promise<RegionsView>) | undefined;
   readonly alerts: Pick<Alerts, "read" | "acknowledge" | "test"> | undefined;
+  /** Ends what only looks on, which may take a round of alerts: requests are still answered meanwhile. */
+  endWatching(): Promise<void>;
   /** Counts a call to a language model that is over; absent with monitoring off. */
   readonly noteModel: ((used: ModelUse) => void) | undefined;
 }
@@ -71,7 +73,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
   const otlp = await openOtlp(instance, metrics);
   cleanup.add(() => otlp?.close());
   const observe = observeRequests({ requests: traffic.isCounted ? traffic.requests : undefined, trace: otlp?.trace });
-  const storeView = openStoreView(instance);
+  const storeView = openStoreView(instance, await nodesOf(instance));
   cleanup.add(() => storeView.close());
   const counted =
     fleet && history && (await startCounting({ ...sources, fleet, history, traffic, storeView }, cleanup));
@@ -83,6 +85,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
     figures: counted?.figures,
     readRegions: counted?.readRegions,
     alerts: counted?.alerts,
+    endWatching: async () => counted?.endWatching(),
     noteModel: counted && ((used) => traffic.models.add(used)),
   };
 }
@@ -91,7 +94,7 @@ export async function startMonitoring(sources: Sources, cleanup: Cleanup): Promi
 async function startCounting(
   sources: Sources & { fleet: Fleet; history: History; traffic: Traffic; storeView: StoreWatch },
   cleanup: Cleanup,
-): Promise<Pick<Monitoring, "alerts" | "readRegions"> & { figures: Figures }> {
+): Promise<Pick<Monitoring, "alerts" | "readRegions" | "endWatching"> & { figures: Figures }> {
   const { instance, fleet, history, traffic, storeView, alertPolicies } = sources;
   const { settings, log, limiter, health, storeKind } = instance;
   const { shared } = fleet;
@@ -134,14 +137,19 @@ async function startCounting(
   });
   cleanup.add(() => figures.close());
   alerts.start();
-  cleanup.add(() => alerts.close());
   const regions = watchRegions(sources);
-  cleanup.add(() => regions?.close());
+  let ended: Promise<unknown> | undefined;
+  const endWatching = async (): Promise<void> => {
+    ended ??= Promise.all([alerts.close(), regions?.close()]);
+    await ended;
+  };
+  cleanup.add(endWatching);
   const none = (): RegionsView => ({ atMs: Date.now(), scope: "all", regions: [] });
   return {
     figures,
     readRegions: () => regions?.read() ?? Promise.resolve(none()),
     alerts,
+    endWatching,
   };
 }
 
@@ -183,10 +191,20 @@ function heartbeatOf({ instance, configuration, fleet }: Sources & { fleet: Flee
   });
 }
 
-function openStoreView({ settings, store, storeKind, limiter, health }: Instance): StoreWatch {
+/** Loaded only with Redis. */
+async function nodesOf({ settings }: Instance): Promise<RedisNodes | undefined> {
+  if (settings.store === "memory") return undefined;
+  const { redisNodesOf } = await import("./store-view/redis-nodes.js");
+  return redisNodesOf(settings.store, storeTls(settings));
+}
+
+function openStoreView(
+  { settings, store, storeKind, limiter, health }: Instance,
+  nodes: RedisNodes | undefined,
+): StoreWatch {
   return createStoreView({
     kind: storeKind,
-    nodes: settings.store === "memory" ? undefined : redisNodesOf(settings.store, storeTls(settings)),
+    nodes,
     prefix: settings["store-prefix"],
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
     blocksInMemory: () => limiter.blocksInMemory() ?? [],

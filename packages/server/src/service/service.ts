@@ -97,6 +97,8 @@ async function start(options: ServiceOptions, cleanup: Cleanup): Promise<Service
     },
     async close(how = { delayMs: 0 }) {
       await transports.turnAway(how);
+      // While the ports are open: from their close to the end of the process, and on to the next one, an Envoy that fails closed answers 500.
+      await monitoring.endWatching();
       await cleanup.close();
     },
   };
