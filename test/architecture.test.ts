@@ -22,7 +22,7 @@ interface Room {
 const rooms: readonly Room[] = [
   {
     name: "ground",
-    files: /^(decision|errors|keys|check|sole-request|time-slices)\.ts$/,
+    files: /^(decision|errors|key-prefix|keys|check|sole-request|time-slices)\.ts$/,
     sees: [],
     seesTypesOf: ["algorithms"],
   },

@@ -1,8 +1,12 @@
-/** Preloaded into the service by a test: answers "modules" with the files that were loaded as code, and their bytes. */
+/**
+ * Preloaded into the service by a test: answers "modules" with the files that were loaded as code, and their bytes; "modules at listen"
+ * with those that were loaded when the first port opened.
+ */
 import { statSync } from "node:fs";
 import { Module, register } from "node:module";
+import { Server } from "node:net";
 import { fileURLToPath } from "node:url";
-import { MessageChannel } from "node:worker_threads";
+import { MessageChannel, receiveMessageOnPort } from "node:worker_threads";
 
 /** @type {Map<string, number>} */
 const loaded = new Map();
@@ -31,8 +35,22 @@ for (const extension of [".js", ".json", ".node"]) {
   };
 }
 
+/** @type {[string, number][] | undefined} */
+let atListen;
+const { listen } = Server.prototype;
+Server.prototype.listen = /** @type {any} */ (
+  /** @this {Server} @param {any[]} args */
+  function (...args) {
+    for (let next = receiveMessageOnPort(port1); next !== undefined; next = receiveMessageOnPort(port1))
+      note(fileURLToPath(next.message));
+    atListen ??= [...loaded];
+    return listen.apply(this, /** @type {any} */ (args));
+  }
+);
+
 process.on("message", (message) => {
   if (message === "modules") process.send?.([...loaded]);
+  if (message === "modules at listen") process.send?.(atListen);
 });
 // A channel keeps a process alive; the service alone decides when it ends.
 process.channel?.unref();

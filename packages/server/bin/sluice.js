@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The `sluice` command: the program itself is bundle/main.js.
+// The `sluice` command: the program itself is bundle/main.js. `serve` has an entry of its own, which reads less before it opens its ports.
 import * as module from "node:module";
 import { fileURLToPath } from "node:url";
 
@@ -7,6 +7,9 @@ import { fileURLToPath } from "node:url";
 // written, every start compiles. A service may never end by itself, so its code is kept soon after its first start: once, in some 50 ms.
 module.enableCompileCache?.(fileURLToPath(new URL("../.compile-cache", import.meta.url)));
 setTimeout(() => module.flushCompileCache?.(), 10_000).unref();
-const { main } = await import("../bundle/main.js");
+const isService = process.argv[2] === "serve";
+const { main } = isService ? await import("../bundle/quick-serve.js") : await import("../bundle/main.js");
 
 await main(process.argv);
+// All is closed and written. To end by itself, Node.js would first give its memory back, for 50 to 100 ms in which nobody serves the ports.
+if (isService) process.exit();

@@ -20,15 +20,6 @@ import { createHash } from "node:crypto";
 
 export const KEY_PREFIX = "sluice:1:";
 
-// The first brace of a key opens its hash tag, and the rest are patterns of SCAN and of access lists.
-const OWN_PREFIX = /^(?!.*[{}*?[\]\\])[\x21-\x7e]{0,64}$/;
-export const KEY_PREFIX_EXPECTED = `at most 64 printable characters without spaces and { } * ? [ ] \\, such as "shop:"`;
-
-/** Whether a text may stand before `KEY_PREFIX`, so that several products can share a Redis. */
-export function isKeyPrefix(text: unknown): text is string {
-  return typeof text === "string" && OWN_PREFIX.test(text);
-}
-
 /** One letter per stored form. A rule whose stored form changes starts anew; a rule whose numbers change goes on. */
 export const storedAs = {
   "token-bucket": "b",

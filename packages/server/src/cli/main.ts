@@ -2,10 +2,9 @@
  * The `sluice` command. Exit status: 0 done, 1 failed, 2 misuse, 3 refused (`check`).
  */
 import { Command, CommanderError } from "commander";
-import { SluiceError } from "sluice";
 import { packageVersion } from "../own-package.js";
-import { printableLines } from "../printable.js";
-import { CommandFailure, exitStatus } from "./command-failure.js";
+import { exitStatus } from "./command-failure.js";
+import { reportFailure } from "./report-failure.js";
 
 /** Other names of commands: one that was released stays. */
 const aliases: Readonly<Record<string, string>> = { blocked: "blocks" };
@@ -79,18 +78,5 @@ function throwInsteadOfExit(command: Command): void {
 
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitStatus.done : exitStatus.misuse;
-  if (error instanceof CommandFailure) {
-    if (error.message !== "") process.stderr.write(`${error.message}\n`);
-    return error.status;
-  }
-  if (error instanceof SluiceError && error.code === "invalid-setting") {
-    process.stderr.write(`${printableLines(error.message)}\n`);
-    return exitStatus.misuse;
-  }
-  process.stderr.write(`${printableLines(describe(error))}\n`);
-  return exitStatus.failed;
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return reportFailure(error);
 }

@@ -1,9 +1,6 @@
-/** `sluice serve`: the options are the settings' table, one flag each. */
-import cluster from "node:cluster";
+/** `sluice serve` as a command with help: the options are the settings' table, one flag each. */
 import type { Command } from "commander";
-import { closePorts, openPorts } from "../service/open-ports.js";
-import { resolveSettings, type Settings, socketsOfSupervisor } from "../settings/settings.js";
-import { CommandFailure } from "./command-failure.js";
+import { runService } from "./run-service.js";
 import { flagsByName, settingsCommand } from "./settings-command.js";
 
 export function serveCommand(): Command {
@@ -13,28 +10,6 @@ export function serveCommand(): Command {
     )
     .action(async (_options: unknown, given: Command) => {
       const { config, ...flags } = given.opts<Record<string, string>>();
-      const read = (): Settings => resolveSettings({ flags: flagsByName(flags), configFile: config });
-      const status = cluster.isWorker ? await work(read) : await openAndServe(read());
-      if (status !== 0) throw new CommandFailure("", 1);
+      await runService({ flags: flagsByName(flags), configFile: config });
     });
-}
-
-/** The ports open before the service is even read: clients wait at an open port, and fail at a closed one. */
-async function openAndServe(settings: Settings): Promise<number> {
-  // It asks for new workers; before there are any, it must not end the process.
-  if (settings.workers > 1) process.on("SIGHUP", () => undefined);
-  const ports = await openPorts(settings, socketsOfSupervisor());
-  try {
-    // Loaded only now: the other commands need none of it, and start in a tenth of the time.
-    const { serve } = await import("../service/serve.js");
-    return await serve(settings, ports);
-  } finally {
-    await closePorts(ports);
-  }
-}
-
-/** Settings may have changed since the first process read them: a mistake in them is the worker's to report. */
-async function work(read: () => Settings): Promise<number> {
-  const { runWorker } = await import("../service/worker.js");
-  return await runWorker(read);
 }

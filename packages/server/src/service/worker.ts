@@ -8,9 +8,9 @@ import { type CloseOptions, type Service, startService } from "./service.js";
 import { type FirstMessage, sendToFirst } from "./worker-channel.js";
 
 /** Resolves when it has ended, with the exit status. */
-export async function runWorker(readSettings: () => Settings): Promise<number> {
+export async function runWorker(readSettings: () => Promise<Settings>): Promise<number> {
   try {
-    const settings = readSettings();
+    const settings = await readSettings();
     const toldToEnd = untilToldToEnd(settings["drain-delay"]);
     const service = await start(settings);
     const { close, ...summary } = service;

@@ -2,7 +2,7 @@
  * The options of a Redis store, their defaults, and their validation, which comes before a connection is opened.
  */
 import { SluiceError } from "../../errors.js";
-import { isKeyPrefix, KEY_PREFIX_EXPECTED } from "../../keys.js";
+import { isKeyPrefix, KEY_PREFIX_EXPECTED } from "../../key-prefix.js";
 import type { TlsOptions } from "./client.js";
 
 export interface RedisStoreOptions {
