@@ -292,6 +292,16 @@ test("a refund gives a unit back into the hand, or to the counter once it is set
   expect(await remaining()).toBe(1_000 - allowed);
 });
 
+test("a use whose units ended before they were settled is not said to be refunded: the store has charged it", async () => {
+  await warm();
+  const used = await check();
+  expect(used.guarantee).toBe("prefetched");
+  const now = performance.now();
+  vi.spyOn(performance, "now").mockReturnValue(now + 30);
+  expect(await limiter.refund(used)).toBe(false);
+  vi.mocked(performance.now).mockRestore();
+});
+
 test("a reset starts the counter anew; uses that were not settled yet are forgotten with it", async () => {
   await warm();
   await limiter.reset("hot", { user: "u" });

@@ -146,6 +146,9 @@ export class Prefetch implements SoleDecider {
       // Of a fetch without an answer: the store may have charged it then, or with the next one. Neither hand nor entry is certain.
       if (settled !== uses[i]) continue;
       if (settled.seq === 0) {
+        const nowMonotonicMs = performance.now();
+        // Units whose end has come are charged by the store itself: there is no hand to give them back into.
+        if (nowMonotonicMs >= settled.held.endsAtMonotonicMs) continue;
         settled.held.unuse(checks[i]!.cost);
         isInHand = true;
       } else if (settled.atMs > 0) charges.push(...this.#chargesOf(settled, checks[i]!));
