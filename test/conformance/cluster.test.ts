@@ -11,6 +11,7 @@ import { whyMissing } from "../../scripts/system-components.mjs";
 import { freePort } from "../harness/free-port.js";
 import { startCluster } from "../harness/redis-cluster.js";
 import { conformance } from "./conformance.js";
+import { lateRefunds } from "./refunds.js";
 
 describe.skipIf(whyMissing("redis"))("stores in a Redis Cluster", async () => {
   if (whyMissing("redis")) return;
@@ -39,8 +40,11 @@ describe.skipIf(whyMissing("redis"))("stores in a Redis Cluster", async () => {
       createLimiter({ store: redisStore(store, options), rules });
 
   conformance({ name: "Redis Cluster by URL", limiter: limiterOn(servers.url), wait });
+  lateRefunds({ name: "Redis Cluster by URL", limiter: limiterOn(servers.url), wait });
   conformance({ name: "Redis Cluster by ioredis", limiter: limiterOn(ioredis), wait });
+  lateRefunds({ name: "Redis Cluster by ioredis", limiter: limiterOn(ioredis), wait });
   conformance({ name: "Redis Cluster by node-redis", limiter: limiterOn(nodeRedis), wait });
+  lateRefunds({ name: "Redis Cluster by node-redis", limiter: limiterOn(nodeRedis), wait });
 
   const apart: Rule[] = [
     { id: "per-user", key: ["user"], algorithm: "fixed-window", limit: 5, window: "365d" },

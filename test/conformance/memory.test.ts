@@ -1,11 +1,15 @@
 import { createLimiter } from "sluice";
 import { virtualClock } from "sluice/testing";
-import { conformance } from "./conformance.js";
+import { conformance, type StoreUnderTest } from "./conformance.js";
+import { lateRefunds } from "./refunds.js";
 
 const clock = virtualClock();
 
-conformance({
+const memory: StoreUnderTest = {
   name: "memory",
   limiter: (rules) => createLimiter({ clock, rules }),
   wait: async (ms) => clock.advance(ms),
-});
+};
+
+conformance(memory);
+lateRefunds(memory);

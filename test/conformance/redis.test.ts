@@ -1,12 +1,13 @@
 /** The table on a real Redis: through a URL, through ioredis and through node-redis. */
 import { Redis } from "ioredis";
 import { createClient } from "redis";
-import { createLimiter } from "sluice";
+import { createLimiter, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { afterAll, beforeEach, describe } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { startRedis } from "../harness/redis-server.js";
 import { conformance } from "./conformance.js";
+import { lateRefunds } from "./refunds.js";
 
 describe.skipIf(whyMissing("redis"))("stores in Redis", async () => {
   if (whyMissing("redis")) return;
@@ -27,19 +28,13 @@ describe.skipIf(whyMissing("redis"))("stores in Redis", async () => {
     await server.stop();
   });
 
-  conformance({
-    name: "Redis by URL",
-    limiter: (rules) => createLimiter({ store: redisStore(server.url, options), rules }),
-    wait,
-  });
-  conformance({
-    name: "Redis by ioredis",
-    limiter: (rules) => createLimiter({ store: redisStore(ioredis, options), rules }),
-    wait,
-  });
-  conformance({
-    name: "Redis by node-redis",
-    limiter: (rules) => createLimiter({ store: redisStore(nodeRedis, options), rules }),
-    wait,
-  });
+  for (const [name, client] of [
+    ["Redis by URL", server.url],
+    ["Redis by ioredis", ioredis],
+    ["Redis by node-redis", nodeRedis],
+  ] as const) {
+    const limiter = (rules: readonly Rule[]): Limiter => createLimiter({ store: redisStore(client, options), rules });
+    conformance({ name, limiter, wait });
+    lateRefunds({ name, limiter, wait });
+  }
 });

@@ -49,6 +49,18 @@ const counters: readonly { rule: Rule; stored: string | readonly string[]; means
     stored: [String(endMs), "EsHSnxnTPffPS48Q.31536000000", String(endMs), "EsHSnxnTPffPS48Q.31536000000:2"],
     means: { count: 2, latestEndMs: endMs },
   },
+  // After a refund: as it was before its place was kept, and with it.
+  {
+    rule: { id: "b", algorithm: "token-bucket", ...year },
+    stored: "000000c0037f074200b0098d2a1e7a42000000c0037ff741e8030000000000c0037ff741",
+    means: { missing: 2, lastMs: atMs },
+  },
+  {
+    rule: { id: "b", algorithm: "token-bucket", ...year },
+    stored:
+      "000000c0037f074200b0098d2a1e7a42000000c0037ff741e8030000000000c0037ff74100000000000000000010098d2a1e7a42000000d0429f1142000000c0037ff741",
+    means: { missing: 2, lastMs: atMs },
+  },
 ];
 
 const receipt = (entryId: string): string =>
@@ -149,6 +161,47 @@ describe.skipIf(whyMissing("redis"))("layouts in Redis", () => {
     expect([await limiter.refund("fixture"), await limiter.refund("fixture")]).toEqual([true, false]);
     expect(await redis.cli("GET", records[3].key)).toMatch(/^3 tombstone \d{13} TylW1ud46$/);
     expect(Number(await redis.cli("PTTL", records[3].key))).toBeGreaterThan(0);
+  });
+
+  /** Five a year. One was charged, two more that were given back without a name, two by the record's request, and one after it. */
+  const bucket: Rule = { id: "b", algorithm: "token-bucket", ...year };
+  const unit = 31_536_000_000 / 5;
+  const bucketReceipt = receipt("TylW1ud46")
+    .replace("{user=ann}:r:f", "{*}:b:b")
+    .replace('"rule":"r"', '"rule":"b"')
+    .replace(
+      /\{"stored":[^}]*\}/,
+      JSON.stringify({ stored: "token-bucket", limit: 5, capacity: 5, amount: 1, scaleMs: unit }),
+    )
+    .replace('"cost":1', '"cost":2');
+  const putBucket = `local time = redis.call('TIME')
+    local now, unit = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[1])
+    redis.call('SET', KEYS[1], struct.pack('<dddI4dd', 4 * unit, now, unit, 1000, 2 * unit, now), 'PX', 100000)
+    local numbers = string.format('%.0f', now) .. ' 3 2 ' .. string.format('%.0f', 3 * unit) .. ARGV[3]
+    return redis.call('SET', KEYS[2], ARGV[2] .. numbers .. '\\n' .. ARGV[4], 'PX', 60000)`;
+
+  test.each([
+    ["without what had been given back before, as an older instance wrote it", "", 2],
+    ["with it", ` ${2 * unit}`, 3],
+  ])("a record of layout 3 of a bucket's charge, %s, is read for its refund", async (_, given, remaining) => {
+    const header = records[3].text.split("\n")[0]!;
+    const args = [String(unit), `${header}\n`, given, bucketReceipt];
+    await redis.cli("EVAL", putBucket, "2", "sluice:1:{*}:b:b", records[3].key, ...args);
+    const limiter = limiterOf([bucket]);
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(1);
+    expect(await limiter.refund("fixture")).toBe(true);
+    expect((await limiter.peek({}, { cost: 0 })).remaining).toBe(remaining);
+  });
+
+  test("a record tells what had been given back behind the numbers that an older instance reads", async () => {
+    const limiter = limiterOf([bucket]);
+    await limiter.check({});
+    await limiter.refund(await limiter.check({}, { cost: 2 }));
+    await limiter.check({}, { id: "fixture" });
+    const [header, numbers] = (await redis.cli("GET", records[3].key)).split("\n");
+    expect(header).toMatch(/^3 /);
+    expect(numbers).toMatch(/^\d{13} 3 3 \d+ \d+$/);
+    expect(Math.round(Number(numbers!.split(" ")[4]) / unit)).toBe(2);
   });
 
   test.each([

@@ -7,6 +7,7 @@
 import fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { chargedBy } from "../../packages/sluice/src/algorithms/charged.js";
 import type { Verdict } from "../../packages/sluice/src/algorithms/model.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
 import { compileRuleBook, type RuleBook } from "../../packages/sluice/src/rules/rule-book.js";
@@ -219,7 +220,7 @@ class Replay {
     const [past] = this.#charged.splice(chance < 0.5 ? last : Math.floor(last * (1 - chance ** 5)), 1);
     if (past === undefined) return;
     const { checks, entryId } = past.request;
-    const charges = checks.map((check) => ({ check, atMs: past.reply.nowMs, entryId }));
+    const charges = checks.map((check, i) => chargedBy(past.reply, i, check, entryId));
     const refund = { charges, id: undefined };
     const lua = await this.#bench.store.refund(refund);
     this.#nowMs = this.#bench.lastNowMs;

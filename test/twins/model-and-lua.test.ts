@@ -4,8 +4,8 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test as vitest } from "vitest";
+import { chargedBy } from "../../packages/sluice/src/algorithms/charged.js";
 import type { ConcurrencyPolicy, Policy } from "../../packages/sluice/src/algorithms/policy.js";
-import { chargedAt } from "../../packages/sluice/src/algorithms/turns.js";
 import type { Check } from "../../packages/sluice/src/check.js";
 import { SluiceError } from "../../packages/sluice/src/errors.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
@@ -154,8 +154,11 @@ async function replay(rules: readonly Rule[], steps: readonly Step[]): Promise<v
       const lua = await store.giveBack(checks);
       if (checks.some((check) => check.cost > 0)) nowMs = lastNowMs;
       expect(lua).toBe(model.giveBack(checks));
-      // Whose entries were given back is known to sorted sets alone: a refund by name would then differ. Leases have their names everywhere.
-      admitted = admitted.filter(({ request }) => request.checks.every(isConcurrency));
+      // Whose entries were given back is known to sorted sets alone: a refund by name would then differ. Leases have their names everywhere,
+      // buckets nowhere.
+      admitted = admitted.filter(({ request }) =>
+        request.checks.every((check) => isConcurrency(check) || isBucket(check)),
+      );
       continue;
     }
     const chosen = (i * 7) % Math.max(1, admitted.length);
@@ -186,7 +189,7 @@ async function undo(
   setNow: (atMs: number) => void,
 ): Promise<void> {
   const charges = request.checks.flatMap((check, i) =>
-    reply.verdicts[i]!.charged ? [{ check, atMs: chargedAt(reply, i), entryId: request.entryId }] : [],
+    reply.verdicts[i]!.charged ? [chargedBy(reply, i, check, request.entryId)] : [],
   );
   const held = charges.map(({ check }) => check).filter(isConcurrency);
   if (kind === "refund") {
@@ -214,6 +217,10 @@ function ttlOf(policy: Policy): number {
 
 function isConcurrency({ plan }: Check): boolean {
   return plan.policy.stored === "concurrency";
+}
+
+function isBucket({ plan }: Check): boolean {
+  return "amount" in plan.policy;
 }
 
 test("random rules and schedules get the same verdicts from the models and from Lua, over 200 000 decisions", async () => {

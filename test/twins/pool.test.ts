@@ -9,7 +9,7 @@ import type { Check, CheckPlan } from "../../packages/sluice/src/check.js";
 import { MemoryStore } from "../../packages/sluice/src/store/memory/memory-store.js";
 import { redisConnection } from "../../packages/sluice/src/store/redis/connection.js";
 import { RedisStore } from "../../packages/sluice/src/store/redis/redis-store.js";
-import type { Store, StoreRequest } from "../../packages/sluice/src/store/store.js";
+import type { Charged, Store, StoreRequest } from "../../packages/sluice/src/store/store.js";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { type RedisServer, startRedis } from "../harness/redis-server.js";
 
@@ -91,7 +91,7 @@ async function replay(steps: readonly Step[]): Promise<void> {
   let nowMs = 0;
   const model = new MemoryStore({ clock: { now: () => nowMs } });
   const seqs = new Map<string, number>();
-  const charges: { check: Check; atMs: number; entryId: string }[] = [];
+  const charges: Charged[] = [];
   let seq = 0;
   let askedAtMs = 0;
 
@@ -166,7 +166,7 @@ async function replay(steps: readonly Step[]): Promise<void> {
       }, request);
       if (verdicts[0]!.charged) {
         allowed++;
-        charges.push({ check, atMs: nowMs, entryId: `e${i}` });
+        charges.push({ check, atMs: nowMs, entryId: `e${i}`, owed: 0 });
       }
       if (verdicts[0]!.remaining < 0) overdrawn++;
       if ((grants?.[0]?.units ?? 0) > 0) granted++;

@@ -4,6 +4,7 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test as vitest } from "vitest";
+import { chargedBy } from "../../packages/sluice/src/algorithms/charged.js";
 import { MOST_UNITS, type Verdict } from "../../packages/sluice/src/algorithms/model.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
 import { compileRuleBook } from "../../packages/sluice/src/rules/rule-book.js";
@@ -87,7 +88,7 @@ async function replay(algorithm: Rule, steps: readonly (typeof step extends fc.A
       if (charged.length === 0) continue;
       const [{ request, reply }] = charged.splice(chosen % charged.length, 1) as [(typeof charged)[number]];
       const refund = {
-        charges: [{ check: request.checks[0]!, atMs: reply.nowMs, entryId: request.entryId }],
+        charges: [chargedBy(reply, 0, request.checks[0]!, request.entryId)],
         id: undefined,
       };
       const lua = await store.refund(refund);

@@ -4,6 +4,7 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { chargedBy } from "../../packages/sluice/src/algorithms/charged.js";
 import type { Check } from "../../packages/sluice/src/check.js";
 import type { Rule } from "../../packages/sluice/src/index.js";
 import { asCharges } from "../../packages/sluice/src/limiter/charges.js";
@@ -139,7 +140,7 @@ describe.skipIf(whyMissing("redis", "faketime"))("the twins, on a clock that ste
         if (past === undefined || (isNamed && wentBack)) continue;
         seen.refunds++;
         const { checks, entryId } = past.request;
-        const charges = checks.map((check) => ({ check, atMs: past.reply.nowMs, entryId }));
+        const charges = checks.map((check, i) => chargedBy(past.reply, i, check, entryId));
         const refund = { charges, id: undefined };
         await store.refund(refund);
         nowMs = lastNowMs;

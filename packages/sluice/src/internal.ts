@@ -17,6 +17,7 @@ export { joinChecks } from "./limiter/join-checks.js";
 export { Lease } from "./limiter/lease.js";
 export { outsideUnits, swapValidatedRules } from "./limiter/limiter.js";
 export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-units.js";
+export { chargesOf } from "./limiter/refunds.js";
 export { reservedCounters } from "./limiter/reserved-counters.js";
 export { refuseGlobal } from "./regions/region-options.js";
 export { parseDuration } from "./rules/duration.js";

@@ -10,8 +10,10 @@
  *
  * **When a layout changes.** Bytes that another version of Sluice would read otherwise get another name: a counter's new form gets a
  * new letter, a record's a new RECORD_LAYOUT, and only a change of the names themselves a new layout version here. So during a
- * rolling upgrade old and new instances never misread each other; what is stored under the old name expires by itself. One change
- * kept its letter: the debt flag of a packed log, which an older version reads as a full log and refuses, as the debt would.
+ * rolling upgrade old and new instances never misread each other; what is stored under the old name expires by itself. Bytes behind
+ * those that a reader knows may be added under the old name, if all readers ignore them and the counter errs to the strict side without
+ * them: what was given back to a bucket (token-bucket.lua), in its record too (id-record.lua). One change kept its letter: the debt
+ * flag of a packed log, which an older version reads as a full log and refuses, as the debt would.
  * `test/redis/layouts.test.ts` holds the bytes of every layout in use.
  *
  * Values may hold any bytes: what could be mistaken for syntax is escaped, so no two keys collide. Pure.

@@ -10,7 +10,7 @@
  * hashed values. The replay then follows the recording, so that one unknown charge does not spread.
  */
 import { type MemoryStore, memoryStore } from "sluice";
-import { asCharges, type Check, joinChecks, redisTwin, type StoreReply } from "sluice/internal";
+import { asCharges, type Check, chargesOf, joinChecks, redisTwin, type StoreReply } from "sluice/internal";
 import type {
   CheckLine,
   DecisionLine,
@@ -270,7 +270,7 @@ export class Verifier {
 
   /** The counters as the recording has them: charged if and only if the request passed. */
   #follow({ store }: Counters, line: DecisionLine, { checks, reply }: Named): void {
-    const charges = chargesOf({ checks, reply }, line.entry);
+    const charges = chargesOf(checks, reply, line.entry);
     if (line.allowed === 0 && charges.length > 0) store.refund({ charges, id: line.id });
     else if (line.allowed === 1 && charges.length === 0 && line.repeated !== true) {
       store.decide({
@@ -291,7 +291,7 @@ export class Verifier {
 
   #refund(counters: Counters, { refund, id }: RefundLine): void {
     const found = counters.named.get(refund);
-    const charges = found === undefined ? [] : chargesOf(found, refund);
+    const charges = found === undefined ? [] : chargesOf(found.checks, found.reply, refund);
     if (charges.length === 0) lacks(counters, this.#nowMs);
     else counters.store.refund({ charges, id });
   }
@@ -346,12 +346,6 @@ function attempt<T>(read: () => T | undefined): T | undefined {
   } catch {
     return undefined;
   }
-}
-
-function chargesOf({ checks, reply }: Named, entryId: string) {
-  return checks.flatMap((check, i) =>
-    reply.verdicts[i]!.charged ? [{ check, atMs: reply.timesMs?.[i] ?? reply.nowMs, entryId }] : [],
-  );
 }
 
 function placesOf({ checks, reply }: Named, entryId: string) {

@@ -24,7 +24,7 @@ export interface Hold {
   readonly charged: readonly number[] | undefined;
 }
 
-/** Extensions beyond these share the last row: its units can then be given back only in part. */
+/** Extensions beyond these share the last row, and count as if they were as old as it: its units can then be given back only in part. */
 const MOST_HOLD_ROWS = 64;
 
 /**
@@ -66,7 +66,7 @@ export function withRow(rows: readonly HoldRow[], added: Omit<HoldRow, "entryId"
   if (rows.length < MOST_HOLD_ROWS) return [...rows, { ...added, entryId: extensionName(rows) }];
   const last = rows.at(-1)!;
   const units = last.units.map((n, i) => n + added.units[i]!);
-  return [...rows.slice(0, -1), { ...added, entryId: last.entryId, units }];
+  return [...rows.slice(0, -1), { ...last, units }];
 }
 
 /** The name of the next extension's entries. */

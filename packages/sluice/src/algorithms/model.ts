@@ -31,6 +31,8 @@ export interface Verdict {
   charged: boolean;
   /** How long until the request's turn comes, which is when it counts; 0: now. */
   delayMs: number;
+  /** Of a bucket that it charged: what had been given back to it by then, in the bucket's unit. Absent: nothing. */
+  given?: number;
 }
 
 /** State of one key. From `endsAtMs` on it means the same as no state at all. */
@@ -55,6 +57,10 @@ export interface Refund {
   readonly nowMs: number;
   readonly chargedAtMs: number;
   readonly requestId: string;
+  /** Of a bucket: what it lacked right after the charge, and had been given back by then (`owedAfter`). */
+  readonly owed?: number;
+  /** Where only a part of a charge is given back: the cost of all of it. */
+  readonly wholeCost?: number;
 }
 
 export interface GivenBack {

@@ -116,6 +116,8 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     // The window was edited since: which cell the charge is in now is unknown, so nothing is given back.
     if (windowMs !== state.windowMs || chargedAtMs < state.bornMs) return;
     const atMs = clockOf(state, windowMs, nowMs);
+    // Charged by a clock that was ahead: it counts for what it weighed when the counter was moved to now.
+    if (chargedAtMs >= atMs + 1) return;
     const elapsedMs = atMs % windowMs;
     const startMs = atMs - elapsedMs;
     let { previous, current } = cellsAt(state, windowMs, atMs);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { BucketPolicy } from "./policy.js";
-import { type BucketState, OLDEST_BIRTH_MS, owedBy, repayBucket, tokenBucket } from "./token-bucket.js";
+import { type BucketState, OLDEST_BIRTH_MS, owedAfter, owedBy, tokenBucket } from "./token-bucket.js";
 
 /** Ten tokens, one every 10 ms. */
 const policy: BucketPolicy = { stored: "token-bucket", limit: 10, capacity: 10, amount: 1, scaleMs: 10 };
@@ -51,7 +51,7 @@ test("a refund gives back what is still missing, not what was charged before the
   charge(state, 2_000, 4);
   tokenBucket.refund(state, policy, { cost: 4, nowMs: 2_000, chargedAtMs: 1_000, requestId: "" });
   expect(remaining(state, 2_000)).toBe(6);
-  tokenBucket.refund(state, policy, { cost: 9, nowMs: 2_000, chargedAtMs: 2_000, requestId: "" });
+  tokenBucket.refund(state, policy, { cost: 4, nowMs: 2_000, chargedAtMs: 2_000, requestId: "" });
   expect(remaining(state, 2_000)).toBe(10);
 });
 
@@ -75,7 +75,13 @@ test("a reservation that was not used gives everything back, at whatever moment"
   for (const nowMs of [1_000, 1_001, 1_599, 1_600, 30_000]) {
     const state = tokenBucket.fresh();
     charge(state, 1_000, 100, slow);
-    repayBucket(state, slow, { cost: 100, nowMs, chargedAtMs: 1_000, owed: owedBy(state), given: 0 });
+    tokenBucket.refund(state, slow, {
+      cost: 100,
+      nowMs,
+      chargedAtMs: 1_000,
+      requestId: "",
+      owed: owedBy(state, slow, 1_000),
+    });
     expect(remaining(state, nowMs, slow)).toBe(100);
   }
 });
@@ -83,12 +89,59 @@ test("a reservation that was not used gives everything back, at whatever moment"
 test("a reservation gives back no more than the bucket can have lacked since, whatever was given back in between", () => {
   const state = tokenBucket.fresh();
   charge(state, 1_000, 5);
-  const first = owedBy(state);
+  const first = owedBy(state, policy, 1_000);
   charge(state, 1_000, 5);
-  const second = owedBy(state);
-  repayBucket(state, policy, { cost: 5, nowMs: 1_000, chargedAtMs: 1_000, owed: first, given: 0 });
+  const second = owedBy(state, policy, 1_000);
+  tokenBucket.refund(state, policy, { cost: 5, nowMs: 1_000, chargedAtMs: 1_000, requestId: "", owed: first });
   // The bucket lacks 5 - 4 = 1, then 1 + 9: of these nine none may be given back.
   charge(state, 1_040, 9);
-  repayBucket(state, policy, { cost: 5, nowMs: 1_040, chargedAtMs: 1_000, owed: second, given: state.given });
+  tokenBucket.refund(state, policy, { cost: 5, nowMs: 1_040, chargedAtMs: 1_000, requestId: "", owed: second });
   expect(remaining(state, 1_040)).toBe(1);
+});
+
+test.each([
+  [1, 10],
+  [7, 600],
+  [90, 7],
+])("what a charge reports is what the bucket lacks, to the millisecond: %i units a ms", (amount, scaleMs) => {
+  const odd: BucketPolicy = { stored: "token-bucket", limit: 50, capacity: 50, amount, scaleMs };
+  const state = tokenBucket.fresh();
+  for (const [nowMs, cost] of [
+    [1_000, 1],
+    [1_000, 3],
+    [1_003, 9],
+    [1_001, 2],
+  ] as const) {
+    const found = tokenBucket.look(state, odd, cost, nowMs);
+    tokenBucket.charge(state, odd, { cost, nowMs, requestId: "" }, found);
+    const lacked = owedBy(state, odd, nowMs);
+    expect(owedAfter(odd, found)).toBeLessThanOrEqual(lacked);
+    expect(owedAfter(odd, found)).toBeGreaterThan(lacked - amount);
+  }
+});
+
+test("units that were given back without a name are not given back again by a refund of the charge that they were of", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 5);
+  const owed = owedBy(state, policy, 1_000);
+  tokenBucket.giveBack(state, policy, { cost: 5, nowMs: 1_000 });
+  charge(state, 1_000, 4);
+  tokenBucket.refund(state, policy, { cost: 5, nowMs: 1_000, chargedAtMs: 1_000, requestId: "", owed });
+  expect(remaining(state, 1_000)).toBe(6);
+});
+
+test("refunds beyond those whose places are kept give back less, and never another's", () => {
+  const slow: BucketPolicy = { ...policy, capacity: 100, limit: 100, scaleMs: 600 };
+  const state = tokenBucket.fresh();
+  const owed: number[] = [];
+  for (let i = 0; i < 40; i++) {
+    charge(state, 1_000 + i, 1, slow);
+    owed.push(owedBy(state, slow, 1_000 + i));
+  }
+  // Every other one, so that no two gaps touch.
+  for (let i = 39; i > 0; i -= 2)
+    tokenBucket.refund(state, slow, { cost: 1, nowMs: 1_100, chargedAtMs: 1_000 + i, requestId: "", owed: owed[i]! });
+  expect(state.gaps).toHaveLength(8);
+  expect(remaining(state, 1_100, slow)).toBeLessThanOrEqual(80);
+  expect(remaining(state, 1_100, slow)).toBeGreaterThanOrEqual(77);
 });

@@ -15,7 +15,7 @@ import {
   type Verdict,
   verdict,
 } from "./model.js";
-import type { BucketPolicy } from "./policy.js";
+import type { BucketPolicy, Policy } from "./policy.js";
 
 export interface BucketState extends State {
   deficit: number;
@@ -24,7 +24,22 @@ export interface BucketState extends State {
   scaleMs: number;
   /** What was given back since the bucket was full, in the unit of `deficit`. */
   given: number;
+  /** When units were last given back without naming a charge, since then. */
+  namelessMs: number;
+  /** Which charges the latest of it belonged to. */
+  gaps: readonly Gap[];
 }
+
+/** Units that were given back, and the charge that they were of. */
+interface Gap {
+  readonly atMs: number;
+  readonly owed: number;
+  readonly units: number;
+}
+
+/** Of these the place in line is known; what was given back before counts as if it had been in front of every charge. */
+const MOST_GAPS = 8;
+const NO_GAPS: readonly Gap[] = [];
 
 /** As far back as the stored form can say: four bytes, of which one value says that the bucket was saturated by its last charge. */
 export const OLDEST_BIRTH_MS = 2 ** 32 - 2;
@@ -77,14 +92,26 @@ function remainingOf(policy: BucketPolicy, deficit: number): number {
   return Math.min(policy.capacity, Math.floor((policy.capacity * policy.scaleMs - deficit) / policy.scaleMs));
 }
 
-function lower(state: BucketState, units: number): void {
+function lower(state: BucketState, units: number): number {
   const given = Math.min(units, state.deficit);
   state.deficit -= given;
   state.given += given;
+  return given;
 }
 
 export const tokenBucket: Model<BucketPolicy, BucketState> = {
-  fresh: () => ({ endsAtMs: 0, bytes: 0, isUsedUp: false, bornMs: 0, deficit: 0, lastMs: 0, scaleMs: 0, given: 0 }),
+  fresh: () => ({
+    endsAtMs: 0,
+    bytes: 0,
+    isUsedUp: false,
+    bornMs: 0,
+    deficit: 0,
+    lastMs: 0,
+    scaleMs: 0,
+    given: 0,
+    namelessMs: 0,
+    gaps: NO_GAPS,
+  }),
 
   look(state: BucketState, policy: BucketPolicy, cost: number, nowMs: number, strict?: boolean): Verdict {
     const atMs = clockOf(state, policy, nowMs);
@@ -103,9 +130,7 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
     const atMs = clockOf(state, policy, nowMs);
     const deficit = deficitAt(state, policy, atMs);
     state.bornMs = Math.max(state.bornMs, deficit === 0 ? atMs : atMs - OLDEST_BIRTH_MS);
-    if (deficit === 0) state.given = 0;
-    else if (state.given > 0 && state.scaleMs !== policy.scaleMs)
-      state.given = Math.ceil((state.given / state.scaleMs) * policy.scaleMs);
+    if (state.given > 0) keepGiven(state, policy, deficit === 0 && state.namelessMs < atMs, found);
     state.deficit = deficit + cost * policy.scaleMs;
     state.lastMs = atMs;
     if (state.deficit > MOST_BEYOND_CAPACITY * policy.scaleMs) saturate(state, policy, atMs);
@@ -115,38 +140,99 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
-  /** In the unit of the counter itself: the rule's numbers may have changed since the charge. */
-  refund(state: BucketState, _policy: BucketPolicy, { cost, chargedAtMs }: Refund): void {
-    if (chargedAtMs >= state.bornMs) lower(state, cost * state.scaleMs);
+  refund(state: BucketState, policy: BucketPolicy, refund: Refund): void {
+    // Under other numbers the bucket was refilled at another rate: how much of the charge that paid is unknown.
+    if (refund.chargedAtMs < state.bornMs || state.scaleMs !== policy.scaleMs) return;
+    const units = lower(state, Math.min(refund.cost * state.scaleMs, unpaidOf(state, policy, refund)));
+    if (units > 0) leaveGap(state, policy, refund, units);
   },
 
   giveBack(state: BucketState, policy: BucketPolicy, { cost, nowMs }: GivenBack): boolean {
-    const owes = deficitAt(state, policy, clockOf(state, policy, nowMs)) > 0;
+    const atMs = clockOf(state, policy, nowMs);
+    const owes = deficitAt(state, policy, atMs) > 0;
     lower(state, cost * state.scaleMs);
+    if (state.given > 0) state.namelessMs = atMs;
     return owes;
   },
 
   describe: ({ deficit, scaleMs, lastMs }: BucketState) => ({ missing: scaleMs > 0 ? deficit / scaleMs : 0, lastMs }),
 };
 
-/** How much the bucket lacks, and has been given back so far. A hold keeps it, for `repayBucket`. */
-export function owedBy({ deficit, given }: BucketState): number {
-  return deficit + given;
+/**
+ * What was given back counts until the bucket is full; without a name, until the millisecond after, for a charge of the same one may be
+ * older. The verdict tells it, for a refund of this charge. The rule's numbers may have changed.
+ */
+function keepGiven(state: BucketState, policy: BucketPolicy, isFull: boolean, found: Verdict): void {
+  if (isFull || state.scaleMs !== policy.scaleMs) {
+    state.gaps = NO_GAPS;
+    state.given = isFull ? 0 : Math.ceil((state.given / state.scaleMs) * policy.scaleMs);
+  }
+  if (isFull) state.namelessMs = 0;
+  else tellGiven(found, state);
+}
+
+/** After a charge. Beyond what a number holds exactly it is left out: a refund then takes it that all was given back since. */
+export function tellGiven(found: Verdict, { given }: Pick<BucketState, "given">): void {
+  if (given > 0 && given <= MOST_UNITS) found.given = given;
 }
 
 /**
- * Gives back units that a reservation held and did not use. Since the charge the bucket may have been nearly full; what came later must
- * stay charged. So no more than it can have lacked at any time since: what it lacked then, less refill and all that was given back.
- * `given`: before the first part of this reservation was, for its parts came one behind the other.
+ * How much of a charge the refill has not paid yet, at least. Refill pays charges in the order in which they came (FIFO): those
+ * that others made later wait behind this one, so giving back its unpaid part frees nothing of theirs. Two bounds hold:
+ * - the charge stood at the end of a line of `owed`; refill, and refunds of charges in front of it, have brought that end so much nearer;
+ * - no more than the refill since can have reached this charge, whatever went from the front. Units that were given back without a
+ *   name may have been this charge's own: before them it does not hold.
  */
-export function repayBucket(
+function unpaidOf(
   state: BucketState,
   policy: BucketPolicy,
-  { cost, nowMs, chargedAtMs, owed, given }: Record<"cost" | "nowMs" | "chargedAtMs" | "owed" | "given", number>,
-): void {
-  if (chargedAtMs < state.bornMs || state.scaleMs !== policy.scaleMs) return;
+  { cost, nowMs, chargedAtMs, owed = 0, wholeCost = cost }: Refund,
+): number {
   // A charge after a reset in the same millisecond has a fraction.
-  const sinceMs = Math.max(nowMs, state.lastMs) - Math.floor(chargedAtMs);
-  const least = owed - given - sinceMs * policy.amount;
-  lower(state, Math.min(cost * state.scaleMs, Math.max(0, least)));
+  const atMs = Math.floor(chargedAtMs);
+  const sinceMs = Math.max(nowMs, state.lastMs) - atMs;
+  // Charged by a clock that was ahead: when, nobody knows.
+  if (sinceMs < 0) return 0;
+  let fromFront = state.given;
+  for (const gap of state.gaps) if (isBehind(gap, { atMs, owed }, policy)) fromFront -= gap.units;
+  const refilled = sinceMs * policy.amount;
+  const ofWhole = chargedAtMs > state.namelessMs ? wholeCost * state.scaleMs : 0;
+  return Math.max(0, owed - fromFront - refilled, ofWhole - refilled);
+}
+
+type Place = Omit<Gap, "units">;
+
+/** Certainly: a place is known to the millisecond of refill. */
+function isBehind(gap: Place, { atMs, owed }: Place, { amount }: BucketPolicy): boolean {
+  return gap.owed - owed + (gap.atMs - atMs) * amount >= amount;
+}
+
+/** Gaps that the refill has reached are in front of all that is unpaid: they need no place. */
+function leaveGap(state: BucketState, policy: BucketPolicy, refund: Refund, units: number): void {
+  const clockMs = Math.max(refund.nowMs, state.lastMs);
+  const gaps = state.gaps.filter(({ owed, atMs }) => owed > (clockMs - atMs) * policy.amount);
+  gaps.push({ atMs: Math.floor(refund.chargedAtMs), owed: refund.owed ?? 0, units });
+  state.gaps = gaps.length > MOST_GAPS ? withoutFront(gaps, policy) : gaps;
+}
+
+function withoutFront(gaps: readonly Gap[], policy: BucketPolicy): Gap[] {
+  const front = gaps.reduce((first, gap) => (isBehind(first, gap, policy) ? gap : first));
+  return gaps.filter((gap) => gap !== front);
+}
+
+/** How much the bucket lacks, and has been given back so far, as of now: for a hold, which sees the bucket. */
+export function owedBy({ deficit, given, lastMs }: BucketState, policy: BucketPolicy, nowMs: number): number {
+  return deficit + given + Math.max(0, lastMs - nowMs) * policy.amount;
+}
+
+/**
+ * The same from the verdict of a charge, to the millisecond: the bucket lacks what is refilled until its reset. So a refund needs nothing
+ * that a reply does not carry already, but for `given`.
+ */
+export function owedAfter(policy: Policy, { resetAfterMs, delayMs, given = 0 }: Verdict): number {
+  if (policy.stored !== "token-bucket" && policy.stored !== "gcra") return 0;
+  const { amount, capacity, scaleMs } = policy;
+  const lacked = (resetAfterMs - delayMs - 1) * amount + 1;
+  // A turn is the instant at which a full bucket has room. One that was vacant may have others behind it, and `resetAfterMs` is of the last.
+  return Math.max(0, delayMs > 0 ? Math.min(lacked, capacity * scaleMs - amount + 1) : lacked) + given;
 }

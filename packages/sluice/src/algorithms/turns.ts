@@ -51,7 +51,7 @@ export function mattersUntil(policy: Policy, atMs: number): number {
   return atMs + (policy as RollingWindowPolicy).windowMs;
 }
 
-interface ChargeTimes {
+export interface ChargeTimes {
   readonly nowMs: number;
   readonly timesMs?: readonly number[] | undefined;
   readonly verdicts: readonly Verdict[];

@@ -2,14 +2,14 @@
  * Gives back what decisions charged, each once: the store remembers a decision with an id, this class one without.
  * In: a decision, or the id of one. Out: whether anything was given back.
  */
-import { chargedAt } from "../algorithms/turns.js";
+import { chargedBy } from "../algorithms/charged.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import type { Prefetch } from "../prefetch/prefetch.js";
 import { isFromHand } from "../prefetch/reply-from-hand.js";
 import type { Reservations } from "../reservations/reservations.js";
 import type { MemoryStore } from "../store/memory/memory-store.js";
-import type { Store } from "../store/store.js";
+import type { Charged, Store } from "../store/store.js";
 import { checkedId } from "./check-input.js";
 import type { CheckPart } from "./check-request.js";
 import { Decision, type Origin } from "./decision.js";
@@ -72,17 +72,29 @@ export class Refunds {
   }
 
   async #refundCharges(origin: Origin): Promise<boolean> {
-    const { checks, verdicts, entryId, entryIds, id, charger, reply } = origin;
+    const { checks, entryId, id, charger, reply } = origin;
     if (reply !== undefined && isFromHand(reply)) return await this.#prefetch!.refund(reply, checks);
-    const charges = checks
-      // What is held goes back by its reservation: it may be settled already, and then nothing of it does.
-      .map((check) => (check.held === undefined ? check : { ...check, cost: 0 }))
-      .map((check, i) => ({ check, atMs: chargedAt(origin, i), entryId: entryIds?.[i] ?? entryId }))
-      .filter((_, i) => verdicts[i]!.charged);
+    // What is held goes back by its reservation: it may be settled already, and then nothing of it does.
+    const charges = chargesOf(
+      checks.map((check) => (check.held === undefined ? check : { ...check, cost: 0 })),
+      origin,
+      entryId,
+    );
     if (charger === "nobody" || charges.length === 0) return false;
     const store = charger === "store" ? this.#store : this.#local;
     const given = await store.refund({ charges, id: charger === "store" ? id : undefined });
     if (given) await this.#reservations.cancelHeldBy(origin, charger === "local");
     return given;
   }
+}
+
+/** The checks that a reply charged, as a refund names them. */
+export function chargesOf(
+  checks: readonly Check[],
+  reply: Pick<Origin, "verdicts" | "nowMs"> & Partial<Pick<Origin, "timesMs" | "entryIds">>,
+  entryId: string,
+): Charged[] {
+  return checks.flatMap((check, i) =>
+    reply.verdicts[i]!.charged ? [chargedBy(reply, i, check, reply.entryIds?.[i] ?? entryId)] : [],
+  );
 }

@@ -18,6 +18,8 @@ export interface Uses {
   seq: number;
   /** When it charged them; 0 while it is under way. */
   atMs: number;
+  /** What a bucket lacked then, as a refund has to know it (`algorithms/charged.ts`). */
+  owed: number;
   /** The uses that they were settled with, if their own fetch was lost. */
   movedTo: Uses | undefined;
   refunded: number;
@@ -284,5 +286,5 @@ export class HeldUnits {
 }
 
 function newUses(held: HeldUnits): Uses {
-  return { held, seq: 0, atMs: 0, movedTo: undefined, refunded: 0 };
+  return { held, seq: 0, atMs: 0, owed: 0, movedTo: undefined, refunded: 0 };
 }

@@ -12,6 +12,7 @@
 import { randomBytes } from "node:crypto";
 import type { Fetch } from "../algorithms/grants.js";
 import { type Verdict, verdict } from "../algorithms/model.js";
+import { owedAfter } from "../algorithms/token-bucket.js";
 import type { Check, CheckPlan } from "../check.js";
 import type { SoleDecider, SoleRequest } from "../sole-request.js";
 import { ExpiringMap } from "../store/expiring-map.js";
@@ -158,11 +159,12 @@ export class Prefetch implements SoleDecider {
 
   #chargesOf(uses: Uses, check: Check): Charged[] {
     const name = `${uses.held.holder}.${uses.seq}`;
-    if (check.plan.policy.stored !== "rolling-window") return [{ check, atMs: uses.atMs, entryId: name }];
+    const { atMs, owed } = uses;
+    if (check.plan.policy.stored !== "rolling-window") return [{ check, atMs, entryId: name, owed }];
     // Entries of a sorted set have names; those of one settlement are alike, so any that is left may go.
     return Array.from({ length: check.cost }, () => {
       const nth = ++uses.refunded;
-      return { check: { ...check, cost: 1 }, atMs: uses.atMs, entryId: nth === 1 ? name : `${name}:${nth}` };
+      return { check: { ...check, cost: 1 }, atMs, entryId: nth === 1 ? name : `${name}:${nth}`, owed };
     });
   }
 
@@ -292,7 +294,8 @@ export class Prefetch implements SoleDecider {
     const reply = await this.#store.decide(request);
     const [found] = reply.verdicts as [Verdict];
     if (!found.allowed) return undefined;
-    const uses: Uses = { held, seq, atMs: reply.nowMs, movedTo: undefined, refunded: 0 };
+    const owed = owedAfter(held.plan.policy, found);
+    const uses: Uses = { held, seq, atMs: reply.nowMs, owed, movedTo: undefined, refunded: 0 };
     return () => ({ ...reply, verdicts: [{ ...found }], uses: [uses] });
   }
 
@@ -399,6 +402,8 @@ export class Prefetch implements SoleDecider {
         held.nowMs = reply.timesMs?.[at] ?? reply.nowMs;
         // Later, the store had ended the units by itself: nothing was charged at this instant that a refund could name.
         if (held.nowMs < held.settledUntilMs) uses.atMs = held.nowMs;
+        // A reset within the term may be that of units in hand, and not the bucket's.
+        if (found.charged || found.resetAfterMs > plan.prefetchMs) uses.owed = owedAfter(plan.policy, found);
         held.settledUntilMs = held.nowMs + grant.lifeMs;
         held.granted(fetch, grant, { plan, sentMonotonicMs, nowMonotonicMs });
         const { units, retryAfterMs = 0 } = grant;

@@ -75,11 +75,13 @@ export interface MadeAt {
   us?: number;
 }
 
-/** A check that was charged, when, and under which name. */
+/** A check that was charged, when, and under which name (`algorithms/charged.ts`). */
 export interface Charged {
   readonly check: Check;
   readonly atMs: number;
   readonly entryId: string;
+  /** Of a bucket: what it lacked right after the charge, and had been given back by then; 0 if unknown, and for others. */
+  readonly owed: number;
 }
 
 export interface RefundRequest {

@@ -13,7 +13,7 @@ import {
 } from "../../algorithms/hold.js";
 import { type Charge, type Refund, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
-import { type BucketState, owedBy, repayBucket } from "../../algorithms/token-bucket.js";
+import { type BucketState, owedBy } from "../../algorithms/token-bucket.js";
 import { ExpiringMap } from "../expiring-map.js";
 import {
   type Amounts,
@@ -127,6 +127,8 @@ export class MemoryHolds {
     const units = counters.map((counter, i) => {
       if (wanted[i] === 0 || !verdicts[i]!.allowed) return 0;
       this.#charge(counter, wanted[i]!, entryId, nowMs, verdicts[i]!);
+      // For refunds, and what is held goes back by its hold.
+      delete verdicts[i]!.given;
       return wanted[i]!;
     });
     const owed = counters.map((counter) => this.#owed(counter, nowMs));
@@ -172,20 +174,17 @@ export class MemoryHolds {
   ): void {
     const state = this.#counters.state(key, nowMs);
     if (state === undefined) return;
-    const { given } = state as BucketState;
     for (const { row, units: cost } of rowsToRepay(hold, counter, units)) {
-      const refund: Refund = { cost, nowMs, chargedAtMs: row.atMs, requestId: row.entryId };
-      // Windows know by themselves what is still in them.
-      if ("amount" in policy) {
-        const owed = row.owed[counter]!;
-        repayBucket(state as BucketState, policy, { cost, nowMs, chargedAtMs: row.atMs, owed, given });
-      } else models[policy.stored].refund(state, policy, refund);
+      const whole = { owed: row.owed[counter]!, wholeCost: row.units[counter]! };
+      const refund: Refund = { cost, nowMs, chargedAtMs: row.atMs, requestId: row.entryId, ...whole };
+      models[policy.stored].refund(state, policy, refund);
     }
   }
 
   /** Of a bucket, after a charge. */
   #owed({ key, policy }: HeldCounter, nowMs: number): number {
-    const state = "amount" in policy ? this.#counters.state(key, nowMs) : undefined;
-    return state === undefined ? 0 : owedBy(state as BucketState);
+    if (!("amount" in policy)) return 0;
+    const state = this.#counters.state(key, nowMs);
+    return state === undefined ? 0 : owedBy(state as BucketState, policy, nowMs);
   }
 }

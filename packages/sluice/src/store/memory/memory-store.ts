@@ -4,7 +4,7 @@
  */
 import { type ConcurrencyState, concurrency } from "../../algorithms/concurrency.js";
 import { addCosts, type CostWeights } from "../../algorithms/cost-histogram.js";
-import { type Charge, type Model, type State, type Verdict, verdict } from "../../algorithms/model.js";
+import { type Charge, type Model, type Refund, type State, type Verdict, verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import type { Policy } from "../../algorithms/policy.js";
 import {
@@ -17,6 +17,7 @@ import {
   type PoolState,
   pool,
 } from "../../algorithms/pool.js";
+import { type BucketState, tellGiven } from "../../algorithms/token-bucket.js";
 import type { Check, CheckPlan } from "../../check.js";
 import { type Stored, storedIn } from "../../keys.js";
 import { AtomicSoleReply, type SoleDecider, type SoleReply, type SoleRequest } from "../../sole-request.js";
@@ -292,7 +293,7 @@ export class MemoryStore implements Store, SoleDecider {
       const verdict = verdicts[i]!;
       if (check.charge === true || !verdict.allowed || check.cost === 0) continue;
       if (this.#refusals === 0 || this.#passesAsCandidate(check)) {
-        if (verdict.delayMs > 0 && this.#turns.take(check, i, nowMs)) verdict.charged = true;
+        if (verdict.delayMs > 0 && this.#turns.take(check, i, nowMs)) takeOver(verdict, states[i]!);
         else this.#charge(check, { cost: check.cost, nowMs, requestId: entryId }, verdict, states[i]!);
       }
       if (verdict.charged && this.#grants !== undefined) this.#grants.afterCharge(check, verdict);
@@ -329,7 +330,7 @@ export class MemoryStore implements Store, SoleDecider {
     if (request.charge && check.cost > 0) {
       this.#charge(check, { cost: check.cost, nowMs, requestId: request.entryId }, found, state);
       found = model.look(state, plan.policy, 0, nowMs, true);
-      found.charged = true;
+      takeOver(found, state);
     }
     if (plan.maxWaitMs > 0) this.#turns.find(check, at, found, state, nowMs);
     this.#grants?.narrow(check, found, nowMs, true);
@@ -374,12 +375,13 @@ export class MemoryStore implements Store, SoleDecider {
       if (record === undefined || record.receipt.entryId !== charges[0]!.entryId) return false;
       this.#records.delete(id);
     }
-    for (const { check, atMs, entryId } of charges) {
+    for (const { check, atMs, entryId, owed } of charges) {
       const { plan, key, cost } = check;
       const state = this.#state(key, nowMs);
       if (state === undefined) continue;
       if (plan.maxWaitMs > 0 && this.#turns.giveBack(check, { atMs, name: entryId }, state, nowMs)) continue;
-      models[plan.policy.stored].refund(state, plan.policy, { cost, nowMs, chargedAtMs: atMs, requestId: entryId });
+      const refund: Refund = { cost, nowMs, chargedAtMs: atMs, requestId: entryId, owed };
+      models[plan.policy.stored].refund(state, plan.policy, refund);
     }
     return true;
   }
@@ -504,6 +506,12 @@ function chargeLater(state: State, policy: Policy, charge: Charge, verdict: Verd
   models[policy.stored].charge(state, policy, { ...charge, nowMs: charge.nowMs + verdict.delayMs }, verdict);
   verdict.remaining = Math.min(verdict.remaining, 0);
   verdict.resetAfterMs += verdict.delayMs;
+}
+
+/** A verdict that its own charge did not bring up to date. */
+function takeOver(verdict: Verdict, state: State): void {
+  verdict.charged = true;
+  if ("given" in state) tellGiven(verdict, state as BucketState);
 }
 
 /** An empty counter whose clock is ahead, until it is over: as reset.lua leaves one. */

@@ -43,7 +43,11 @@ test("what is written into a record of a request id is read from it, whatever th
   fc.assert(
     fc.property(judged, whole, whole, (pairs, nowMs, rulesVersion) => {
       const checks = pairs.map(([asked]) => asked);
-      const verdicts = pairs.map(([{ plan }, found], i) => ({ ...found, delayMs: plan.maxWaitMs > 0 ? i : 0 }));
+      const verdicts = pairs.map(([{ plan }, found], i) => ({
+        ...found,
+        delayMs: plan.maxWaitMs > 0 ? i : 0,
+        ...(found.charged && found.remaining % 2 === 1 && { given: found.remaining }),
+      }));
       const request = { checks, charge: true, entryId: "e1", id: "i", fingerprint: "f", rulesVersion };
       const numbers = spellVerdicts({ nowMs, verdicts, guarantee: "atomic" }, checks);
       const record = `3 f e1 e1\n${numbers}\n${spellReceipt(request)}`;

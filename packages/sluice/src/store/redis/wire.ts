@@ -36,6 +36,8 @@ const HAS_BLOCK = 32_768;
 const IS_HELD = 16_384;
 /** Where a block's key stands and how many lengths follow are one number. */
 const MOST_LENGTHS = 16;
+/** Added to the first code of a request whose numbers end with what had been given back to its buckets. */
+const TELLS_GIVEN = 64;
 
 /** A request with the key of its id record, which depends on where the counters live. */
 export interface Addressed {
@@ -186,8 +188,9 @@ interface ReadInto {
 /** Reads verdicts as decide.lua spells them, from `at` on; returns where the next ones begin. */
 function readVerdicts(numbers: readonly number[], at: number, { checks, verdicts, fetches, grants }: ReadInto): number {
   let next = at;
+  const tellsGiven = numbers[at]! >= TELLS_GIVEN;
   for (let i = 0; i < verdicts.length; i++, next += 3) {
-    const code = numbers[next]!;
+    const code = numbers[next]! % TELLS_GIVEN;
     const allowed = (code & 1) === 1;
     const found = verdict(allowed, numbers[next + 1]!, 0, numbers[next + 2]!, reasons[code >> 2]);
     found.charged = (code & 2) === 2;
@@ -200,10 +203,19 @@ function readVerdicts(numbers: readonly number[], at: number, { checks, verdicts
     }
     if (checks[i]!.plan.maxWaitMs > 0) found.delayMs = numbers[next++ + 3]!;
   }
-  return next;
+  return tellsGiven ? readGiven(numbers, next, verdicts) : next;
 }
 
-/** The verdicts of a reply, as decide.lua spells them: what `readVerdicts` reads. */
+/** How much had been given back to each check's bucket before it was charged. */
+function readGiven(numbers: readonly number[], at: number, verdicts: readonly Verdict[]): number {
+  for (let i = 0; i < verdicts.length; i++) {
+    const given = numbers[at + i]!;
+    if (given > 0) verdicts[i]!.given = given;
+  }
+  return at + verdicts.length;
+}
+
+/** The verdicts of a reply, as decide.lua spells them in a record: what `decodeRecord` reads. */
 export function spellVerdicts({ nowMs, verdicts }: StoreReply, checks: readonly Check[]): string {
   const numbers = verdicts.flatMap(
     ({ allowed, remaining, retryAfterMs, resetAfterMs, reason, charged, delayMs }, i) => {
@@ -214,7 +226,8 @@ export function spellVerdicts({ nowMs, verdicts }: StoreReply, checks: readonly 
         : [code, remaining, resetAfterMs, retryAfterMs, ...turn];
     },
   );
-  return [nowMs, ...numbers].join(" ");
+  const givens = verdicts.map(({ given = 0 }) => given);
+  return [nowMs, ...numbers, ...(givens.some((given) => given > 0) ? givens : [])].join(" ");
 }
 
 /** Why a request with an id was not decided: the id is another request's, or was given back while this one was on its way. */
@@ -315,10 +328,13 @@ export function decodeSingles(given: readonly unknown[], groups: readonly Group[
   const replies = new Array<StoreReply>(count);
   let at = 1;
   for (const { members } of groups) {
-    const passed = reply[at++]!;
+    const code = reply[at++]!;
+    const passed = Math.abs(code);
+    const given = code < 0 ? reply[at++]! : 0;
     for (let m = 0; m < passed; m++, at += 2) {
       const found = verdict(true, reply[at]!, 0, reply[at + 1]!, undefined);
       found.charged = true;
+      if (given > 0) found.given = given;
       replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic", nowUs };
     }
     if (passed === members.length) continue;
@@ -353,7 +369,9 @@ export function decodeRecord(record: string, atMs: number): StoreReply | IdProbl
   const { timesMs, ...first } = JSON.parse(receipt!) as Receipt;
   const repeated = { ...first, atMs };
   const verdicts = new Array<Verdict>(repeated.checks.length);
-  readVerdicts(spelled, 1, { checks: repeated.checks, verdicts });
+  const end = readVerdicts(spelled, 1, { checks: repeated.checks, verdicts });
+  // An older version wrote nothing more: then a refund takes it that all was given back since the charge.
+  if (spelled.length >= end + verdicts.length) readGiven(spelled, end, verdicts);
   const reply: StoreReply = { nowMs: spelled[0]!, verdicts, guarantee: "atomic", repeated };
   return timesMs === undefined ? reply : { ...reply, timesMs };
 }

@@ -102,7 +102,7 @@ export class ClusterHolds {
     const counters = heldCounters(checks, () => entryId);
     if (counters.length === 0) return;
     const units = checks.flatMap(({ held, cost }, i) => (held === undefined ? [] : [verdicts[i]!.charged ? cost : 0]));
-    // What a bucket lacked is not known here: it keeps what was held.
+    // Its keys were charged at times of their own: what a bucket lacked at this one is not known.
     const row: HoldRow = { entryId, atMs: nowMs, units, owed: units.map(() => 0) };
     await this.#options.node.holds.put({ ttlMs: holdMs, counters }, row, holdKey(entryId, tag), endsAtMonotonicMs);
   }
@@ -134,11 +134,9 @@ export class ClusterHolds {
   }
 
   async #giveBack(counter: HeldCounter, { rows, place, units, ttlMs }: Repayment): Promise<void> {
-    const { policy } = counter;
-    // Only a script that sees a bucket and the hold can tell what may be given back: while a slot moves, it keeps what was held.
-    if ("amount" in policy) return;
     for (const { row, units: cost } of rowsToRepay({ rows }, place, units)) {
-      const charges = [{ check: checkOf(counter, cost), atMs: row.atMs, entryId: row.entryId }];
+      const owed = row.owed[place]!;
+      const charges = [{ check: checkOf(counter, cost), atMs: row.atMs, entryId: row.entryId, owed }];
       await this.#options.compensation.undo({ charges, id: undefined, attempt: "", lifeMs: ttlMs });
     }
   }

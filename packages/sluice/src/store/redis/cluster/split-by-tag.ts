@@ -3,10 +3,10 @@
  * Each part is decided by one script, all or nothing in itself; if one part refuses, what the others charged is given back.
  * Pure: it computes what to send and what to give back; `decide-in-parts.ts` sends it.
  */
+import { chargedBy } from "../../../algorithms/charged.js";
 import type { Grant } from "../../../algorithms/grants.js";
 import { type Verdict, verdict } from "../../../algorithms/model.js";
 import { capacityOf } from "../../../algorithms/policy.js";
-import { chargedAt } from "../../../algorithms/turns.js";
 import type { Check } from "../../../check.js";
 import { hashTag } from "../../../keys.js";
 import type { StoreReply, StoreRequest } from "../../store.js";
@@ -112,7 +112,7 @@ export function undoOf(
 ): Undo[] {
   const { checks, entryId } = found.repeated ?? request;
   const charges = checks.flatMap((check, i) =>
-    found.verdicts[i]!.charged && isUndone(check, i) ? [{ check, atMs: chargedAt(found, i), entryId }] : [],
+    found.verdicts[i]!.charged && isUndone(check, i) ? [chargedBy(found, i, check, entryId)] : [],
   );
   if (charges.length === 0) return [];
   const lifeMs = Math.max(...found.verdicts.map(({ charged, resetAfterMs }) => (charged ? resetAfterMs : 0)));

@@ -4,7 +4,8 @@
   ARGV     policies: how many; then their numbers
            groups: each position of its policy, cost, how many requests, then (where the algorithm keeps ids) their entry ids;
            nothing at all if every group is one request of cost 1 under the first policy, without ids
-  returns  now_us (the time in microseconds), then for each group: how many passed; remaining, reset_after_ms of each that did; and, if some did not,
+  returns  now_us (the time in microseconds), then for each group: how many passed (below 0: of a bucket to which anything had been given
+           back, how much follows); remaining, reset_after_ms of each that did; and, if some did not,
            remaining, retry_after_ms, reset_after_ms, reason of those
   Like requests are decided one after the other; once one is refused, so are the rest, for nothing changes any more. ]]
 include('prelude')
@@ -53,6 +54,10 @@ for g = 1, #KEYS do
     passed = i
   end
   reply[place] = passed
+  if passed > 0 and state.given and state.given > 0 and state.given <= MOST then
+    reply[place] = -passed
+    table.insert(reply, place + 1, state.given)
+  end
   if passed > 0 then
     if alone then save(key, state) else touched[key] = state end
   end

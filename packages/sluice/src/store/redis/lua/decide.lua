@@ -12,7 +12,8 @@
              then its position in KEYS * 16 + how many lengths, and the lengths in ms follow; and 16384 if its units are held
   returns  now_us (the time in microseconds), then for each request either
              for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
-             and retry_after_ms if refused; or
+             and retry_after_ms if refused; if anything had been given back to a bucket that was charged, the first code is 64 higher,
+             and how much had been follows, one number a check, in the unit of the bucket; or
              one string: the record of a request id seen before, or '!\n' if that id was sent for another request,
              or '<\n' if it was sent before the id's record was dropped: nothing was charged
   fetch.lua is this script with held units, turns.lua with turns in the future: they fill the places that are empty here.
@@ -28,6 +29,7 @@ local keys, policy_of, modes, costs, charges, blocks, lengths = {}, {}, {}, {}, 
 local block_states, begun = {}, {}
 local are_held, charged_units, holds = {}, {}, {}
 local allowed, remaining, retry, reset, reason = {}, {}, {}, {}, {}
+local given_back, any_given = {}, false
 
 local function state_of(key, body)
   local state = states[key]
@@ -88,6 +90,7 @@ end
 -- Makes the charges, looks at every other check, then charges all of these or none; leaves its numbers in `out`.
 local function decide(count, any_charge, charging, entry_id, out)
   local refusals, refuser = 0, 0
+  any_given = false
   include('settlements')
   if any_charge then
     for i = 1, count do
@@ -123,6 +126,10 @@ local function decide(count, any_charge, charging, entry_id, out)
       remaining[i], reset[i] = body.charge(states[keys[i]], policy_of[i], costs[i], entry_id)
       touched[keys[i]] = true
     end
+    given_back[i] = charged and states[keys[i]].given or 0
+    -- Beyond what a number holds exactly it is left out.
+    if given_back[i] > MOST then given_back[i] = 0 end
+    if given_back[i] > 0 then any_given = true end
     if allowed[i] then
       out[n + 1], out[n + 2], out[n + 3] = charged and 3 or 1, remaining[i], reset[i]
       n = n + 3
@@ -135,6 +142,11 @@ local function decide(count, any_charge, charging, entry_id, out)
   return refusals == 0
 end
 
+-- For refunds of this request. Behind its numbers, where an older version does not read them in a record.
+local function add_given(count, out)
+  for i = 1, count do out[#out + 1] = given_back[i] end
+end
+
 -- What was held is remembered until it is settled.
 local function open_hold(hold, count, entry_id)
   local units, owed = {}, {}
@@ -142,7 +154,9 @@ local function open_hold(hold, count, entry_id)
     if are_held[i] then
       local state = states[keys[i]]
       units[#units + 1] = charged_units[i]
-      owed[#owed + 1] = state.deficit and state.deficit + state.given or 0
+      local body = policy_of[i].algorithm
+      body = body.body or body
+      owed[#owed + 1] = body.owed and body.owed(state, policy_of[i]) or 0
     end
   end
   hold.rows = { { entry = entry_id, at = now, units = units, owed = owed } }
@@ -215,16 +229,23 @@ for _ = 1, requests do
     -- Other parts of this request may fail or refuse: what it relies on must be known when its first attempt is undone.
     if alike and is_part and charging then records[record] = claim(seen, entry_id) end
   elseif recorded and charging then
-    local out = {}
+    local out, first = {}, #reply + 1
     if decide(count, any_charge, charging, entry_id, out) and hold then open_hold(hold, count, entry_id) end
+    if any_given then add_given(count, out) end
     for i = 1, #out do
       reply[#reply + 1] = out[i]
       out[i] = string.format('%.0f', out[i])
     end
+    if any_given then reply[first] = reply[first] + 64 end
     records[record] = spell_record(fingerprint, entry_id, now .. ' ' .. table.concat(out, ' '), receipt)
     is_new[record] = true
   else
+    local first = #reply + 1
     if decide(count, any_charge, charging, entry_id, reply) and hold then open_hold(hold, count, entry_id) end
+    if any_given then
+      reply[first] = reply[first] + 64
+      add_given(count, reply)
+    end
   end
   include('end of a request')
 end

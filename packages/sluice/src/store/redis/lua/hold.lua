@@ -56,7 +56,7 @@ local function extension_name(hold)
   return hold.rows[1].entry .. ':x' .. min(#hold.rows, MOST_ROWS - 1)
 end
 
--- Extensions beyond the most share the last row.
+-- Extensions beyond the most share the last row, and count as if they were as old as it.
 local function add_row(hold, units, owed)
   local rows = hold.rows
   if #rows < MOST_ROWS then
@@ -64,6 +64,5 @@ local function add_row(hold, units, owed)
     return
   end
   local last = rows[#rows]
-  last.at, last.owed = now, owed
   for i = 1, #units do last.units[i] = last.units[i] + units[i] end
 end

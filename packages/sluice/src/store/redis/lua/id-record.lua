@@ -1,5 +1,6 @@
 --[[ id-record: the record of a request id; included where records are read or written, so that one place spells them
   text     "3 fingerprint entry_id claims\n", the time and the numbers of the reply, "\n", the receipt (JSON; see wire.ts)
+           the numbers are those of decide.lua, without the 64 of the first code: a reader takes as many as it knows, and ignores others behind
            3 is the layout, as in the record's key (keys.ts): change both, and its reader (decodeRecord in wire.ts), never one
            claims: the entry ids of the attempts that rely on this charge, with commas; "*" when there were too many to tell
   or       "3 tombstone dropped_at_ms entry_id": there is no record any more. An attempt that was sent before it was dropped, and

@@ -3,8 +3,8 @@
   ARGV     the guard: '' none; 'record' KEYS[1] is the request id's record, and goes with its charge;
              'mark' KEYS[1] is a mark of its own that says that it was done
            entry id of the charge; the attempt that gives up its claim ('' for a refund); how long a mark lives, in ms
-           how many charges; each: position in KEYS, letter, the policy's numbers, cost, charged_at_ms, and the position of
-             the counter's vacant turns in KEYS (0: it has no turns; -1: out of reach)
+           how many charges; each: position in KEYS, letter, the policy's numbers, cost, charged_at_ms, owed (store.ts), and
+             the position of the counter's vacant turns in KEYS (0: it has no turns; -1: out of reach)
   returns  now_us; 1 given back, or 0 not (it happened before, the id stands for another charge, or others rely on this one) ]]
 include('prelude')
 include('algorithms')
@@ -23,7 +23,7 @@ for _ = 1, tonumber(ARGV[5]) do
   local key, body = KEYS[tonumber(take())], algorithm(take())
   local policy = {}
   for n = 1, body.arity do policy[n] = tonumber(take()) end
-  local cost, charged_at, vacant = tonumber(take()), tonumber(take()), tonumber(take())
+  local cost, charged_at, owed, vacant = tonumber(take()), tonumber(take()), tonumber(take()), tonumber(take())
   -- A counter that has expired is as good as new: there is nothing to give back.
   if call('EXISTS', key) == 1 then
     local state = body.load(key)
@@ -36,7 +36,7 @@ for _ = 1, tonumber(ARGV[5]) do
       end
     elseif vacant == 0 or not state.deficit or tail <= now then
       -- A bucket with turns booked behind the charge would be fuller than their distance allows.
-      body.refund(state, policy, cost, charged_at, entry_id)
+      body.refund(state, policy, cost, charged_at, entry_id, owed)
       body.save(key, state)
     end
   end

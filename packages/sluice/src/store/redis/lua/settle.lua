@@ -71,7 +71,7 @@ for i = 1, count do
 end
 
 local function give_back(counter, i, units)
-  local body, given = counter.body, nil
+  local body = counter.body
   for r = #hold.rows, 1, -1 do
     local row = hold.rows[r]
     local taken = min(units, row.units[i])
@@ -79,13 +79,7 @@ local function give_back(counter, i, units)
     -- A counter that has expired is as good as new: there is nothing to give back.
     if taken > 0 and call('EXISTS', counter.key) == 1 then
       local stored = body.load(counter.key)
-      given = given or stored.given
-      -- Windows know by themselves what is still in them.
-      if body.repay then
-        body.repay(stored, counter.policy, taken, row.at, row.owed[i], given)
-      else
-        body.refund(stored, counter.policy, taken, row.at, row.entry)
-      end
+      body.refund(stored, counter.policy, taken, row.at, row.entry, row.owed[i], row.units[i])
       body.save(counter.key, stored)
     end
   end
@@ -143,7 +137,7 @@ if not refused then
     if units[i] > 0 then
       counter.remaining, counter.reset = counter.body.charge(counter.state, counter.policy, units[i], name)
     end
-    owed[i] = counter.body.owed and counter.body.owed(counter.state) or 0
+    owed[i] = counter.body.owed and counter.body.owed(counter.state, counter.policy) or 0
   end
   if any then add_row(hold, units, owed) end
   hold.ends = now + term

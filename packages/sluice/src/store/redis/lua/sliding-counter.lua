@@ -84,6 +84,8 @@ local function refund(state, policy, cost, charged_at)
   if window ~= state.window or charged_at < state.born then return end
   local previous, current, at, elapsed = settle(state, policy)
   local start = at - elapsed
+  -- Charged by a clock that was ahead: it counts for what it weighed when the counter was moved to now.
+  if charged_at > at then return end
   if charged_at >= start then
     current = max(0, current - cost)
   elseif charged_at >= start - window then

@@ -3,12 +3,12 @@
   policy   capacity, amount, scale_ms ]]
 local amount, scale = tonumber(ARGV[3]), tonumber(ARGV[4])
 local capacity = tonumber(ARGV[2])
-local full, LONGEST = capacity * scale, 3155760000000
+local full, LONGEST, MOST = capacity * scale, 3155760000000, 9007199254740991
 -- As in age.lua.
 local OLDEST, SATURATED = 2 ^ 32 - 2, 2 ^ 32 - 1
 
 -- for each counter
-local deficit, at, age, given = 0, now, 0, ''
+local deficit, at, age, given, told = 0, now, 0, '', 0
 local raw = call('GET', KEYS[k])
 if raw then
   local missing, last, unit = struct.unpack('<ddd', raw)
@@ -21,9 +21,13 @@ if raw then
   if deficit > 0 then
     age = #raw < 28 and OLDEST or struct.unpack('<I4', raw, 25)
     if age ~= SATURATED then age = min(OLDEST, at - last + age) elseif at > last then age = at - last - 1 end
-    if #raw >= 36 then
-      given = string.sub(raw, 29)
-      if unit ~= scale then given = struct.pack('<d', ceil(struct.unpack('<d', given) / unit * scale)) end
+  end
+  -- As `charge` in token-bucket.lua keeps it.
+  if #raw >= 36 and (deficit > 0 or #raw >= 44 and struct.unpack('<d', raw, 37) >= at) then
+    given, told = string.sub(raw, 29), struct.unpack('<d', raw, 29)
+    if unit ~= scale then
+      told = ceil(told / unit * scale)
+      given = struct.pack('<d', told) .. string.sub(raw, 37, 44)
     end
   end
 end
@@ -36,5 +40,6 @@ else
   ends_at = at + min(LONGEST, ceil(deficit / amount))
   remaining, reset = min(capacity, floor((full - deficit) / scale)), ends_at - now
   value = struct.pack('<dddI4', deficit, at, scale, age) .. given
+  if told > 0 and told <= MOST then given_back = told end
   ends_at = max(ends_at, now + 1)
 end

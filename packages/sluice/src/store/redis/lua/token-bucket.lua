@@ -1,19 +1,21 @@
 --[[ token-bucket: one check of one key (paper, Algorithm 1); gcra is the same body with other numbers, see gcra.ts
   stored   string of three doubles: deficit, last_ms, scale_ms; and four bytes: how long before last_ms the bucket was last full (age.lua);
-           where anything was given back since, a double: how much, in the unit of the deficit
+           where anything was given back since: a double: how much, in the unit of the deficit; a double: when that last named no charge, in ms
+           (0: it always did); and for the latest, three doubles each: which charge it was of (at_ms, owed), and how much
            deficit counts the missing tokens in units of 1/scale_ms token, so that refill (amount units a ms) stays in
            whole numbers: no drift, however many operations
   policy   capacity, amount, scale_ms (amount/scale_ms is the rate, a reduced fraction) ]]
 local pack, unpack_string = struct.pack, struct.unpack
 local arity, named = 3, false
-local MOST_BEYOND_CAPACITY = 2 ^ 43
+local MOST_BEYOND_CAPACITY, MOST_GAPS = 2 ^ 43, 8
 include('age')
 
 local function load(key)
   local raw = call('GET', key)
-  if not raw then return { deficit = 0, last = 0, scale = 0, born = 0, given = 0 } end
+  if not raw then return { deficit = 0, last = 0, scale = 0, born = 0, given = 0, nameless = 0, gaps = '' } end
   local deficit, last, scale = unpack_string('<ddd', raw)
-  return { deficit = deficit, last = last, scale = scale, born = last - read_age(raw, 25), given = #raw < 36 and 0 or unpack_string('<d', raw, 29) }
+  local given, nameless = #raw < 36 and 0 or unpack_string('<d', raw, 29), #raw < 44 and 0 or unpack_string('<d', raw, 37)
+  return { deficit = deficit, last = last, scale = scale, born = last - read_age(raw, 25), given = given, nameless = nameless, gaps = string.sub(raw, 45) }
 end
 
 local function wait_for(units, policy)
@@ -52,8 +54,9 @@ end
 
 local function charge(state, policy, cost)
   local deficit, at = settle(state, policy)
-  if deficit == 0 then state.born, state.given = max(state.born, at), 0 end
-  if state.scale ~= policy[3] and state.given > 0 then state.given = ceil(state.given / state.scale * policy[3]) end
+  if deficit == 0 then state.born = max(state.born, at) end
+  if deficit == 0 and state.nameless < at then state.given, state.nameless, state.gaps = 0, 0, '' end
+  if state.scale ~= policy[3] and state.given > 0 then state.given, state.gaps = ceil(state.given / state.scale * policy[3]), '' end
   state.deficit = deficit + cost * policy[3]
   state.last = at
   local most = min(MOST, policy[1] + MOST_BEYOND_CAPACITY) * policy[3]
@@ -66,37 +69,72 @@ end
 local function lower(state, units)
   local given = min(units, state.deficit)
   state.deficit, state.given = state.deficit - given, state.given + given
+  return given
 end
 
--- In the unit of the counter itself: the rule's numbers may have changed since the charge. What was charged before the bucket was
--- full, or reset, is not in it any more.
-local function refund(state, _, cost, charged_at)
-  if charged_at >= state.born then lower(state, cost * state.scale) end
+-- Whether one charge certainly stands behind another in the line: a place is known to the millisecond of refill.
+local function is_behind(at, owed, other_at, other_owed, policy)
+  return owed - other_owed + (at - other_at) * policy[2] >= policy[2]
 end
 
--- How much the bucket lacks, and has been given back so far. A hold keeps it, for repay.
-local function owed(state)
-  return state.deficit + state.given
+-- How much of a charge the refill has not paid yet, at least: unpaidOf in token-bucket.ts tells why.
+local function unpaid_of(state, policy, whole_cost, charged_at, owed)
+  local since = max(now, state.last) - charged_at
+  -- Charged by a clock that was ahead: when, nobody knows.
+  if since < 0 then return 0 end
+  local from_front = state.given
+  for i = 1, #state.gaps, 24 do
+    local gap_at, gap_owed, units = unpack_string('<ddd', state.gaps, i)
+    if is_behind(gap_at, gap_owed, charged_at, owed, policy) then from_front = from_front - units end
+  end
+  local refilled = since * policy[2]
+  local of_whole = charged_at > state.nameless and whole_cost * state.scale or 0
+  return max(0, owed - from_front - refilled, of_whole - refilled)
 end
 
--- Gives back units that a reservation held and did not use. Since the charge the bucket may have been nearly full; what came later must
--- stay charged. So no more than it can have lacked at any time since: what it lacked then, less refill and all that was given back.
--- given: before the first part of this reservation was, for its parts came one behind the other.
-local function repay(state, policy, cost, charged_at, owed_then, given)
+-- Gaps that the refill has reached are in front of all that is unpaid: they need no place. Nor does the foremost of too many.
+local function leave_gap(state, policy, charged_at, owed, units)
+  local at, gaps = max(now, state.last), {}
+  for i = 1, #state.gaps, 24 do
+    local gap_at, gap_owed = unpack_string('<dd', state.gaps, i)
+    if gap_owed > (at - gap_at) * policy[2] then gaps[#gaps + 1] = string.sub(state.gaps, i, i + 23) end
+  end
+  gaps[#gaps + 1] = pack('<ddd', charged_at, owed, units)
+  if #gaps > MOST_GAPS then
+    local front = 1
+    for g = 2, #gaps do
+      local front_at, front_owed = unpack_string('<dd', gaps[front])
+      local gap_at, gap_owed = unpack_string('<dd', gaps[g])
+      if is_behind(front_at, front_owed, gap_at, gap_owed, policy) then front = g end
+    end
+    table.remove(gaps, front)
+  end
+  state.gaps = table.concat(gaps)
+end
+
+-- owed: what the bucket lacked after the charge, and had been given back by then. whole_cost: where only a part of it is given back.
+-- Under other numbers the bucket was refilled at another rate: how much of the charge that paid is unknown.
+local function refund(state, policy, cost, charged_at, _, owed, whole_cost)
   if charged_at < state.born or state.scale ~= policy[3] then return end
-  local least = owed_then - given - (max(now, state.last) - charged_at) * policy[2]
-  lower(state, min(cost * state.scale, max(0, least)))
+  local units = lower(state, min(cost * state.scale, unpaid_of(state, policy, whole_cost or cost, charged_at, owed)))
+  if units > 0 then leave_gap(state, policy, charged_at, owed, units) end
+end
+
+-- How much the bucket lacks, and has been given back so far, as of now. A hold keeps it, for its refund.
+local function owed(state, policy)
+  return state.deficit + state.given + max(0, state.last - now) * policy[2]
 end
 
 local function give_back(state, policy, cost)
-  local owes = settle(state, policy) > 0
+  local deficit, at = settle(state, policy)
   lower(state, cost * state.scale)
-  return owes
+  if state.given > 0 then state.nameless = at end
+  return deficit > 0
 end
 
 local function save(key, state)
   local value = pack('<ddd', state.deficit, state.last, state.scale) .. spell_age(state.last - state.born)
-  if state.given > 0 then value = value .. pack('<d', state.given) end
+  if state.given > 0 then value = value .. pack('<dd', state.given, state.nameless) .. state.gaps end
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1) + (state.leeway or 0))) else call('SET', key, value, 'KEEPTTL') end
 end
 
@@ -105,4 +143,4 @@ local function lasts_until(policy, at)
   return at + wait_for(policy[1] * policy[3], policy)
 end
 
-return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, repay = repay, owed = owed, save = save, lasts_until = lasts_until }
+return { arity = arity, load = load, look = look, charge = charge, refund = refund, give_back = give_back, owed = owed, save = save, lasts_until = lasts_until }
