@@ -22,6 +22,8 @@ export async function startBrowser(): Promise<Browser> {
     executablePath: components.chromium.find()!,
     // Tests run as root in containers, where Chromium's own sandbox cannot.
     args: ["--no-sandbox", "--disable-gpu"],
+    // Pages write numbers and dates in the browser's language: not in that of the developer's shell.
+    env: { ...process.env, LC_ALL: "en_US.UTF-8" },
   });
 }
 
