@@ -338,6 +338,18 @@ export class Limiter {
     await limiter.#rules.swapValidated(rules, version);
   }
 
+  static checkLastPart(
+    limiter: Limiter,
+    parts: readonly CheckPart[],
+    options: Pick<CheckOptions, "wait">,
+  ): MaybePromise<Decision> {
+    limiter.#mustBeOpen();
+    const { book } = limiter.#rules;
+    const { attributes, cost } = parts.at(-1)!;
+    const checks = limiter.#checks(book, attributes, cost);
+    return limiter.#askFor(checks, book.version, { attributes: parts[0]!.attributes, options, charge: true, parts });
+  }
+
   static outsideUnits(limiter: Limiter): OutsideUnits {
     return outsideUnitsOf(() => {
       limiter.#mustBeOpen();
@@ -584,6 +596,12 @@ function reworded(request: CheckRequest, reply: StoreReply): StoreReply {
 
 /** For `sluice/internal`: `swapRules` for rules that `parseRules` returned, which need no second validation. */
 export const swapValidatedRules = Limiter.swapValidatedRules;
+
+/**
+ * For `sluice/internal`: the decision that `checkAll` makes where no rule meets any part but the last, no rule sheds load, and no part is a
+ * charge. It looks up that part alone, and answers at once where the store does. Listeners hear the attributes of the first.
+ */
+export const checkLastPart = Limiter.checkLastPart;
 
 /** For `sluice/internal`: units that somebody outside this process holds. */
 export const outsideUnits = Limiter.outsideUnits;

@@ -59,6 +59,11 @@ export function ruleOf(placed: PlacedLimit): Rule | undefined {
   } as unknown as Rule;
 }
 
+/** Whether a rule can meet nothing but the part of a request that names it: `ruleOf` makes such rules, and no other would be told apart. */
+export function isEnvoyRule({ id, match = {}, key }: Rule): boolean {
+  return match[LIMIT_ATTRIBUTE] === id && key.length === 1 && key[0] === COUNTER_ATTRIBUTE;
+}
+
 function windowOf({ unit }: Limit): { window?: string } {
   return unit === "" ? {} : { window: `${unitSeconds[unit]}s` };
 }

@@ -1,16 +1,18 @@
 /**
- * The fast path of `ShouldRateLimit`: a request that only Sluice's own rules can meet. Without Envoy's files there is nothing to look up,
- * give back, replace or count apart, so it is decided like any check, and at once where the store answers at once: no promise, no lists.
+ * The fast path of `ShouldRateLimit`, for two kinds of requests: those that only Sluice's own rules can meet, since there are no files of
+ * Envoy's, and those of one descriptor that meet one ordinary limit of the files, and no other rule. There is nothing to give back,
+ * replace or count apart, so each is decided like any check, and at once where the store answers at once: no promise, no lists.
  * `should-rate-limit.ts` tells the whole story and decides every other request; a test holds both to the same bytes.
  *
  * In: a request as it was read. Out: a decision, and the bytes of its response.
  */
-import type { Attributes, CheckOptions, CheckResult, Decision, Limiter, RuleBook } from "sluice";
-import { Decision as Made, type MaybePromise } from "sluice/internal";
+import type { Attributes, CheckOptions, CheckResult, Decision, Limiter, Rule, RuleBook } from "sluice";
+import { checkLastPart, Decision as Made, type MaybePromise } from "sluice/internal";
 import { PlainRequest } from "./decode-request.js";
 import { encodeResponse } from "./encode-response.js";
-import { COUNTER_ATTRIBUTE, LIMIT_ATTRIBUTE } from "./envoy-rules.js";
+import { COUNTER_ATTRIBUTE, isEnvoyRule, LIMIT_ATTRIBUTE, ruleIdOf } from "./envoy-rules.js";
 import { LEASE_ENTRY } from "./give-back.js";
+import type { Found, LimitTree, PlacedLimit } from "./limit-tree.js";
 import { MOST_DESCRIPTORS, MOST_ENTRIES } from "./message-bounds.js";
 import { codes, hasLimit, type RateLimitRequest, type RateLimitResponse } from "./rate-limit-messages.js";
 import { type AnswerOptions, OwnRules, respond } from "./respond.js";
@@ -20,6 +22,8 @@ import { SpelledRefusals } from "./spelled-refusals.js";
 interface PlainOptions {
   readonly limiter: Limiter;
   readonly answers: AnswerOptions;
+  /** Absent without Envoy's files. */
+  readonly tree: () => LimitTree | undefined;
   /** Rules for Envoy's traffic instead of those in force, if there are any. */
   readonly ownBook: () => RuleBook | undefined;
   /** Adds what a response holds for its request. */
@@ -40,54 +44,89 @@ export class SpelledResponse {
   }
 }
 
+/** A request that takes this way. */
+interface Plain {
+  /** As Sluice's own rules, and listeners, see it. */
+  readonly attributes: Attributes;
+  /** The limit of the files that it meets; absent without files. */
+  readonly found: Found | undefined;
+}
+
 /** What most requests ask: one unit, now or not at all. */
 const ONE_UNIT: CheckOptions = { cost: 1, wait: false };
+const NO_WAIT = { wait: false };
 
 export class PlainRequests {
   readonly #options: PlainOptions;
   readonly #ownRules: OwnRules;
   readonly #passes: SpelledPasses;
   readonly #refusals: SpelledRefusals;
+  readonly #hasOnlyFiles: () => boolean;
 
   constructor(options: PlainOptions) {
     this.#options = options;
     this.#ownRules = new OwnRules(options.limiter);
     this.#passes = new SpelledPasses(options.answers);
     this.#refusals = new SpelledRefusals(options.answers);
+    this.#hasOnlyFiles = onlyEnvoyRules(options.limiter);
   }
 
-  /** Undefined: the request is not a plain one. Malformed values are thrown, or reject. */
-  decide(request: RateLimitRequest): MaybePromise<Decision> | undefined {
+  /** Undefined: the request is not a plain one. */
+  plainOf(request: RateLimitRequest): Plain | undefined {
     if (!(request instanceof PlainRequest) || this.#options.ownBook() !== undefined) return undefined;
+    const tree = this.#options.tree();
+    if (tree === undefined) {
+      const attributes = attributesOf(request);
+      return attributes && { attributes, found: undefined };
+    }
+    if (request.descriptors.length !== 1 || !this.#hasOnlyFiles()) return undefined;
     const attributes = attributesOf(request);
     if (attributes === undefined) return undefined;
-    const { hitsAddend } = request;
-    const options = hitsAddend <= 1 ? ONE_UNIT : { cost: hitsAddend, wait: false };
-    return this.#options.limiter.checkNow(attributes, options);
+    const found = tree.find(request.domain, request.descriptors[0]!.entries);
+    return found !== undefined && isOrdinary(found.placed, this.#options.answers) ? { attributes, found } : undefined;
   }
 
-  answer(request: RateLimitRequest, decision: Decision): SpelledResponse | RateLimitResponse {
+  /** Malformed values are thrown, or reject. */
+  decide({ hitsAddend }: RateLimitRequest, { attributes, found }: Plain): MaybePromise<Decision> {
+    const { limiter } = this.#options;
+    if (found === undefined)
+      return limiter.checkNow(attributes, hitsAddend <= 1 ? ONE_UNIT : { cost: hitsAddend, wait: false });
+    const cost = Math.max(1, hitsAddend);
+    const counted = { [LIMIT_ATTRIBUTE]: ruleIdOf(found.placed), [COUNTER_ATTRIBUTE]: found.counter };
+    return checkLastPart(
+      limiter,
+      [
+        { attributes, cost },
+        { attributes: counted, cost, charge: false },
+      ],
+      NO_WAIT,
+    );
+  }
+
+  answer(request: RateLimitRequest, decision: Decision, { found }: Plain): SpelledResponse | RateLimitResponse {
     const { allowed } = decision;
     const isAlone = request.descriptors.length === 1;
-    const known = isAlone ? (allowed ? this.#passes.spell(decision) : this.#refusals.spell(decision)) : undefined;
+    const placed = found?.placed;
+    const spelled = allowed ? this.#passes : this.#refusals;
+    const known = isAlone ? spelled.spell(decision, placed) : undefined;
     if (known !== undefined) return new SpelledResponse(known, allowed, true);
-    const response = this.#respond(request, decision);
+    const response = this.#respond(request, decision, found);
     if (response.dynamicMetadata !== undefined) return this.#options.finish(response, decision);
     const bytes = encodeResponse(response);
-    if (isAlone && allowed) this.#passes.learn(decision, response);
-    if (isAlone && !allowed) this.#refusals.learn(decision, response, bytes);
+    if (isAlone) spelled.learn(decision, { response, bytes, placed });
     return new SpelledResponse(bytes, response.overallCode === codes.ok, hasLimit(response));
   }
 
-  #respond(request: RateLimitRequest, decision: Decision): RateLimitResponse {
+  #respond(request: RateLimitRequest, decision: Decision, found: Found | undefined): RateLimitResponse {
     const { answers } = this.#options;
     const asked = request.descriptors.map((descriptor) => ({
       descriptor,
-      hits: 1,
-      limit: undefined,
-      check: undefined,
+      hits: Math.max(1, request.hitsAddend),
+      limit: found && { kind: "placed" as const, ...found },
+      check: found && decision.checks[0],
     }));
-    const own = this.#ownRules.assign(countedChecks(decision), asked, request.domain);
+    const own =
+      found === undefined ? this.#ownRules.assign(countedChecks(decision), asked, request.domain) : asked.map(() => []);
     return respond({ request, asked, own, decision, quotaUsedUp: false, answers });
   }
 }
@@ -96,6 +135,27 @@ export class PlainRequests {
 function countedChecks(decision: Decision): readonly CheckResult[] {
   const { checks, reason } = decision;
   return reason === "load" ? checks : checks.slice(0, Made.originOf(decision).checks.length);
+}
+
+/** A limit of which a status says all there is: enforced, counted, and never judged together with others. */
+function isOrdinary({ limit, shadow, quota }: PlacedLimit, answers: AnswerOptions): boolean {
+  if (shadow || quota || answers.allQuotas || limit.unlimited || limit.requestsPerUnit === 0) return false;
+  // Counted in full, also where it is refused.
+  if (limit.countRefused ?? answers.countsRefused) return false;
+  return limit.extra.algorithm !== "concurrency";
+}
+
+/** Whether every rule in force is of Envoy's files: then a request meets the limits of its descriptors, and nothing else. */
+function onlyEnvoyRules(limiter: Limiter): () => boolean {
+  let seen: readonly Rule[] | undefined;
+  let isOnly = false;
+  return () => {
+    if (seen !== limiter.rules) {
+      seen = limiter.rules;
+      isOnly = seen.every(isEnvoyRule);
+    }
+    return isOnly;
+  };
 }
 
 /** As `own-attributes.ts` reads them. Undefined where an entry means more than its value, or the request is not whole. */

@@ -91,7 +91,7 @@ export function createShouldRateLimit(
   const ownRules = new OwnRules(limiter);
   const ownBook = withoutStarterRules(limiter);
 
-  const plain = new PlainRequests({ limiter, answers, ownBook, finish: withLease });
+  const plain = new PlainRequests({ limiter, answers, tree: options.tree, ownBook, finish: withLease });
 
   const shouldRateLimit = (request: RateLimitRequest): Promise<RateLimitResponse> => {
     counts?.note("total_requests");
@@ -99,13 +99,15 @@ export function createShouldRateLimit(
   };
   return Object.assign(shouldRateLimit, {
     plain(request: RateLimitRequest): PlainAnswer | undefined {
-      // Limits of files, and the reference's metrics, are of the long way.
-      if (counts !== undefined || options.tree() !== undefined || options.lacksLimits()) return undefined;
+      // The reference's metrics are of the long way.
+      if (counts !== undefined || options.lacksLimits()) return undefined;
+      const taken = plain.plainOf(request);
+      if (taken === undefined) return undefined;
       try {
-        const made = plain.decide(request);
-        if (!(made instanceof Promise)) return made && plain.answer(request, mustBeDecided(made));
+        const made = plain.decide(request, taken);
+        if (!(made instanceof Promise)) return plain.answer(request, mustBeDecided(made), taken);
         return made.then(
-          (decision) => plain.answer(request, mustBeDecided(decision)),
+          (decision) => plain.answer(request, mustBeDecided(decision), taken),
           (error) => responseTo(error, request),
         );
       } catch (error) {

@@ -5,12 +5,22 @@
 import type { Decision } from "sluice";
 import { Decision as Made } from "sluice/internal";
 import { encodePass, type PassParts, passParts } from "./encode-response.js";
+import type { PlacedLimit } from "./limit-tree.js";
 import type { RateLimitResponse } from "./rate-limit-messages.js";
 import type { AnswerOptions } from "./respond.js";
 
 type Plan = NonNullable<ReturnType<typeof Made.onlyPlanOf>>;
 
+/** What was answered, as a message and as bytes. */
+export interface Answered {
+  readonly response: RateLimitResponse;
+  readonly bytes: Buffer;
+  /** The limit of Envoy's files, which may have a name of its own; absent for a rule of Sluice's. */
+  readonly placed: PlacedLimit | undefined;
+}
+
 interface Learned {
+  readonly placed: PlacedLimit | undefined;
   /** `adapt` puts another policy into the same plan. */
   readonly policy: Plan["policy"];
   readonly parts: PassParts;
@@ -27,21 +37,23 @@ export class SpelledPasses {
     this.#isOn = fields === "standard" && !dynamicMetadata;
   }
 
-  spell(decision: Decision): Buffer | undefined {
+  spell(decision: Decision, placed: PlacedLimit | undefined): Buffer | undefined {
     const plan = this.#planOf(decision);
     const learned = plan && this.#learned.get(plan);
-    if (learned === undefined || learned.policy !== plan!.policy) return undefined;
-    const { remaining = 0, resetAfterMs } = decision;
-    return encodePass(learned.parts, { remaining, resetSeconds: Math.ceil(resetAfterMs / 1000) });
+    if (learned === undefined || learned.policy !== plan!.policy || learned.placed !== placed) return undefined;
+    return spelled(decision, learned.parts);
   }
 
-  learn(decision: Decision, { statuses, responseHeadersToAdd }: RateLimitResponse): void {
+  learn(decision: Decision, { response, bytes, placed }: Answered): void {
     const plan = this.#planOf(decision);
-    const [status] = statuses;
-    const [policyField, rateLimit] = responseHeadersToAdd;
+    const [status] = response.statuses;
+    const [policyField, rateLimit] = response.responseHeadersToAdd;
     if (plan === undefined || status?.currentLimit === undefined || rateLimit?.key !== "RateLimit") return;
-    const parts = passParts({ limit: status.currentLimit, policyField: policyField!, rule: plan.rule });
-    if (parts !== undefined) this.#learned.set(plan, { policy: plan.policy, parts });
+    const name = /^"([^"]*)";r=/.exec(rateLimit.value)?.[1] ?? plan.rule;
+    const parts = passParts({ limit: status.currentLimit, policyField: policyField!, rule: name });
+    // Learned only if it would have been the answer: one that has anything else to it is not of this kind.
+    if (parts === undefined || !spelled(decision, parts).equals(bytes)) return;
+    this.#learned.set(plan, { placed, policy: plan.policy, parts });
   }
 
   /** Undefined where the response has more to it, or its numbers are not those of the decision. */
@@ -53,4 +65,8 @@ export class SpelledPasses {
     const isPlain = decision.resetAfterMs > 0 && decision.limit! > 0 && decision.remaining! <= MOST_UINT32;
     return isPlain ? plan : undefined;
   }
+}
+
+function spelled({ remaining = 0, resetAfterMs }: Decision, parts: PassParts): Buffer {
+  return encodePass(parts, { remaining, resetSeconds: Math.ceil(resetAfterMs / 1000) });
 }

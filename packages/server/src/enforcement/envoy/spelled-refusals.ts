@@ -6,12 +6,14 @@
 import type { Decision } from "sluice";
 import { NEVER_MS } from "sluice";
 import { Decision as Made } from "sluice/internal";
-import type { RateLimitResponse } from "./rate-limit-messages.js";
+import type { PlacedLimit } from "./limit-tree.js";
 import type { AnswerOptions } from "./respond.js";
+import type { Answered } from "./spelled-passes.js";
 
 type Plan = NonNullable<ReturnType<typeof Made.onlyPlanOf>>;
 
 interface Learned {
+  readonly placed: PlacedLimit | undefined;
   /** `adapt` puts another policy into the same plan. */
   readonly policy: Plan["policy"];
   readonly remaining: number | undefined;
@@ -32,10 +34,11 @@ export class SpelledRefusals {
     this.#isOn = body && !dynamicMetadata && !shadowMode;
   }
 
-  spell(decision: Decision): Buffer | undefined {
+  spell(decision: Decision, placed: PlacedLimit | undefined): Buffer | undefined {
     const plan = this.#planOf(decision);
     const learned = plan && this.#learned.get(plan);
-    if (learned === undefined || learned.policy !== plan!.policy || !isLike(learned, decision)) return undefined;
+    if (learned === undefined || learned.policy !== plan!.policy || learned.placed !== placed) return undefined;
+    if (!isLike(learned, decision)) return undefined;
     const bytes = Buffer.allocUnsafe(learned.bytes.length);
     bytes.set(learned.bytes);
     // In front of the brace that ends the body, and the response.
@@ -47,13 +50,13 @@ export class SpelledRefusals {
     return bytes;
   }
 
-  learn(decision: Decision, { rawBody }: RateLimitResponse, bytes: Buffer): void {
+  learn(decision: Decision, { response: { rawBody }, bytes, placed }: Answered): void {
     const plan = this.#planOf(decision);
     const { retryAfterMs, remaining, reason } = decision;
     if (plan === undefined || rawBody === undefined || !rawBody.toString().endsWith(`:${retryAfterMs}}`)) return;
     const seconds = Math.ceil(retryAfterMs / 1000);
     const digits = digitsOf(retryAfterMs);
-    this.#learned.set(plan, { policy: plan.policy, remaining, reason, seconds, digits, bytes });
+    this.#learned.set(plan, { placed, policy: plan.policy, remaining, reason, seconds, digits, bytes });
   }
 
   #planOf(decision: Decision): Plan | undefined {
