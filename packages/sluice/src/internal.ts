@@ -2,6 +2,9 @@
  * `sluice/internal`: what the service of this repository shares with the library. Not for others: names here may change in any version.
  */
 export type { Cluster, Redis } from "ioredis";
+export type { Model, State, Verdict } from "./algorithms/model.js";
+export { models } from "./algorithms/models.js";
+export type { Policy } from "./algorithms/policy.js";
 export type { Check } from "./check.js";
 export { errorKinds } from "./errors.js";
 export { type BodyKind, bodyKind, JsonDocuments } from "./http/json-documents.js";
@@ -9,6 +12,7 @@ export { JsonScanner, textOf } from "./http/json-scanner.js";
 export { isKeyPrefix, KEY_PREFIX_EXPECTED } from "./key-prefix.js";
 export { blockKeysPattern, KEY_PREFIX, spellValues } from "./keys.js";
 export { asCharges } from "./limiter/charges.js";
+export { entriesFit } from "./limiter/check-input.js";
 export type { CheckRequest } from "./limiter/check-request.js";
 export { ClientLeft } from "./limiter/client-left.js";
 export { Decision } from "./limiter/decision.js";
@@ -25,6 +29,7 @@ export { nearestName } from "./rules/nearest-name.js";
 export { isCounting } from "./rules/rule.js";
 export { sheddingClasses } from "./rules/shedding-plan.js";
 export { LoadShedder } from "./shedding/load-shedder.js";
+export { counterBytes } from "./store/memory/memory-bytes.js";
 export { redisTwin } from "./store/memory/memory-store.js";
 export { type ClientOptions, connectRedis } from "./store/redis/client.js";
 export { startHeartbeat } from "./store/redis/heartbeat.js";

@@ -36,7 +36,7 @@ export interface Replayed {
 }
 
 /** Counters of a day's log fit; beyond, idle ones give way, which the report says. */
-const MOST_BYTES = 2 ** 30;
+export const MOST_BYTES = 2 ** 30;
 const LEAST_NAMED = 50_000;
 
 export class Replay {

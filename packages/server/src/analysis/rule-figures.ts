@@ -3,7 +3,7 @@ import { type Decision, type Rule, readCounterKey } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
 import { DistinctKeys } from "./distinct-keys.js";
-import { WorstWindow } from "./worst-window.js";
+import { type KeyWindow, newWindow, WorstWindow } from "./worst-window.js";
 
 export interface KeyFigures {
   readonly key: string;
@@ -71,6 +71,27 @@ export class RuleCount {
     countOne(this.#refusedKeys, key);
   }
 
+  /** A key that the caller holds from now on: nothing has to be found for its requests. It may come again, as a new one. */
+  begin(key: string): KeyCount {
+    this.#keys.add(key);
+    return new KeyCount(this, key);
+  }
+
+  addTo(
+    { key, window }: KeyCount,
+    { allowed, isCharged, cost, atMs }: { allowed: boolean; isCharged: boolean; cost: number; atMs: number },
+  ): void {
+    this.total++;
+    if (isCharged) this.#admitted?.addTo(window, key, cost, atMs);
+    if (allowed) return;
+    this.refused++;
+    countOne(this.#refusedKeys, key);
+  }
+
+  isOver({ window }: KeyCount, nowMs: number): boolean {
+    return this.#admitted === undefined || this.#admitted.isOver(window, nowMs);
+  }
+
   read(): RuleFigures {
     const worst = this.#admitted?.worst();
     return {
@@ -97,6 +118,18 @@ export class RuleCount {
   }
 }
 
+/** One key under one rule, held by its caller. */
+export class KeyCount {
+  readonly count: RuleCount;
+  readonly key: string;
+  readonly window: KeyWindow = newWindow();
+
+  constructor(count: RuleCount, key: string) {
+    this.count = count;
+    this.key = key;
+  }
+}
+
 /** `user=42, path=/v1/x`: the attributes that a counter is kept for. */
 export function spellKey(counterKey: string): string {
   const { attributes } = readCounterKey(counterKey);
@@ -111,6 +144,6 @@ export function windowOf(rule: Rule): number | undefined {
 }
 
 /** Whether a check of a decision was charged: all of a request are, or none. */
-export function isCharged(decision: Decision, mode: string, allowed: boolean): boolean {
+export function isCharged(decision: Pick<Decision, "allowed">, mode: string, allowed: boolean): boolean {
   return allowed && (decision.allowed || mode === "candidate");
 }

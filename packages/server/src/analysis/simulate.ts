@@ -5,11 +5,12 @@
 import type { Attributes, Decision, Rule } from "sluice";
 import { SluiceError } from "sluice";
 import type { MaybePromise } from "sluice/internal";
-import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
+import { ChangedDecisions, type Comparison } from "./changed-decisions.js";
 import { ComeBack, type ComeBackFigures } from "./come-back.js";
 import type { LogRequest } from "./log/log-request.js";
-import { type Arrival, Replay, type Replayed } from "./replay.js";
-import { isCharged, type KeyFigures, RuleCount, type RuleFigures, spellKey, windowOf } from "./rule-figures.js";
+import { PlainReplay } from "./plain-replay.js";
+import { type Arrival, MOST_BYTES, Replay, type Replayed } from "./replay.js";
+import { isCharged, type KeyCount, RuleCount, type RuleFigures, spellKey, windowOf } from "./rule-figures.js";
 import { type Series, TimeSeries } from "./time-series.js";
 
 interface SimulationOptions {
@@ -18,24 +19,15 @@ interface SimulationOptions {
   readonly against?: readonly Rule[] | undefined;
   /** Whether refused clients are also tried as coming back. */
   readonly comeBack: boolean;
+  /**
+   * Asked with the first request: whether recorded decisions may be among the requests, with their costs, refunds and resets. Requests of
+   * access logs alone take a short way (`plain-replay.ts`). Absent: they may.
+   */
+  readonly mayBeRecorded?: (() => boolean) | undefined;
   /** Of the counters of each rule set; beyond, idle ones give way, which the figures say. */
   readonly maxBytes?: number | undefined;
   /** Throws or rejects with `invalid-request` for a request that the service itself would refuse as malformed. */
   readonly attributesOf: (request: LogRequest) => MaybePromise<Attributes>;
-}
-
-interface Comparison {
-  /** Requests that the rules in force refuse. */
-  readonly refused: number;
-  readonly newlyRefused: number;
-  readonly newlyAdmitted: number;
-  /** How many keys, and the first of them. */
-  readonly keysNewlyRefused: number;
-  readonly keysNewlyAdmitted: number;
-  /** Whether both counts are exact; beyond twenty thousand keys they are lower bounds. */
-  readonly keysExact: boolean;
-  readonly newlyRefusedKeys: readonly KeyFigures[];
-  readonly newlyAdmittedKeys: readonly KeyFigures[];
 }
 
 export interface Simulation {
@@ -58,10 +50,6 @@ export interface Simulation {
   readonly evicted: number;
 }
 
-/** Exact up to twice as many. */
-const KEEP_KEYS = 10_000;
-const TOP_KEYS = 10;
-
 export class Simulator {
   readonly #options: SimulationOptions;
   readonly #draft: Replay;
@@ -70,11 +58,13 @@ export class Simulator {
   /** By mode, then by rule. */
   readonly #counts = new Map<string, Map<string, RuleCount>>();
   readonly #series: TimeSeries;
-  readonly #newlyRefused = new FrequentItems<Item>(KEEP_KEYS);
-  readonly #newlyAdmitted = new FrequentItems<Item>(KEEP_KEYS);
-  #figures = { total: 0, refused: 0, unmatched: 0, malformed: 0, liveRefused: 0, newlyRefused: 0, newlyAdmitted: 0 };
+  readonly #changes = new ChangedDecisions();
+  #figures = { total: 0, refused: 0, unmatched: 0, malformed: 0 };
   #fromMs: number | undefined;
   #toMs = 0;
+  /** The short way: undefined until the first request, and where it cannot be taken. */
+  #plain: { readonly draft: PlainReplay<KeyCount>; readonly live: PlainReplay<undefined> | undefined } | undefined;
+  #isBegun = false;
 
   constructor(options: SimulationOptions) {
     this.#options = options;
@@ -90,9 +80,14 @@ export class Simulator {
 
   /** Requests in the order of their time. Waits only where it must: a million lines make a million promises for each await. */
   async addAll(batch: Iterable<LogRequest>): Promise<void> {
+    if (!this.#isBegun) this.#begin();
     for (const request of batch) {
       try {
         const made = request.attributes ?? this.#options.attributesOf(request);
+        if (this.#plain !== undefined) {
+          this.#addPlain(request.atMs, made instanceof Promise ? await made : made);
+          continue;
+        }
         const waits = this.#add(request, made instanceof Promise ? await made : made);
         if (waits !== undefined) await waits;
       } catch (error) {
@@ -101,6 +96,42 @@ export class Simulator {
         this.#figures.malformed++;
       }
     }
+  }
+
+  #begin(): void {
+    this.#isBegun = true;
+    const { maxBytes = MOST_BYTES, mayBeRecorded } = this.#options;
+    if (this.#comeBack !== undefined || (mayBeRecorded?.() ?? true)) return;
+    const draft = PlainReplay.of<KeyCount>(
+      this.#draft.rules,
+      {
+        begin: ({ key, plan }) => this.#count(plan.rule, plan.mode).begin(key),
+        isOver: (note, nowMs) => note.count.isOver(note, nowMs),
+      },
+      maxBytes,
+    );
+    const live =
+      this.#live && PlainReplay.of(this.#live.rules, { begin: () => undefined, isOver: () => true }, maxBytes);
+    if (draft !== undefined && (live !== undefined) === (this.#live !== undefined)) this.#plain = { draft, live };
+  }
+
+  #addPlain(atMs: number, attributes: Attributes): void {
+    const { draft, live } = this.#plain!;
+    draft.decide(attributes, atMs);
+    live?.decide(attributes, atMs);
+    const { nowMs, checks, records, verdicts } = draft;
+    this.#tallyRequest(nowMs, draft.allowed, checks.length > 0);
+    for (let i = 0; i < checks.length; i++) {
+      const { note, mode } = records[i]!;
+      const { allowed } = verdicts[i]!;
+      const charged = isCharged(draft, mode, allowed);
+      note.count.addTo(note, { allowed, isCharged: charged, cost: checks[i]!.cost, atMs: nowMs });
+    }
+    if (live === undefined) return;
+    if (!live.allowed) this.#tallyLiveRefusal();
+    if (draft.allowed === live.allowed) return;
+    if (live.allowed) this.#changes.newlyRefused(plainRefuserOf(draft));
+    else this.#changes.newlyAdmitted(plainRefuserOf(live));
   }
 
   #add({ atMs, durationMs, recorded }: LogRequest, attributes: Attributes): Promise<void> | undefined {
@@ -146,23 +177,31 @@ export class Simulator {
   }
 
   #tally({ decision, asked }: Replayed): void {
-    const figures = this.#figures;
     const { nowMs } = this.#draft;
-    this.#fromMs ??= nowMs;
-    this.#toMs = nowMs;
-    figures.total++;
-    if (decision.checks.length === 0) figures.unmatched++;
-    const row = this.#series.row(nowMs);
-    row[0]!++;
-    if (!decision.allowed) {
-      figures.refused++;
-      row[1]!++;
-    }
+    this.#tallyRequest(nowMs, decision.allowed, decision.checks.length > 0);
     for (let i = 0; i < decision.checks.length; i++) {
       const { rule, mode, allowed } = decision.checks[i]!;
       const charged = isCharged(decision, mode, allowed);
       this.#count(rule, mode).add(asked[i]!.key, { allowed, isCharged: charged, cost: asked[i]!.cost, atMs: nowMs });
     }
+  }
+
+  #tallyRequest(nowMs: number, allowed: boolean, isMatched: boolean): void {
+    const figures = this.#figures;
+    this.#fromMs ??= nowMs;
+    this.#toMs = nowMs;
+    figures.total++;
+    if (!isMatched) figures.unmatched++;
+    const row = this.#series.row(nowMs);
+    row[0]!++;
+    if (allowed) return;
+    figures.refused++;
+    row[1]!++;
+  }
+
+  #tallyLiveRefusal(): void {
+    this.#changes.refused++;
+    this.#series.row(this.#toMs)[2]!++;
   }
 
   #count(id: string, mode: string): RuleCount {
@@ -182,19 +221,10 @@ export class Simulator {
   }
 
   #compare(draft: Replayed, live: Replayed): void {
-    const figures = this.#figures;
-    if (!live.decision.allowed) {
-      figures.liveRefused++;
-      this.#series.row(this.#draft.nowMs)[2]!++;
-    }
+    if (!live.decision.allowed) this.#tallyLiveRefusal();
     if (draft.decision.allowed === live.decision.allowed) return;
-    if (live.decision.allowed) {
-      figures.newlyRefused++;
-      countOne(this.#newlyRefused, refuserOf(draft));
-    } else {
-      figures.newlyAdmitted++;
-      countOne(this.#newlyAdmitted, refuserOf(live));
-    }
+    if (live.decision.allowed) this.#changes.newlyRefused(refuserOf(draft));
+    else this.#changes.newlyAdmitted(refuserOf(live));
   }
 
   /** In the order of the document; a rule's candidate after it. */
@@ -206,9 +236,10 @@ export class Simulator {
   }
 
   async end(): Promise<Simulation> {
-    const { total, refused, unmatched, malformed, liveRefused, newlyRefused, newlyAdmitted } = this.#figures;
+    const { total, refused, unmatched, malformed } = this.#figures;
     const comeBack = await this.#comeBack?.end();
-    const evicted = this.#draft.evicted + (this.#live?.evicted ?? 0);
+    const replays = this.#plain === undefined ? [this.#draft, this.#live] : [this.#plain.draft, this.#plain.live];
+    const evicted = replays.reduce((sum, replay) => sum + (replay?.evicted ?? 0), 0);
     await this.#draft.close();
     await this.#live?.close();
     return {
@@ -222,18 +253,7 @@ export class Simulator {
         to: new Date(this.#toMs).toISOString(),
       }),
       rules: this.#ruleFigures(),
-      ...(this.#live !== undefined && {
-        against: {
-          refused: liveRefused,
-          newlyRefused,
-          newlyAdmitted,
-          keysNewlyRefused: this.#newlyRefused.size,
-          keysNewlyAdmitted: this.#newlyAdmitted.size,
-          keysExact: this.#newlyRefused.offset === 0 && this.#newlyAdmitted.offset === 0,
-          newlyRefusedKeys: topOf(this.#newlyRefused),
-          newlyAdmittedKeys: topOf(this.#newlyAdmitted),
-        },
-      }),
+      ...(this.#live !== undefined && { against: this.#changes.read() }),
       ...(comeBack !== undefined && { comeBack }),
       series: this.#series.read(),
       evicted,
@@ -251,6 +271,7 @@ function isRefuser({ rule, mode, allowed }: Decision["checks"][number], decision
   return mode === "enforce" && !allowed && rule === decision.rule;
 }
 
-function topOf(items: FrequentItems<Item>): KeyFigures[] {
-  return items.top(TOP_KEYS).items.map(([key, { count }]) => ({ key, refused: count }));
+function plainRefuserOf({ records, refuser }: Pick<PlainReplay<unknown>, "records" | "refuser">): string {
+  const { rule, key } = records[refuser]!;
+  return `${rule}: ${spellKey(key)}`;
 }

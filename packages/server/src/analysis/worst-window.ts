@@ -4,14 +4,19 @@
  * Memory: at most the requests of the last two windows, and their keys. Pure; times must not go back.
  */
 
-interface KeyWindow {
-  /** Time and cost in turn, oldest first; those before `head` have left. */
+export interface KeyWindow {
+  /** Time and cost in turn, oldest first, from `head` to `end`; those before have left, those behind are of no use. */
   entries: number[];
   head: number;
+  end: number;
   sum: number;
 }
 
-/** Entries that left are cut off in steps: one by one, each cut would move all others. */
+export function newWindow(): KeyWindow {
+  return { entries: [], head: 0, end: 0, sum: 0 };
+}
+
+/** Entries that left are cut off in steps: one by one, each cut would move all others. A shorter list is used again as it is. */
 const CUT = 64;
 
 export class WorstWindow {
@@ -27,22 +32,27 @@ export class WorstWindow {
 
   add(key: string, cost: number, atMs: number): void {
     if (atMs >= this.#turnMs) this.#turn(atMs);
-    const known = this.#young.get(key) ?? this.#again(key);
+    let known = this.#young.get(key) ?? this.#again(key);
     if (known === undefined) {
-      this.#young.set(key, { entries: [atMs, cost], head: 0, sum: cost });
-      this.#judge(key, cost, atMs);
-      return;
+      known = newWindow();
+      this.#young.set(key, known);
     }
+    this.addTo(known, key, cost, atMs);
+  }
+
+  /** For a key whose window the caller keeps: it is found nowhere. */
+  addTo(known: KeyWindow, key: string, cost: number, atMs: number): void {
     leave(known, atMs - this.#windowMs);
-    if (known.head === known.entries.length) {
-      known.entries = [atMs, cost];
-      known.head = 0;
-      known.sum = cost;
-    } else {
-      known.entries.push(atMs, cost);
-      known.sum += cost;
-    }
-    this.#judge(key, known.sum, atMs);
+    known.entries[known.end] = atMs;
+    known.entries[known.end + 1] = cost;
+    known.end += 2;
+    known.sum += cost;
+    if (this.#worst === undefined || known.sum > this.#worst.max) this.#worst = { key, max: known.sum, atMs };
+  }
+
+  /** Whether all entries have left. */
+  isOver({ entries, end }: KeyWindow, atMs: number): boolean {
+    return end === 0 || entries[end - 2]! <= atMs - this.#windowMs;
   }
 
   /** A key of the old generation that comes again is young. */
@@ -56,10 +66,6 @@ export class WorstWindow {
     this.#old = this.#young;
     this.#young = new Map();
     this.#turnMs = atMs + this.#windowMs;
-  }
-
-  #judge(key: string, sum: number, atMs: number): void {
-    if (this.#worst === undefined || sum > this.#worst.max) this.#worst = { key, max: sum, atMs };
   }
 
   /** How many keys are remembered. */
@@ -85,15 +91,21 @@ export class WorstWindow {
 
 /** An entry leaves exactly one window after it came. */
 function leave(known: KeyWindow, upToMs: number): void {
-  const { entries } = known;
+  const { entries, end } = known;
   let { head } = known;
-  while (head < entries.length && entries[head]! <= upToMs) {
+  while (head < end && entries[head]! <= upToMs) {
     known.sum -= entries[head + 1]!;
     head += 2;
   }
-  if (head >= CUT && head < entries.length && 2 * head >= entries.length) {
-    known.entries = entries.slice(head);
-    head = 0;
-  }
-  known.head = head;
+  if (head === end) {
+    // A sum of fractions would not be 0 again.
+    known.sum = 0;
+    known.head = 0;
+    known.end = 0;
+    if (entries.length > CUT) known.entries = [];
+  } else if (head >= CUT && 2 * head >= end) {
+    known.entries = entries.slice(head, end);
+    known.head = 0;
+    known.end = end - head;
+  } else known.head = head;
 }

@@ -64,6 +64,7 @@ async function simulate(
     rules: rulesIn(options.rules),
     against: options.against === undefined ? undefined : rulesIn(options.against),
     comeBack: options.comeBack,
+    mayBeRecorded: () => logs.mayBeRecorded,
     attributesOf,
   });
   for await (const batch of logs.requests()) await simulator.addAll(batch);

@@ -8,6 +8,7 @@ import { detectFormat } from "./formats.js";
 import { InOrder } from "./in-order.js";
 import type { LogFormat, LogRequest, Wanted } from "./log-request.js";
 import { readLines } from "./read-lines.js";
+import { sluiceFormat } from "./sluice-format.js";
 import { mergedByTime, TimedSource } from "./timed-source.js";
 
 interface LogOptions extends Wanted {
@@ -59,6 +60,11 @@ export class Logs {
 
   constructor(options: LogOptions) {
     this.#options = options;
+  }
+
+  /** Whether recorded decisions may come. Known with the first request: by then each file has been begun. */
+  get mayBeRecorded(): boolean {
+    return [...this.counts.formats.values()].includes(sluiceFormat.name);
   }
 
   async *requests(): AsyncGenerator<LogRequest[]> {
