@@ -27,6 +27,7 @@ export { refuseGlobal } from "./regions/region-options.js";
 export { parseDuration } from "./rules/duration.js";
 export { nearestName } from "./rules/nearest-name.js";
 export { isCounting } from "./rules/rule.js";
+export { matcherOf, type RuleMatcher } from "./rules/rule-book.js";
 export { sheddingClasses } from "./rules/shedding-plan.js";
 export { LoadShedder } from "./shedding/load-shedder.js";
 export { counterBytes } from "./store/memory/memory-bytes.js";

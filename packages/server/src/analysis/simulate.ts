@@ -119,13 +119,13 @@ export class Simulator {
     const { draft, live } = this.#plain!;
     draft.decide(attributes, atMs);
     live?.decide(attributes, atMs);
-    const { nowMs, checks, records, verdicts } = draft;
-    this.#tallyRequest(nowMs, draft.allowed, checks.length > 0);
-    for (let i = 0; i < checks.length; i++) {
-      const { note, mode } = records[i]!;
+    const { nowMs, count, records, verdicts } = draft;
+    this.#tallyRequest(nowMs, draft.allowed, count > 0);
+    for (let i = 0; i < count; i++) {
+      const { note, check } = records[i]!;
       const { allowed } = verdicts[i]!;
-      const charged = isCharged(draft, mode, allowed);
-      note.count.addTo(note, { allowed, isCharged: charged, cost: checks[i]!.cost, atMs: nowMs });
+      const charged = isCharged(draft, check.plan.mode, allowed);
+      note.count.addTo(note, { allowed, isCharged: charged, cost: check.cost, atMs: nowMs });
     }
     if (live === undefined) return;
     if (!live.allowed) this.#tallyLiveRefusal();
@@ -272,6 +272,6 @@ function isRefuser({ rule, mode, allowed }: Decision["checks"][number], decision
 }
 
 function plainRefuserOf({ records, refuser }: Pick<PlainReplay<unknown>, "records" | "refuser">): string {
-  const { rule, key } = records[refuser]!;
-  return `${rule}: ${spellKey(key)}`;
+  const { plan, key } = records[refuser]!.check;
+  return `${plan.rule}: ${spellKey(key)}`;
 }

@@ -72,6 +72,17 @@ export const MOST_RULES_APPLIED = 1_000;
 /** Rules that do not apply, in one explanation. */
 const MOST_EXPLAINED = 100;
 
+/** The steps of `checks`, for a replay that keeps its counters by client (`sluice/internal`). What was found holds until the next `find`. */
+export interface RuleMatcher {
+  /** The rules that apply, by place. */
+  readonly find: (attributes: Attributes) => EntryList;
+  readonly ruleAt: (place: number) => CompiledRule;
+  /** By slot, of the request just read. */
+  readonly values: readonly (string | undefined)[];
+  /** Puts a found rule's checks at `at` and behind it; returns where the next go. */
+  readonly checksOf: (place: number, checks: Check[], at: number) => number;
+}
+
 export class RuleBook {
   readonly version: number;
   readonly rules: readonly Rule[];
@@ -114,16 +125,30 @@ export class RuleBook {
   /** The checks of a request. `cost`: what the caller names, if anything; 0 only looks. */
   checks(attributes: Attributes, cost: number | undefined): Check[] {
     if (cost !== undefined) checkCost(cost);
-    const reader = this.#reader;
-    reader.read(attributes);
-    const found = this.#found;
-    this.#index.find(reader, found);
-    if (found.count > MOST_RULES_APPLIED) throw tooManyRules(found.count);
+    const found = this.#find(attributes);
     // Of the right length at once, unless there are candidates: an array that grows by its first push takes room for seventeen.
     const checks = new Array<Check>(found.count);
     let count = 0;
     for (let i = 0; i < found.count; i++) count = this.#place(this.#compiled[found.entries[i]!]!, cost, checks, count);
     return checks;
+  }
+
+  #find(attributes: Attributes): EntryList {
+    const reader = this.#reader;
+    reader.read(attributes);
+    const found = this.#found;
+    this.#index.find(reader, found);
+    if (found.count > MOST_RULES_APPLIED) throw tooManyRules(found.count);
+    return found;
+  }
+
+  static matcherOf(book: RuleBook): RuleMatcher {
+    return {
+      find: (attributes) => book.#find(attributes),
+      ruleAt: (place) => book.#compiled[place]!,
+      values: book.#reader.values,
+      checksOf: (place, checks, at) => book.#place(book.#compiled[place]!, undefined, checks, at),
+    };
   }
 
   /** How many steps matching took for the request seen last. For tests and benchmarks, which would otherwise have to trust a stopwatch. */
@@ -307,6 +332,9 @@ export class RuleBook {
     return text === undefined ? 1 : costIn(rule.costAttribute, text);
   }
 }
+
+/** For `sluice/internal`. */
+export const matcherOf = RuleBook.matcherOf;
 
 /** Whether the rule names a number anywhere. */
 function has(rule: Rule, field: keyof NumberLayer): boolean {
