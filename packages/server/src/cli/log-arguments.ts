@@ -101,7 +101,7 @@ export interface OpenedLogs {
 }
 
 export function openLogs(given: readonly string[], { format, attributes, attribute }: LogOptions): OpenedLogs {
-  const { attributesOf, readHeaders } = requestAttributes({ file: attributes });
+  const { attributesOf, readHeaders } = requestAttributes({ file: attributes, remembers: true });
   const logs = new Logs({
     files: withFolders(given),
     format: format === undefined ? undefined : formatNamed(format),

@@ -2,11 +2,15 @@
  * One JSON object a line: Caddy, Traefik, Envoy, nginx with `escape=json`, and services that log by themselves. The fields are found by the
  * names that these programs give them; dots lead into objects.
  * An entry is walked once, by the names that it has: to ask it for each name that some program uses would cost more than its parsing.
+ * Where neither headers nor fields of the user are wanted, it is walked as bytes, and never becomes an object (`json-scan.ts`).
  */
+import { JsonScan } from "./json-scan.js";
 import {
   type LogFormat,
+  LogMemos,
   type LogRequest,
   parseRequestLine,
+  type ReadBytes,
   type ReadLine,
   type Wanted,
   withoutPort,
@@ -72,10 +76,15 @@ const names = {
 
 type Role = keyof typeof names;
 
+/** `at`: the role's place in `roles`. The lower the rank, the more it counts. */
+interface RankedRole {
+  readonly at: number;
+  readonly rank: number;
+}
+
 /** Where a name leads: what it stands for, and the names inside it. */
 interface Name {
-  /** `at`: the role's place in `roles`. The lower the rank, the more it counts. */
-  role?: { readonly at: number; readonly rank: number };
+  role?: RankedRole;
   inner?: Map<string, Name>;
 }
 
@@ -111,7 +120,26 @@ function knownNames(): Map<string, Name> {
 
 const MOST_DEPTH = 6;
 
-export const jsonFormat: LogFormat = { name: "json", reader: jsonReader };
+export const jsonFormat: LogFormat = { name: "json", reader: jsonReader, byteReader: jsonByteReader };
+
+/** Only where neither headers nor fields of the user are wanted: these may stand anywhere. */
+function jsonByteReader({ fields = [], headers, memos = new LogMemos() }: Wanted): ReadBytes {
+  if (headers?.size !== 0 || fields.length > 0) return () => "unread";
+  const found = new Found();
+  const scan = new JsonScan<RankedRole>({
+    names: known,
+    report: (role, value) => found.add(role, value),
+    textOf({ at }, bytes, from, end) {
+      // Times hardly come again.
+      if (at === places.start || at === places.end) return bytes.toString("latin1", from, end);
+      return (at === places.target ? memos.targets : memos.texts).get(bytes, from, end);
+    },
+  });
+  return (bytes, from, end) => {
+    found.clear();
+    return scan.scan(bytes, from, end) ? (found.request(NONE, NO_FIELDS) ?? "unread") : "unread";
+  };
+}
 
 function jsonReader({ fields = [], headers }: Wanted): ReadLine {
   const found = new Found();
@@ -121,10 +149,10 @@ function jsonReader({ fields = [], headers }: Wanted): ReadLine {
     const entry = parseObject(line);
     if (entry === undefined) return undefined;
     found.read(entry);
-    return found.request(entry, {
-      headers: headers?.size === 0 ? NONE : headersOf(entry, found.get("headers"), headers),
-      fields: paths.length === 0 ? NO_FIELDS : paths.map((path) => textOf(read(entry, path))),
-    });
+    return found.request(
+      headers?.size === 0 ? NONE : headersOf(entry, found.get("headers"), headers),
+      paths.length === 0 ? NO_FIELDS : paths.map((path) => textOf(read(entry, path))),
+    );
   };
 }
 
@@ -146,10 +174,25 @@ class Found {
   readonly #values: unknown[] = roles.map(() => undefined);
   readonly #ranks: number[] = roles.map(() => UNRANKED);
 
-  read(entry: Fields): void {
+  #isCaddy = false;
+
+  clear(): void {
     this.#values.fill(undefined);
     this.#ranks.fill(UNRANKED);
+    this.#isCaddy = false;
+  }
+
+  read(entry: Fields): void {
+    this.clear();
     this.#walk(entry, known);
+  }
+
+  add(role: RankedRole, value: unknown): void {
+    // Caddy's entries have a request, whatever it is.
+    if (role.at === places.request) this.#isCaddy = true;
+    if (!isSaid(value) || role.rank >= this.#ranks[role.at]!) return;
+    this.#ranks[role.at] = role.rank;
+    this.#values[role.at] = value;
   }
 
   get(role: Role): unknown {
@@ -161,16 +204,13 @@ class Found {
       const name = inside.get(key);
       if (name === undefined) continue;
       const value = entry[key];
-      if (name.role !== undefined && isSaid(value) && name.role.rank < this.#ranks[name.role.at]!) {
-        this.#ranks[name.role.at] = name.role.rank;
-        this.#values[name.role.at] = value;
-      }
+      if (name.role !== undefined) this.add(name.role, value);
       if (name.inner !== undefined && typeof value === "object" && value !== null)
         this.#walk(value as Fields, name.inner);
     }
   }
 
-  request(entry: Fields, read: Pick<LogRequest, "headers" | "fields">): LogRequest | "blank" | undefined {
+  request(headers: LogRequest["headers"], fields: LogRequest["fields"]): LogRequest | "blank" | undefined {
     const startMs = parseAnyTime(this.get("start"));
     const timeMs = startMs ?? parseAnyTime(this.get("end"));
     if (timeMs === undefined) return undefined;
@@ -180,7 +220,7 @@ class Found {
     // Programs log other things than requests: a start, a warning.
     if (spelled === undefined) return "blank";
     const absolute = spelled.startsWith("/") ? undefined : parseRequestLine(`GET ${spelled} HTTP/1.1`);
-    const durationMs = this.#durationMs("request" in entry);
+    const durationMs = this.#durationMs(this.#isCaddy);
     return {
       atMs: startMs ?? timeMs - (durationMs ?? 0),
       durationMs,
@@ -188,8 +228,8 @@ class Found {
       target: absolute?.target ?? spelled,
       host: textOf(this.get("host")) ?? absolute?.host ?? requested?.host,
       peer: withoutPort(textOf(this.get("peer"))),
-      headers: read.headers,
-      fields: read.fields,
+      headers,
+      fields,
     };
   }
 

@@ -1,6 +1,7 @@
 /** One request as a line of an access log describes it, in any format. */
 import type { Attributes } from "sluice";
 import type { TimedLine } from "../../recording/recording-lines.js";
+import { ByteMemo } from "./byte-memo.js";
 
 export interface LogRequest {
   /** When the request arrived, in ms since the epoch. */
@@ -25,18 +26,34 @@ export interface LogRequest {
 /** `blank`: a line that is no request and no mistake: a comment, an empty line, a connection that sent nothing. */
 export type ReadLine = (line: string) => LogRequest | "blank" | undefined;
 
+/**
+ * The same from bytes, for the usual lines of a format; `unread`: the reader of texts must be asked. The two never differ
+ * (`byte-readers.test.ts`).
+ */
+export type ReadBytes = (bytes: Buffer, from: number, end: number) => LogRequest | "blank" | "unread";
+
 /** Only what is wanted of a line is taken from it: a copy of every header would cost more than the rest of the reading. */
 export interface Wanted {
   /** More fields of a line, by the format's own names. */
   readonly fields?: readonly string[] | undefined;
   /** In lower case. Absent: all that the log has. */
   readonly headers?: ReadonlySet<string> | undefined;
+  /** Shared by the readers of several files. */
+  readonly memos?: LogMemos | undefined;
+}
+
+/** Texts of lines that come again: clients and hosts, and apart from these targets, of which there may be very many. */
+export class LogMemos {
+  readonly texts = new ByteMemo((text) => text);
+  readonly targets = new ByteMemo((text) => text);
 }
 
 export interface LogFormat {
   readonly name: string;
   /** Readers may keep state: one for each file. */
   readonly reader: (wanted: Wanted) => ReadLine;
+  /** Absent where each line must be read as a text. */
+  readonly byteReader?: (wanted: Wanted) => ReadBytes;
 }
 
 interface RequestLine {

@@ -1,4 +1,4 @@
-/** Times as logs spell them, in ms since the epoch. Undefined for anything else. Pure. */
+/** Times as logs spell them, in ms since the epoch. Undefined for anything else. */
 
 const months = new Map(
   ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"].map((name, at) => [name, at]),
@@ -44,7 +44,16 @@ export function parseIsoTime(text: string): number | undefined {
   }
   const zoneMs = zoneOf(text, at);
   if (zoneMs === undefined) return undefined;
-  return inRange(Date.UTC(year, month - 1, day, hours, minutes, seconds) + fraction - zoneMs);
+  return inRange(dayMs(year, month - 1, day) + ((hours * 60 + minutes) * 60 + seconds) * 1_000 + fraction - zoneMs);
+}
+
+let lastDay = { year: -1, month: -1, day: -1, ms: 0 };
+
+/** Most lines of a log have the day of the line before. */
+function dayMs(year: number, month: number, day: number): number {
+  if (lastDay.day !== day || lastDay.month !== month || lastDay.year !== year)
+    lastDay = { year, month, day, ms: Date.UTC(year, month, day) };
+  return lastDay.ms;
 }
 
 /** `Z`, `+02:00`, `-0700` or nothing, up to the end of the text. */

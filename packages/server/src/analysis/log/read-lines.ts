@@ -1,4 +1,7 @@
-/** The lines of a file or of standard input, plain or gzip (told by its first bytes), in batches: a promise for each line would cost more than its reading. */
+/**
+ * The lines of a file or of standard input, plain or gzip (told by its first bytes), in batches: a promise for each line would cost more than
+ * its reading. A batch holds bytes; a line becomes a text when somebody asks for it.
+ */
 import { isAscii } from "node:buffer";
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
@@ -13,10 +16,19 @@ const EMPTY = Buffer.alloc(0);
 /** Large enough that what a chunk costs (a promise, a read) does not show in the cost of a line. */
 const CHUNK_BYTES = 2 ** 18;
 const PACKED_BYTES = 2 ** 14;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
+/** The same as texts. */
+export async function* readLines(file: string): AsyncGenerator<string[]> {
+  for await (const batch of readLineBatches(file)) yield batch.texts();
+}
+
 /** `onTorn`: the file is compressed and ends early or is damaged; what could be read of it has been. */
-export async function* readLines(file: string, onTorn: (why: string) => void = () => {}): AsyncGenerator<string[]> {
+export async function* readLineBatches(
+  file: string,
+  onTorn: (why: string) => void = () => {},
+): AsyncGenerator<LineBatch> {
   const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: CHUNK_BYTES });
   try {
     yield* split(unpacked(source, onTorn));
@@ -69,52 +81,75 @@ async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) =
   if (failure !== undefined) onTorn(failure.message);
 }
 
-/**
- * Lines are cut from bytes, and each becomes a text of its own: a part of a text that was decoded as a whole would keep all of it alive
- * for as long as some table remembers the part.
- */
-async function* split(chunks: AsyncIterable<Buffer>): AsyncGenerator<string[]> {
+/** Lines that lie in one piece of bytes, which is not written to any more. */
+export class LineBatch {
+  readonly bytes: Buffer;
+  /** By line: where it begins, and where it ends, without its line end. */
+  readonly starts: number[] = [];
+  readonly ends: number[] = [];
+  #encoding: "latin1" | "utf8" | undefined;
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes;
+  }
+
+  get count(): number {
+    return this.starts.length;
+  }
+
+  add(from: number, to: number): void {
+    // The end of a line of Windows.
+    const end = to > from && this.bytes[to - 1] === RETURN ? to - 1 : to;
+    this.starts.push(from);
+    this.ends.push(Math.min(end, from + MOST_LINE_BYTES));
+  }
+
+  /**
+   * A text of its own: a part of a text that was decoded as a whole would keep all of it alive for as long as some table remembers the
+   * part.
+   */
+  text(line: number): string {
+    // Most logs are ASCII throughout, which is read twice as fast.
+    this.#encoding ??= isAscii(this.bytes) ? "latin1" : "utf8";
+    return this.bytes.toString(this.#encoding, this.starts[line], this.ends[line]);
+  }
+
+  texts(): string[] {
+    return this.starts.map((_, line) => this.text(line));
+  }
+}
+
+async function* split(chunks: AsyncIterable<Buffer>): AsyncGenerator<LineBatch> {
   let rest: Buffer = EMPTY;
   let isCut = false;
   let isFirst = true;
   for await (const chunk of chunks) {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    const lines: string[] = [];
-    let from = 0;
-    // Most logs are ASCII throughout, which is read twice as fast.
-    const encoding = isAscii(bytes) ? "latin1" : "utf8";
-    for (let end = bytes.indexOf(NEW_LINE); end >= 0; end = bytes.indexOf(NEW_LINE, from)) {
+    const batch = new LineBatch(bytes);
+    let from = isFirst ? afterByteOrderMark(bytes) : 0;
+    if (bytes.length >= BYTE_ORDER_MARK.length) isFirst = false;
+    for (let end = bytes.indexOf(NEW_LINE, from); end >= 0; end = bytes.indexOf(NEW_LINE, from)) {
       // The end of a line that was cut.
       if (isCut) isCut = false;
-      else lines.push(textOf(bytes, from, end, encoding));
+      else batch.add(from, end);
       from = end + 1;
     }
     rest = isCut ? EMPTY : bytes.subarray(from);
     if (rest.length > MOST_LINE_BYTES) {
-      lines.push(textOf(rest, 0, MOST_LINE_BYTES, "utf8"));
+      batch.add(from, from + MOST_LINE_BYTES);
       isCut = true;
       rest = EMPTY;
     }
-    if (isFirst && lines.length > 0) {
-      lines[0] = withoutByteOrderMark(lines[0]!);
-      isFirst = false;
-    }
-    if (lines.length > 0) yield lines;
+    if (batch.count > 0) yield batch;
   }
-  if (rest.length > 0) {
-    const last = textOf(rest, 0, rest.length, "utf8");
-    yield [isFirst ? withoutByteOrderMark(last) : last];
-  }
+  if (rest.length === 0) return;
+  const last = new LineBatch(rest);
+  last.add(0, rest.length);
+  yield last;
 }
 
-function textOf(bytes: Buffer, from: number, to: number, encoding: "latin1" | "utf8"): string {
-  // The end of a line of Windows.
-  const end = to > from && bytes[to - 1] === RETURN ? to - 1 : to;
-  return bytes.toString(encoding, from, Math.min(end, from + MOST_LINE_BYTES));
-}
-
-function withoutByteOrderMark(text: string): string {
-  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+function afterByteOrderMark(bytes: Buffer): number {
+  return bytes.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0;
 }
 
 /** `example`: how files of a folder would be named. */

@@ -6,8 +6,15 @@
 import { SluiceError } from "sluice";
 import { detectFormat } from "./formats.js";
 import { InOrder } from "./in-order.js";
-import type { LogFormat, LogRequest, Wanted } from "./log-request.js";
-import { readLines } from "./read-lines.js";
+import {
+  type LogFormat,
+  LogMemos,
+  type LogRequest,
+  type ReadBytes,
+  type ReadLine,
+  type Wanted,
+} from "./log-request.js";
+import { type LineBatch, readLineBatches } from "./read-lines.js";
 import { sluiceFormat } from "./sluice-format.js";
 import { mergedByTime, TimedSource } from "./timed-source.js";
 
@@ -44,6 +51,16 @@ const MOST_LINE_LENGTH = 2 ** 16;
 /** Enough lines to tell a format by, where a log begins with noise. */
 const DETECT_LINES = 200;
 
+interface FileReader {
+  readonly file: string;
+  readonly read: ReadLine;
+  readonly readBytes: ReadBytes;
+  /** In characters. */
+  readonly longest: number;
+  /** So far. */
+  lines: number;
+}
+
 export class Logs {
   readonly counts: LogCounts = {
     lines: 0,
@@ -57,6 +74,7 @@ export class Logs {
     torn: [],
   };
   readonly #options: LogOptions;
+  readonly #memos = new LogMemos();
 
   constructor(options: LogOptions) {
     this.#options = options;
@@ -82,52 +100,70 @@ export class Logs {
   }
 
   async *#batches(file: string): AsyncGenerator<LogRequest[]> {
-    let held: string[] = [];
-    let read: ReturnType<LogFormat["reader"]> | undefined;
-    let lineNumber = 0;
-    let longest = MOST_LINE_LENGTH;
-    const take = (lines: readonly string[]): LogRequest[] => {
-      const requests: LogRequest[] = [];
-      for (const line of lines) {
-        lineNumber++;
-        const found = line.length > longest ? undefined : read!(line);
-        if (typeof found === "object") {
-          requests.push(found);
-          if (found.peer === undefined && found.recorded === undefined) this.counts.withoutAddress++;
-        } else if (found === "blank") this.counts.blank++;
-        else this.#bad(file, lineNumber, line);
-      }
-      this.counts.lines += lines.length;
-      this.counts.requests += requests.length;
-      return requests;
-    };
-    const begin = (): void => {
-      const format = this.#options.format ?? detectFormat(held.slice(0, DETECT_LINES));
-      if (format === undefined) {
-        throw new SluiceError(
-          "invalid-setting",
-          `${file}: expected an access log in a known format (--format names one), got ${JSON.stringify((held.find((line) => line !== "") ?? "").slice(0, SAMPLE_LENGTH))}`,
-        );
-      }
-      this.counts.formats.set(file, format.name);
-      read = format.reader(this.#options);
-      if (format.name === "sluice") longest = Number.POSITIVE_INFINITY;
-    };
-    for await (const lines of readLines(file, (why) => this.counts.torn.push({ file, why }))) {
-      if (read !== undefined) {
-        yield take(lines);
+    let held: LineBatch[] = [];
+    let heldCount = 0;
+    let reader: FileReader | undefined;
+    for await (const batch of readLineBatches(file, (why) => this.counts.torn.push({ file, why }))) {
+      if (reader !== undefined) {
+        yield this.#take(reader, batch);
         continue;
       }
-      held = held.concat(lines);
-      if (held.length < DETECT_LINES) continue;
-      begin();
-      yield take(held);
+      held.push(batch);
+      heldCount += batch.count;
+      if (heldCount < DETECT_LINES) continue;
+      reader = this.#begin(file, held);
+      for (const one of held) yield this.#take(reader, one);
       held = [];
     }
     // An empty file has no format, and no request.
-    if (held.length === 0) return;
-    begin();
-    yield take(held);
+    if (reader !== undefined || heldCount === 0) return;
+    reader = this.#begin(file, held);
+    for (const one of held) yield this.#take(reader, one);
+  }
+
+  #begin(file: string, held: readonly LineBatch[]): FileReader {
+    const first = firstTexts(held, DETECT_LINES);
+    const format = this.#options.format ?? detectFormat(first);
+    if (format === undefined) {
+      throw new SluiceError(
+        "invalid-setting",
+        `${file}: expected an access log in a known format (--format names one), got ${JSON.stringify((first.find((line) => line !== "") ?? "").slice(0, SAMPLE_LENGTH))}`,
+      );
+    }
+    this.counts.formats.set(file, format.name);
+    const wanted = { ...this.#options, memos: this.#memos };
+    return {
+      file,
+      read: format.reader(wanted),
+      readBytes: format.byteReader?.(wanted) ?? (() => "unread"),
+      longest: format === sluiceFormat ? Number.POSITIVE_INFINITY : MOST_LINE_LENGTH,
+      lines: 0,
+    };
+  }
+
+  #take(reader: FileReader, batch: LineBatch): LogRequest[] {
+    const { read, readBytes, longest } = reader;
+    const { bytes, starts, ends, count } = batch;
+    const requests: LogRequest[] = [];
+    for (let i = 0; i < count; i++) {
+      const from = starts[i]!;
+      const end = ends[i]!;
+      let found: ReturnType<ReadLine> | "unread" =
+        end - from > MOST_LINE_LENGTH ? "unread" : readBytes(bytes, from, end);
+      if (found === "unread") {
+        const text = batch.text(i);
+        found = text.length > longest ? undefined : read(text);
+      }
+      if (typeof found === "object") {
+        requests.push(found);
+        if (found.peer === undefined && found.recorded === undefined) this.counts.withoutAddress++;
+      } else if (found === "blank") this.counts.blank++;
+      else this.#bad(reader.file, reader.lines + i + 1, batch.text(i));
+    }
+    reader.lines += count;
+    this.counts.lines += count;
+    this.counts.requests += requests.length;
+    return requests;
   }
 
   #bad(file: string, line: number, text: string): void {
@@ -136,4 +172,12 @@ export class Logs {
       this.counts.badSamples.push({ file, line, text: text.slice(0, SAMPLE_LENGTH) });
     }
   }
+}
+
+function firstTexts(batches: readonly LineBatch[], most: number): string[] {
+  const texts: string[] = [];
+  for (const batch of batches) {
+    for (let i = 0; i < batch.count && texts.length < most; i++) texts.push(batch.text(i));
+  }
+  return texts;
 }

@@ -69,6 +69,8 @@ const MOST_VALUE_LENGTH = 1_024;
 export function requestAttributes(options: {
   file?: string | undefined;
   region?: string | undefined;
+  /** For a replay, whose clients, targets and hosts come again and again: what was read of one is remembered. */
+  remembers?: boolean | undefined;
 }): RequestAttributes {
   const { mapping, besideFile } =
     options.file === undefined ? { mapping: {} as Mapping, besideFile: String } : readMapping(options.file);
@@ -92,9 +94,12 @@ export function requestAttributes(options: {
   const trustedHeaderNames = trustedHeadersOf(mapping);
   const trusts = trustOf(mapping.trustedProxies);
 
+  const pathOf = options.remembers === true ? remembering(targets.pathOf) : targets.pathOf;
+  const hostOf = options.remembers === true ? remembering(normalHost) : normalHost;
+
   const attributesOf: AttributesOf = (facts) => {
     refuseRepeated(facts.rawHeaders, headerNames);
-    const path = targets.pathOf(facts.target);
+    const path = pathOf(facts.target);
     const ip = addressOf({ peer: facts.peer, forwarded: facts.headers["x-forwarded-for"] });
     if (claimsOf === undefined) return attributesFrom({ facts, path, ip, claims: undefined });
     return claimsOf(facts.headers).then((claims) => attributesFrom({ facts, path, ip, claims }));
@@ -103,7 +108,7 @@ export function requestAttributes(options: {
     const attributes: Record<string, Value | undefined> = {
       method: facts.method,
       path,
-      host: normalHost(facts.host),
+      host: hostOf(facts.host),
       ip,
     };
     if (options.region !== undefined) attributes.region = options.region;
@@ -125,6 +130,21 @@ export function requestAttributes(options: {
     readHeaders: readHeadersOf(mapping, headerNames),
     trustedHeaderNames,
     trusts,
+  };
+}
+
+const MOST_REMEMBERED = 16_384;
+
+/** What throws is not remembered. */
+function remembering<K, V>(read: (key: K) => V): (key: K) => V {
+  const known = new Map<K, V>();
+  return (key) => {
+    const value = known.get(key);
+    if (value !== undefined) return value;
+    const made = read(key);
+    if (known.size >= MOST_REMEMBERED) known.clear();
+    known.set(key, made);
+    return made;
   };
 }
 
