@@ -1,12 +1,13 @@
-/** The audit log of administration, newest first. */
+/** The audit log of administration, newest first, filtered as the address says. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { auditQuery } from "../api/queries.js";
 import type { AuditFilter } from "../api/shapes.js";
 import { Search } from "../components/controls.js";
 import { dayTime, fieldValue, visible } from "../components/format.js";
 import { Older, usePages } from "../components/pagination.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
+import { useParameters } from "../time/use-parameters.js";
+import { type AuditQuery, auditFilter, auditQueryIn } from "./audit-address.js";
 
 const actions: Readonly<Record<string, string>> = {
   "rules.changed": "changed rules",
@@ -24,11 +25,13 @@ const actions: Readonly<Record<string, string>> = {
 };
 
 export function AuditPage() {
-  const [asked, setAsked] = useState<AuditFilter>({});
-  const filter = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== ""));
+  const { search, set } = useParameters();
+  const asked = auditQueryIn(search);
+  const filter = auditFilter(asked);
   return (
     <Page title="Audit" about="Changes of rules and alerts, key resets, tokens and sessions, with their authors.">
-      <Filters filter={filter} asked={asked} onAsk={setAsked} />
+      {/* What is typed replaces the entry of the browser's history. */}
+      <Filters filter={filter} asked={asked} onAsk={(changes) => set(changes, { replace: true })} />
       {/* Another filter begins at its newest entry. */}
       <Entries key={JSON.stringify(filter)} filter={filter} />
     </Page>
@@ -37,32 +40,29 @@ export function AuditPage() {
 
 interface Filtered {
   readonly filter: AuditFilter;
-  readonly asked: AuditFilter;
-  readonly onAsk: (asked: AuditFilter) => void;
+  readonly asked: AuditQuery;
+  readonly onAsk: (changes: Partial<AuditQuery>) => void;
 }
 
 function Filters({ asked, onAsk, filter }: Filtered) {
-  const set = (name: keyof AuditFilter) => (value: string) => onAsk({ ...asked, [name]: value });
-  // Both days are among those shown.
-  const clock = { from: "T00:00:00Z", to: "T23:59:59.999Z" };
-  const day = (name: "from" | "to", label: string) => (
+  const day = (name: "since" | "until", label: string) => (
     <label className="filter">
       {label}{" "}
       <input
         type="date"
         className="input"
-        value={asked[name]?.slice(0, 10) ?? ""}
-        onChange={(event) => set(name)(event.target.value === "" ? "" : event.target.value + clock[name])}
+        value={asked[name]}
+        onChange={(event) => onAsk({ [name]: event.target.value })}
       />
     </label>
   );
   const href = (format: string): string => `/admin/v1/audit/export?${new URLSearchParams({ ...filter, format })}`;
   return (
     <div className="toolbar">
-      <Search label="Author" value={asked.actor ?? ""} onChange={set("actor")} />
-      <Search label="Rule" value={asked.rule ?? ""} onChange={set("rule")} />
-      {day("from", "From (UTC)")}
-      {day("to", "Until (UTC)")}
+      <Search label="Author" value={asked.author} onChange={(author) => onAsk({ author })} />
+      <Search label="Rule" value={asked.rule} onChange={(rule) => onAsk({ rule })} />
+      {day("since", "From (UTC)")}
+      {day("until", "Until (UTC)")}
       <div className="buttons">
         <a className="button small" href={href("csv")} download>
           CSV
