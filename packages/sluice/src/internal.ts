@@ -2,9 +2,6 @@
  * `sluice/internal`: what the service of this repository shares with the library. Not for others: names here may change in any version.
  */
 export type { Cluster, Redis } from "ioredis";
-export type { Model, State, Verdict } from "./algorithms/model.js";
-export { models } from "./algorithms/models.js";
-export type { Policy } from "./algorithms/policy.js";
 export type { Check } from "./check.js";
 export { errorKinds } from "./errors.js";
 export { type BodyKind, bodyKind, JsonDocuments } from "./http/json-documents.js";
@@ -30,6 +27,7 @@ export { isCounting } from "./rules/rule.js";
 export { matcherOf, type RuleMatcher } from "./rules/rule-book.js";
 export { sheddingClasses } from "./rules/shedding-plan.js";
 export { LoadShedder } from "./shedding/load-shedder.js";
+export { type Model, models, type Policy, type State, type Verdict } from "./store/memory/counter-models.js";
 export { counterBytes } from "./store/memory/memory-bytes.js";
 export { redisTwin } from "./store/memory/memory-store.js";
 export { type ClientOptions, connectRedis } from "./store/redis/client.js";

@@ -6,13 +6,13 @@
  */
 
 /** A name to look for. `T`: what it stands for; absent where only names inside it do. */
-export interface ScanName<T> {
+interface ScanName<T> {
   readonly role?: T;
   readonly inner?: ReadonlyMap<string, ScanName<T>> | undefined;
 }
 
 /** An object or a list: what it holds is not kept. */
-export const SOMETHING: object = Object.freeze({});
+const SOMETHING: object = Object.freeze({});
 
 interface Compiled<T> {
   readonly bytes: Buffer;
