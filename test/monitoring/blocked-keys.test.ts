@@ -10,6 +10,7 @@ const token = "an-admin-token-for-tests";
 const headers = { authorization: `Bearer ${token}` };
 const rules: Rule[] = [
   { id: "login", key: ["ip"], algorithm: "rolling-window", limit: 1, window: "10m", blockFor: ["1h", "1d"] },
+  { id: "rare", key: ["user"], algorithm: "fixed-window", limit: 5, window: "1d", blockFor: "1h" },
   { id: "plain", key: ["user"], algorithm: "fixed-window", limit: 5, window: "1d" },
 ];
 
@@ -55,6 +56,39 @@ async function blocksAreToldAndLifted(service: RunningService): Promise<void> {
   expect((await admin("reset", { rule: "login", attributes: { ip: "1.1.1.1" } })).status).toBe(200);
   expect(await check(service, "1.1.1.1")).toMatchObject({ allowed: true });
 }
+
+/** More of one rule than a list tells, then one of another. */
+async function oneRuleDoesNotHideAnother(service: RunningService): Promise<void> {
+  const block = (rule: string, attributes: object) =>
+    postJson(`${service.http}/admin/v1/keys/block`, { rule, attributes, for: "1d" }, headers);
+  for (let i = 0; i < 1_200; i += 100) {
+    await Promise.all(
+      Array.from({ length: 100 }, (_, n) => block("login", { ip: `10.0.${(i + n) >> 8}.${(i + n) & 255}` })),
+    );
+  }
+  expect((await block("rare", { user: "ann" })).status).toBe(200);
+  const all = await blocked(service);
+  expect([(all.keys as unknown[]).length, all.complete]).toEqual([1_000, false]);
+  expect(await blocked(service, "?rule=rare")).toMatchObject({
+    complete: true,
+    keys: [{ attributes: { user: "ann" } }],
+  });
+}
+
+test("in memory, a rule with many blocks does not hide those of another", async () => {
+  await using service = await serviceOn("memory");
+  await oneRuleDoesNotHideAnother(service);
+});
+
+test.skipIf(whyMissing("redis"))("in Redis, a rule with many blocks does not hide those of another", async () => {
+  const redis = await startRedis();
+  try {
+    await using service = await serviceOn(redis.url);
+    await oneRuleDoesNotHideAnother(service);
+  } finally {
+    await redis.stop();
+  }
+});
 
 test("in memory, blocks are told, made by hand and lifted", async () => {
   await using service = await serviceOn("memory");

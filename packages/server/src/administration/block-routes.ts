@@ -53,9 +53,6 @@ export function registerBlockRoutes(app: FastifyInstance, options: Administratio
       reply: blockedKeys,
       errors: ["store-unavailable"],
     }),
-    async ({ query: { rule } }) => {
-      const view = await readBlockedKeys();
-      return rule === undefined ? view : { ...view, keys: view.keys.filter((key) => key.rule === rule) };
-    },
+    ({ query: { rule } }) => readBlockedKeys(rule),
   );
 }

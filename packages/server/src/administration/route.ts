@@ -32,7 +32,7 @@ export interface AdministrationOptions {
   /** Recorded traffic to try drafts on. */
   readonly traffic?: Traffic | undefined;
   readonly readStore?: (() => Promise<StoreView>) | undefined;
-  readonly readBlockedKeys?: (() => Promise<BlockedKeysView>) | undefined;
+  readonly readBlockedKeys?: ((rule?: string) => Promise<BlockedKeysView>) | undefined;
   readonly readRegions?: (() => Promise<RegionsView>) | undefined;
   readonly alerts?: AlertDesk | undefined;
   /** What people set about alerts; absent where monitoring is off. */

@@ -36,7 +36,7 @@ export interface Monitoring {
   readonly metrics: Metrics;
   readonly observe: Observe;
   readStore(): Promise<StoreView>;
-  readBlockedKeys(): Promise<BlockedKeysView>;
+  readBlockedKeys(rule?: string): Promise<BlockedKeysView>;
   /** All absent with monitoring off. */
   readonly figures: Figures | undefined;
   readonly readRegions: (() => Promise<RegionsView>) | undefined;
@@ -207,7 +207,7 @@ function openStoreView(
     nodes,
     prefix: settings["store-prefix"],
     keysInMemory: "size" in store ? () => (store as { size: number }).size : undefined,
-    blocksInMemory: () => limiter.blocksInMemory() ?? [],
+    blocksInMemory: (rule) => limiter.blocksInMemory(rule) ?? [],
     findRule: (id) => limiter.findRule(id),
     outage: () => health.view(),
     calls: () => callSummary(limiter.storeStats()),

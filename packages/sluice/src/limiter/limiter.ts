@@ -463,8 +463,8 @@ export class Limiter {
   }
 
   /** Blocked keys in a store in memory, up to a thousand; undefined for another. */
-  blocksInMemory(): readonly BlockedKey[] | undefined {
-    return this.#store.blocks?.();
+  blocksInMemory(rule?: string): readonly BlockedKey[] | undefined {
+    return this.#store.blocks?.(rule);
   }
 
   /** Why the store did not answer when `ready` asked it last: an error whose message names the remedy; undefined if it did. */

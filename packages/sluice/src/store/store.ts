@@ -195,8 +195,8 @@ export interface Store {
   stats?(): StoreStats;
   /** Absent where counters do not live in this process. */
   memory?(): MemoryUse;
-  /** Blocked keys, up to a thousand. Absent where counters do not live in this process. */
-  blocks?(): readonly BlockedKey[];
+  /** Blocked keys, of one rule or of all, up to a thousand. Absent where counters do not live in this process. */
+  blocks?(rule?: string): readonly BlockedKey[];
   close(): MaybePromise<void>;
 }
 

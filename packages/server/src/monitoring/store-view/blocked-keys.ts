@@ -1,6 +1,6 @@
 /**
- * The keys that are blocked now, found by SCAN on every leader: up to a number of keys looked at, and of blocks told. A reader learns
- * whether all were seen.
+ * The keys that are blocked now, of one rule or of all, found by SCAN on every leader: up to a number of keys looked at, and of blocks
+ * told. A reader learns whether all were seen.
  */
 import { readCounterKey } from "sluice";
 import { blockKeysPattern, KEY_PREFIX } from "sluice/internal";
@@ -15,8 +15,14 @@ export const MOST_TOLD = 1_000;
 
 type Found = Pick<BlockedKeysView, "keys" | "complete">;
 
-export async function scanBlockedKeys(nodes: RedisNodes, leaders: readonly string[], prefix: string): Promise<Found> {
-  const found = await Promise.all(leaders.map((address) => scanNode(nodes, address, prefix)));
+interface Wanted {
+  /** The store's own. */
+  readonly prefix: string;
+  readonly rule: string | undefined;
+}
+
+export async function scanBlockedKeys(nodes: RedisNodes, leaders: readonly string[], wanted: Wanted): Promise<Found> {
+  const found = await Promise.all(leaders.map((address) => scanNode(nodes, address, wanted)));
   const keys = found.flatMap((each) => each.keys);
   return {
     keys: keys.slice(0, MOST_TOLD),
@@ -24,14 +30,16 @@ export async function scanBlockedKeys(nodes: RedisNodes, leaders: readonly strin
   };
 }
 
-async function scanNode(nodes: RedisNodes, address: string, prefix: string): Promise<Found> {
+async function scanNode(nodes: RedisNodes, address: string, { prefix, rule }: Wanted): Promise<Found> {
+  const nameOf = (key: string): string => key.slice(prefix.length + KEY_PREFIX.length);
   const pattern = blockKeysPattern(prefix);
   const found = new Set<string>();
   let cursor = "0";
   for (let i = 0; i < SCANS && found.size <= MOST_TOLD; i++) {
     const asked = ["SCAN", cursor, "MATCH", pattern, "COUNT", KEYS_A_SCAN] as const;
     const [next, keys] = (await nodes.ask(address, ...asked)) as [string, string[]];
-    for (const key of keys) found.add(key);
+    // Before the cut: a rule with few blocks must not be hidden by one with many.
+    for (const key of keys) if (rule === undefined || readCounterKey(nameOf(key)).rule === rule) found.add(key);
     cursor = String(next);
     if (cursor === "0") break;
   }
@@ -40,7 +48,7 @@ async function scanNode(nodes: RedisNodes, address: string, prefix: string): Pro
   const keys = await Promise.all(
     [...found].slice(0, MOST_TOLD).map(async (key) => {
       const leftMs = leftOf(await nodes.ask(address, "GET", key), nowMs);
-      return leftMs > 0 ? [blockedKey(key.slice(prefix.length + KEY_PREFIX.length), leftMs)] : [];
+      return leftMs > 0 ? [blockedKey(nameOf(key), leftMs)] : [];
     }),
   );
   return { keys: keys.flat(), complete: cursor === "0" && found.size <= MOST_TOLD };

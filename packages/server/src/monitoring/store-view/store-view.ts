@@ -4,7 +4,7 @@
  */
 import { type BlockedKey, fullRuleKeyBytes, type Rule, SluiceError } from "sluice";
 import { isCounting } from "sluice/internal";
-import { singleFlight } from "../single-flight.js";
+import { singleFlight, singleFlightBy } from "../single-flight.js";
 import type { BlockedKeysView } from "../views/keys.js";
 import type { StoreView } from "../views/store.js";
 import { blockedKey, MOST_TOLD, scanBlockedKeys } from "./blocked-keys.js";
@@ -20,7 +20,7 @@ interface StoreViewOptions {
   /** Counters held by the memory store. */
   readonly keysInMemory?: (() => number) | undefined;
   /** Blocked keys of the memory store. */
-  readonly blocksInMemory?: (() => readonly BlockedKey[]) | undefined;
+  readonly blocksInMemory?: ((rule?: string) => readonly BlockedKey[]) | undefined;
   readonly findRule: (id: string) => Rule | undefined;
   readonly outage: () => StoreView["outage"];
   readonly calls: () => StoreView["calls"];
@@ -30,7 +30,7 @@ export interface StoreWatch {
   read(): Promise<StoreView>;
   /** The nodes alone. */
   nodes(): Promise<StoreView["nodes"]>;
-  blockedKeys(): Promise<BlockedKeysView>;
+  blockedKeys(rule?: string): Promise<BlockedKeysView>;
   close(): void;
 }
 
@@ -50,16 +50,16 @@ export function createStoreView(options: StoreViewOptions): StoreWatch {
   const readSample = singleFlight(SAMPLE_FOR_MS, async () => {
     return nodes === undefined ? undefined : await sampleMemory(nodes, await leaders(), prefix);
   });
-  const readBlocked = singleFlight(BLOCKED_FOR_MS, async (): Promise<BlockedKeysView> => {
+  const readBlocked = singleFlightBy(BLOCKED_FOR_MS, async (rule: string | undefined): Promise<BlockedKeysView> => {
     const { keys, complete } =
       nodes === undefined
-        ? inMemory(options.blocksInMemory?.() ?? [])
-        : await scanBlockedKeys(nodes, await leaders(), prefix);
+        ? inMemory(options.blocksInMemory?.(rule) ?? [])
+        : await scanBlockedKeys(nodes, await leaders(), { prefix, rule });
     return { atMs: Date.now(), keys: [...keys].sort((a, b) => b.leftMs - a.leftMs), complete };
   });
   return {
     nodes: readNodes,
-    blockedKeys: readBlocked,
+    blockedKeys: (rule) => readBlocked(rule ?? "", rule),
     async read() {
       const [all, sample] = await Promise.all([readNodes(), readSample().catch(() => undefined)]);
       const held = keysInMemory?.();

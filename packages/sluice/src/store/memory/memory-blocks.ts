@@ -11,7 +11,7 @@ import {
 } from "../../algorithms/block.js";
 import type { Verdict } from "../../algorithms/model.js";
 import type { Check } from "../../check.js";
-import { isBlockKey } from "../../keys.js";
+import { isBlockKey, readCounterKey } from "../../keys.js";
 import type { BlockedKey } from "../store.js";
 import type { CounterMap } from "./counter-map.js";
 
@@ -48,12 +48,14 @@ export class MemoryBlocks {
     this.#keep(key, state, nowMs);
   }
 
-  list(nowMs: number): BlockedKey[] {
+  /** Of one rule, if it is given: the rule is looked at before the list is cut. */
+  list(nowMs: number, rule?: string): BlockedKey[] {
     const blocks: BlockedKey[] = [];
     let looks = 0;
     for (const [key, state] of this.#states.usedUp()) {
       if (++looks > MOST_LOOKS || blocks.length === MOST_TOLD) break;
       if (!isBlockKey(key) || state.endsAtMs <= nowMs) continue;
+      if (rule !== undefined && readCounterKey(key).rule !== rule) continue;
       const leftMs = blockLeftMs(state as BlockState, nowMs);
       if (leftMs > 0) blocks.push({ key, leftMs });
     }

@@ -427,8 +427,8 @@ export class MemoryStore implements Store, SoleDecider {
     this.#sweepLater();
   }
 
-  blocks(): readonly BlockedKey[] {
-    return this.#blocks.list(this.#clock.now());
+  blocks(rule?: string): readonly BlockedKey[] {
+    return this.#blocks.list(this.#clock.now(), rule);
   }
 
   inspect(checks: readonly Check[]): Record<string, number>[] {
