@@ -193,7 +193,7 @@ export const components = {
   },
   chromium: {
     name: "chromium",
-    debianPackage: "chromium",
+    debianPackage: "chromium-headless-shell",
     purpose: "the dashboard in a real browser (CHROMIUM_BIN names another binary)",
     // The same engine without the browser's own windows needs half the processor time for a page.
     find: () =>
