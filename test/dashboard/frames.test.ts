@@ -14,7 +14,7 @@ const KEYS = 100_000;
 /** Each with more checks than the table of the busiest keys may err by. */
 const BUSY_KEYS = 250;
 const CHECKS_OF_BUSY = 160;
-const A_SCREENFUL = 30;
+const A_SCREENFUL = 20;
 
 const rules: Rule[] = Array.from({ length: RULES }, (_, i) => ({
   id: `rule-${String(i).padStart(4, "0")}`,

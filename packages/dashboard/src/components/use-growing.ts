@@ -5,8 +5,8 @@
 import { useEffect, useRef, useState } from "react";
 
 /** More than a screen shows. */
-const FIRST_ROWS = 30;
-const ROWS_A_FRAME = 20;
+const FIRST_ROWS = 20;
+const ROWS_A_FRAME = 12;
 
 export function useGrowing(names: readonly string[]): number {
   // An object: the same number once more is a new frame too.
