@@ -53,7 +53,7 @@ export default defineConfig({
       { extends: true, test: { name: "system", include: ["test/**/*.test.ts"], exclude: apart, isolate: false } },
       { extends: true, test: { name: "apart", include: apart } },
     ],
-    // Most tests wait for real servers rather than compute: with two workers two cores stand idle for two fifths of the run.
+    // Most tests wait for real servers rather than compute: with two workers two cores stand idle for a part of the run; a fourth brings nothing.
     pool: "forks",
     maxWorkers: 3,
     // A timeout only ends what hangs: on a machine that is busy with other work, a test of one second may take thirty.

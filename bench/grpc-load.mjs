@@ -18,6 +18,8 @@ const WINDOW_UPDATE = 8;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 const ACK = 1;
+/** grpc-go resets a stream so behind a whole answer, where it has not yet noted that the request has ended. */
+const NO_ERROR = 0;
 /** More than a run receives. */
 const WINDOW = 2 ** 30;
 
@@ -98,7 +100,7 @@ function reader({ onAnswer, send, flush }) {
         if ((flags & END_STREAM) !== 0) onAnswer(bytes.readUInt32BE(at + 5));
       } else if (type === SETTINGS && (flags & ACK) === 0) send(frame(SETTINGS, ACK, 0, Buffer.alloc(0)));
       else if (type === PING && (flags & ACK) === 0) send(frame(PING, ACK, 0, bytes.subarray(at + 9, to)));
-      else if (type === RST_STREAM || type === GOAWAY)
+      else if (type === GOAWAY || (type === RST_STREAM && bytes.readUInt32BE(at + 9) !== NO_ERROR))
         throw new Error(`the server ended a call: ${bytes.toString("hex", at, to)}`);
       at = to;
     }

@@ -8,6 +8,7 @@
  * core. What the event loops of both processes were busy with, and how late the generator sent, is printed beside the result: a run
  * in which either is near 100 % measures the machine.
  *   node bench/overload-real.mjs [--quick] [--trace] [--scenario NAME]… [--guard NAME]…
+ *   node bench/overload-real.mjs --guard sluice    every scenario, with its bars: seven minutes
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -155,7 +156,31 @@ function printOne({ scenario, guard, limits, ...found }) {
       `oscillation ${percent(oscillation)}${noisy}${auto} (${offered.toFixed(0)} requests a second, ${attempted.toFixed(0)} tries; ` +
       `server busy ${percent(busy)}, its processor time ${percent(cpu)}, generator ${percent(generatorBusy)}, late ${lateMs.toFixed(1)} ms)`,
   );
+  if (guard.startsWith("sluice")) console.log(`    bars: ${barsOf(scenario, found).map(barText).join(", ")}`);
   if (process.argv.includes("--trace")) console.log(`    limit by second: ${limits.map(Math.round).join(" ")}`);
+}
+
+/** What the estimate must hold in a scenario. */
+function barsOf(name, { goodput, critical, p99, oscillation, noisyShare }) {
+  const { allCritical, tenants } = scenarios.find((scenario) => scenario.name === name);
+  const is10x = name === "10x";
+  return [
+    { what: "goodput", value: goodput, least: is10x ? 0.95 : 0.9 },
+    ...(allCritical ? [] : [{ what: "critical", value: critical, least: is10x ? 0.999 : 0.99 }]),
+    { what: "p99", value: p99, most: 2 },
+    { what: "oscillation", value: oscillation, most: 0.1 },
+    ...(tenants === undefined ? [] : [{ what: "noisy tenant", value: noisyShare, most: 1.1 / tenants.length }]),
+  ];
+}
+
+function isMet({ value, least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY }) {
+  return value >= least && value <= most;
+}
+
+function barText(bar) {
+  const { what, value, least, most } = bar;
+  const bound = least === undefined ? `at most ${most}` : `at least ${least}`;
+  return `${what} ${value.toFixed(3)} ${isMet(bar) ? "met" : "MISSED"} (${bound})`;
 }
 
 function valuesOf(flag) {
@@ -167,10 +192,16 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const unknown = valuesOf("--scenario").filter((asked) => !scenarios.some(({ name }) => name === asked));
   if (unknown.length > 0) throw new Error(`no scenario is named ${unknown.join(", ")}`);
   console.log(HEAD);
-  await realOverload({
+  const beganMs = performance.now();
+  const results = await realOverload({
     quick,
     only: valuesOf("--scenario"),
     guarded: valuesOf("--guard"),
     onResult: printOne,
   });
+  const missed = results
+    .filter(({ guard }) => guard.startsWith("sluice"))
+    .flatMap((result) => barsOf(result.scenario, result).filter((bar) => !isMet(bar)));
+  const minutes = (performance.now() - beganMs) / 60_000;
+  console.log(`  ${results.length} runs in ${minutes.toFixed(1)} minutes; bars missed by Sluice: ${missed.length}`);
 }

@@ -81,10 +81,15 @@ async function taken({ rules, held }, redis) {
   const ask = async (n) => {
     if (!(await limiter.check(attributesAt(n))).allowed) refused++;
   };
-  const { redisUs } = await drive({ count: TIMED_A_KEY * KEYS, inFlight: 64, redis }, ask);
+  // In slices, of which the median counts, as the plan measures: what falls into one of them does not decide.
+  const slices = [];
+  for (let slice = 0; slice < TIMED_A_KEY; slice++) {
+    const { redisUs } = await drive({ count: KEYS, inFlight: 64, redis }, ask);
+    slices.push(redisUs);
+  }
   await limiter.close();
   if (refused > 0) throw new Error(`expected requests that pass, got ${refused} refusals`);
-  return redisUs;
+  return median(slices);
 }
 
 export async function planSection() {

@@ -165,7 +165,7 @@ function momentsBeyond(lengths) {
 }
 
 /** mulberry32: small, seeded, good enough for arrivals. @param {number} seed */
-function generator(seed) {
+export function generator(seed) {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

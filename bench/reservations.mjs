@@ -15,6 +15,7 @@ import { redisStore } from "sluice/redis";
 import { startRedis } from "./redis-server.mjs";
 import { printBars } from "./report.mjs";
 import { frontier } from "./reservation-frontier.mjs";
+import { worstOver, worstProduced } from "./reservation-judge.mjs";
 
 const FASTER = 20;
 const WINDOW_MS = 60_000 / FASTER;
@@ -27,9 +28,8 @@ const LEARNED = 600;
 const WARM_UP_WINDOWS = 3;
 const PARTS = 4;
 
-/** @typedef {"token-bucket" | "gcra" | "fixed-window" | "rolling-window"} Algorithm */
-/** @typedef {{ algorithm: Algorithm, limit: number, instances: number }} Load */
-/** By Redis's clock. @typedef {{ atMs: number, tokens: number }} Use */
+/** @typedef {{ algorithm: import("./reservation-judge.mjs").Algorithm, limit: number, instances: number }} Load */
+/** @typedef {import("./reservation-judge.mjs").Use} Use */
 
 const lengths = JSON.parse(readFileSync(new URL("llm-lengths.json", import.meta.url), "utf8"));
 /** @type {number[]} */
@@ -123,12 +123,14 @@ async function run(url, load, windows) {
   await Promise.all(fleet.map(({ limiter }) => limiter.close()));
   const calls = fleet.reduce((sum, { watched }) => sum + watched.calls, 0);
   for (const list of [uses, admissions]) list.sort((a, b) => a.atMs - b.atMs);
+  const judged = { algorithm, limit, windowMs: WINDOW_MS };
   const fromMs = startMs + WARM_UP_WINDOWS * WINDOW_MS;
   const used = uses.reduce((sum, { atMs, tokens }) => (atMs >= fromMs && atMs < endMs ? sum + tokens : sum), 0);
   return {
     ...load,
-    over: worstOver(uses, load) / limit,
-    overWhereAdmitted: worstOver(admissions, load) / limit,
+    over: worstOver(uses, judged) / limit,
+    overWhereAdmitted: worstOver(admissions, judged) / limit,
+    overAsProduced: worstProduced(admissions, { ...judged, tokensPerMs: TOKENS_PER_MS }) / limit,
     utilisation: used / (limit * (windows - WARM_UP_WINDOWS)),
     callsPerRequest: (calls - counts.refused) / counts.admitted,
     ...counts,
@@ -193,36 +195,6 @@ async function stream({ limiter, watched }, rule, { counts, uses, admissions }) 
   counts.charged += charged[rule] ?? 0;
 }
 
-/** Tokens beyond the limit in the worst window; for a bucket, which starts full, at the worst instant. @param {Use[]} uses @param {Load} load */
-function worstOver(uses, { algorithm, limit }) {
-  if (algorithm === "rolling-window") {
-    let [worst, sum, first] = [Number.NEGATIVE_INFINITY, 0, 0];
-    for (const { atMs, tokens } of uses) {
-      for (let oldest = uses[first]; oldest && oldest.atMs <= atMs - WINDOW_MS; oldest = uses[++first])
-        sum -= oldest.tokens;
-      sum += tokens;
-      worst = Math.max(worst, sum - limit);
-    }
-    return worst;
-  }
-  if (algorithm === "fixed-window") {
-    /** @type {Map<number, number>} */
-    const byWindow = new Map();
-    for (const { atMs, tokens } of uses) {
-      const window = Math.floor(atMs / WINDOW_MS);
-      byWindow.set(window, (byWindow.get(window) ?? 0) + tokens);
-    }
-    return Math.max(...byWindow.values()) - limit;
-  }
-  let [worst, sum, lastMs] = [Number.NEGATIVE_INFINITY, 0, 0];
-  for (const { atMs, tokens } of uses) {
-    sum = Math.max(0, sum - ((atMs - lastMs) * limit) / WINDOW_MS) + tokens;
-    lastMs = atMs;
-    worst = Math.max(worst, sum - limit);
-  }
-  return worst;
-}
-
 /**
  * Counts the calls that reservations make to the store, and shows its replies: they tell when Redis decided, which the process, busy with
  * whole fleets, hears of later. A limiter calls its store before it returns a promise. @param {any} store
@@ -256,10 +228,12 @@ function cellsOf(margins) {
 export function printReservations({ rows, ideal }) {
   console.log("\nReservations on Redis: demand twice the limit, time twenty times as fast");
   for (const row of rows) {
-    const { algorithm, limit, instances, over, overWhereAdmitted, utilisation, callsPerRequest, cut, admitted } = row;
+    const { algorithm, limit, instances, over, overWhereAdmitted, overAsProduced } = row;
+    const { utilisation, callsPerRequest, cut, admitted } = row;
     console.log(
       `  ${algorithm}, ${limit} a minute, ${instances} instances: beyond the limit at worst ${percent(over)} ` +
-        `(${percent(overWhereAdmitted)} if all is counted where it was admitted), ` +
+        `(${percent(overWhereAdmitted)} if all is counted where it was admitted, ` +
+        `${percent(overAsProduced)} if each token when it was produced), ` +
         `utilisation ${utilisation.toFixed(3)}, ${callsPerRequest.toFixed(2)} calls a request, ${cut} of ${admitted} cut`,
     );
   }

@@ -1,6 +1,6 @@
 /**
  * `node bench/restart.mjs`: what a restart in place costs behind an Envoy that fails closed. SIGTERM, wait for the end, start again, under
- * load; counts answers other than 200, and the longest time without a 200.
+ * load; one contestant starts again at once, while its predecessor drains. Counts answers other than 200, and the longest time without a 200.
  *   --er FILE          the binary of envoyproxy/ratelimit, restarted in the same rounds
  *   --rounds N         3    --connections N   64
  *   --timeout T        2s   of Envoy's call; its own default is 20ms, which no waiting call survives
@@ -47,13 +47,12 @@ function holdSocket() {
 }
 
 const held = holdSocket();
-const ports = { plain: 21_081, er: 21_082 };
-const serve = ["serve", "--port", "0", "--store", redis.url, "--drain-delay", "0", "--log-level", "error"].concat([
-  "--data-folder",
-  join(folder, "data"),
-  "--envoy-config",
-  join(folder, "ratelimit", "config"),
-]);
+const ports = { plain: 21_081, er: 21_082, successor: 21_085 };
+const serveAfter = (drainDelay, name) => [
+  ...["serve", "--port", "0", "--store", redis.url, "--drain-delay", drainDelay, "--log-level", "error"],
+  ...["--data-folder", join(folder, name), "--envoy-config", join(folder, "ratelimit", "config")],
+];
+const serve = serveAfter("0", "data");
 const contestants = {
   "Sluice, socket activation": {
     port: held.port,
@@ -75,6 +74,14 @@ const contestants = {
     port: ports.plain,
     start: () =>
       spawn(process.execPath, [bin, ...serve, "--grpc-port", String(ports.plain)], {
+        stdio: ["ignore", "ignore", "inherit"],
+      }),
+  },
+  "Sluice, successor at once": {
+    port: ports.successor,
+    isAtOnce: true,
+    start: () =>
+      spawn(process.execPath, [bin, ...serveAfter("3s", "succeeded"), "--grpc-port", String(ports.successor)], {
         stdio: ["ignore", "ignore", "inherit"],
       }),
   },
@@ -115,7 +122,7 @@ async function untilOpen(port) {
   }
 }
 
-async function restart({ port, start }) {
+async function restart({ port, start, isAtOnce }) {
   let service = start();
   await untilOpen(port);
   const envoy = await startEnvoy({ limiter: port, timeout: values.timeout });
@@ -125,8 +132,9 @@ async function restart({ port, start }) {
   load.forgetGap();
   const ended = once(service, "exit");
   service.kill("SIGTERM");
-  await ended;
+  if (!isAtOnce) await ended;
   service = start();
+  await ended;
   await load.passed(2_000);
   await load.stop();
   const result = { failed: load.failed - before, gapMs: load.longestGapMs };

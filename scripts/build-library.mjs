@@ -13,9 +13,10 @@ const library = join(root, "packages", "sluice");
 /**
  * @param {string} project
  * @param {string} outDir
+ * @param {string[]} [more]
  */
-function compile(project, outDir) {
-  const args = ["-p", project, "--outDir", outDir];
+function compile(project, outDir, more = []) {
+  const args = ["-p", project, "--outDir", outDir, ...more];
   return runTool({ package: "typescript", bin: "bin/tsc", args, cwd: library, capture: true });
 }
 
@@ -29,10 +30,10 @@ async function build(dist) {
 
   const [esm, cjs] = await Promise.all([
     compile("tsconfig.json", join(dist, "esm")),
-    compile("tsconfig.cjs.json", join(dist, "cjs")),
+    // The same sources: their types are checked above.
+    compile("tsconfig.cjs.json", join(dist, "cjs"), ["--noCheck"]),
   ]);
 
-  // Both compile the same sources, so both complain alike; once is enough.
   const failed = esm.code !== 0 ? esm : cjs;
   process.stdout.write(failed.output);
   if (failed.code !== 0) return failed.code;

@@ -1,6 +1,7 @@
 /** `sluice simulate` and `sluice suggest` as they are typed: the built command, on logs of which every answer is known. */
 import { spawn } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -442,4 +443,35 @@ test("a log without client addresses says so, and where to find them; a field ta
   const mapped = ["--attribute", "ip=http_x_forwarded_for"];
   const { out: json } = await sluice(["simulate", "--json", ...mapped, "--rules", rules, log]);
   expect(JSON.parse(json)).toMatchObject({ total: 2, refused: 0, log: { withoutAddress: 2 } });
+});
+
+test("an attribute of any name is taken from a field of the log", async () => {
+  const log = write("named.log", `${line("10.0.0.1", START_MS)}\n`);
+  const args = ["--format", format, "--attribute", "__proto__=remote_addr", "--key", "__proto__", "--json", log];
+  const { status, out } = await sluice(["suggest", ...args]);
+  expect(status).toBe(0);
+  expect(JSON.parse(out).windows[0].busiest).toMatchObject([{ key: "__proto__=10.0.0.1", max: 1 }]);
+});
+
+test("suggest: an attribute or a window that is named twice counts once", async () => {
+  const log = write("twice.log", `${line("10.0.0.1", START_MS)}\n`);
+  const args = ["--format", format, "--key", "ip,ip", "--window", "60s,1m,1s", "--json", log];
+  const { windows, rules } = JSON.parse((await sluice(["suggest", ...args])).out);
+  expect(windows.map(({ window }: { window: string }) => window)).toEqual(["1s", "1m"]);
+  expect(rules.map(({ key }: { key: string[] }) => key)).toEqual([["ip"], ["ip"]]);
+});
+
+test("a file that cannot be written is named, without a stack", async () => {
+  const { status, err } = await sluice(["compare", "--limit", "2", "--svg", "no/such/folder.svg"]);
+  expect([status, err]).toEqual([1, expect.stringMatching(/^no\/such\/folder\.svg: could not be written: .*\n$/)]);
+});
+
+test.skipIf(process.platform !== "linux")("a full disk behind the output is told in one line", async () => {
+  const full = openSync("/dev/full", "w");
+  const child = spawn(process.execPath, [program, "compare", "--limit", "2"], { stdio: ["ignore", full, "pipe"] });
+  let err = "";
+  child.stderr!.on("data", (chunk) => (err += chunk));
+  const [status] = await once(child, "close");
+  closeSync(full);
+  expect([status, err]).toEqual([1, expect.stringMatching(/^output: could not be written: ENOSPC.*\n$/)]);
 });

@@ -1,22 +1,56 @@
 /** Runs the table of schedules through a limiter on a given store. A new store passes this, or is not one. */
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Decision, Limiter, Rule } from "../../packages/sluice/src/index.js";
-import { type Schedule, type Step, schedules } from "./schedules.js";
+import type { Schedule, Step } from "./schedules/schedule.js";
+import { schedules } from "./schedules.js";
 
 export interface StoreUnderTest {
   readonly name: string;
-  /** A limiter whose counters are those of no other schedule. */
+  /** Its counters are those of no other schedule, as long as schedules run one after the other and `clear` between them. */
   limiter(rules: readonly Rule[]): Limiter;
+  clear?(): Promise<unknown>;
+  /** Its counters are its own, whatever runs beside it. Given where time is real: schedules that wait then wait side by side. */
+  limiterApart?(rules: readonly Rule[]): Limiter;
   /** Lets time pass for the store. */
   wait(ms: number): Promise<void>;
 }
 
 export function conformance(store: StoreUnderTest): void {
   describe(`${store.name}: the conformance table`, () => {
-    for (const [i, schedule] of schedules.entries()) {
-      test(schedule.name, () => run(schedule, i, store));
-    }
+    inTurn(store, () => {
+      for (const schedule of schedules.filter((one) => !waits(one))) test(schedule.name, () => run(schedule, store));
+    });
+    sideBySide(store, (apart, testInTime) => {
+      for (const schedule of schedules.filter(waits)) testInTime(schedule.name, () => run(schedule, apart));
+    });
   });
+}
+
+/** Tests that each find the store empty. */
+export function inTurn(store: StoreUnderTest, declare: () => void): void {
+  describe("at once", () => {
+    beforeEach(async () => {
+      await store.clear?.();
+    });
+    declare();
+  });
+}
+
+/** Tests that spend their time waiting: at the same time, where the store keeps them apart. */
+export function sideBySide(
+  store: StoreUnderTest,
+  declare: (apart: StoreUnderTest, testInTime: typeof test | typeof test.concurrent) => void,
+): void {
+  const { limiterApart } = store;
+  describe("in time", () => {
+    if (limiterApart === undefined) declare(store, test);
+    else declare({ ...store, limiter: limiterApart }, test.concurrent);
+  });
+}
+
+/** Longer than until the next millisecond. */
+function waits({ steps }: Schedule): boolean {
+  return steps.some((step) => "wait" in step && step.wait >= 100);
 }
 
 /** As many calls, some hundreds at a time. */
@@ -29,7 +63,8 @@ async function inAll<T>(count: number, call: (i: number) => Promise<T>): Promise
   return results;
 }
 
-async function run(schedule: Schedule, index: number, store: StoreUnderTest): Promise<void> {
+async function run(schedule: Schedule, store: StoreUnderTest): Promise<void> {
+  const index = schedules.indexOf(schedule);
   const limiter = store.limiter(schedule.rules);
   const decisions: Decision[] = [];
   // Request ids outlive a schedule on a shared server.

@@ -54,4 +54,34 @@ describe.skipIf(whyMissing("chromium", "redis"))("blocked keys", () => {
     await page.getByText("Blocked keys are unknown").waitFor();
     expect(editor.complaints).toEqual([]);
   });
+
+  test("251 have two pages: each tells how many rows it has, and rows out of sight are found and reached", async () => {
+    await using redis = await startRedis();
+    await using service = await startTestService({
+      settings: { store: redis.url, "admin-token": ADMIN, "store-deadline": "2s" },
+    });
+    const at = service.http;
+    await admin(at, "PUT", "/rules", { rules });
+    // The longest block comes first.
+    for (let i = 0; i <= 250; i++)
+      await admin(at, "POST", "/keys/block", { rule: "login", attributes: { ip: `key-${i}.` }, for: `${3_000 - i}m` });
+    await using editor = await open(browser, { at, path: "/keys", token: ADMIN });
+    const { page } = editor;
+    const list = page.locator("section", { hasText: "Blocked now" });
+    const table = list.getByRole("table");
+    // Some more with each frame.
+    await expect.poll(() => table.getByRole("row").count(), { timeout: 15_000 }).toBe(251);
+    expect(await table.getAttribute("aria-rowcount")).toBe("251");
+    await list.getByText("1 to 250 of 251").waitFor();
+    const lastRow = table.getByRole("row").last();
+    await lastRow.getByRole("button", { name: "Lift" }).focus();
+    expect(await lastRow.innerText()).toContain("key-249.");
+    // As Ctrl-F does.
+    expect(await page.evaluate('getSelection().removeAllRanges(); find("key-200.")')).toBe(true);
+    await list.getByRole("button", { name: "Next" }).click();
+    await list.getByText("251 to 251 of 251").waitFor();
+    expect(await table.getAttribute("aria-rowcount")).toBe("2");
+    expect(await table.getByRole("row").last().innerText()).toContain("key-250.");
+    expect(editor.complaints).toEqual([]);
+  });
 });

@@ -15,13 +15,14 @@ import {
 export const ADMIN = "the-admin-token-of-this-test";
 
 /** Generous: a loaded machine is not a defect. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 60_000;
 
-export async function startBrowser(): Promise<Browser> {
+/** `args`: further flags of Chromium's command line. */
+export async function startBrowser(args: readonly string[] = []): Promise<Browser> {
   return await chromium.launch({
     executablePath: components.chromium.find()!,
     // Tests run as root in containers, where Chromium's own sandbox cannot.
-    args: ["--no-sandbox", "--disable-gpu"],
+    args: ["--no-sandbox", "--disable-gpu", ...args],
     // Pages write numbers and dates in the browser's language: not in that of the developer's shell.
     env: { ...process.env, LC_ALL: "en_US.UTF-8" },
   });

@@ -60,7 +60,7 @@ describe.skipIf(whyMissing("chromium"))("the page of a key", () => {
     await first.getByText("ann").waitFor();
     expect((await first.locator("td").nth(1).getByRole("link").allInnerTexts()).sort()).toEqual(["api", "login"]);
     // A screenful at first, the rest by the frame.
-    await expect.poll(() => page.locator("tbody tr").count(), { timeout: 15_000 }).toBe(100);
+    await expect.poll(() => page.locator("tbody tr").count(), { timeout: 60_000 }).toBe(100);
     await page.getByRole("button", { name: "Next" }).click();
     await page.getByText("101 to 131").waitFor();
     await page.goBack();

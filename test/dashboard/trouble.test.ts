@@ -63,7 +63,7 @@ describe.skipIf(whyMissing("chromium", "redis"))("in a browser", () => {
         // By policy, and counted: the figures go on.
         await expect
           .poll(async () => await page.locator(".figure", { hasText: "By failure policy" }).innerText(), {
-            timeout: 15_000,
+            timeout: 60_000,
           })
           .toMatch(/\n[1-9]\d* \/s/);
         expect(await page.locator(".figure", { hasText: "Allowed" }).first().innerText()).toMatch(/\n[1-9]\d* \/s/);

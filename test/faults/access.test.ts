@@ -139,84 +139,92 @@ test("the rights of the library name every command of its scripts", () => {
   expect([...new Set(called)].filter((name) => !granted.includes(`+${name.toLowerCase()}`))).toEqual([]);
 });
 
-describe.skipIf(whyMissing("redis"))("a Redis user with the rights that are documented, and no others", () => {
-  const denied = async (server: RedisServer): Promise<string> => await server.cli("ACL", "LOG");
+// Side by side, here and below: each test has servers of its own, which take longer to start than to be used.
+describe
+  .skipIf(whyMissing("redis"))
+  .concurrent("a Redis user with the rights that are documented, and no others", () => {
+    const denied = async (server: RedisServer): Promise<string> => await server.cli("ACL", "LOG");
 
-  test("on one server", async () => {
-    await using redis = await startRedis();
-    await asDocumented([redis]);
-    await redis.cli("ACL", "SETUSER", "default", "off").catch(() => "");
-    await useEverything(`redis://sluice:secret@127.0.0.1:${redis.port}`);
-  });
-
-  test("units ahead, reservations, blocks, turns, moving limits and global rules", async () => {
-    await using redis = await startRedis();
-    await asDocumented([redis]);
-    await useTheRest(`redis://sluice:secret@127.0.0.1:${redis.port}`);
-    expect(await denied(redis)).toBe("");
-  });
-
-  test("on a cluster", async () => {
-    await using cluster = await startCluster({ leaders: 3, replicasEach: 1 });
-    await asDocumented(cluster.nodes);
-    await useEverything(cluster.url.replace("://", "://sluice:secret@"));
-    expect((await Promise.all(cluster.leaders.map(denied))).join("")).not.toMatch(/evalsha|script|cluster|zadd/);
-  });
-
-  test("by Sentinel, where the same user may ask who leads", async () => {
-    const asked = documented("Rights at Sentinels").map((word) => word.replace(">PASSWORD", ">secret"));
-    await using set = await startSentinels({
-      replicas: 1,
-      sentinelLines: [`user ${asked.slice(2).join(" ")}`],
+    test("on one server", async () => {
+      await using redis = await startRedis();
+      await asDocumented([redis]);
+      await redis.cli("ACL", "SETUSER", "default", "off").catch(() => "");
+      await useEverything(`redis://sluice:secret@127.0.0.1:${redis.port}`);
     });
-    await asDocumented([set.leader, ...set.replicas]);
-    await useEverything(set.url.replace("://", "://sluice:secret@"));
+
+    test("units ahead, reservations, blocks, turns, moving limits and global rules", async () => {
+      await using redis = await startRedis();
+      await asDocumented([redis]);
+      await useTheRest(`redis://sluice:secret@127.0.0.1:${redis.port}`);
+      expect(await denied(redis)).toBe("");
+    });
+
+    test("on a cluster", async () => {
+      await using cluster = await startCluster({ leaders: 3, replicasEach: 1 });
+      await asDocumented(cluster.nodes);
+      await useEverything(cluster.url.replace("://", "://sluice:secret@"));
+      expect((await Promise.all(cluster.leaders.map(denied))).join("")).not.toMatch(/evalsha|script|cluster|zadd/);
+    });
+
+    test("by Sentinel, where the same user may ask who leads", async () => {
+      const asked = documented("Rights at Sentinels").map((word) => word.replace(">PASSWORD", ">secret"));
+      await using set = await startSentinels({
+        replicas: 1,
+        sentinelLines: [`user ${asked.slice(2).join(" ")}`],
+      });
+      await asDocumented([set.leader, ...set.replicas]);
+      await useEverything(set.url.replace("://", "://sluice:secret@"));
+    });
+
+    test("the service, with what it needs beside", async () => {
+      await using redis = await startRedis();
+      await asDocumented([redis]);
+      await redis.cli(...documented("Rights of the library", 1));
+      const store = `redis://sluice:secret@127.0.0.1:${redis.port}`;
+      await using service = await startTestService({
+        settings: { store, "admin-token": "a-token-for-this-test", "store-deadline": "2s" },
+      });
+      const headers = { authorization: "Bearer a-token-for-this-test", "content-type": "application/json" };
+      const admin = async (method: string, path: string, body?: object): Promise<number> =>
+        (
+          await fetch(`${service.http}/admin/v1${path}`, {
+            method,
+            headers,
+            ...(body && { body: JSON.stringify(body) }),
+          })
+        ).status;
+      expect(await admin("PUT", "/rules", { rules: rules.slice(0, 3) })).toBe(200);
+      const check = await fetch(`${service.http}/v1/check`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ attributes: { user: "ann" } }),
+      });
+      expect(await check.json()).toMatchObject({ allowed: true, remaining: 8 });
+      for (const path of ["/stats", "/keys/top", "/store"]) {
+        await until(`${path} can be read`, async () => (await admin("GET", path)) === 200);
+      }
+      // Each second's figures are written once.
+      await sleep(2_500);
+      expect(await redis.cli("ACL", "LOG")).toBe("");
+    });
+
+    test("one right less is told with the remedy", async () => {
+      await using redis = await startRedis();
+      await asDocumented([redis]);
+      await redis.cli("ACL", "SETUSER", "sluice", "-zadd");
+      const limiter = createLimiter({
+        store: redisStore(`redis://sluice:secret@127.0.0.1:${redis.port}`, { deadlineMs: 5_000 }),
+        rules: rules.filter(({ id }) => id === "sorted").map((rule) => ({ ...rule, onStoreFailure: "allow" }) as Rule),
+      });
+      const causes: string[] = [];
+      limiter.on("degraded", (cause) => causes.push(String(cause)));
+      expect((await limiter.check({ user: "ann" })).degraded).toBe("allow");
+      expect(causes.join()).toMatch(/can't run this command.*docs\/reliability\.md/);
+      await limiter.close();
+    });
   });
 
-  test("the service, with what it needs beside", async () => {
-    await using redis = await startRedis();
-    await asDocumented([redis]);
-    await redis.cli(...documented("Rights of the library", 1));
-    const store = `redis://sluice:secret@127.0.0.1:${redis.port}`;
-    await using service = await startTestService({
-      settings: { store, "admin-token": "a-token-for-this-test", "store-deadline": "2s" },
-    });
-    const headers = { authorization: "Bearer a-token-for-this-test", "content-type": "application/json" };
-    const admin = async (method: string, path: string, body?: object): Promise<number> =>
-      (await fetch(`${service.http}/admin/v1${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) }))
-        .status;
-    expect(await admin("PUT", "/rules", { rules: rules.slice(0, 3) })).toBe(200);
-    const check = await fetch(`${service.http}/v1/check`, {
-      method: "POST",
-      headers,
-      body: JSON.stringify({ attributes: { user: "ann" } }),
-    });
-    expect(await check.json()).toMatchObject({ allowed: true, remaining: 8 });
-    for (const path of ["/stats", "/keys/top", "/store"]) {
-      await until(`${path} can be read`, async () => (await admin("GET", path)) === 200);
-    }
-    // Each second's figures are written once.
-    await sleep(2_500);
-    expect(await redis.cli("ACL", "LOG")).toBe("");
-  });
-
-  test("one right less is told with the remedy", async () => {
-    await using redis = await startRedis();
-    await asDocumented([redis]);
-    await redis.cli("ACL", "SETUSER", "sluice", "-zadd");
-    const limiter = createLimiter({
-      store: redisStore(`redis://sluice:secret@127.0.0.1:${redis.port}`, { deadlineMs: 5_000 }),
-      rules: rules.filter(({ id }) => id === "sorted").map((rule) => ({ ...rule, onStoreFailure: "allow" }) as Rule),
-    });
-    const causes: string[] = [];
-    limiter.on("degraded", (cause) => causes.push(String(cause)));
-    expect((await limiter.check({ user: "ann" })).degraded).toBe("allow");
-    expect(causes.join()).toMatch(/can't run this command.*docs\/reliability\.md/);
-    await limiter.close();
-  });
-});
-
-describe.skipIf(whyMissing("redis", "openssl"))("over TLS, with a private authority", async () => {
+describe.skipIf(whyMissing("redis", "openssl")).concurrent("over TLS, with a private authority", async () => {
   if (whyMissing("redis", "openssl")) return;
   const certificate = makeCertificate();
   const { ca } = certificate;

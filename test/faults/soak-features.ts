@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Attributes, createLimiter, type Decision, type Limiter, type Rule } from "sluice";
 import { redisStore } from "sluice/redis";
 import { Decision as MadeDecision } from "../../packages/sluice/src/limiter/decision.js";
-import { type Answer, excesses } from "./judge.js";
+import { type Answer, type Excess, excesses } from "./judge.js";
 
 export interface FeatureTally {
   /** Decisions from units in hand. */
@@ -14,6 +14,8 @@ export interface FeatureTally {
   readonly blocked: number;
   readonly shed: number;
   readonly beyondBound: number;
+  /** What was beyond it, one line each: where to look first. */
+  readonly findings: readonly string[];
   readonly chargedTwice: number;
   readonly lost: number;
 }
@@ -78,11 +80,13 @@ export function startFeatures(url: string, random: () => number): { stop(): Prom
       const charged = await chargedOf(reader, [{ road: "r" }]);
       const jobs = await chargedOf(reader, [{ queue: "q", class: "critical" }]);
       await reader.close();
+      const lanesOver = excesses(driven.history, lane);
       return {
+        findings: [...lanesOver.map((excess) => describe(excess, driven.history)), ...intruded.findings],
         prefetched: driven.prefetched,
         blocked: intruded.blocked,
         shed: shedding.shed,
-        beyondBound: excesses(driven.history, lane).reduce((sum, { count }) => sum + count, 0) + intruded.passed,
+        beyondBound: lanesOver.reduce((sum, { count }) => sum + count, 0) + intruded.passed,
         chargedTwice: Math.max(0, jobs - shedding.jobs),
         // Units that no fetch could settle in time stand as spent: more may be charged than was used, never less.
         lost: Math.max(0, driven.used - charged) + Math.max(0, shedding.jobs - jobs) + shedding.criticalShed,
@@ -91,14 +95,31 @@ export function startFeatures(url: string, random: () => number): { stop(): Prom
   };
 }
 
+/** A lane's worst window: how its uses were decided, and how late their callers went on. */
+function describe({ key, count, endsAtMs }: Excess, history: readonly Use[]): string {
+  const uses = history.filter(
+    (use) => use.key === key && use.decidedAtMs! <= endsAtMs && use.decidedAtMs! > endsAtMs - lane.windowMs,
+  );
+  const spelled = uses.map(
+    ({ decidedAtMs, sentAtMs, answeredAtMs, how, instance }) =>
+      `${(decidedAtMs! - endsAtMs).toFixed(0)}${how}${instance}/${(answeredAtMs - sentAtMs).toFixed(1)}`,
+  );
+  return `lane ${key}: ${count} beyond its limit in the window that ends at ${endsAtMs}; uses, each as ms before that, how decided (h: from hand, w: from hand after a wait, s: by the store), instance, ms that its caller waited: ${spelled.join(" ")}`;
+}
+
 /** When a use counts, on the clock that Redis and this process share: a decision of the store when it was made there, one from units in hand now. */
 function usedAtMs(decision: Decision): number {
   return decision.guarantee === "prefetched" ? Date.now() : MadeDecision.originOf(decision as MadeDecision).nowMs;
 }
 
+interface Use extends Answer {
+  readonly how: "h" | "w" | "s";
+  readonly instance: number;
+}
+
 /** Twice as many requests as the lanes may pass, on every instance; and a road that is never full, to add up. */
 async function drive(limiters: readonly Limiter[], isRunning: () => boolean) {
-  const found = { history: [] as Answer[], used: 0, prefetched: 0 };
+  const found = { history: [] as Use[], used: 0, prefetched: 0 };
   const underWay = new Set<Promise<void>>();
   const use = async (limiter: Limiter, attributes: Attributes): Promise<void> => {
     const sentAtMs = performance.now();
@@ -110,7 +131,10 @@ async function drive(limiters: readonly Limiter[], isRunning: () => boolean) {
     if (attributes.road !== undefined) found.used++;
     else {
       const key = String(attributes.lane);
-      found.history.push({ key, sentAtMs, answeredAtMs: performance.now(), allowed, decidedAtMs: usedAtMs(decision) });
+      const decidedAtMs = usedAtMs(decision);
+      const how = guarantee !== "prefetched" ? "s" : made instanceof Promise ? "w" : "h";
+      const instance = limiters.indexOf(limiter);
+      found.history.push({ key, sentAtMs, answeredAtMs: performance.now(), allowed, decidedAtMs, how, instance });
     }
   };
   while (isRunning()) {
@@ -129,7 +153,7 @@ async function drive(limiters: readonly Limiter[], isRunning: () => boolean) {
 
 /** One intruder after the other: as many pass as the burst allows, and none once one was refused. */
 async function intrude(anyLimiter: () => Limiter, isRunning: () => boolean) {
-  const found = { blocked: 0, passed: 0 };
+  const found = { blocked: 0, passed: 0, findings: [] as string[] };
   for (let n = 0; isRunning(); n++) {
     const attributes = { intruder: `i${n}` };
     let admitted = 0;
@@ -142,11 +166,11 @@ async function intrude(anyLimiter: () => Limiter, isRunning: () => boolean) {
       await sleep(5);
     }
     const after = await Promise.all(Array.from({ length: 4 }, () => anyLimiter().check(attributes)));
-    if (isBlocked) {
-      found.blocked++;
-      found.passed += after.filter(({ allowed }) => allowed).length;
-    }
-    found.passed += Math.max(0, admitted - BURST);
+    const passed = isBlocked ? after.filter(({ allowed }) => allowed).length : 0;
+    if (isBlocked) found.blocked++;
+    found.passed += passed + Math.max(0, admitted - BURST);
+    if (passed > 0) found.findings.push(`intruder ${n}: ${passed} passed after a refusal`);
+    if (admitted > BURST) found.findings.push(`intruder ${n}: ${admitted} admitted, ${BURST} allowed`);
     await sleep(50);
   }
   return found;

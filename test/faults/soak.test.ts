@@ -36,6 +36,7 @@ describe.skipIf(whyMissing("redis"))(
             "|---|---|---|",
             `| ${found.beyondBound} | ${found.chargedTwice} | ${found.lost} |`,
             `of these, with prefetch, blocks and shedding: ${found.features.beyondBound}, ${found.features.chargedTwice}, ${found.features.lost}`,
+            ...found.features.findings,
           ].join("\n"),
         );
         expect(found).toMatchObject({ beyondBound: 0, chargedTwice: 0, lost: 0 });

@@ -50,7 +50,7 @@ export async function startServerProcess(server: ServerCommand): Promise<ServerP
       child.kill("SIGKILL");
       reject(new Error(`${server.command} ${what}\n${log}`));
     };
-    const timeoutMs = server.timeoutMs ?? 15_000;
+    const timeoutMs = server.timeoutMs ?? 60_000;
     const timer = setTimeout(() => fail(`was not ready within ${timeoutMs} ms`), timeoutMs);
     const read = (chunk: Buffer) => {
       log += chunk.toString();

@@ -9,7 +9,7 @@ import { refusalShare } from "../../packages/server/src/monitoring/alerts/refusa
 import { MINUTE_MS } from "../../packages/server/src/monitoring/alerts/series-window.js";
 import { unusualRate } from "../../packages/server/src/monitoring/alerts/unusual-rate.js";
 import type { AlertKind } from "../../packages/server/src/monitoring/views/alerts.js";
-import { changed, DAY, someRule, type Traffic, traffic, windowAt } from "./synthetic-traffic.js";
+import { changed, DAY, someRule, type Traffic, type TrafficOptions, traffic, windowAt } from "./synthetic-traffic.js";
 
 const judged: ReadonlySet<AlertKind> = new Set(["unusual-rate", "refusal-share"]);
 const page = readFileSync(new URL("../../docs/alerts.md", import.meta.url), "utf8");
@@ -28,6 +28,16 @@ function alertsIn(series: Traffic, range: { from: number; to: number; known?: (m
   return began;
 }
 
+const made = new Map<string, Traffic>();
+
+/** Most cases look at the same days: they are made once. */
+function trafficOnce(rule: TrafficOptions): Traffic {
+  const name = JSON.stringify(rule);
+  const series = made.get(name) ?? traffic(rule);
+  made.set(name, series);
+  return series;
+}
+
 interface Anomaly {
   readonly minutes: number;
   readonly times?: number;
@@ -41,7 +51,7 @@ function recall(kind: AlertKind, anomaly: Anomaly, { least, share }: { least: nu
   for (let seed = 1; seed <= 60; seed++) {
     const rule = { ...someRule(seed, 9), ...(share !== undefined && { refused: share }) };
     if (rule.perMinute < least) continue;
-    const series = traffic(rule);
+    const series = trafficOnce(rule);
     for (const hour of [3, 9, 14, 20]) {
       // Not at a full minute of the day: spikes do not begin on the hour.
       const from = 8 * DAY - (seed % 3) * DAY + hour * 60 + (seed % 17);

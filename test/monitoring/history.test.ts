@@ -17,7 +17,7 @@ import { connected, type KeptState, openMemoryState, openRedisState } from "./ke
 const silent = createLog("silent");
 const everything = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
 /** Whole quarters, so that a test's seconds never straddle one. */
-const now = (): number => Date.now() - (Date.now() % 900_000);
+const now = (): number => Math.floor(Date.now() / 900_000) * 900_000;
 
 interface Place {
   open(): Promise<KeptState>;

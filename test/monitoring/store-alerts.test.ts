@@ -36,7 +36,8 @@ async function readAlerts(service: RunningService): Promise<AlertsView> {
 const check = (service: RunningService, user: string) =>
   postJson(`${service.http}/v1/check`, { attributes: { user } }).then(({ body }) => body);
 
-test.skipIf(whyMissing("redis"))(
+// Side by side, each with a Redis and a service of its own: an alert waits until its cause has lasted.
+test.skipIf(whyMissing("redis")).concurrent(
   "a Redis that is full under noeviction raises alerts, though nothing can be written to it",
   async () => {
     await using redis = await startRedis({ args: ["--maxmemory", "20mb"] });
@@ -73,33 +74,35 @@ test.skipIf(whyMissing("redis"))(
   60_000,
 );
 
-test("alerts are for those with a token; without monitoring there are none", async () => {
+test.concurrent("alerts are for those with a token; without monitoring there are none", async () => {
   await using service = await startTestService({ rules, settings: { "admin-token": ADMIN_TOKEN } });
   expect((await fetch(`${service.http}/admin/v1/alerts`)).status).toBe(401);
   expect(await readAlerts(service)).toMatchObject({ alerts: [], webhooks: [] });
 });
 
-test.skipIf(whyMissing("redis"))(
-  "an instance whose rules come from a file compares its version with nobody's: each counts its own",
-  async () => {
-    await using redis = await startRedis();
-    await using _fromFile = await startTestService({ rules, settings: { store: redis.url } });
-    await using _fromDatabase = await startTestService({ settings: { store: redis.url } });
-    const client = redisClient(redis.url);
-    const shared = new RedisSharedState(client);
-    try {
-      const readReports = async () =>
-        Array.from((await shared.readAll("instance:")).values(), (text) => JSON.parse(text));
-      await eventually("both report", async () => (await readReports().catch(() => [])).length === 2);
-      const versions = (await readReports()).map(({ sharedVersion = "none" }) => sharedVersion);
-      expect(versions.sort()).toEqual([expect.any(Number), "none"]);
-    } finally {
-      client.disconnect();
-    }
-  },
-);
+test
+  .skipIf(whyMissing("redis"))
+  .concurrent(
+    "an instance whose rules come from a file compares its version with nobody's: each counts its own",
+    async () => {
+      await using redis = await startRedis();
+      await using _fromFile = await startTestService({ rules, settings: { store: redis.url } });
+      await using _fromDatabase = await startTestService({ settings: { store: redis.url } });
+      const client = redisClient(redis.url);
+      const shared = new RedisSharedState(client);
+      try {
+        const readReports = async () =>
+          Array.from((await shared.readAll("instance:")).values(), (text) => JSON.parse(text));
+        await eventually("both report", async () => (await readReports().catch(() => [])).length === 2);
+        const versions = (await readReports()).map(({ sharedVersion = "none" }) => sharedVersion);
+        expect(versions.sort()).toEqual([expect.any(Number), "none"]);
+      } finally {
+        client.disconnect();
+      }
+    },
+  );
 
-test.skipIf(whyMissing("redis"))(
+test.skipIf(whyMissing("redis")).concurrent(
   "a Redis that goes away while nobody asks is told in the store's view and as an alert, and so is its return",
   async () => {
     await using redis = await startRedis();

@@ -3,6 +3,7 @@ import { createLimiter, type Limiter, type Rule } from "sluice";
 import { type RedisStoreOptions, redisStore } from "sluice/redis";
 import { afterEach, expect, test as vitest } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { blockEventLoop } from "../harness/block-event-loop.js";
 import { freePort } from "../harness/free-port.js";
 import { startRedis } from "../harness/redis-server.js";
 import { startTcpFaultProxy } from "../harness/tcp-fault-proxy.js";
@@ -204,11 +205,6 @@ test("the store tells its calls, their errors and times, how many requests share
   }
 });
 
-const blockFor = (ms: number): void => {
-  const untilMs = performance.now() + ms;
-  while (performance.now() < untilMs);
-};
-
 test("a process that was held up waits for the reply that is on its way", async () => {
   const redis = await startRedis();
   // The proxy lives in this process: what it holds up, the reply waits for.
@@ -218,7 +214,7 @@ test("a process that was held up waits for the reply that is on its way", async 
   for (let i = 0; i < 5; i++) {
     const decision = limiter.check({ user: `u${i}`, policy: "deny" });
     await Promise.resolve();
-    blockFor(200);
+    blockEventLoop(200);
     expect((await decision).degraded).toBeUndefined();
   }
   await limiter.close();
@@ -233,7 +229,7 @@ test("a process that was held up answers by policy all the same where Redis is s
   redis.pause();
   const decision = limiter.check({ user: "u", policy: "deny" });
   await Promise.resolve();
-  blockFor(200);
+  blockEventLoop(200);
   expect((await decision).degraded).toBe("deny");
   redis.resume();
   await limiter.close();

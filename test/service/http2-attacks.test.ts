@@ -80,13 +80,16 @@ test.each<[string, () => Buffer]>([
   const peer = await RawPeer.connect(port);
   const bytes = one();
   const batch = Buffer.concat(Array.from({ length: 100 }, () => bytes));
+  const sinceMs = performance.now();
   for (let i = 0; i < 100 && !peer.isClosed; i++) {
     peer.send(batch);
     await new Promise(setImmediate);
   }
   await peer.closed();
   expect([peer.goaway, mistakes]).toEqual(["enhanceYourCalm", ["a flood of frames"]]);
-  expect(peer.frames.length).toBeLessThan(2_500);
+  // The guard's 2000, what it earns in the time that this took, and the frames of a greeting and a goodbye.
+  const earned = ((performance.now() - sinceMs) / 1_000) * 100;
+  expect(peer.frames.length).toBeLessThan(2_010 + earned);
   expect(await isServing(port)).toBe(true);
 });
 

@@ -69,7 +69,7 @@ describe("requests that were sent before SIGTERM", () => {
       const store = "workers" in more ? { store: redis.url, "store-deadline": "2s" } : {};
       const service = await startServiceProcess({
         rules,
-        settings: { "drain-delay": "1s", "drain-timeout": "30s", ...store, ...more },
+        settings: { "drain-delay": "5s", "drain-timeout": "30s", ...store, ...more },
       });
       const ended = service.end("SIGTERM");
       await expect.poll(async () => (await fetch(`${service.http}/readyz`)).status).toBe(503);

@@ -5,7 +5,14 @@
 import { ruleBook } from "sluice";
 import { LoadShedder } from "sluice/internal";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type Outcome, runScenario, type Scenario, scenarios } from "../../bench/overload-model.mjs";
+import {
+  inRealTime,
+  type Outcome,
+  runScenario,
+  type Scenario,
+  scenarios,
+  starved,
+} from "../../bench/overload-model.mjs";
 import { sluiceContestant } from "../../bench/overload-sluice.mjs";
 
 const SEEDS = [1];
@@ -52,4 +59,21 @@ describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))("
     // A twentieth; a tenth of that is what chance makes of 700 requests of each tenant.
     for (const { noisyShare } of outcomes) expect(noisyShare).toBeLessThanOrEqual(1.1 / scenario.tenants.length);
   });
+});
+
+test("at 200 requests a second, where noise is larger than what the limit changes, the limit stays near the places", () => {
+  const scenario = inRealTime(scenarios[0]!);
+  for (const { limit, goodput, critical } of outcomeOf(scenario)) {
+    expect(limit).toBeLessThan(2.5 * scenario.places);
+    expect(goodput).toBeGreaterThanOrEqual(0.95);
+    expect(critical).toBeGreaterThanOrEqual(0.999);
+  }
+});
+
+test("a process that is paused three eighths of the time does not make the limit run away", () => {
+  const scenario = inRealTime(starved);
+  for (const { limit, critical } of outcomeOf(scenario)) {
+    expect(limit).toBeLessThan(4 * scenario.places);
+    expect(critical).toBeGreaterThanOrEqual(0.99);
+  }
 });

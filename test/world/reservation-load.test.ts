@@ -21,9 +21,8 @@ const loadOf = (limit: number) => ({
 async function run(load: ReservationLoad): ReturnType<typeof runReservationLoad> {
   const found = await runReservationLoad(load);
   // A bucket knows no windows: a full one passes twice the limit within the first.
-  const rolls = load.algorithm === "rolling-window";
   const beyond = load.algorithm.endsWith("window") ? `${(100 * found.windowsBeyond).toFixed(1)} %` : "-";
-  const produced = rolls ? `${((100 * found.overAsProduced) / load.limit).toFixed(2)} %` : "-";
+  const produced = `${((100 * found.overAsProduced) / load.limit).toFixed(2)} %`;
   console.log(
     `| ${load.algorithm} | ${load.limit} | ${load.instances} | ${((100 * found.over) / load.limit).toFixed(2)} % | ` +
       `${((100 * found.overWhereAdmitted) / load.limit).toFixed(2)} % | ${produced} | ${beyond} | ` +
@@ -33,7 +32,7 @@ async function run(load: ReservationLoad): ReturnType<typeof runReservationLoad>
 }
 
 // Columns: algorithm, tokens a minute, instances, beyond the limit in the worst window, the same if all is counted where it was admitted,
-// or each token when it was produced (rolling), windows more than 1 % beyond it, counted where admitted, utilisation, calls a request, requests.
+// or each token when it was produced, windows more than 1 % beyond it, counted where admitted, utilisation, calls a request, requests.
 test.each<[ReservationLoad["algorithm"], number, number]>([
   ["token-bucket", 50_000, 1],
   ["token-bucket", 50_000, 8],
@@ -48,6 +47,8 @@ test.each<[ReservationLoad["algorithm"], number, number]>([
   async (algorithm, limit, instances) => {
     const found = await run({ ...loadOf(limit), algorithm, instances });
     expect(found.over).toBeLessThanOrEqual(limit / 100);
+    // A fixed window ends while streams of it still run: those count in the next one.
+    if (algorithm !== "fixed-window") expect(found.overAsProduced).toBeLessThanOrEqual(limit / 100);
     expect(found.utilisation).toBeGreaterThanOrEqual(0.99);
     expect(found.callsPerRequest).toBeLessThanOrEqual(2.3);
     expect(found.settledTwice).toBe(0);
@@ -67,6 +68,7 @@ test.each<[ReservationLoad["algorithm"], number, number, number]>([
     const found = await run({ ...loadOf(limit), algorithm, instances });
     expect(found.over).toBeLessThanOrEqual(Math.max(0, found.allowedOver));
     if (limit === 50_000) expect(found.over).toBeLessThanOrEqual(limit / 100);
+    if (limit === 50_000) expect(found.overAsProduced).toBeLessThanOrEqual(limit / 100);
     expect(found.utilisation).toBeGreaterThanOrEqual(used);
     expect(found.callsPerRequest).toBeLessThanOrEqual(2.3);
     expect(found.settledTwice).toBe(0);

@@ -34,7 +34,7 @@ export interface ReservationLoadResult {
   readonly over: number;
   /** The same, if all that a request cost is counted when it was admitted. */
   readonly overWhereAdmitted: number;
-  /** The same in a rolling window, if each token is counted when it was produced. */
+  /** The same, if each token is counted when it was produced. */
   readonly overAsProduced: number;
   /** The share of successive windows of overload that pass the limit by more than a hundredth, counted so. */
   readonly windowsBeyond: number;
@@ -207,7 +207,7 @@ export async function runReservationLoad(load: ReservationLoad): Promise<Reserva
   return {
     over: worstOver(uses, load, limit),
     overWhereAdmitted: worstOver(admissions, load, limit),
-    overAsProduced: worstProduced(admissions) - limit,
+    overAsProduced: worstProduced(admissions, load) - limit,
     windowsBeyond: windowsBeyond(admissions, { fromMs, toMs, limit }),
     allowedOver: worstOver(overruns, load, 0),
     utilisation: used / (limit * (minutes - WARM_UP_MINUTES)),
@@ -237,10 +237,12 @@ function worstOver(uses: readonly Use[], { algorithm, limit }: ReservationLoad, 
   return uses.length === 0 ? 0 : worst;
 }
 
-/** The most tokens that streams produced within a window, to the tenth of a second. */
-function worstProduced(admissions: readonly Use[]): number {
+/** The most tokens that streams produced within a window, or that a bucket of them would lack at once, to the tenth of a second. */
+function worstProduced(admissions: readonly Use[], { algorithm, limit }: ReservationLoad): number {
   const STEP_MS = 100;
-  const startMs = admissions[0]?.atMs ?? 0;
+  const firstMs = admissions[0]?.atMs ?? 0;
+  // Fixed windows begin with a step.
+  const startMs = firstMs - (firstMs % WINDOW_MS);
   const produced: number[] = [];
   for (const { atMs, tokens } of admissions) {
     const [first, last] = [atMs - startMs, atMs - startMs + tokens / TOKENS_PER_MS];
@@ -251,7 +253,10 @@ function worstProduced(admissions: readonly Use[]): number {
   }
   let [worst, sum] = [0, 0];
   for (let step = 0; step < produced.length; step++) {
-    sum += (produced[step] ?? 0) - (produced[step - WINDOW_MS / STEP_MS] ?? 0);
+    if (algorithm === "fixed-window" && step % (WINDOW_MS / STEP_MS) === 0) sum = 0;
+    sum += produced[step] ?? 0;
+    if (algorithm === "rolling-window") sum -= produced[step - WINDOW_MS / STEP_MS] ?? 0;
+    if (algorithm === "token-bucket" || algorithm === "gcra") sum = Math.max(0, sum - (limit * STEP_MS) / WINDOW_MS);
     worst = Math.max(worst, sum);
   }
   return worst;

@@ -8,6 +8,7 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/components.css";
+import "./styles/tables.css";
 import "./styles/pages.css";
 import { startTheme } from "./styles/theme.js";
 

@@ -47,7 +47,7 @@ const wholeScripts = [
 ];
 
 /** The letters of stored forms with a plain file, and whose it is. */
-const plainFiles = { b: "token-bucket", g: "token-bucket", p: "rolling-window-packed" };
+const plainFiles = { b: "token-bucket", g: "token-bucket", f: "fixed-window", p: "rolling-window-packed" };
 
 /** @param {string} lua */
 function stripped(lua) {

@@ -25,7 +25,7 @@ export const errorKinds = {
   "too-complex": {
     status: 400,
     meaning:
-      "Matching the request takes more steps than one request may, or more than 1000 rules apply to it (docs/rules.md, What matching costs). Nothing was charged.",
+      "Matching the request takes more steps than one request may, or more than 1000 rules apply to it, or more than 64 whose places or units it would hold (docs/rules.md, What matching costs). Nothing was charged.",
     remedy:
       "Send shorter values; or write fewer rules that one request meets, and fewer globs with text behind a wildcard.",
   },

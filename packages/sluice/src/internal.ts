@@ -16,7 +16,7 @@ export { Decision } from "./limiter/decision.js";
 export { holdReservation } from "./limiter/held-reservation.js";
 export { joinChecks } from "./limiter/join-checks.js";
 export { Lease } from "./limiter/lease.js";
-export { checkLastPart, outsideUnits, swapValidatedRules } from "./limiter/limiter.js";
+export { checkAllNow, checkLastPart, outsideUnits, swapValidatedRules } from "./limiter/limiter.js";
 export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-units.js";
 export { chargesOf } from "./limiter/refunds.js";
 export { reservedCounters } from "./limiter/reserved-counters.js";

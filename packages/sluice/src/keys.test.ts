@@ -51,3 +51,9 @@ test("rule and attributes are read back from a counter's key, whatever bytes the
     ),
   );
 });
+
+test("long request ids that differ in a lone surrogate have records of their own", () => {
+  const idOf = (end: string): string => "x".repeat(200) + end;
+  const ids = ["\ud800", "\ud801", "\udc00", "\ufffd", "%ud800"].map(idOf);
+  expect(new Set(ids.map((id) => requestIdKey(id, "t"))).size).toBe(ids.length);
+});

@@ -42,6 +42,11 @@ const BLOCK_LETTER = "x";
 /** Longer than this, the spelled-out values give way to their SHA-256: a 10 KB value must not cost 10 KB a counter. */
 const LONGEST_TAG = 120;
 
+/** Counters whose keys the id of a lease or of a reservation can list. */
+export const MOST_NAMED = 64;
+/** Bounds what a forged id could make us parse. Room for the longest keys: twice 120 characters of up to three bytes, and a rule's id. */
+export const LONGEST_NAMING_ID = MOST_NAMED * 1_536;
+
 // "{" and "}" delimit the hash tag; "=", "&", "%", ":" and "#" are our own syntax. Control characters are escaped so
 // that keys can be read in a terminal. Surrogates are looked at: a lone one has no UTF-8 form, clients would send U+FFFD for
 // each of them, and different values would collide.
@@ -225,5 +230,8 @@ export const LIMITS_KEY = "{~}limits";
 export const FREED_KEY = "{~}freed";
 
 function spellId(id: string): string {
-  return id.length <= LONGEST_TAG ? escapeKeyPart(id) : `#${createHash("sha256").update(id).digest("base64url")}`;
+  if (id.length <= LONGEST_TAG) return escapeKeyPart(id);
+  // In UTF-8 all lone surrogates are alike.
+  const encoding = id.search(LONE_SURROGATE) < 0 ? "utf8" : "utf16le";
+  return `#${createHash("sha256").update(id, encoding).digest("base64url")}`;
 }

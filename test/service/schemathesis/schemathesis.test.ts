@@ -1,6 +1,7 @@
 /** The running service held against its own OpenAPI document by schemathesis: every operation, every check, valid and invalid requests. */
 import { spawn } from "node:child_process";
-import { delimiter, dirname } from "node:path";
+import { writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { components, whyMissing } from "../../../scripts/system-components.mjs";
@@ -16,7 +17,8 @@ const FORWARD_AUTH = "/v1/forward-auth";
 const STREAM = "/admin/v1/stats/stream";
 
 describe.skipIf(whyMissing("schemathesis"))("schemathesis, all checks on, finds nothing", () => {
-  test.each([
+  // Side by side: both wait for answers of their service most of the time.
+  test.concurrent.each([
     ["in any operation", ["--exclude-path", STREAM, "--exclude-path", FORWARD_AUTH]],
     // Gateways may ask with their client's method, QUERY too, which OpenAPI 3.1 cannot declare.
     ["in forward-auth", ["--include-path", FORWARD_AUTH, "--exclude-checks", "unsupported_method"]],
@@ -27,10 +29,14 @@ describe.skipIf(whyMissing("schemathesis"))("schemathesis, all checks on, finds 
         settings: { "admin-token": TOKEN, "api-token": TOKEN, attributes: "attributes.yaml" },
         files: { "attributes.yaml": "trustedProxies: [loopback]\n" },
       });
-      const args = ["--config-file", `${here}schemathesis.toml`, "run", `${service.http}/openapi.json`];
+      // As a file: schemathesis itself waits no longer than 10 s for a document, which a busy machine may need.
+      const document = join(makeTempFolder("openapi"), "openapi.json");
+      writeFileSync(document, await (await fetch(`${service.http}/openapi.json`)).text());
+      const args = ["--config-file", `${here}schemathesis.toml`, "run", document, "--url", service.http];
       const token = ["--header", `Authorization: Bearer ${TOKEN}`];
       const extent = ["--checks", "all", "--phases", "examples,coverage", "--continue-on-failure", "--no-color"];
-      const { status, output } = await schemathesis([...args, ...token, ...extent, ...chosen]);
+      const patience = ["--request-timeout", "120"];
+      const { status, output } = await schemathesis([...args, ...token, ...extent, ...patience, ...chosen]);
       console.log(/Test cases:[^\n]*\n[^\n]*/.exec(output)?.[0] ?? "");
       expect(output).toMatch(/Tested: [1-9]/);
       expect(status, output).toBe(0);

@@ -59,7 +59,7 @@ export function Panel({
           {about !== undefined && <p>{about}</p>}
         </header>
       )}
-      <div className={flush ? (title === undefined ? "" : "flush") : "body"}>{children}</div>
+      <div className={flush ? (title === undefined ? "flush bare" : "flush") : "body"}>{children}</div>
     </section>
   );
 }

@@ -1,6 +1,6 @@
 /** The first cells of every table of keys: the key, which leads to its explanation, and its rule. */
-import { Link } from "wouter";
 import { AttributeList } from "../components/figures.js";
+import { RowLink } from "../shell/row-link.js";
 import { keyAddress } from "./key-address.js";
 
 interface KeyCellsProps {
@@ -16,15 +16,15 @@ export function KeyCells({ attributes, rule }: KeyCellsProps) {
         {attributes === undefined ? (
           <span className="soft">too long to show</span>
         ) : (
-          <Link href={keyAddress(attributes)} className="key-link">
+          <RowLink href={keyAddress(attributes)} className="key-link">
             <AttributeList attributes={attributes} />
-          </Link>
+          </RowLink>
         )}
       </td>
       <td data-label="Rule" className="rule-cell">
-        <Link href={`/rules/${rule}`} className="mono">
+        <RowLink href={`/rules/${rule}`} className="mono">
           {rule}
-        </Link>
+        </RowLink>
       </td>
     </>
   );

@@ -1,14 +1,15 @@
 /** Firing and resolved alerts, and the state of the webhooks. */
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
-import { Link } from "wouter";
+import { memo, useMemo, useState } from "react";
 import { AlertActions, Silences } from "../alerts/alert-actions.js";
 import { AlertTargets } from "../alerts/receivers.js";
 import { alertsQuery } from "../api/queries.js";
 import type { AlertKind, AlertsView, AlertView } from "../api/shapes.js";
 import { Choice } from "../components/controls.js";
 import { dayTime, span, visible } from "../components/format.js";
+import { LongRows } from "../components/long-rows.js";
 import { Empty, Notice, Page, Panel, Read } from "../components/panel.js";
+import { RowLink } from "../shell/row-link.js";
 import { useMay } from "../shell/session.js";
 import { useSearch } from "../time/use-search.js";
 
@@ -77,7 +78,10 @@ function keysOf(rule: string, { kind }: AlertView): string {
 function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertView["state"] }) {
   const wanted = new URLSearchParams(useSearch()).get("alert");
   const mayEdit = useMay("editor");
-  const alerts = view.alerts.filter(({ state }) => shown === "all" || state === shown);
+  const alerts = useMemo(
+    () => view.alerts.filter(({ state }) => shown === "all" || state === shown),
+    [view.alerts, shown],
+  );
   if (alerts.length === 0 && view.scope === "instance") {
     return <Empty title="This instance has found nothing.">The findings of others are unknown.</Empty>;
   }
@@ -85,7 +89,7 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
     return <Empty title={shown === "firing" ? "Nothing is firing." : "No alerts."}>All is as usual.</Empty>;
   }
   return (
-    <table className="cards">
+    <table className={`cards long alerts ${mayEdit ? "acting" : ""}`} aria-rowcount={alerts.length + 1}>
       <thead>
         <tr>
           <th scope="col">Alert</th>
@@ -100,54 +104,81 @@ function AlertTable({ view, shown }: { view: AlertsView; shown: "all" | AlertVie
           )}
         </tr>
       </thead>
-      <tbody>
-        {alerts.map((alert) => (
-          <tr key={alert.id} className={alert.id === wanted ? "wanted" : undefined}>
-            <td>
-              <Severity alert={alert} />
-            </td>
-            <td className="break">{visible(alert.summary)}</td>
-            <td data-label="Rule" className="rule-cell">
-              {alert.rule === undefined ? (
-                "–"
-              ) : (
-                <>
-                  <Link href={`/rules/${alert.rule}`} className="mono">
-                    {alert.rule}
-                  </Link>
-                  <div className="small">
-                    <Link href={keysOf(alert.rule, alert)}>
-                      Its keys<span className="unseen"> of {alert.rule}</span>
-                    </Link>
-                  </div>
-                </>
-              )}
-            </td>
-            <td data-label="Began" className="nowrap">
-              {dayTime(alert.startedAtMs)}
-            </td>
-            <td data-label="State" className="nowrap">
-              {alert.state === "firing"
-                ? `firing for ${span(view.atMs - alert.startedAtMs)}`
-                : `resolved after ${span((alert.endedAtMs ?? view.atMs) - alert.startedAtMs)}`}
-              {alert.acknowledged !== undefined && (
-                <div className="soft small">
-                  {alert.acknowledged.by} looks after it
-                  {alert.acknowledged.note !== undefined && `: ${visible(alert.acknowledged.note)}`}
-                </div>
-              )}
-              {alert.silencedUntilMs !== undefined && (
-                <div className="soft small">silenced until {dayTime(alert.silencedUntilMs)}</div>
-              )}
-            </td>
-            {mayEdit && (
-              <td className="number">
-                <AlertActions alert={alert} />
-              </td>
-            )}
-          </tr>
-        ))}
-      </tbody>
+      <LongRows rows={alerts} nameOf={nameOf}>
+        {(alert, name) => (
+          <AlertRow
+            key={name}
+            alert={alert}
+            state={stateOf(alert, view.atMs)}
+            isWanted={alert.id === wanted}
+            mayEdit={mayEdit}
+          />
+        )}
+      </LongRows>
     </table>
   );
 }
+
+function nameOf({ id }: AlertView): string {
+  return id;
+}
+
+function stateOf({ state, startedAtMs, endedAtMs }: AlertView, nowMs: number): string {
+  if (state === "firing") return `firing for ${span(nowMs - startedAtMs)}`;
+  return `resolved after ${span((endedAtMs ?? nowMs) - startedAtMs)}`;
+}
+
+interface AlertRowProps {
+  readonly alert: AlertView;
+  /** In words: a row whose words stay the same is not drawn anew at each poll. */
+  readonly state: string;
+  readonly isWanted: boolean;
+  readonly mayEdit: boolean;
+}
+
+const AlertRow = memo(function AlertRow({ alert, state, isWanted, mayEdit }: AlertRowProps) {
+  return (
+    <tr className={isWanted ? "wanted" : undefined}>
+      <td>
+        <Severity alert={alert} />
+      </td>
+      <td className="break">{visible(alert.summary)}</td>
+      <td data-label="Rule" className="rule-cell">
+        {alert.rule === undefined ? (
+          "–"
+        ) : (
+          <div>
+            <RowLink href={`/rules/${alert.rule}`} className="mono">
+              {alert.rule}
+            </RowLink>
+            <div className="small">
+              <RowLink href={keysOf(alert.rule, alert)}>
+                Its keys<span className="unseen"> of {alert.rule}</span>
+              </RowLink>
+            </div>
+          </div>
+        )}
+      </td>
+      <td data-label="Began">{dayTime(alert.startedAtMs)}</td>
+      <td data-label="State">
+        <div>
+          {state}
+          {alert.acknowledged !== undefined && (
+            <div className="soft small break">
+              {alert.acknowledged.by} looks after it
+              {alert.acknowledged.note !== undefined && `: ${visible(alert.acknowledged.note)}`}
+            </div>
+          )}
+          {alert.silencedUntilMs !== undefined && (
+            <div className="soft small">silenced until {dayTime(alert.silencedUntilMs)}</div>
+          )}
+        </div>
+      </td>
+      {mayEdit && (
+        <td className="number">
+          <AlertActions alert={alert} />
+        </td>
+      )}
+    </tr>
+  );
+});

@@ -1,9 +1,11 @@
 /** The audit log of administration, newest first, filtered as the address says. */
 import { useQuery } from "@tanstack/react-query";
+import { memo } from "react";
 import { auditQuery } from "../api/queries.js";
-import type { AuditFilter } from "../api/shapes.js";
+import type { AuditFilter, AuditView } from "../api/shapes.js";
 import { Search } from "../components/controls.js";
 import { dayTime, fieldValue, visible } from "../components/format.js";
+import { LongRows } from "../components/long-rows.js";
 import { Older, usePages } from "../components/pagination.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
 import { useParameters } from "../time/use-parameters.js";
@@ -90,7 +92,7 @@ function Entries({ filter }: { filter: AuditFilter }) {
             {entries.length === 0 ? (
               <Empty title={isFiltered ? "No entry fits the filter." : "Nothing was done yet."} />
             ) : (
-              <table className="cards">
+              <table className="cards long audit" aria-rowcount={entries.length + 1}>
                 <thead>
                   <tr>
                     <th scope="col">When</th>
@@ -100,26 +102,9 @@ function Entries({ filter }: { filter: AuditFilter }) {
                     <th scope="col">Details</th>
                   </tr>
                 </thead>
-                <tbody>
-                  {entries.map((entry) => (
-                    <tr key={entry.id}>
-                      <td className="nowrap">{dayTime(entry.at)}</td>
-                      <td data-label="Author" className="break">
-                        {visible(entry.actor)}
-                      </td>
-                      <td data-label="Action">{actions[entry.action] ?? entry.action}</td>
-                      <td data-label="Object" className="mono break">
-                        {visible(entry.target)}
-                      </td>
-                      <td className="soft small break">
-                        {Object.entries(entry.details)
-                          .filter(([, value]) => value !== "" && value !== 0)
-                          .map(([name, value]) => `${name}: ${fieldValue(value)}`)
-                          .join(", ")}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
+                <LongRows rows={entries} nameOf={nameOf}>
+                  {(entry, name) => <EntryRow key={name} entry={entry} />}
+                </LongRows>
               </table>
             )}
             <Older pages={pages} next={next} />
@@ -129,3 +114,32 @@ function Entries({ filter }: { filter: AuditFilter }) {
     </Panel>
   );
 }
+
+type Entry = AuditView["entries"][number];
+
+function nameOf({ id }: Entry): string {
+  return String(id);
+}
+
+const EntryRow = memo(function EntryRow({ entry }: { entry: Entry }) {
+  return (
+    <tr>
+      <td className="nowrap">{dayTime(entry.at)}</td>
+      <td data-label="Author" className="break">
+        {visible(entry.actor)}
+      </td>
+      <td data-label="Action" className="break">
+        {actions[entry.action] ?? entry.action}
+      </td>
+      <td data-label="Object" className="mono break">
+        {visible(entry.target)}
+      </td>
+      <td className="soft small break">
+        {Object.entries(entry.details)
+          .filter(([, value]) => value !== "" && value !== 0)
+          .map(([name, value]) => `${name}: ${fieldValue(value)}`)
+          .join(", ")}
+      </td>
+    </tr>
+  );
+});

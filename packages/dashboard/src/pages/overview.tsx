@@ -1,4 +1,5 @@
 /** Allowed and refused requests, now and over the last hour or day; utilisation of the limits; firing alerts. */
+import { useMemo } from "react";
 import type { StatsView } from "../api/shapes.js";
 import { Utilisation } from "../components/figures.js";
 import { Empty, Page, Panel } from "../components/panel.js";
@@ -35,8 +36,13 @@ export function OverviewPage() {
 }
 
 function UtilisationOf({ stats, isFailing }: { stats: StatsView | undefined; isFailing: boolean }) {
-  const steps = Array.from({ length: 10 }, (_, step) =>
-    (stats?.rules ?? []).reduce((sum, { utilisation }) => sum + (utilisation[step] ?? 0), 0),
+  // Of thousands of rules: not anew at every event of the live stream.
+  const steps = useMemo(
+    () =>
+      Array.from({ length: 10 }, (_, step) =>
+        (stats?.rules ?? []).reduce((sum, { utilisation }) => sum + (utilisation[step] ?? 0), 0),
+      ),
+    [stats],
   );
   return steps.some((value) => value > 0) ? (
     <Utilisation steps={steps} />

@@ -1,13 +1,13 @@
 /** One page of the list of rules, with boxes to choose rules for a change of many. */
-import { memo, useMemo } from "react";
-import { Link } from "wouter";
+import { type CSSProperties, memo } from "react";
 import type { Rule, RuleStats } from "../api/shapes.js";
 import { AttributeList, GateBar } from "../components/figures.js";
 import { count, share, visible } from "../components/format.js";
+import { LongRows } from "../components/long-rows.js";
 import { RuleTags } from "../components/rule-tags.js";
 import { SortedHead } from "../components/sorted-head.js";
-import { useGrowing } from "../components/use-growing.js";
 import { describeNumbers } from "../rule-editor/describe-rule.js";
+import { RowLink } from "../shell/row-link.js";
 import { refusedShare } from "./rule-list.js";
 
 interface RuleTableProps {
@@ -28,10 +28,14 @@ interface RuleTableProps {
 /** Drawn anew only when its own rows change: not at each keystroke in the search above it. */
 export const RuleTable = memo(function RuleTable(props: RuleTableProps) {
   const { rules, stats, isCounted, time, sort, onSort, chosen, onChoose, onTag } = props;
-  const shown = useGrowing(useMemo(() => rules.map(({ id }) => id), [rules]));
   const allChosen = chosen !== undefined && rules.every(({ id }) => chosen.has(id));
   return (
-    <table className="cards rules" aria-rowcount={rules.length + 1}>
+    <table
+      className={`cards long rules ${chosen === undefined ? "" : "choosable"}`}
+      aria-rowcount={rules.length + 1}
+      // On a phone each row names its columns: another time is then one property, and no row is drawn anew.
+      style={{ "--time": JSON.stringify(time) } as CSSProperties}
+    >
       <thead>
         <tr>
           {chosen !== undefined && (
@@ -66,23 +70,26 @@ export const RuleTable = memo(function RuleTable(props: RuleTableProps) {
           </SortedHead>
         </tr>
       </thead>
-      <tbody>
-        {rules.slice(0, shown).map((rule) => (
+      <LongRows rows={rules} nameOf={nameOf}>
+        {(rule, name) => (
           <RuleRow
-            key={rule.id}
+            key={name}
             rule={rule}
             stats={stats.get(rule.id)}
             isCounted={isCounted}
-            time={time}
             isChosen={chosen?.has(rule.id)}
             onChoose={onChoose}
             onTag={onTag}
           />
-        ))}
-      </tbody>
+        )}
+      </LongRows>
     </table>
   );
 });
+
+function nameOf({ id }: Rule): string {
+  return id;
+}
 
 interface RuleRowProps extends RuleCellsProps {
   /** Undefined: no box to choose it by. */
@@ -90,6 +97,7 @@ interface RuleRowProps extends RuleCellsProps {
   readonly onChoose: (ids: readonly string[], isChosen: boolean) => void;
 }
 
+/** Drawn anew when its box is ticked: of 250 that are ticked at once, only the boxes are. */
 const RuleRow = memo(function RuleRow({ isChosen, onChoose, ...cells }: RuleRowProps) {
   const { id } = cells.rule;
   return (
@@ -107,12 +115,19 @@ const RuleRow = memo(function RuleRow({ isChosen, onChoose, ...cells }: RuleRowP
       <RuleCells {...cells} />
     </tr>
   );
-}, isSameRow);
+});
 
-/** Figures are read every few seconds, for all rules: a row whose own did not move stays as it is. */
-function isSameRow({ stats: was, ...before }: RuleRowProps, { stats: now, ...after }: RuleRowProps): boolean {
-  const isSame = (Object.keys(after) as (keyof typeof after)[]).every((name) => before[name] === after[name]);
-  if (!isSame || was === now) return isSame;
+interface RuleCellsProps {
+  readonly rule: Rule;
+  readonly stats: RuleStats | undefined;
+  readonly isCounted: boolean;
+  readonly onTag: (tag: string) => void;
+}
+
+/** Figures are read every few seconds, for all rules: cells whose own did not move stay as they are. */
+function isSame({ stats: was, ...before }: RuleCellsProps, { stats: now, ...after }: RuleCellsProps): boolean {
+  const isSameRule = (Object.keys(after) as (keyof typeof after)[]).every((name) => before[name] === after[name]);
+  if (!isSameRule || was === now) return isSameRule;
   return (
     was !== undefined &&
     now !== undefined &&
@@ -122,21 +137,13 @@ function isSameRow({ stats: was, ...before }: RuleRowProps, { stats: now, ...aft
   );
 }
 
-interface RuleCellsProps {
-  readonly rule: Rule;
-  readonly stats: RuleStats | undefined;
-  readonly isCounted: boolean;
-  readonly time: string;
-  readonly onTag: (tag: string) => void;
-}
-
-function RuleCells({ rule, stats, isCounted, time, onTag }: RuleCellsProps) {
+const RuleCells = memo(function RuleCells({ rule, stats, isCounted, onTag }: RuleCellsProps) {
   const refused = (stats?.refused ?? 0) + (stats?.shadowRefused ?? 0);
   const isShadow = (stats?.shadowRefused ?? 0) > 0 && stats?.refused === 0;
   return (
     <>
       <th scope="row" className="rule-name">
-        <Link href={`/rules/${rule.id}`}>{rule.id}</Link> <RuleTags rule={rule} />
+        <RowLink href={`/rules/${rule.id}`}>{rule.id}</RowLink> <RuleTags rule={rule} />
         {rule.tags?.map((tag) => (
           <button
             type="button"
@@ -164,7 +171,7 @@ function RuleCells({ rule, stats, isCounted, time, onTag }: RuleCellsProps) {
           <span className="soft small numbers-kind">{rule.algorithm}</span>
         </span>
       </td>
-      <td data-label={time}>
+      <td data-label="Traffic" className="timed">
         <span className="traffic">
           {(stats !== undefined || isCounted) && (
             <GateBar allowed={stats?.allowed ?? 0} refused={refused} isShadow={isShadow} />
@@ -180,4 +187,4 @@ function RuleCells({ rule, stats, isCounted, time, onTag }: RuleCellsProps) {
       </td>
     </>
   );
-}
+}, isSame);

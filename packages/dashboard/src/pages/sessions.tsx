@@ -1,8 +1,11 @@
 /** Open sessions of the console: one's own, for an admin everybody's. */
 import { useMutation, useQuery } from "@tanstack/react-query";
+import { memo } from "react";
 import { queryClient, sessionsQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
+import type { OpenSessionView } from "../api/shapes.js";
 import { dayTime, visible } from "../components/format.js";
+import { LongRows } from "../components/long-rows.js";
 import { Empty, Panel, ProblemNotice, Read } from "../components/panel.js";
 
 export function Sessions() {
@@ -18,7 +21,7 @@ export function Sessions() {
           all.length === 0 ? (
             <Empty title="None was noted." />
           ) : (
-            <table className="cards">
+            <table className="cards long sessions" aria-rowcount={all.length + 1}>
               <thead>
                 <tr>
                   <th scope="col">Who</th>
@@ -30,27 +33,9 @@ export function Sessions() {
                   </th>
                 </tr>
               </thead>
-              <tbody>
-                {all.map(({ id, name, createdAtMs, endsAtMs, agent, own }) => (
-                  <tr key={id}>
-                    <td className="mono break strong">{name}</td>
-                    <td data-label="Signed in">{dayTime(createdAtMs)}</td>
-                    <td data-label="Ends">{dayTime(endsAtMs)}</td>
-                    <td data-label="Browser" className="soft small break">
-                      {visible(agent)}
-                    </td>
-                    <td className="number">
-                      {own ? (
-                        <span className="tag">this one</span>
-                      ) : (
-                        <button type="button" className="button small bad" onClick={() => end.mutate(id)}>
-                          End<span className="unseen"> the session of {name}</span>
-                        </button>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
+              <LongRows rows={all} nameOf={nameOf}>
+                {(session, name) => <SessionRow key={name} session={session} onEnd={end.mutate} />}
+              </LongRows>
             </table>
           )
         }
@@ -59,3 +44,35 @@ export function Sessions() {
     </Panel>
   );
 }
+
+function nameOf({ id }: OpenSessionView): string {
+  return id;
+}
+
+interface SessionRowProps {
+  readonly session: OpenSessionView;
+  readonly onEnd: (id: string) => void;
+}
+
+const SessionRow = memo(function SessionRow({ session, onEnd }: SessionRowProps) {
+  const { id, name, createdAtMs, endsAtMs, agent, own } = session;
+  return (
+    <tr>
+      <td className="mono break strong">{name}</td>
+      <td data-label="Signed in">{dayTime(createdAtMs)}</td>
+      <td data-label="Ends">{dayTime(endsAtMs)}</td>
+      <td data-label="Browser" className="soft small break">
+        {visible(agent)}
+      </td>
+      <td className="number">
+        {own ? (
+          <span className="tag">this one</span>
+        ) : (
+          <button type="button" className="button small bad" onClick={() => onEnd(id)}>
+            End<span className="unseen"> the session of {name}</span>
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+});

@@ -1,12 +1,13 @@
 /** Named tokens: made, shown once, deleted. Only admins come here; the service refuses others. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { memo, useState } from "react";
 import { tokensQuery } from "../api/queries.js";
 import { request } from "../api/request.js";
 import type { Role, TokenView } from "../api/shapes.js";
 import { Field } from "../components/controls.js";
 import { Dialog } from "../components/dialog.js";
 import { dayTime } from "../components/format.js";
+import { LongRows } from "../components/long-rows.js";
 import { Empty, Notice, Page, Panel, ProblemNotice, Read } from "../components/panel.js";
 import { NeedsRole, useMay } from "../shell/session.js";
 import { wallLink } from "../shell/wall-token.js";
@@ -66,7 +67,7 @@ function AdminTokens() {
             all.length === 0 ? (
               <Empty title="No named tokens.">Only the first token works, which the service was started with.</Empty>
             ) : (
-              <table className="cards">
+              <table className="cards long tokens" aria-rowcount={all.length + 1}>
                 <thead>
                   <tr>
                     <th scope="col">Name</th>
@@ -80,11 +81,9 @@ function AdminTokens() {
                     </th>
                   </tr>
                 </thead>
-                <tbody>
-                  {all.map((token) => (
-                    <TokenRow key={token.name} token={token} />
-                  ))}
-                </tbody>
+                <LongRows rows={all} nameOf={nameOf}>
+                  {(token, name) => <TokenRow key={name} token={token} />}
+                </LongRows>
               </table>
             )
           }
@@ -204,7 +203,11 @@ function Expiry({ at }: { at: string }) {
   return Date.parse(at) > Date.now() ? dayTime(at) : <span className="tag warn">expired {dayTime(at)}</span>;
 }
 
-function TokenRow({ token }: { token: TokenView }) {
+function nameOf({ name }: TokenView): string {
+  return name;
+}
+
+const TokenRow = memo(function TokenRow({ token }: { token: TokenView }) {
   const client = useQueryClient();
   const [isAsking, setIsAsking] = useState(false);
   const remove = useMutation({
@@ -245,4 +248,4 @@ function TokenRow({ token }: { token: TokenView }) {
       </td>
     </tr>
   );
-}
+});

@@ -4,16 +4,16 @@
  */
 import { useQuery } from "@tanstack/react-query";
 import { memo, useDeferredValue, useMemo } from "react";
-import { Link } from "wouter";
 import { topKeysQuery } from "../api/queries.js";
 import type { TopKey, TopKeysView } from "../api/shapes.js";
 import { Choice, Search } from "../components/controls.js";
 import { AttributeList, GateBar } from "../components/figures.js";
 import { count, share, visible } from "../components/format.js";
+import { LongRows } from "../components/long-rows.js";
 import { Empty, Page, Panel, Read } from "../components/panel.js";
-import { useGrowing } from "../components/use-growing.js";
 import { keyAddress } from "../keys/key-address.js";
 import { TimeBar } from "../range/time-bar.js";
+import { RowLink } from "../shell/row-link.js";
 import { compareOffsetMs } from "../time/time-address.js";
 import { useParameters } from "../time/use-parameters.js";
 import { useTime } from "../time/use-time.js";
@@ -181,10 +181,9 @@ interface KeyTableProps {
 
 /** Not drawn anew at each keystroke in the search above it. */
 export const KeyTable = memo(function KeyTable({ keys, before }: KeyTableProps) {
-  const shown = useGrowing(useMemo(() => keys.map(nameOf), [keys]));
   const counted = useMemo(() => before && new Map(before.keys.map((key) => [nameOf(key), key.count])), [before]);
   return (
-    <table className="cards">
+    <table className={`cards long keys ${counted === undefined ? "" : "compared"}`} aria-rowcount={keys.length + 1}>
       <thead>
         <tr>
           <th scope="col">Key</th>
@@ -204,44 +203,54 @@ export const KeyTable = memo(function KeyTable({ keys, before }: KeyTableProps) 
           <th scope="col">Peak use</th>
         </tr>
       </thead>
-      <tbody>
-        {keys.slice(0, shown).map((key) => (
-          <tr key={nameOf(key)}>
-            <td>
-              {key.digest === undefined ? (
-                <Link href={keyAddress(key.attributes)} className="key-link">
-                  <AttributeList attributes={key.attributes} />
-                </Link>
-              ) : (
-                <span title="Too long to be kept whole: enter the whole value under Explain a key.">
-                  <AttributeList attributes={key.attributes} />
-                </span>
-              )}
-            </td>
-            <td data-label="Rule">
-              <RulesOfKey of={key} />
-            </td>
-            <td data-label="Checks" className="number">
-              {count(key.count)}
-            </td>
-            {counted !== undefined && (
-              <td data-label="Before" className="number">
-                <Change now={key.count} before={counted.get(nameOf(key))} />
-              </td>
-            )}
-            <td data-label="Refused" className="number">
-              {count(key.refused)}
-            </td>
-            <td data-label="Passed">
-              <GateBar allowed={Math.max(0, key.count - key.refused)} refused={key.refused} />
-            </td>
-            <td data-label="Peak use">
-              <Peak share={key.peakUtilisation} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
+      <LongRows rows={keys} nameOf={nameOf}>
+        {(key, name) => <KeyRow key={name} of={key} isCompared={counted !== undefined} before={counted?.get(name)} />}
+      </LongRows>
     </table>
+  );
+});
+
+interface KeyRowProps {
+  readonly of: TopKey;
+  readonly isCompared: boolean;
+  readonly before: number | undefined;
+}
+
+const KeyRow = memo(function KeyRow({ of: key, isCompared, before }: KeyRowProps) {
+  return (
+    <tr>
+      <td>
+        {key.digest === undefined ? (
+          <RowLink href={keyAddress(key.attributes)} className="key-link">
+            <AttributeList attributes={key.attributes} />
+          </RowLink>
+        ) : (
+          <span title="Too long to be kept whole: enter the whole value under Explain a key.">
+            <AttributeList attributes={key.attributes} />
+          </span>
+        )}
+      </td>
+      <td data-label="Rule">
+        <RulesOfKey of={key} />
+      </td>
+      <td data-label="Checks" className="number">
+        {count(key.count)}
+      </td>
+      {isCompared && (
+        <td data-label="Before" className="number">
+          <Change now={key.count} before={before} />
+        </td>
+      )}
+      <td data-label="Refused" className="number">
+        {count(key.refused)}
+      </td>
+      <td data-label="Passed">
+        <GateBar allowed={Math.max(0, key.count - key.refused)} refused={key.refused} />
+      </td>
+      <td data-label="Peak use">
+        <Peak share={key.peakUtilisation} />
+      </td>
+    </tr>
   );
 });
 
@@ -249,14 +258,14 @@ function RulesOfKey({ of: { rule, rules = [{ rule, count: 0, refused: 0 }] } }: 
   return (
     <span className="rules-of-key">
       {rules.map((one) => (
-        <Link
+        <RowLink
           key={one.rule}
           href={`/rules/${one.rule}`}
           className="mono"
           {...(rules.length > 1 && { title: `${count(one.count)} checks, ${count(one.refused)} refused` })}
         >
           {one.rule}
-        </Link>
+        </RowLink>
       ))}
     </span>
   );

@@ -4,17 +4,20 @@
  * Bounded in bytes of counters: ended ones are forgotten, and beyond the bound the idlest give way, which is counted.
  */
 import { type Check, counterBytes, type Model, models, type Policy, type State } from "sluice/internal";
+import { ownText } from "../own-text.js";
 
-/** One counter, and what its caller notes about it. */
+/** One counter, the check that the last request made of it, and what its caller notes about it. In one object: each more costs a miss of the cache. */
 export interface KeyRecord<Note> {
-  /** Of the last request. */
-  check: Check;
+  plan: Check["plan"];
+  readonly key: string;
+  cost: number;
+  live: number;
   readonly model: Model<Policy, State>;
   readonly note: Note;
   state: State;
 }
 
-interface Client<Note> {
+export interface Client<Note> {
   readonly table: Map<string, Client<Note>>;
   readonly name: string;
   /** By the rule's place; a rule that has not met the client has none. */
@@ -28,6 +31,8 @@ export interface Notes<Note> {
   readonly begin: (check: Check) => Note;
   /** Whether it may be forgotten once its counter has ended; the next request of the key begins another. */
   readonly isOver: (note: Note, nowMs: number) => boolean;
+  /** Reads what the next request of the key will need, and returns any number made of it. */
+  readonly touch: (note: Note) => number;
 }
 
 /** So many clients stay, ended or not: to make one again costs more than to find it. */
@@ -36,8 +41,6 @@ const FEW_CLIENTS = 32_768;
 const LOOKS = 2;
 /** Of how many the idlest gives way where memory is short. */
 const EVICTION_LOOKS = 16;
-/** V8 cuts a longer text out of its line without a copy: to remember it would keep the line. */
-const LONGEST_COPIED = 12;
 
 export class ClientCounters<Note> {
   readonly #notes: Notes<Note>;
@@ -68,7 +71,7 @@ export class ClientCounters<Note> {
 
   #newClient(table: Map<string, Client<Note>>, name: string, nowMs: number): Client<Note> {
     if (this.#round.length >= FEW_CLIENTS) this.#sweep(nowMs);
-    const kept = name.length > LONGEST_COPIED ? (JSON.parse(JSON.stringify(name)) as string) : name;
+    const kept = ownText(name);
     const client: Client<Note> = { table, name: kept, records: [], at: this.#round.length };
     this.#round.push(client);
     table.set(kept, client);
@@ -78,7 +81,8 @@ export class ClientCounters<Note> {
   add(client: Client<Note>, place: number, check: Check, nowMs: number): KeyRecord<Note> {
     while (this.#bytes > this.#maxBytes && this.#round.length > 1) this.#evict(client, nowMs);
     const model = models[check.plan.policy.stored];
-    const record = { check, model, note: this.#notes.begin(check), state: this.#begun(model, check) };
+    const { plan, key, cost, live } = check;
+    const record = { plan, key, cost, live, model, note: this.#notes.begin(check), state: this.#begun(model, key) };
     while (client.records.length <= place) client.records.push(undefined);
     client.records[place] = record;
     return record;
@@ -87,10 +91,10 @@ export class ClientCounters<Note> {
   /** In place of one that has ended. */
   renew(record: KeyRecord<Note>): void {
     this.#bytes -= record.state.bytes;
-    record.state = this.#begun(record.model, record.check);
+    record.state = this.#begun(record.model, record.key);
   }
 
-  #begun(model: Model<Policy, State>, { key }: Check): State {
+  #begun(model: Model<Policy, State>, key: string): State {
     const state = model.fresh();
     state.bytes = counterBytes(key, state);
     this.#bytes += state.bytes;
@@ -98,10 +102,10 @@ export class ClientCounters<Note> {
   }
 
   /** A counter has grown or shrunk. */
-  measure({ check, state }: KeyRecord<Note>): void {
+  measure({ key, state }: KeyRecord<Note>): void {
     // It gave way to another counter of the same request.
     if (state.bytes === 0) return;
-    const bytes = counterBytes(check.key, state);
+    const bytes = counterBytes(key, state);
     this.#bytes += bytes - state.bytes;
     state.bytes = bytes;
   }

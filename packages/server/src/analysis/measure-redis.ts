@@ -40,6 +40,8 @@ export interface Measured {
 }
 
 const IN_FLIGHT = 64;
+/** The median of several counts: one that another program, a save or a rehash fell into does not decide. */
+const SLICES = 9;
 const SCAN_COUNT = 1_000;
 const SAMPLES = 50;
 
@@ -62,13 +64,22 @@ export async function measureRules({
   client.on("error", () => {});
   // Every counter has a key with this name in it: neither measured nor deleted is anything else.
   const mark = `m${randomBytes(4).toString("hex")}`;
+  const stop = new AbortController();
   const load: Load = {
     url,
+    stop: stop.signal,
     rules: rules.map(everywhere),
     keys,
     valueAt: (i) => mark + String(i).padStart(valueLength - mark.length, "0"),
   };
   const pattern = `*=${mark}*`;
+  // Keys of daily limits would stay for a day in the Redis of a user who pressed ctrl-c. A second signal ends the process at once.
+  let signal: NodeJS.Signals | undefined;
+  const onSignal = (received: NodeJS.Signals): void => {
+    signal = received;
+    stop.abort(new SluiceError("store-unavailable", "store: the measurement was interrupted"));
+  };
+  process.once("SIGINT", onSignal).once("SIGTERM", onSignal);
   try {
     await client.connect().catch((error: Error) => {
       throw new SluiceError("invalid-setting", `store: could not be reached: ${error.message}`);
@@ -82,14 +93,21 @@ export async function measureRules({
     await removeKeys(client, pattern);
     const timed = await timeRequests({ load, unitsOf, requests }, client);
     return { ...timed, bytesPerKey, keys: names.length, usedMemory: usedMemoryBytes, redisVersion };
+  } catch (error) {
+    if (error instanceof SluiceError) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new SluiceError("store-unavailable", `store: went away while it was measured: ${why}`);
   } finally {
     await removeKeys(client, pattern).catch(() => {});
     client.disconnect();
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    if (signal !== undefined) process.kill(process.pid, signal);
   }
 }
 
 interface Load {
   readonly url: string;
+  readonly stop: AbortSignal;
   readonly rules: readonly CountingRule[];
   readonly keys: number;
   readonly valueAt: (i: number) => string;
@@ -102,14 +120,15 @@ function everywhere(rule: CountingRule): CountingRule {
 }
 
 /** Every key of every rule is charged, whatever its limit, so that each holds the units that are asked for. */
-async function fill({ url, rules, keys, valueAt }: Load, unitsOf: (rule: CountingRule) => number): Promise<void> {
+async function fill({ url, rules, keys, valueAt, stop }: Load, unitsOf: (rule: CountingRule) => number): Promise<void> {
   for (const rule of rules) {
     const limiter = createLimiter({ store: redisStore(url, { deadlineMs: 10_000 }), rules: [rule] });
     // A place is taken by a check alone.
     const take = rule.algorithm === "concurrency" ? limiter.check : limiter.charge;
     const cost = unitsOf(rule);
-    await inFlight(keys, (i) => take.call(limiter, attributesOf([rule], valueAt(i)), { cost }));
-    await limiter.close();
+    const ask = (i: number): Promise<unknown> => take.call(limiter, attributesOf([rule], valueAt(i)), { cost });
+    // Left open, it would look for its Redis for ever, and the process would not end.
+    await inFlight(keys, ask, stop).finally(() => limiter.close());
   }
 }
 
@@ -123,7 +142,7 @@ async function timeRequests(
   { load, unitsOf, requests }: Timing,
   client: Redis,
 ): Promise<Pick<Measured, "microseconds" | "refused" | "scriptMicroseconds" | "commands">> {
-  const { url, keys, valueAt } = load;
+  const { url, keys, valueAt, stop } = load;
   const warmUp = Math.min(1_000, requests);
   const perKey = Math.ceil((warmUp + requests) / keys);
   // At the end the keys hold what is asked for, or more where that is less than what is timed.
@@ -134,22 +153,41 @@ async function timeRequests(
   const limiter = createLimiter({ store, rules });
   let refused = 0;
   const ask = async (i: number): Promise<void> => {
-    const { allowed } = await limiter.check(attributesOf(rules, valueAt(i % keys)));
+    const { allowed, degraded } = await limiter.check(attributesOf(rules, valueAt(i % keys)));
+    if (degraded !== undefined) throw new Error("a check was answered without it");
     if (!allowed) refused++;
   };
-  // Scripts are loaded and code is warm before it is timed.
-  await inFlight(warmUp, ask);
-  refused = 0;
-  const from = await counters(client);
-  await inFlight(requests, ask);
-  const to = await counters(client);
-  await limiter.close();
+  const slices: { cpuUs: number; scriptUs: number; commands: number }[] = [];
+  const each = Math.ceil(requests / SLICES);
+  try {
+    // Scripts are loaded and code is warm before it is timed.
+    await inFlight(warmUp, ask, stop);
+    refused = 0;
+    for (let done = 0; done < requests; done += each) {
+      const count = Math.min(each, requests - done);
+      const from = await counters(client);
+      await inFlight(count, (i) => ask(done + i), stop);
+      const to = await counters(client);
+      slices.push({
+        cpuUs: ((to.cpuSeconds - from.cpuSeconds) * 1e6) / count,
+        scriptUs: (to.scriptUs - from.scriptUs) / count,
+        commands: (to.commands - from.commands) / count,
+      });
+    }
+  } finally {
+    await limiter.close();
+  }
   return {
-    microseconds: ((to.cpuSeconds - from.cpuSeconds) * 1e6) / requests,
+    microseconds: median(slices.map(({ cpuUs }) => cpuUs)),
     refused,
-    scriptMicroseconds: (to.scriptUs - from.scriptUs) / requests,
-    commands: (to.commands - from.commands) / requests,
+    scriptMicroseconds: median(slices.map(({ scriptUs }) => scriptUs)),
+    commands: median(slices.map(({ commands }) => commands)),
   };
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
 }
 
 function costOf({ cost }: CountingRule): number {
@@ -171,12 +209,19 @@ function attributesOf(rules: readonly CountingRule[], value: string): Record<str
   return Object.fromEntries(rules.flatMap(({ key }) => key.map((name) => [name, value])));
 }
 
-async function inFlight(count: number, ask: (i: number) => Promise<unknown>): Promise<void> {
+/** All requests have been answered when it settles, also when one failed: none comes to a Redis that was cleaned up. */
+async function inFlight(count: number, ask: (i: number) => Promise<unknown>, stop: AbortSignal): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
-    while (next < count) await ask(next++);
+    try {
+      for (stop.throwIfAborted(); next < count; stop.throwIfAborted()) await ask(next++);
+    } catch (error) {
+      next = count;
+      throw error;
+    }
   };
-  await Promise.all(Array.from({ length: Math.min(IN_FLIGHT, count) }, worker));
+  const ends = await Promise.allSettled(Array.from({ length: Math.min(IN_FLIGHT, count) }, worker));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
 async function info(client: Redis, section: string): Promise<Info> {

@@ -108,7 +108,7 @@ test.each(rules.filter(({ mode }) => mode !== "off").map((rule) => [rule.id, rul
   },
 );
 
-const notes = { begin: () => undefined, isOver: () => true };
+const notes = { begin: () => undefined, isOver: () => true, touch: () => 0 };
 
 test.each([
   ["places", { algorithm: "concurrency", ttl: "1s" }],
@@ -142,7 +142,7 @@ test("ten times the keys fit the bytes that are allowed; a refused client is the
 test("ended counters are forgotten without being counted as evicted", () => {
   const rule = { id: "r", key: ["ip"], algorithm: "token-bucket", limit: 3, window: "1s" } as Rule;
   let begun = 0;
-  const counted = { begin: () => begun++, isOver: () => true };
+  const counted = { ...notes, begin: () => begun++ };
   const replay = PlainReplay.of([rule], counted, 2 ** 24)!;
   for (let i = 0; i < 100_000; i++) replay.decide({ ip: `client ${i}` }, 1_795_000_000_000 + i);
   expect([begun, replay.evicted]).toEqual([100_000, 0]);

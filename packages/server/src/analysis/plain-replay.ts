@@ -15,23 +15,32 @@ import {
   type State,
   type Verdict,
 } from "sluice/internal";
-import { ClientCounters, type KeyRecord, type Notes } from "./client-counters.js";
+import { type Client, ClientCounters, type KeyRecord, type Notes } from "./client-counters.js";
+import { MatchedRules } from "./matched-rules.js";
 
 type Clients<Note> = ReturnType<ClientCounters<Note>["tableOf"]>;
 
 /** How the counters of a rule are found by the value of one attribute alone. */
 interface Way<Note> {
+  readonly attribute: string;
   readonly slot: number;
   readonly clients: Clients<Note>;
 }
 
 export class PlainReplay<Note> {
   readonly #matcher: RuleMatcher;
+  readonly #matched: MatchedRules;
+  readonly #notes: Notes<Note>;
   readonly #counters: ClientCounters<Note>;
   readonly #byKey: Clients<Note>;
   /** By the rule's place; undefined for rules whose counter, numbers or cost the request decides: their checks are made for each. */
   readonly #ways: readonly (Way<Note> | undefined)[];
   readonly #hasOthers: boolean;
+  /** Of the ways, each table once. */
+  readonly #tables: readonly Way<Note>[];
+  readonly #expected: (Client<Note> | undefined)[] = [];
+  /** Made of all that was reached for: reading whose result nobody keeps is left out by the compiler. */
+  touched = 0;
   readonly #checks: Check[] = [];
   readonly #charge = { cost: 0, nowMs: 0, requestId: "" };
   #refusals = 0;
@@ -51,6 +60,9 @@ export class PlainReplay<Note> {
     this.#byKey = this.#counters.tableOf(BY_KEY);
     this.#ways = rules.filter(({ mode }) => mode !== "off").map((_, place) => this.#wayOf(place));
     this.#hasOthers = this.#ways.includes(undefined);
+    this.#tables = [...new Map(this.#ways.flatMap((way) => (way === undefined ? [] : [[way.slot, way]]))).values()];
+    this.#matched = new MatchedRules(this.#matcher, this.#ways.length);
+    this.#notes = notes;
   }
 
   /** `rules` that were validated; undefined where one of them does more than count. */
@@ -60,11 +72,13 @@ export class PlainReplay<Note> {
   }
 
   #wayOf(place: number): Way<Note> | undefined {
-    const { keys, keySlots, overrides, costAttribute, plans } = this.#matcher.ruleAt(place);
+    const { keys, keySlots, overrides, costAttribute, plans, conditions } = this.#matcher.ruleAt(place);
     if (keys === undefined || overrides !== undefined || costAttribute !== undefined) return undefined;
     // A sorted set refuses costs that it cannot write at once.
     if (plans[0]![0]!.policy.stored === "rolling-window") return undefined;
-    return { slot: keySlots[0]!, clients: this.#counters.tableOf(keySlots[0]!) };
+    const slot = keySlots[0]!;
+    const { attribute } = conditions.find((condition) => condition.slot === slot)!;
+    return { attribute, slot, clients: this.#counters.tableOf(slot) };
   }
 
   /** Counters that gave way before their end. */
@@ -72,24 +86,44 @@ export class PlainReplay<Note> {
     return this.#counters.evicted;
   }
 
+  /**
+   * Reaches for the counters of requests to come; changes nothing. Counters of many clients are in no near cache, and the processor waits for
+   * one at a time where each request must find its own; asked for side by side, step by step, they come together.
+   */
+  expect(requests: readonly (Attributes | undefined)[], count: number): void {
+    const expected = this.#expected;
+    for (const { attribute, clients } of this.#tables) {
+      for (let i = 0; i < count; i++) {
+        const value = requests[i]?.[attribute];
+        expected[i] = typeof value === "string" ? clients.get(value) : undefined;
+      }
+      this.touched = touchStates(expected, count) + touchInside(expected, count, this.#notes);
+    }
+  }
+
   /** A request that arrives before the last one is decided at the time of that one. Throws what a check would throw. */
   decide(attributes: Attributes, atMs: number): void {
     if (atMs > this.nowMs) this.nowMs = atMs;
-    const found = this.#matcher.find(attributes);
-    // Before any counter is touched: a malformed cost throws.
-    if (this.#hasOthers) this.#makeChecks(found);
-    this.#findRecords(found);
+    if (this.#hasOthers) {
+      const { entries, count } = this.#matcher.find(attributes);
+      // Before any counter is touched: a malformed cost throws.
+      this.#makeChecks(entries, count);
+      this.#findRecords(attributes, entries, count);
+    } else {
+      const places = this.#matched.find(attributes);
+      this.#findRecords(attributes, places, places.length);
+    }
     this.#look();
     this.allowed = this.#refusals === 0;
     for (let i = 0; i < this.count; i++) {
-      const { cost, live } = this.records[i]!.check;
+      const { cost, live } = this.records[i]!;
       if (!this.verdicts[i]!.allowed || cost === 0) continue;
       // As in the memory store: a candidate is judged as if it stood in its live check's place.
       if (this.allowed || (this.#refusals === 1 && live >= 0 && this.refuser === live)) this.#take(i, cost);
     }
   }
 
-  #makeChecks({ entries, count }: Found): void {
+  #makeChecks(entries: readonly number[], count: number): void {
     const checks = this.#checks;
     let at = 0;
     for (let i = 0; i < count; i++) {
@@ -101,13 +135,12 @@ export class PlainReplay<Note> {
     }
   }
 
-  #findRecords({ entries, count }: Found): void {
-    const { values } = this.#matcher;
+  #findRecords(attributes: Attributes, places: readonly number[], count: number): void {
     let at = 0;
     let clients: Clients<Note> | undefined;
-    let client: ReturnType<ClientCounters<Note>["clientOf"]> | undefined;
+    let client: Client<Note> | undefined;
     for (let i = 0; i < count; i++) {
-      const place = entries[i]!;
+      const place = places[i]!;
       const way = this.#ways[place];
       if (way === undefined) {
         at = this.#findByKey(place, at);
@@ -115,14 +148,18 @@ export class PlainReplay<Note> {
       }
       if (client === undefined || way.clients !== clients) {
         clients = way.clients;
-        client = this.#counters.clientOf(clients, values[way.slot]!, this.nowMs);
+        const value = attributes[way.attribute];
+        // Other values are texts once they are matched.
+        const name = typeof value === "string" ? value : this.#matcher.values[way.slot]!;
+        client = this.#counters.clientOf(clients, name, this.nowMs);
       }
-      this.records[at++] = client.records[place] ?? this.#begin(client, place);
+      this.records[at++] = client.records[place] ?? this.#begin(client, place, attributes);
     }
     this.count = at;
   }
 
-  #begin(client: ReturnType<ClientCounters<Note>["clientOf"]>, place: number): KeyRecord<Note> {
+  #begin(client: Client<Note>, place: number, attributes: Attributes): KeyRecord<Note> {
+    this.#matcher.find(attributes);
     this.#matcher.checksOf(place, scratch, 0);
     return this.#counters.add(client, place, scratch[0]!, this.nowMs);
   }
@@ -134,7 +171,9 @@ export class PlainReplay<Note> {
       const check = this.#checks[at]!;
       const client = this.#counters.clientOf(this.#byKey, check.key, this.nowMs);
       const record = client.records[0] ?? this.#counters.add(client, 0, check, this.nowMs);
-      record.check = check;
+      record.plan = check.plan;
+      record.cost = check.cost;
+      record.live = check.live;
       // An ended state means the same as none, but only to the policy that it was charged under: an override may bring another.
       if (record.state.endsAtMs < this.nowMs) this.#counters.renew(record);
       this.records[at] = record;
@@ -148,9 +187,9 @@ export class PlainReplay<Note> {
     this.refuser = -1;
     let longestMs = -1;
     for (let i = 0; i < this.count; i++) {
-      const { model, state, check } = records[i]!;
-      const { policy, mode } = check.plan;
-      const verdict = model.look(state, policy, check.cost, nowMs);
+      const { model, state, plan, cost } = records[i]!;
+      const { policy, mode } = plan;
+      const verdict = model.look(state, policy, cost, nowMs);
       verdicts[i] = verdict;
       if (verdict.allowed) continue;
       // As in the memory store: a window that grows must not lose its count at the old end.
@@ -167,20 +206,48 @@ export class PlainReplay<Note> {
 
   #take(at: number, cost: number): void {
     const record = this.records[at]!;
-    const { model, check } = record;
-    const state: State & { readonly ring?: unknown } = record.state;
+    const { model, plan } = record;
+    const state: AnyState = record.state;
     const charge = this.#charge;
     charge.cost = cost;
     charge.nowMs = this.nowMs;
     const { ring } = state;
     const verdict = this.verdicts[at]!;
-    model.charge(state, check.plan.policy, charge, verdict);
-    if (check.plan.mode === "enforce") state.isUsedUp = verdict.remaining <= 0;
+    model.charge(state, plan.policy, charge, verdict);
+    if (plan.mode === "enforce") state.isUsedUp = verdict.remaining <= 0;
     if (ring !== state.ring) this.#counters.measure(record);
   }
 }
 
-type Found = ReturnType<RuleMatcher["find"]>;
+/** Of a rolling window, where its arrivals stand. */
+type AnyState = State & { readonly ring?: Float64Array; readonly head?: number };
+
+/** The sum keeps the reading from being left out as useless. */
+function touchStates<Note>(clients: readonly (Client<Note> | undefined)[], count: number): number {
+  let sum = 0;
+  for (let i = 0; i < count; i++) {
+    const records = clients[i]?.records;
+    if (records === undefined) continue;
+    for (let at = 0; at < records.length; at++) sum += records[at]?.state.endsAtMs ?? 0;
+  }
+  return sum;
+}
+
+function touchInside<Note>(clients: readonly (Client<Note> | undefined)[], count: number, notes: Notes<Note>): number {
+  let sum = 0;
+  for (let i = 0; i < count; i++) {
+    const records = clients[i]?.records;
+    if (records === undefined) continue;
+    for (let at = 0; at < records.length; at++) {
+      const record = records[at];
+      if (record === undefined) continue;
+      const { ring, head = 0 }: AnyState = record.state;
+      sum += notes.touch(record.note) + record.cost;
+      if (ring !== undefined && ring.length > 0) sum += ring[head]!;
+    }
+  }
+  return sum;
+}
 
 const BY_KEY = -1;
 /** Rules that are found by one value have one check. */

@@ -60,11 +60,10 @@ function sinceFormat(fromMs: number): LogFormat {
   return {
     name: sluiceFormat.name,
     reader: (wanted) => {
-      const read = sluiceFormat.reader(wanted);
-      return (line) =>
-        line.startsWith(AT) && Number.parseInt(line.slice(AT.length, AT.length + 16), 10) < fromMs
-          ? "blank"
-          : read(line);
+      const read = sluiceFormat.reader(wanted).text;
+      const isBefore = (line: string): boolean =>
+        line.startsWith(AT) && Number.parseInt(line.slice(AT.length, AT.length + 16), 10) < fromMs;
+      return { text: (line) => (isBefore(line) ? "blank" : read(line)) };
     },
   };
 }

@@ -3,7 +3,7 @@ import { type Decision, type Rule, readCounterKey } from "sluice";
 import { parseDuration } from "sluice/internal";
 import { countOne, FrequentItems, type Item } from "../monitoring/top-keys/frequent-items.js";
 import { DistinctKeys } from "./distinct-keys.js";
-import { type KeyWindow, newWindow, WorstWindow } from "./worst-window.js";
+import { type KeyWindow, WorstWindow } from "./worst-window.js";
 
 export interface KeyFigures {
   readonly key: string;
@@ -78,18 +78,18 @@ export class RuleCount {
   }
 
   addTo(
-    { key, window }: KeyCount,
+    known: KeyCount,
     { allowed, isCharged, cost, atMs }: { allowed: boolean; isCharged: boolean; cost: number; atMs: number },
   ): void {
     this.total++;
-    if (isCharged) this.#admitted?.addTo(window, key, cost, atMs);
+    if (isCharged) this.#admitted?.addTo(known, known.key, cost, atMs);
     if (allowed) return;
     this.refused++;
-    countOne(this.#refusedKeys, key);
+    countOne(this.#refusedKeys, known.key);
   }
 
-  isOver({ window }: KeyCount, nowMs: number): boolean {
-    return this.#admitted === undefined || this.#admitted.isOver(window, nowMs);
+  isOver(known: KeyCount, nowMs: number): boolean {
+    return this.#admitted === undefined || this.#admitted.isOver(known, nowMs);
   }
 
   read(): RuleFigures {
@@ -118,11 +118,14 @@ export class RuleCount {
   }
 }
 
-/** One key under one rule, held by its caller. */
-export class KeyCount {
+/** One key under one rule, held by its caller. It is its window itself: each object more that a request must reach takes time. */
+export class KeyCount implements KeyWindow {
   readonly count: RuleCount;
   readonly key: string;
-  readonly window: KeyWindow = newWindow();
+  entries: number[] = [];
+  head = 0;
+  end = 0;
+  sum = 0;
 
   constructor(count: RuleCount, key: string) {
     this.count = count;

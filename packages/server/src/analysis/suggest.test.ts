@@ -35,3 +35,11 @@ test("a request without an attribute of the key is counted apart; a key of sever
 test("no request, no suggestion", () => {
   expect(new Suggester({ key: ["user"], windows, headroom: 1 }).read()).toMatchObject({ requests: 0, rules: [] });
 });
+
+test("fields of every object are no attributes", () => {
+  const suggester = new Suggester({ key: ["constructor"], windows, headroom: 1 });
+  suggester.add({ ip: "10.0.0.1" }, 0);
+  expect(suggester.read()).toMatchObject({ requests: 1, withoutKey: 1, rules: [] });
+  suggester.add({ constructor: "acme" } as unknown as { [name: string]: string }, 1);
+  expect(suggester.read().windows[0]!.busiest).toMatchObject([{ key: "constructor=acme", max: 1 }]);
+});

@@ -67,7 +67,8 @@ export class Suggester {
   #keyOf(attributes: Attributes): string | undefined {
     let key = "";
     for (const name of this.#options.key) {
-      const value = attributes[name];
+      // `constructor` is a field of every object, and no attribute.
+      const value = Object.hasOwn(attributes, name) ? attributes[name] : undefined;
       if (value === undefined || value === null) return undefined;
       key += key === "" ? `${name}=${value}` : `, ${name}=${value}`;
     }

@@ -12,8 +12,13 @@ export interface KeyWindow {
   sum: number;
 }
 
-export function newWindow(): KeyWindow {
+function newWindow(): KeyWindow {
   return { entries: [], head: 0, end: 0, sum: 0 };
+}
+
+/** Reads what the next request will need of a window. */
+export function touchWindow({ entries, head, end }: KeyWindow): number {
+  return head < end ? entries[head]! + entries[end - 1]! : 0;
 }
 
 /** Entries that left are cut off in steps: one by one, each cut would move all others. A shorter list is used again as it is. */

@@ -8,6 +8,7 @@ import { columnsOf, compareMarkdown, compareSvg } from "../analysis/compare-text
 import type { Arrival } from "../analysis/replay.js";
 import { edgeBursts } from "../analysis/synthetic-load.js";
 import { parseCount } from "./arguments.js";
+import { CommandFailure } from "./command-failure.js";
 import { withStore } from "./embedded-redis.js";
 import {
   type LogOptions,
@@ -72,7 +73,7 @@ export function compareCommand(): Command {
           requests,
         }),
       );
-      if (options.svg !== undefined) writeFileSync(options.svg, compareSvg(compared));
+      if (options.svg !== undefined) writeChart(options.svg, compareSvg(compared));
       if (options.json) printJson(compared);
       else if (options.markdown) printLine(compareMarkdown(compared));
       else {
@@ -89,6 +90,14 @@ export function compareCommand(): Command {
           printLine("\nWith --store redis://… or --store embedded it also measures bytes, time and commands.");
       }
     });
+}
+
+function writeChart(file: string, svg: string): void {
+  try {
+    writeFileSync(file, svg);
+  } catch (error) {
+    throw new CommandFailure(`${file}: could not be written: ${(error as Error).message}`);
+  }
 }
 
 async function* fromLogs(opened: OpenedLogs, onMalformed: () => void): AsyncGenerator<Arrival> {

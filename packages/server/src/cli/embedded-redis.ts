@@ -23,12 +23,17 @@ export async function withStore<S extends string | undefined, T>(
   const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
   const child = spawn("redis-server", flags, { stdio: ["ignore", "pipe", "ignore"] });
   const end = (): boolean => child.kill();
-  process.once("exit", end);
+  // A signal ends the process without an "exit": Redis would go on without anybody who knows of it.
+  const endBySignal = (signal: NodeJS.Signals): void => {
+    end();
+    process.kill(process.pid, signal);
+  };
+  process.once("exit", end).once("SIGINT", endBySignal).once("SIGTERM", endBySignal);
   try {
     await ready(child);
     return await use(`redis://127.0.0.1:${port}`);
   } finally {
-    process.off("exit", end);
+    process.off("exit", end).off("SIGINT", endBySignal).off("SIGTERM", endBySignal);
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
       const ended = once(child, "exit");
       end();

@@ -108,24 +108,37 @@ export function openLogs(given: readonly string[], { format, attributes, attribu
     fields: attribute.map(({ field }) => field),
     headers: readHeaders,
   });
-  const withFields = (read: Attributes, fields: LogRequest["fields"]): Attributes => {
-    const more: Record<string, string> = {};
-    for (let i = 0; i < fields.length; i++) if (fields[i] !== undefined) more[attribute[i]!.attribute] = fields[i]!;
-    return { ...read, ...more };
+  const names = attribute.map((one) => one.attribute);
+  /** `read`: made for this request alone. */
+  const withFields = (read: Record<string, unknown>, fields: LogRequest["fields"]): Attributes => {
+    for (let i = 0; i < fields.length; i++) {
+      if (fields[i] === undefined) continue;
+      if (names[i] === "__proto__") setOwn(read, names[i]!, fields[i]);
+      else read[names[i]!] = fields[i];
+    }
+    return read as Attributes;
   };
   return {
     logs,
-    attributesOf({ method, target, host, peer, headers, fields }) {
+    attributesOf({ method, target, host, peer, headers, fields, memo }) {
       // A log without addresses has one client as far as anyone can tell.
-      const facts = { method, target, host, peer: peer ?? NO_ADDRESS, headers, rawHeaders: NO_HEADERS };
+      const facts = { method, target, host, peer: peer ?? NO_ADDRESS, headers, rawHeaders: NO_HEADERS, memo };
       const read = attributesOf(facts);
       if (fields.length === 0) return read;
-      return read instanceof Promise ? read.then((made) => withFields(made, fields)) : withFields(read, fields);
+      return read instanceof Promise
+        ? read.then((made) => withFields({ ...made }, fields))
+        : withFields(read as Record<string, unknown>, fields);
     },
   };
 }
 
 const NO_HEADERS: readonly string[] = [];
+
+/** An assignment would set the object's prototype. */
+function setOwn(object: object, name: string, value: unknown): void {
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
 const NO_ADDRESS = "0.0.0.0";
 
 /** The numbers of lines read and left out, in a line or two. */

@@ -42,7 +42,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
 
 export async function main(argv: readonly string[]): Promise<void> {
   // A service that loses the reader of its output has failed; a command whose reader has seen enough (`| head`) is done.
-  if (argv[2] !== "serve") process.stdout.on("error", endIfReaderLeft);
+  if (argv[2] !== "serve") process.stdout.on("error", endWithoutOutput);
   try {
     const asked = aliases[argv[2] ?? ""] ?? argv[2];
     const root = await program(asked);
@@ -52,9 +52,11 @@ export async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-function endIfReaderLeft(error: NodeJS.ErrnoException): void {
-  if (error.code !== "EPIPE") throw error;
-  process.exit(exitStatus.done);
+function endWithoutOutput(error: NodeJS.ErrnoException): void {
+  if (error.code === "EPIPE") process.exit(exitStatus.done);
+  // A full disk behind `> report.txt`: what was printed is not there in full.
+  process.stderr.write(`output: could not be written: ${error.message}\n`);
+  process.exit(exitStatus.failed);
 }
 
 /** With the command that is asked for; with all of them where that is none, for the help that lists them. */

@@ -38,7 +38,11 @@ export function planCommand(): Command {
     .requiredOption("--rate <n>", "requests a second over all instances", parseCount("rate"))
     .option("--instances <n>", "instances of the service or of your program", parseCount("instances"), 3)
     .option("--value-length <n>", "characters of a key attribute's value", parseCount("value-length"), 12)
-    .option("--node-memory <size>", "memory of one Redis node, such as 4gb", parseSize("node-memory"), 4 * 2 ** 30)
+    .addOption(
+      new Option("--node-memory <size>", "memory of one Redis node")
+        .argParser(parseSize("node-memory"))
+        .default(4 * 2 ** 30, "4gb"),
+    )
     .option(
       "--measure",
       `measure on --store: ${figure(MEASURED_KEYS)} keys of clients of its own, deleted afterwards`,

@@ -1,6 +1,6 @@
 /** Runs the service of `sluice serve`, as the first process or as a worker. Settings come from Commander's reading or the quick one. */
 import cluster from "node:cluster";
-import { closePorts, openPorts } from "../service/open-ports.js";
+import { closePorts, openPortsFirst, type WhenTaken } from "../service/open-ports.js";
 import { configFileOf, type SettingSources, settingsFrom, socketsOfSupervisor } from "../settings/given-settings.js";
 import type { Settings } from "../settings/setting-specs.js";
 import { CommandFailure } from "./command-failure.js";
@@ -23,13 +23,19 @@ async function readSettings(sources: SettingSources): Promise<Settings> {
 async function openAndServe(settings: Settings): Promise<number> {
   // It asks for new workers; before there are any, it must not end the process.
   if (settings.workers > 1) process.on("SIGHUP", () => undefined);
-  const ports = await openPorts(settings, socketsOfSupervisor());
+  const inherited = socketsOfSupervisor();
+  let wait: WhenTaken | undefined;
+  const whenTaken: WhenTaken = async (address) => {
+    wait ??= (await import("../service/predecessor.js")).waitForPredecessor(settings);
+    return await wait(address);
+  };
+  const ports = await openPortsFirst(settings, inherited, whenTaken);
   try {
     // Loaded only now: the other commands need none of it, and start in a tenth of the time.
     const { serve } = await import("../service/serve.js");
-    return await serve(settings, ports);
+    return await serve(settings, { ports, whenTaken });
   } finally {
-    await closePorts(ports);
+    if (ports !== undefined) await closePorts(ports);
   }
 }
 

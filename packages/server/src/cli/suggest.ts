@@ -99,7 +99,8 @@ function parseNames(text: string): string[] {
   if (names.some((name) => name === "")) {
     throw new SluiceError("invalid-setting", `key: expected names such as user,path, got ${JSON.stringify(text)}`);
   }
-  return names;
+  // A rule names each attribute of its key once.
+  return [...new Set(names)];
 }
 
 function parseWindows(text: string): { text: string; ms: number }[] {
@@ -111,7 +112,8 @@ function parseWindows(text: string): { text: string; ms: number }[] {
       `window: expected durations such as 1s,1m,1h, got ${JSON.stringify(wrong.text)}`,
     );
   }
-  return windows.sort((a, b) => a.ms - b.ms);
+  // `60s` and `1m` are one window.
+  return [...new Map(windows.map((one) => [one.ms, one])).values()].sort((a, b) => a.ms - b.ms);
 }
 
 function parseHeadroom(text: string): number {

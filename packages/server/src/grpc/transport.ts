@@ -10,6 +10,7 @@ import { Connection } from "./http2/connection.js";
 import { encodeHeaders } from "./http2/encode-headers.js";
 import type { RequestHead } from "./http2/request-head.js";
 import type { Stream } from "./http2/stream.js";
+import { OpenStreams } from "./http2/streams.js";
 import { type HalfSentBounds, MessageBudget } from "./message-budget.js";
 import { grpcCodes, statusBlock } from "./statuses.js";
 import { StreamingCall } from "./streaming-call.js";
@@ -39,6 +40,7 @@ const HANDSHAKES_WITHIN_MS = 1_000;
 export class GrpcTransport {
   readonly #options: TransportOptions;
   readonly #methods = new Map<string, Method>();
+  readonly #open = new OpenStreams();
   /** With when each was asked for a sign of life. */
   readonly #connections = new Map<Connection, { pingedMonotonicMs: number | undefined }>();
   readonly #budget: MessageBudget;
@@ -127,6 +129,7 @@ export class GrpcTransport {
         if (mistake !== undefined) this.#options.onMistake?.(mistake.message);
       },
       toldStreams: this.#options.mostStreams,
+      open: this.#open,
     });
     const { mostMessageBytes } = this.#options;
     const caller: Caller = {

@@ -5,12 +5,12 @@ import { validatorOf } from "./schema-mistake.js";
 
 const wrongIn = (body: unknown): string | undefined => validatorOf(batchBody)(body, "body");
 
-test("of many unknown fields the first is told, and how many more there are", () => {
+test("of many unknown fields the first is told, how many more there are, and which are known", () => {
   const fields = Object.fromEntries(Array.from({ length: 90_000 }, (_, i) => [`f${i}`, 1]));
   expect(wrongIn({ requests: [{ attributes: {}, ...fields }] })).toBe(
-    'body.requests[0]: unknown field "f0" and 89999 more',
+    'body.requests[0]: unknown field "f0" and 89999 more; known are attributes, cost, id',
   );
-  expect(wrongIn({ requests: [], misspelt: 1 })).toBe('body: unknown field "misspelt"');
+  expect(wrongIn({ requests: [], misspelt: 1 })).toBe('body: unknown field "misspelt"; known are requests');
 });
 
 test.each([

@@ -102,7 +102,9 @@ function firstMistake(schema: TSchema, value: unknown, path: string): string | u
 function unknownField(names: readonly string[], { path, properties }: { path: string; properties: object }): string {
   const first = names.find((name) => !Object.hasOwn(properties, name))!;
   const more = names.length - 1 - Object.keys(properties).filter((name) => names.includes(name)).length;
-  return `${path}: unknown field ${JSON.stringify(first.slice(0, LONGEST_SHOWN))}${more > 0 ? ` and ${more} more` : ""}`;
+  const unknown = `${JSON.stringify(first.slice(0, LONGEST_SHOWN))}${more > 0 ? ` and ${more} more` : ""}`;
+  const known = Object.keys(properties);
+  return `${path}: unknown field ${unknown}${known.length === 0 ? "" : `; known are ${known.join(", ")}`}`;
 }
 
 /** Of a field that must be there: what the schema says of it, if it says something in a word. */

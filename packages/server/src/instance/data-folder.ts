@@ -2,12 +2,16 @@
  * The folder that an instance keeps its files in: made, tried and, with counters in memory, held for this process alone.
  * In: the setting. Out: a way to let it go; or `invalid-setting` with what is wrong.
  */
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { SluiceError } from "sluice";
+import { type Holder, isAlive, readHolder } from "./folder-holder.js";
+import { readDrainNotice } from "./handover.js";
 
 const LOCK_FILE = "service.lock";
+const RETRY_MS = 20;
 /** By this process. */
 const held = new Set<string>();
 
@@ -38,21 +42,20 @@ function makeEach(path: string): void {
   }
 }
 
-interface Holder {
-  readonly pid: number;
-  readonly host: string;
-}
-
 /**
  * Two instances with counters in memory would admit twice what the rules say, and write over each other's files. A lock whose process
- * is gone (a crash) is taken over; one of another host cannot be judged and is taken over too.
+ * is gone (a crash) is taken over; one of another host cannot be judged and is taken over too. One that drains is waited for.
  */
-export function holdFolder(path: string): { release(): void } {
+export async function holdFolder(path: string): Promise<{ release(): void }> {
   const folder = resolve(path);
   const file = join(folder, LOCK_FILE);
   const mine = JSON.stringify({ pid: process.pid, host: hostname() } satisfies Holder);
-  const holder = readHolder(file);
-  if (holder !== undefined && isAlive(holder, folder)) {
+  let holder = holderOf(file, folder);
+  while (holder !== undefined && readDrainNotice(folder)?.pid === holder.pid) {
+    await sleep(RETRY_MS);
+    holder = holderOf(file, folder);
+  }
+  if (holder !== undefined) {
     throw new SluiceError(
       "invalid-setting",
       `data-folder: ${JSON.stringify(path)} is in use by process ${holder.pid}, which counts in its own memory: the limits would be ` +
@@ -69,23 +72,9 @@ export function holdFolder(path: string): { release(): void } {
   };
 }
 
-function readHolder(file: string): Holder | undefined {
-  try {
-    const holder = JSON.parse(readFileSync(file, "utf8")) as Partial<Holder>;
-    return Number.isSafeInteger(holder.pid) && typeof holder.host === "string" ? (holder as Holder) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isAlive({ pid, host }: Holder, folder: string): boolean {
-  if (host !== hostname()) return false;
-  // In a container every service is process 1: a lock of our own number is that of a run before.
-  if (pid === process.pid) return held.has(folder);
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
+/** The live process that holds the folder. In a container every service is process 1: a lock of our own number is that of a run before. */
+function holderOf(file: string, folder: string): Holder | undefined {
+  const holder = readHolder(file);
+  if (holder === undefined || !isAlive(holder)) return undefined;
+  return holder.pid !== process.pid || held.has(folder) ? holder : undefined;
 }

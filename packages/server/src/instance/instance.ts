@@ -47,7 +47,7 @@ export async function openInstance(
   { settings, log }: { settings: Settings; log: Log },
   cleanup: Cleanup,
 ): Promise<Instance> {
-  const lock = openFolders(settings);
+  const lock = await openFolders(settings);
   cleanup.add(() => lock?.release());
   const id = `${hostname()}-${process.pid}-${randomBytes(6).toString("hex")}`;
   const clock = settings.record === undefined ? undefined : new RememberedClock();
@@ -118,11 +118,11 @@ async function regionOf(settings: Settings): Promise<{ region?: string; globalSt
   return { region, globalStore: (await loadRedis()).globalStoreOnRedis(settings, url) };
 }
 
-function openFolders(settings: Settings): { release(): void } | undefined {
+async function openFolders(settings: Settings): Promise<{ release(): void } | undefined> {
   const { "data-folder": folder, database, store } = settings;
   makeFolder(folder, "data-folder");
   if (database?.startsWith("sqlite:") && database !== "sqlite::memory:") {
     makeFolder(dirname(database.slice("sqlite:".length)), "database");
   }
-  return store === "memory" ? holdFolder(folder) : undefined;
+  return store === "memory" ? await holdFolder(folder) : undefined;
 }

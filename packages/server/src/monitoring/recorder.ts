@@ -10,12 +10,9 @@ import { InstanceText } from "../instance/instance-text.js";
 import type { SharedState } from "../instance/shared-state.js";
 import type { Log } from "../log.js";
 import { CounterDeltas } from "./counter-deltas.js";
-import { type History, stepAt } from "./history/history.js";
+import type { History } from "./history/history.js";
 import type { SharedLoad } from "./load/shared-load.js";
-import { REFUSALS_PREFIX } from "./refusals/read-key.js";
-import { spellSummary } from "./top-keys/key-summary.js";
-import { periods } from "./top-keys/read-top-keys.js";
-import type { TopKeys } from "./top-keys/top-keys.js";
+import { KeyTexts } from "./top-keys/key-texts.js";
 import type { Traffic } from "./traffic.js";
 
 /** Names of attributes, as JSON: see `read-attributes.ts`. */
@@ -26,8 +23,6 @@ const ATTRIBUTES_EVERY = 5;
 const ATTRIBUTES_KEEP_MS = 24 * 3_600_000;
 /** As often as they are written though nothing is new: so they outlive the instance by most of a day. */
 const ATTRIBUTES_AGAIN = 3_600;
-
-const REFUSALS_KEEP_MS = 6 * 3_600_000;
 
 /** A timer may come a moment early: what it brings is of the second that is about to end, not of the one before. */
 const EARLY_MS = 50;
@@ -86,20 +81,17 @@ class Recording {
   readonly #attributes: InstanceText;
   #attributesText = "";
   #ticks = 0;
-  #periodMs = Date.now();
-  #quarterText: InstanceText;
-  #hourText: InstanceText;
-  #refusalsText: InstanceText;
+  readonly #keys: KeyTexts;
   #failing = false;
 
   constructor(options: RecorderOptions) {
     this.#options = options;
-    this.#quarterText = this.#keysText("hour");
-    this.#hourText = this.#keysText("day");
-    this.#refusalsText = this.#newRefusalsText();
-    this.#attributes = new InstanceText(options.shared, `${ATTRIBUTES_PREFIX}${options.instance}`);
-    this.#forAll = new CounterDeltas(options.traffic, options.limiter, this.#periodMs);
-    this.#forOwn = new CounterDeltas(options.traffic, options.limiter, this.#periodMs);
+    const { shared, instance, traffic, limiter } = options;
+    const nowMs = Date.now();
+    this.#keys = new KeyTexts({ topKeys: traffic.topKeys, refusals: traffic.refusals, shared, instance }, nowMs);
+    this.#attributes = new InstanceText(shared, `${ATTRIBUTES_PREFIX}${instance}`);
+    this.#forAll = new CounterDeltas(traffic, limiter, nowMs);
+    this.#forOwn = new CounterDeltas(traffic, limiter, nowMs);
   }
 
   /** This instance's own history: each second, however long the shared history takes. */
@@ -128,7 +120,11 @@ class Recording {
   async end(): Promise<void> {
     const { counts } = await this.#forAll.next(Date.now());
     await this.#options.history.add(Date.now(), counts);
-    await this.#loggingFailures(() => this.#writeBoth(this.#options.traffic.topKeys));
+    await this.#loggingFailures(async () => {
+      await this.#keys.turn(Date.now());
+      await this.#keys.writeQuarter();
+      await this.#keys.writeHour();
+    });
   }
 
   /** The first of several failures in a row is told. */
@@ -153,47 +149,8 @@ class Recording {
   }
 
   async #writeKeys(nowMs: number): Promise<void> {
-    const { topKeys } = this.#options.traffic;
-    if (stepAt("quarter", nowMs) !== stepAt("quarter", this.#periodMs)) {
-      await this.#writeBoth(topKeys);
-      const endsHour = startOf("day", nowMs) !== startOf("day", this.#periodMs);
-      topKeys.endQuarter({ endsHour });
-      this.#options.traffic.refusals.endQuarter();
-      this.#periodMs = nowMs;
-      this.#quarterText = this.#keysText("hour");
-      this.#refusalsText = this.#newRefusalsText();
-      if (endsHour) this.#hourText = this.#keysText("day");
-    } else if (this.#ticks % HOUR_KEYS_EVERY === 0) await this.#writeBoth(topKeys);
-    else if (this.#ticks % QUARTER_KEYS_EVERY === 0) await this.#writeQuarter(topKeys);
+    await this.#keys.turn(nowMs);
+    if (this.#ticks % QUARTER_KEYS_EVERY === 0) await this.#keys.writeQuarter();
+    if (this.#ticks % HOUR_KEYS_EVERY === 0) await this.#keys.writeHour();
   }
-
-  async #writeBoth(topKeys: TopKeys): Promise<void> {
-    await this.#writeQuarter(topKeys);
-    await writeSummary(this.#hourText, spellSummary(topKeys.hour()), "day");
-  }
-
-  async #writeQuarter(topKeys: TopKeys): Promise<void> {
-    await writeSummary(this.#quarterText, spellSummary(topKeys.quarter()), "hour");
-    const refusals = this.#options.traffic.refusals.quarter();
-    if (refusals.length > 0) await this.#refusalsText.write(JSON.stringify(refusals), REFUSALS_KEEP_MS);
-  }
-
-  #newRefusalsText(): InstanceText {
-    const { shared, instance } = this.#options;
-    return new InstanceText(shared, `${REFUSALS_PREFIX}${startOf("hour", this.#periodMs)}:${instance}`);
-  }
-
-  #keysText(window: keyof typeof periods): InstanceText {
-    const { shared, instance } = this.#options;
-    return new InstanceText(shared, `${periods[window].prefix}${startOf(window, this.#periodMs)}:${instance}`);
-  }
-}
-
-function startOf(window: keyof typeof periods, atMs: number): number {
-  return atMs - (atMs % periods[window].lengthMs);
-}
-
-async function writeSummary(text: InstanceText, summary: string, window: keyof typeof periods): Promise<void> {
-  const { lengthMs, keepMs } = periods[window];
-  await text.write(summary, keepMs + 2 * lengthMs);
 }

@@ -5,6 +5,7 @@
 import type { ListenAddress } from "../http/listen.js";
 import type { Port } from "../http/port.js";
 import { WaitingListener } from "../http/waiting-listener.js";
+import { putSuccessorNotice, readDrainNotice } from "../instance/handover.js";
 import type { InheritedSockets } from "../settings/inherited-sockets.js";
 import type { Settings } from "../settings/settings.js";
 import { inheritPorts } from "./inherit-ports.js";
@@ -22,22 +23,53 @@ export interface Ports<P extends Port = Port> {
 
 type PortSettings = Pick<Settings, "host" | "port" | "grpc-port" | "proxy-port" | "upstream" | "metrics-address">;
 
+/** Resolves with true if a port that is taken may be free by now, and is worth another try. */
+export type WhenTaken = (address: ListenAddress) => Promise<boolean>;
+
 /** Opens every port that the settings name, or none. Sockets of a supervisor stand for the ports that they fit. */
 export async function openPorts(
   settings: PortSettings,
   { sockets, forProcess }: InheritedSockets = { sockets: [] },
+  whenTaken: WhenTaken = async () => false,
 ): Promise<Ports<WaitingListener>> {
   const inherited = await inheritPorts(sockets, addressesIn(settings));
   try {
     return await collectPorts(
       settings,
-      async (name, address) => inherited.get(name) ?? (await new WaitingListener().listen(address)),
+      async (name, address) => inherited.get(name) ?? (await openPort(address, whenTaken)),
     );
   } catch (error) {
     await closePorts(Object.fromEntries(inherited));
     if (forProcess !== undefined && error instanceof Error)
       error.message += `. LISTEN_PID has sockets for process ${forProcess}; this is ${process.pid}: let the supervisor start node itself`;
     throw error;
+  }
+}
+
+/**
+ * Undefined while a predecessor drains: it serves until this process can, which then takes the ports last. Of two services that count in
+ * memory only one may run: there, and with workers, the ports come first all the same.
+ */
+export async function openPortsFirst(
+  settings: Settings,
+  inherited: InheritedSockets,
+  whenTaken: WhenTaken,
+): Promise<Ports<WaitingListener> | undefined> {
+  const { "data-folder": folder, workers, store } = settings;
+  const canBeLast = workers === 1 && store !== "memory" && inherited.sockets.length === 0;
+  if (!canBeLast || readDrainNotice(folder) === undefined) return await openPorts(settings, inherited, whenTaken);
+  putSuccessorNotice(folder, { isReady: false });
+  return undefined;
+}
+
+async function openPort(address: ListenAddress, whenTaken: WhenTaken): Promise<WaitingListener> {
+  for (;;) {
+    try {
+      return await new WaitingListener().listen(address);
+    } catch (error) {
+      const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+      if (code !== "EADDRINUSE" || !(await whenTaken(address))) throw error;
+    }
   }
 }
 
@@ -54,6 +86,11 @@ export async function collectPorts<P extends Port>(
     throw error;
   }
   return opened as Ports<P>;
+}
+
+/** Those that the settings name; 0 is any. */
+export function portNumbers(settings: PortSettings): number[] {
+  return addressesIn(settings).flatMap(([, { port }]) => (port === 0 ? [] : [port]));
 }
 
 export async function closePorts(ports: Partial<Record<PortName, Port>>): Promise<void> {

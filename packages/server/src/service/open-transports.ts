@@ -100,13 +100,16 @@ export async function openTransports(options: TransportsOptions, cleanup: Cleanu
   return {
     ...addressesOf(parts),
     adminTokenFile: parts.tokens.file,
-    async turnAway({ delayMs, isReplaced = false }) {
+    async turnAway({ delayMs, whenServed, isReplaced = false }) {
       if (!isReplaced) {
         parts.ending.draining = true;
         grpc.turnAway();
       }
       parts.ending.lameDuck = delayMs > 0;
-      if (delayMs > 0) await sleep(delayMs);
+      if (delayMs > 0) {
+        await sleep(delayMs);
+        await whenServed?.();
+      }
       parts.ending.lameDuck = false;
       options.monitoring.figures?.live.close();
     },

@@ -4,32 +4,41 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import type { WaitingListener } from "../http/waiting-listener.js";
+import { removeSuccessorNotice } from "../instance/handover.js";
 import { createLog } from "../log.js";
 import { packageVersion } from "../own-package.js";
 import { schemeOf } from "../printable.js";
 import { ignoredVariables, type Settings } from "../settings/settings.js";
-import type { Ports } from "./open-ports.js";
+import type { Ports, WhenTaken } from "./open-ports.js";
 import type { ServiceSummary } from "./service.js";
 import { startScreen } from "./start-screen.js";
-import { drainDelayMs, stopSignal } from "./stop-signal.js";
+import { drain, stopSignal, untilSucceeded } from "./stop-signal.js";
+
+interface ServeOptions {
+  /** Absent while a predecessor serves them: this process opens them once it can serve. */
+  readonly ports?: Ports<WaitingListener> | undefined;
+  readonly whenTaken: WhenTaken;
+}
 
 /** Resolves when the service has ended, with the exit status. */
-export async function serve(settings: Settings, ports: Ports<WaitingListener>): Promise<number> {
+export async function serve(settings: Settings, { ports, whenTaken }: ServeOptions): Promise<number> {
   const log = createLog(settings["log-level"]);
   for (const { name, why } of ignoredVariables()) log.warn(`the variable ${name} is ignored: ${why}`);
   const onReady = (service: ServiceSummary): void => printScreen(settings, service);
-  if (settings.workers > 1) {
+  if (settings.workers > 1 && ports !== undefined) {
     const { superviseWorkers } = await import("./workers.js");
     return await superviseWorkers({ settings, log, ports, onReady });
   }
   // Before anything is printed: a supervisor that reads that the service is up may end it at once.
   const stopped = stopSignal(() => process.exit(1));
   const { startService } = await import("./service.js");
-  const service = await startService({ settings, log, ports });
+  const service = await startService({ settings, log, ports, whenTaken });
+  removeSuccessorNotice(settings["data-folder"]);
   onReady(service);
-  const delayMs = drainDelayMs(settings, await stopped);
-  log.info("graceful shutdown: lame duck, then requests under way are answered", { delayMs });
-  await service.close({ delayMs });
+  await drain(settings, await stopped, async (delayMs) => {
+    log.info("graceful shutdown: lame duck, then requests under way are answered", { delayMs });
+    await service.close({ delayMs, whenServed: () => untilSucceeded(settings) });
+  });
   return 0;
 }
 

@@ -12,7 +12,7 @@ import { startMonitoring } from "../monitoring/monitoring.js";
 import type { Settings } from "../settings/settings.js";
 import { checkEnvoyFolder } from "./envoy-settings.js";
 import { openConfiguration } from "./open-configuration.js";
-import { openPorts, type Ports } from "./open-ports.js";
+import { openPorts, type Ports, type WhenTaken } from "./open-ports.js";
 import { openTransports } from "./open-transports.js";
 
 export interface Service {
@@ -29,6 +29,8 @@ export interface Service {
 export interface CloseOptions {
   /** Lame duck: for so long the instance is not ready and still serves, so that load balancers turn away from it first. */
   readonly delayMs: number;
+  /** Lame duck beyond that, until a successor can serve. Of one process only. */
+  readonly whenServed?: () => Promise<void>;
   /** Another process serves the same ports: this one never says that it is not ready. */
   readonly isReplaced?: boolean;
 }
@@ -43,7 +45,8 @@ interface ServiceOptions {
   readonly allMetrics?: () => Promise<string>;
   readonly onRegistry?: (registry: Metrics["registry"]) => void;
   /** Absent: not open yet. */
-  readonly ports?: Ports;
+  readonly ports?: Ports | undefined;
+  readonly whenTaken?: WhenTaken;
 }
 
 /** Where a step fails, the cleanup closes what the steps before it opened: an open connection to Redis would keep the process alive. */
@@ -77,7 +80,7 @@ async function start(options: ServiceOptions, cleanup: Cleanup): Promise<Service
   const { registry } = monitoring.metrics;
   options.onRegistry?.(registry);
   const metricsText = options.allMetrics ?? (() => registry.metrics());
-  const ports = options.ports ?? (await openPorts(options.settings));
+  const ports = options.ports ?? (await openPorts(options.settings, undefined, options.whenTaken));
   const transports = await openTransports(
     { instance, configuration, alertPolicies, rules, monitoring, metricsText, ports },
     cleanup,

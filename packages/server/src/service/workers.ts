@@ -14,7 +14,7 @@ import type { Ports } from "./open-ports.js";
 import { restartOnHangup } from "./rolling-restart.js";
 import type { CloseOptions, ServiceSummary } from "./service.js";
 import { SharedPorts } from "./shared-ports.js";
-import { drainDelayMs, stopSignal } from "./stop-signal.js";
+import { drain, stopSignal } from "./stop-signal.js";
 import { sendToWorker, type WorkerMessage } from "./worker-channel.js";
 
 /** A worker that dies at once would otherwise be started as fast as the machine can. */
@@ -42,9 +42,10 @@ export async function superviseWorkers({ settings, log, ports, onReady }: Worker
     const first = await workers.start();
     await Promise.all(Array.from({ length: settings.workers - 1 }, () => workers.start()));
     onReady(first);
-    const delayMs = drainDelayMs(settings, await stop);
-    log.info("graceful shutdown: lame duck, then the workers drain", { delayMs });
-    await workers.endAll(delayMs);
+    await drain(settings, await stop, async (delayMs) => {
+      log.info("graceful shutdown: lame duck, then the workers drain", { delayMs });
+      await workers.endAll(delayMs);
+    });
   } finally {
     await workers.endAll(0);
   }

@@ -145,3 +145,58 @@ test("refunds beyond those whose places are kept give back less, and never anoth
   expect(remaining(state, 1_100, slow)).toBeLessThanOrEqual(80);
   expect(remaining(state, 1_100, slow)).toBeGreaterThanOrEqual(77);
 });
+
+test("undos of the newest charge leave no trace, however many: an older charge then goes back whole", () => {
+  const slow: BucketPolicy = { ...policy, scaleMs: 1e9 };
+  const state = tokenBucket.fresh();
+  const refund = (chargedAtMs: number, owed: number): void =>
+    tokenBucket.refund(state, slow, { cost: 1, nowMs: 2_000, chargedAtMs, requestId: "", owed });
+  charge(state, 1_000, 1, slow);
+  const oldest = owedBy(state, slow, 1_000);
+  for (let i = 1; i <= 20; i++) {
+    const [first, second] = [1_000 + 10 * i, 1_005 + 10 * i];
+    charge(state, first, 1, slow);
+    const owedFirst = owedBy(state, slow, first);
+    charge(state, second, 1, slow);
+    const owedSecond = owedBy(state, slow, second);
+    // In both orders: a gap that others stood behind goes when they have gone.
+    if (i % 2 === 0) refund(first, owedFirst);
+    refund(second, owedSecond);
+    if (i % 2 === 1) refund(first, owedFirst);
+    expect([state.given, state.gaps]).toEqual([0, []]);
+  }
+  refund(1_000, oldest);
+  expect(remaining(state, 2_000, slow)).toBe(10);
+});
+
+test("a clock that is taken back takes no refill back: a refund frees nothing that others charged in that time", () => {
+  // Refilled in 100 ms. The charge owes more than the bucket holds, so that it is never full meanwhile.
+  for (const backAtMs of [1_000, 1_001, 1_040]) {
+    const state = tokenBucket.fresh();
+    charge(state, 1_000, 100);
+    const owed = owedBy(state, policy, 1_000);
+    charge(state, 1_150, 4);
+    const ahead = owedBy(state, policy, 1_150);
+    charge(state, 1_150, 3);
+    tokenBucket.look(state, policy, 0, backAtMs);
+    tokenBucket.refund(state, policy, { cost: 100, nowMs: backAtMs, chargedAtMs: 1_000, requestId: "", owed });
+    expect(remaining(state, backAtMs)).toBe(3);
+    // When the clock is there again, this charge has had the refill of both times.
+    charge(state, backAtMs + 55, 5);
+    const before = remaining(state, 1_150);
+    tokenBucket.refund(state, policy, { cost: 4, nowMs: 1_150, chargedAtMs: 1_150, requestId: "", owed: ahead });
+    expect(remaining(state, 1_150)).toBe(before);
+  }
+});
+
+test("a rule that was edited and edited back gives nothing back of what was charged before", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 8);
+  const owed = owedBy(state, policy, 1_000);
+  const fast: BucketPolicy = { ...policy, amount: 1, scaleMs: 1 };
+  // Seven of the eight are refilled by then.
+  charge(state, 1_007, 1, fast);
+  charge(state, 1_007, 5);
+  tokenBucket.refund(state, policy, { cost: 8, nowMs: 1_007, chargedAtMs: 1_000, requestId: "", owed });
+  expect(remaining(state, 1_007)).toBe(3);
+});

@@ -73,10 +73,20 @@ export function fillTime(policy: BucketPolicy): number {
 
 function clockAhead(state: BucketState, policy: BucketPolicy, nowMs: number): number {
   if (state.lastMs - nowMs <= fillTime(policy) + (policy.maxWaitMs ?? 0)) return state.lastMs;
+  keepRefill(state, policy, nowMs);
   state.lastMs = nowMs;
-  state.bornMs = Math.min(state.bornMs, nowMs);
+  state.bornMs = Math.min(state.bornMs, nowMs + 1);
   state.endsAtMs = nowMs + waitFor(deficitAt(state, policy, nowMs), policy);
   return nowMs;
+}
+
+/**
+ * The refill of the time that the clock takes back has reached the charges all the same. It counts as given back from the front of the line;
+ * without a name, because charges of that time are stamped ahead of the refill that pays them.
+ */
+function keepRefill(state: BucketState, { amount, scaleMs }: BucketPolicy, nowMs: number): void {
+  state.given += Math.ceil((((state.lastMs - nowMs) * amount) / scaleMs) * state.scaleMs);
+  state.namelessMs = Math.max(state.namelessMs, state.lastMs);
 }
 
 function deficitAt(state: BucketState, policy: BucketPolicy, atMs: number): number {
@@ -129,7 +139,9 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
   charge(state: BucketState, policy: BucketPolicy, { cost, nowMs }: Charge, found: Verdict): void {
     const atMs = clockOf(state, policy, nowMs);
     const deficit = deficitAt(state, policy, atMs);
-    state.bornMs = Math.max(state.bornMs, deficit === 0 ? atMs : atMs - OLDEST_BIRTH_MS);
+    // As from a full bucket: what refill at another rate has paid is unknown, also after the rule was edited back.
+    const isNew = deficit === 0 || state.scaleMs !== policy.scaleMs;
+    state.bornMs = Math.max(state.bornMs, isNew ? atMs : atMs - OLDEST_BIRTH_MS);
     if (state.given > 0) keepGiven(state, policy, deficit === 0 && state.namelessMs < atMs, found);
     state.deficit = deficit + cost * policy.scaleMs;
     state.lastMs = atMs;
@@ -151,7 +163,7 @@ export const tokenBucket: Model<BucketPolicy, BucketState> = {
     const atMs = clockOf(state, policy, nowMs);
     const owes = deficitAt(state, policy, atMs) > 0;
     lower(state, cost * state.scaleMs);
-    if (state.given > 0) state.namelessMs = atMs;
+    if (state.given > 0) state.namelessMs = Math.max(state.namelessMs, atMs);
     return owes;
   },
 
@@ -209,10 +221,29 @@ function isBehind(gap: Place, { atMs, owed }: Place, { amount }: BucketPolicy): 
 
 /** Gaps that the refill has reached are in front of all that is unpaid: they need no place. */
 function leaveGap(state: BucketState, policy: BucketPolicy, refund: Refund, units: number): void {
-  const clockMs = Math.max(refund.nowMs, state.lastMs);
-  const gaps = state.gaps.filter(({ owed, atMs }) => owed > (clockMs - atMs) * policy.amount);
-  gaps.push({ atMs: Math.floor(refund.chargedAtMs), owed: refund.owed ?? 0, units });
-  state.gaps = gaps.length > MOST_GAPS ? withoutFront(gaps, policy) : gaps;
+  const { cost, wholeCost = cost, owed = 0, nowMs, chargedAtMs } = refund;
+  const clockMs = Math.max(nowMs, state.lastMs);
+  const gaps = state.gaps.filter((gap) => gap.owed > (clockMs - gap.atMs) * policy.amount);
+  // Of a charge that stands in part, the front was given back: the rest ends where it ended.
+  gaps.push({ atMs: Math.floor(chargedAtMs), owed: owed - (wholeCost - cost) * state.scaleMs, units });
+  const inside = withoutEnd(state, policy, gaps);
+  state.gaps = inside.length > MOST_GAPS ? withoutFront(inside, policy) : inside;
+}
+
+/**
+ * A gap at the end of the line has nobody behind it: the line ends where the gap began, and nothing is kept of it. So undos, which
+ * mostly are of the newest charge, leave no trace. Any charge behind it would be one unit or more.
+ */
+function withoutEnd(state: BucketState, policy: BucketPolicy, gaps: readonly Gap[]): readonly Gap[] {
+  const isAtEnd = (gap: Gap): boolean => {
+    const behind = state.deficit + state.given - gap.owed + (state.lastMs - gap.atMs) * policy.amount;
+    return behind >= 0 && behind < state.scaleMs;
+  };
+  const atEnd = gaps.find(isAtEnd);
+  if (atEnd === undefined) return gaps;
+  state.given -= atEnd.units;
+  const inside = gaps.filter((gap) => gap !== atEnd);
+  return withoutEnd(state, policy, inside);
 }
 
 function withoutFront(gaps: readonly Gap[], policy: BucketPolicy): Gap[] {
@@ -235,4 +266,9 @@ export function owedAfter(policy: Policy, { resetAfterMs, delayMs, given = 0 }: 
   const lacked = (resetAfterMs - delayMs - 1) * amount + 1;
   // A turn is the instant at which a full bucket has room. One that was vacant may have others behind it, and `resetAfterMs` is of the last.
   return Math.max(0, delayMs > 0 ? Math.min(lacked, capacity * scaleMs - amount + 1) : lacked) + given;
+}
+
+/** The same of what stands in front of the last units of a charge. */
+export function owedInFront(policy: Policy, found: Verdict, units: number): number {
+  return "capacity" in policy ? Math.max(0, owedAfter(policy, found) - units * policy.scaleMs) : 0;
 }

@@ -71,6 +71,12 @@ export class JsonScanner {
     return this.#steps.length;
   }
 
+  /** Bytes that have come of a string that has not ended yet, which `string` will report at its end; 0 outside of one, and within a key. */
+  get openBytes(): number {
+    const isOpen = this.#within === "string" || this.#within === "escape";
+    return isOpen && !this.#isKey && this.mistake === undefined ? this.#bytes : 0;
+  }
+
   /** Where the reported token stands in all that was pushed: its first byte, and the one behind its last. */
   get span(): { start: number; end: number } {
     return { start: this.#tokenStart, end: this.#tokenEnd };

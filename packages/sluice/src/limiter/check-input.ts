@@ -5,6 +5,7 @@ import { LONGEST_WAIT_MS } from "../algorithms/model.js";
 import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
+import { MOST_NAMED } from "../keys.js";
 import { MOST_PLACES } from "./lease-id.js";
 
 const LONGEST_REQUEST_ID = 1_024;
@@ -24,6 +25,15 @@ export function entriesFit({ cost, plan, charge }: Check): true {
   throw new SluiceError(
     "invalid-request",
     `cost: expected at most ${MOST_ENTRIES} under a rolling window with storage: sorted-set, got ${cost}; storage: packed takes any`,
+  );
+}
+
+/** A lease or a reservation over more rules could never be ended: no id names them all. */
+export function namesFit(rules: number, kind: "concurrency rules" | "rules with an estimate"): void {
+  if (rules <= MOST_NAMED) return;
+  throw new SluiceError(
+    "too-complex",
+    `rules: expected at most ${MOST_NAMED} ${kind} that apply to one request, got ${rules}`,
   );
 }
 

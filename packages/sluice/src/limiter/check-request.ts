@@ -9,7 +9,7 @@ import type { Attributes } from "../rules/rule.js";
 import type { RuleBook } from "../rules/rule-book.js";
 import type { Admission } from "../shedding/load-shedder.js";
 import type { StoreRequest } from "../store/store.js";
-import { checkedId, entriesFit, placesFit } from "./check-input.js";
+import { checkedId, entriesFit, namesFit, placesFit } from "./check-input.js";
 import { newLeaseId, nextEntryId } from "./entry-id.js";
 import { fingerprintOf } from "./fingerprint.js";
 import type { LeaveSignal } from "./waits.js";
@@ -90,31 +90,35 @@ export interface Asked {
 
 export function checkRequest(checks: readonly Check[], rulesVersion: number, asked: Asked): CheckRequest {
   const { attributes, options, charge, neverRefused = false, admission, isCrowded = false, parts } = asked;
-  let leases = false;
+  let leases = 0;
   let named = asked.isNamed === true;
   let mayPrefetch = false;
-  let holds = false;
+  let holds = 0;
   for (let i = 0; i < checks.length; i++) {
     const { plan } = checks[i]!;
     const { stored } = plan.policy;
     if (plan.prefetchMs > 0) mayPrefetch = true;
-    if (checks[i]!.held !== undefined) holds = true;
+    if (checks[i]!.held !== undefined) holds++;
     // A turn that is given back goes by the name of its charge.
     if (plan.maxWaitMs > 0) named = true;
-    if (stored === "concurrency") leases = placesFit(checks[i]!);
-    else if (stored === "rolling-window") named = entriesFit(checks[i]!);
+    if (stored === "concurrency") {
+      placesFit(checks[i]!);
+      leases++;
+    } else if (stored === "rolling-window") named = entriesFit(checks[i]!);
   }
+  namesFit(leases, "concurrency rules");
+  namesFit(holds, "rules with an estimate");
   const id = options.id === undefined ? undefined : checkedId(options.id);
   return {
     checks,
     charge,
     // Sorted sets keep a name per entry, and the record of an id the name of its charge.
     // Who knows the name of a lease or of a reservation may end it: it must not be guessed.
-    entryId: leases || holds ? newLeaseId() : named || id !== undefined ? nextEntryId() : "",
+    entryId: leases + holds > 0 ? newLeaseId() : named || id !== undefined ? nextEntryId() : "",
     id,
     fingerprint: id === undefined ? "" : fingerprintOfAll(asked),
     rulesVersion,
-    holdMs: holds && charge ? termOf(checks) : undefined,
+    holdMs: holds > 0 && charge ? termOf(checks) : undefined,
     attributes,
     options,
     neverRefused,
@@ -122,7 +126,7 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
     admission,
     isCrowded,
     parts,
-    sinceMonotonicMs: leases ? performance.now() : 0,
+    sinceMonotonicMs: leases > 0 ? performance.now() : 0,
   };
 }
 

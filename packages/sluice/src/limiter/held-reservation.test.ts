@@ -83,6 +83,32 @@ test("under overrun: stop no more is asked for than was used, and a refusal stop
   expect([response.stopped, await used()]).toEqual([1, 1_000]);
 });
 
+test("a reservation that somebody else has settled is not asked for again and again", async () => {
+  const { limiter, reservation, response, held, pass, used, extend } = await begin(rule());
+  await limiter.settle(reservation!.id, { units: 5 });
+  response.used = { units: 400 };
+  await pass(60_000);
+  expect(extend).toHaveBeenCalledTimes(1);
+  held.end({ units: 400 });
+  await pass(1_000);
+  expect([await used(), response.mistakes]).toEqual([5, []]);
+});
+
+test("one that cannot be extended for now is asked for again, and a response that cannot tell its use does no harm", async () => {
+  const { response, pass, used, extend } = await begin(rule());
+  response.used = { units: 400 };
+  extend.mockRejectedValueOnce(new Error("the store is away"));
+  await pass(2_000);
+  expect([extend.mock.calls.length, await used()]).toEqual([2, 500]);
+  Object.defineProperty(response, "used", {
+    get: () => {
+      throw new Error("gone");
+    },
+  });
+  await pass(2_000);
+  expect(await used()).toBe(500);
+});
+
 test("an end counts once: nothing told stands as held, undefined gives back, a promise is awaited", async () => {
   const unknown = await begin(rule());
   unknown.held.end({});

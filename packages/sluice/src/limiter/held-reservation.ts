@@ -3,6 +3,7 @@
  * uses more than was held, and settles or cancels it once.
  */
 import type { Reservation } from "../decision.js";
+import { SluiceError } from "../errors.js";
 import type { Attributes } from "../rules/rule.js";
 import type { Limiter } from "./limiter.js";
 
@@ -56,6 +57,9 @@ export function holdReservation(options: HoldOptions): HeldReservation {
       const { allowed } = await limiter.extend(id, wanted);
       if (!allowed) onRefused();
       else for (const [name, cost] of costs) cost.held = Math.max(cost.held, wanted[name] ?? 0);
+    } catch (error) {
+      // It has ended, or somebody settled it: there is nothing left to ask for.
+      if (error instanceof SluiceError && error.code === "unknown-reservation") clearInterval(timer);
     } finally {
       isAsking = false;
     }

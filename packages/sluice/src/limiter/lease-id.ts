@@ -3,11 +3,10 @@
  * by everything that the id says about it: an id that was tampered with names nothing. Pure.
  */
 import { SluiceError } from "../errors.js";
+import { LONGEST_NAMING_ID, MOST_NAMED } from "../keys.js";
 import { LONGEST_DURATION_MS } from "../rules/duration.js";
 import type { LeasePlaces, LeaseRequest } from "../store/store.js";
 
-/** Bounds what a forged id could make us parse. */
-const LONGEST_LEASE_ID = 8_192;
 /** The places that one request can hold under a rule: bounds what an id, forged or not, makes Redis do at once. */
 export const MOST_PLACES = 1_000;
 
@@ -27,7 +26,7 @@ export function spellLeaseId({ places }: LeaseRequest, local: boolean): string {
 export function parseLeaseId(id: unknown): { lease: LeaseRequest; local: boolean } {
   const refused = (): SluiceError =>
     new SluiceError("invalid-request", "lease: expected the id of a lease, as a decision gave it");
-  if (typeof id !== "string" || id.length > LONGEST_LEASE_ID) throw refused();
+  if (typeof id !== "string" || id.length > LONGEST_NAMING_ID) throw refused();
   const [entryId, where, held, ...rest] = id.split(".");
   if (!isEntryId(entryId) || (where !== "l" && where !== "s") || !held || rest.length > 0) throw refused();
   const bytes = Buffer.from(held, "base64url");
@@ -39,7 +38,7 @@ export function parseLeaseId(id: unknown): { lease: LeaseRequest; local: boolean
   } catch {
     throw refused();
   }
-  if (!Array.isArray(parsed) || parsed.length === 0 || parsed.length > 64) throw refused();
+  if (!Array.isArray(parsed) || parsed.length === 0 || parsed.length > MOST_NAMED) throw refused();
   const places = parsed.map((entry): LeasePlaces => {
     if (!Array.isArray(entry)) throw refused();
     const [key, count, ttlMs, ownEntryId = entryId] = entry as unknown[];

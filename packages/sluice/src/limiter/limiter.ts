@@ -8,7 +8,7 @@
  *   4. the decision is made, listeners receive it     a listener that throws becomes a process warning
  */
 import type { Check } from "../check.js";
-import type { CheckResult, Settlement } from "../decision.js";
+import type { Settlement } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import { Prefetch, type PrefetchStats } from "../prefetch/prefetch.js";
 import type { RegionStats } from "../regions/home-fetches.js";
@@ -44,7 +44,7 @@ import { type Explanation, explainDecision } from "./explain.js";
 import { extensionDecision } from "./extension-decision.js";
 import { FailurePolicy } from "./failure-policy.js";
 import { InstanceShare } from "./instance-share.js";
-import { joinChecks } from "./join-checks.js";
+import { byPart, type DecidedParts, joinChecks } from "./join-checks.js";
 import { Leases } from "./leases.js";
 import { LimiterEmitter, type LimiterEvents } from "./limiter-events.js";
 import { checkOptions, DEFAULT_MAX_WAITING, type LimiterOptions } from "./limiter-options.js";
@@ -148,7 +148,7 @@ export class Limiter {
       onSettled: (id, settlement) => events.emit("settled", id, settlement),
       onExpired: (id, held) => events.emit("expired", id, held),
     });
-    this.#refunds = new Refunds({ store, local, prefetch: this.#prefetch, reservations: this.#reservations });
+    this.#refunds = new Refunds({ store, local, reservations: this.#reservations });
     this.#waits = new Waits(options.maxWaiting ?? DEFAULT_MAX_WAITING, clock);
     this.#outage = new Outage({
       store,
@@ -250,18 +250,8 @@ export class Limiter {
   async checkAll(
     parts: readonly CheckPart[],
     options: Pick<CheckOptions, "id" | "wait"> = NO_OPTIONS,
-  ): Promise<{ decision: Decision; parts: readonly (readonly CheckResult[])[] }> {
-    this.#mustBeOpen();
-    const { checks, places } = this.#checksOf(parts, true);
-    const attributes = parts[0]?.attributes ?? {};
-    const { book } = this.#rules;
-    const asked: Asked = { attributes, options, charge: true, parts };
-    const decision = await shedFirst(this.#shedder, { book, parts, looks: false, options }, (admission) =>
-      this.#askFor(admission?.refused ? [] : checks, this.rulesVersion, { ...asked, admission }),
-    );
-    // A request that was shed asked no counter: the first part holds the answers of the rules that shed it.
-    if (decision.reason === "load") return { decision, parts: parts.map((_, i) => (i === 0 ? decision.checks : [])) };
-    return { decision, parts: places.map((indices) => indices.map((i) => decision.checks[i]!)) };
+  ): Promise<DecidedParts> {
+    return await this.#askAll(parts, options);
   }
 
   /** The decision that `check` would make now, without charging. */
@@ -348,6 +338,14 @@ export class Limiter {
     const { attributes, cost } = parts.at(-1)!;
     const checks = limiter.#checks(book, attributes, cost);
     return limiter.#askFor(checks, book.version, { attributes: parts[0]!.attributes, options, charge: true, parts });
+  }
+
+  static checkAllNow(
+    limiter: Limiter,
+    parts: readonly CheckPart[],
+    options: Pick<CheckOptions, "wait">,
+  ): MaybePromise<DecidedParts> {
+    return limiter.#askAll(parts, options);
   }
 
   static outsideUnits(limiter: Limiter): OutsideUnits {
@@ -515,6 +513,18 @@ export class Limiter {
     });
   }
 
+  #askAll(parts: readonly CheckPart[], options: Pick<CheckOptions, "id" | "wait">): MaybePromise<DecidedParts> {
+    this.#mustBeOpen();
+    const { checks, places } = this.#checksOf(parts, true);
+    const attributes = parts[0]?.attributes ?? {};
+    const { book } = this.#rules;
+    const asked: Asked = { attributes, options, charge: true, parts };
+    const made = shedFirst(this.#shedder, { book, parts, looks: false, options }, (admission) =>
+      this.#askFor(admission?.refused ? [] : checks, this.rulesVersion, { ...asked, admission }),
+    );
+    return made instanceof Promise ? made.then((decision) => byPart(decision, places)) : byPart(made, places);
+  }
+
   /**
    * The short way of a check that is decided in process: one rule, one counter, no listener (`rules/sole-rule.ts`, `sole-request.ts`).
    * Undefined for every other; the steps of `#ask` that it leaves out have nothing to do there.
@@ -522,8 +532,8 @@ export class Limiter {
   #askSole(attributes: Attributes): Decision | undefined {
     const { sole } = this.#rules.book;
     const decider = this.#soleDecider;
-    if (sole === undefined || decider === undefined || this.#events.hasDecisionListener || this.#closed)
-      return undefined;
+    if (sole === undefined || decider === undefined || this.#closed) return undefined;
+    if ((decider === this.#prefetch && !sole.prefetches) || this.#events.hasDecisionListener) return undefined;
     const request = sole.requestOf(attributes);
     const reply = request && decider.decideSole(request);
     return reply && new Decision(request, reply);
@@ -602,6 +612,9 @@ export const swapValidatedRules = Limiter.swapValidatedRules;
  * charge. It looks up that part alone, and answers at once where the store does. Listeners hear the attributes of the first.
  */
 export const checkLastPart = Limiter.checkLastPart;
+
+/** For `sluice/internal`: `checkAll`, but answered at once where the store answers at once. Malformed values are thrown, or reject. */
+export const checkAllNow = Limiter.checkAllNow;
 
 /** For `sluice/internal`: units that somebody outside this process holds. */
 export const outsideUnits = Limiter.outsideUnits;

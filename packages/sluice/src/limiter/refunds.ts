@@ -1,11 +1,11 @@
 /**
- * Gives back what decisions charged, each once: the store remembers a decision with an id, this class one without.
+ * Gives back what decisions charged, each once: the store remembers a decision with an id, this file one without.
  * In: a decision, or the id of one. Out: whether anything was given back.
  */
 import { chargedBy } from "../algorithms/charged.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
-import type { Prefetch } from "../prefetch/prefetch.js";
+import { refundUses } from "../prefetch/refund-uses.js";
 import { isFromHand } from "../prefetch/reply-from-hand.js";
 import type { Reservations } from "../reservations/reservations.js";
 import type { MemoryStore } from "../store/memory/memory-store.js";
@@ -18,34 +18,33 @@ interface RefundsOptions {
   readonly store: Store;
   /** Where the policy `local` counts. */
   readonly local: MemoryStore;
-  readonly prefetch: Prefetch | undefined;
   readonly reservations: Reservations;
 }
+
+/** By any limiter of this process: two on one store would each give the same charge back. */
+const refunded = new WeakSet<Decision>();
 
 export class Refunds {
   readonly #store: Store;
   readonly #local: MemoryStore;
-  readonly #prefetch: Prefetch | undefined;
   readonly #reservations: Reservations;
-  readonly #refunded = new WeakSet<Decision>();
 
-  constructor({ store, local, prefetch, reservations }: RefundsOptions) {
+  constructor({ store, local, reservations }: RefundsOptions) {
     this.#store = store;
     this.#local = local;
-    this.#prefetch = prefetch;
     this.#reservations = reservations;
   }
 
   async refund(decision: Decision): Promise<boolean> {
-    if (this.#refunded.has(decision)) return false;
+    if (refunded.has(decision)) return false;
     const origin = Decision.originOf(decision);
-    this.#refunded.add(decision);
+    refunded.add(decision);
     try {
       return await this.#refundCharges(origin);
     } catch (error) {
       // The caller may try again if certainly nothing was given back, or if the store can tell by the id whether it was.
       const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
-      if (!settled) this.#refunded.delete(decision);
+      if (!settled) refunded.delete(decision);
       throw error;
     }
   }
@@ -73,7 +72,7 @@ export class Refunds {
 
   async #refundCharges(origin: Origin): Promise<boolean> {
     const { checks, entryId, id, charger, reply } = origin;
-    if (reply !== undefined && isFromHand(reply)) return await this.#prefetch!.refund(reply, checks);
+    if (reply !== undefined && isFromHand(reply)) return await refundUses(this.#store, reply, checks);
     // What is held goes back by its reservation: it may be settled already, and then nothing of it does.
     const charges = chargesOf(
       checks.map((check) => (check.held === undefined ? check : { ...check, cost: 0 })),

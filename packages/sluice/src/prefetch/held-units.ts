@@ -22,6 +22,7 @@ export interface Uses {
   owed: number;
   /** The uses that they were settled with, if their own fetch was lost. */
   movedTo: Uses | undefined;
+  /** Units of them that went back to the store. */
   refunded: number;
 }
 
@@ -46,6 +47,8 @@ export interface Refusal {
   readonly resetAfterMs: number;
 }
 
+/** A key that the store refused is not asked for before so long: what others refund or settle is seen within it, as with remembered refusals. */
+export const LONGEST_REFUSAL_MS = 1_000;
 /** Clocks may run apart by this share of a term; the store's also cuts off a fraction of a millisecond. */
 const DRIFT = 0.02;
 const TRUNCATION_MS = 1;

@@ -6,6 +6,7 @@ import { compileRuleBook } from "../rules/rule-book.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store, StoreReply, StoreRequest } from "../store/store.js";
 import { Prefetch } from "./prefetch.js";
+import { refundUses } from "./refund-uses.js";
 import { isFromHand } from "./reply-from-hand.js";
 
 const hot: Rule = {
@@ -185,6 +186,29 @@ test("a burst on a cold key is one check for the store, and each of it can be re
   }
 });
 
+test("a burst on a cold bucket gives back no more than the refill has left of it, however it is refunded", async () => {
+  const bucket: Rule = {
+    id: "b",
+    key: ["user"],
+    algorithm: "token-bucket",
+    limit: 20,
+    window: "20s",
+    prefetch: "20ms",
+  };
+  const others = createLimiter({ store, rules: [bucket] });
+  limiter.setRules([bucket]);
+  await awaited(others.check({ user: "u" }, { cost: 10 }));
+  const burst = await awaited(Promise.all(Array.from({ length: 5 }, () => limiter.check({ user: "u" }))));
+  expect(store.requests.at(-1)!.checks[0]!.cost).toBe(5);
+  // Two of the five are unpaid then.
+  await vi.advanceTimersByTimeAsync(13_000);
+  await awaited(limiter.refund(burst[0]!));
+  await awaited(others.check({ user: "u" }, { cost: 5 }));
+  for (const decision of burst.slice(1)) await awaited(limiter.refund(decision));
+  expect(await remaining()).toBe(15);
+  await awaited(others.close());
+});
+
 test("a burst on a cold key that has less room than it needs: as many pass as there is room for", async () => {
   limiter.setRules([{ ...hot, limit: 30 }]);
   const passed = async (times: number): Promise<number> => {
@@ -290,6 +314,21 @@ test("a refund gives a unit back into the hand, or to the counter once it is set
   expect(await remaining()).toBe(1_000 - allowed - 1);
   expect(await limiter.refund(second)).toBe(true);
   expect(await remaining()).toBe(1_000 - allowed);
+});
+
+test("a use that was settled beside a charge stands in front of it: once it is paid, nothing of it goes back", async () => {
+  limiter.setRules([{ ...hot, algorithm: "token-bucket", limit: 100, window: "100s" }]);
+  while ((await check()).guarantee !== "prefetched");
+  const used = await check();
+  store.requests.length = 0;
+  const large = await awaited(limiter.check({ user: "u" }, { cost: 60 }));
+  expect(large).toMatchObject({ allowed: true, guarantee: "atomic" });
+  expect(store.requests).toMatchObject([{ checks: [{ cost: 60 }], fetches: [{ used: 2 }] }]);
+  // All but the large one is refilled by then.
+  await vi.advanceTimersByTimeAsync(10_000);
+  const left = await remaining();
+  await awaited(limiter.refund(used));
+  expect(await remaining()).toBe(left);
 });
 
 test("a use whose units ended before they were settled is not said to be refunded: the store has charged it", async () => {
@@ -412,7 +451,8 @@ test("a use whose settlement got no answer is not given back into the hand: the 
     if (isLost) throw new Error("no answer");
     return fetches === undefined ? answer : { ...answer, grants: [{ units: 4, kept: 0, lifeMs: 10_000 }] };
   };
-  const prefetch = new Prefetch({ decide } as unknown as Store);
+  const store = { decide } as unknown as Store;
+  const prefetch = new Prefetch(store);
   // Until the key is known to be busy, and has units in hand.
   let used = await prefetch.decide(request);
   while (!isFromHand(used)) {
@@ -421,7 +461,7 @@ test("a use whose settlement got no answer is not given back into the hand: the 
   }
   isLost = true;
   await prefetch.close();
-  expect(await prefetch.refund(used, request.checks)).toBe(false);
+  expect(await refundUses(store, used, request.checks)).toBe(false);
   expect(prefetch.stats().units).toBe(0);
 });
 

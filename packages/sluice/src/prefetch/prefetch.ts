@@ -12,24 +12,20 @@
 import { randomBytes } from "node:crypto";
 import type { Fetch } from "../algorithms/grants.js";
 import { type Verdict, verdict } from "../algorithms/model.js";
-import { owedAfter } from "../algorithms/token-bucket.js";
+import { owedInFront } from "../algorithms/token-bucket.js";
 import type { Check, CheckPlan } from "../check.js";
 import type { SoleDecider, SoleRequest } from "../sole-request.js";
 import { ExpiringMap } from "../store/expiring-map.js";
-import type { Charged, MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
-import { type FetchEnd, HeldUnits, type Refusal, type Uses } from "./held-units.js";
+import type { MaybePromise, Store, StoreReply, StoreRequest } from "../store/store.js";
+import { type FetchEnd, HeldUnits, LONGEST_REFUSAL_MS, type Refusal, type Uses } from "./held-units.js";
 import { type ReplyFromHand, SoleReplyFromHand } from "./reply-from-hand.js";
+import { TurnRequests } from "./turn-requests.js";
 
 /** Keys that are remembered: the busiest of a process are few. */
 const MOST_KEYS = 16_384;
 const SHORTEST_TICK_MS = 2;
-/** What others refund or settle is seen within this time, as with remembered refusals. */
-const LONGEST_REFUSAL_MS = 1_000;
 /** Fetches that one request waits for: one that was under way, and one that asks for its units too. More only where a request has several rules. */
 const MOST_WAITS = 3;
-
-/** Requests that are one check for the store. */
-const MOST_TOGETHER = 1_000;
 
 /** Figures since the start. */
 export interface PrefetchStats {
@@ -40,20 +36,6 @@ export interface PrefetchStats {
   /** Units in hand now, and of how many keys. */
   readonly units: number;
   readonly keys: number;
-}
-
-/** The uses that some were settled with, once that is known. With neither number nor time, they were given up. */
-async function settlementOf(uses: Uses): Promise<Uses> {
-  let last = uses;
-  for (;;) {
-    while (last.movedTo !== undefined) last = last.movedTo;
-    if (last.seq === 0 || last.atMs > 0 || last.held.underWay === undefined) return last;
-    await last.held.underWay;
-  }
-}
-
-function mostTogether({ policy }: CheckPlan): number {
-  return Math.min(MOST_TOGETHER, "capacity" in policy ? policy.capacity : policy.limit);
 }
 
 /** A fetch that is to go along with a request, beside the check at place `at`. */
@@ -70,6 +52,7 @@ interface Rider {
 interface Sent {
   readonly held: HeldUnits;
   readonly plan: CheckPlan;
+  readonly cost: number;
   readonly fetch: Fetch;
   readonly uses: Uses;
   readonly at: number;
@@ -77,6 +60,7 @@ interface Sent {
 
 export class Prefetch implements SoleDecider {
   readonly #store: Store;
+  readonly #turnRequests: TurnRequests;
   readonly #byKey = new ExpiringMap<HeldUnits>();
   /** Those with units in hand, or uses to settle. */
   readonly #active = new Set<HeldUnits>();
@@ -90,6 +74,7 @@ export class Prefetch implements SoleDecider {
 
   constructor(store: Store) {
     this.#store = store;
+    this.#turnRequests = new TurnRequests(store);
   }
 
   /** `request` has a rule with prefetch. */
@@ -133,39 +118,6 @@ export class Prefetch implements SoleDecider {
     this.#closed = true;
     clearTimeout(this.#timer);
     await Promise.all([...this.#active].map((held) => this.#giveBack(held)));
-  }
-
-  /**
-   * Gives back what a decision from units in hand used: into the hand if it is not settled yet, else to the store, from the
-   * entries that were charged for it.
-   */
-  async refund({ uses }: ReplyFromHand, checks: readonly Check[]): Promise<boolean> {
-    const charges: Charged[] = [];
-    let isInHand = false;
-    for (let i = 0; i < checks.length; i++) {
-      const settled = await settlementOf(uses[i]!);
-      // Of a fetch without an answer: the store may have charged it then, or with the next one. Neither hand nor entry is certain.
-      if (settled !== uses[i]) continue;
-      if (settled.seq === 0) {
-        const nowMonotonicMs = performance.now();
-        // Units whose end has come are charged by the store itself: there is no hand to give them back into.
-        if (nowMonotonicMs >= settled.held.endsAtMonotonicMs) continue;
-        settled.held.unuse(checks[i]!.cost);
-        isInHand = true;
-      } else if (settled.atMs > 0) charges.push(...this.#chargesOf(settled, checks[i]!));
-    }
-    return charges.length === 0 ? isInHand : await this.#store.refund({ charges, id: undefined });
-  }
-
-  #chargesOf(uses: Uses, check: Check): Charged[] {
-    const name = `${uses.held.holder}.${uses.seq}`;
-    const { atMs, owed } = uses;
-    if (check.plan.policy.stored !== "rolling-window") return [{ check, atMs, entryId: name, owed }];
-    // Entries of a sorted set have names; those of one settlement are alike, so any that is left may go.
-    return Array.from({ length: check.cost }, () => {
-      const nth = ++uses.refunded;
-      return { check: { ...check, cost: 1 }, atMs, entryId: nth === 1 ? name : `${name}:${nth}`, owed };
-    });
   }
 
   #fromHand({ checks }: StoreRequest, nowMonotonicMs: number): StoreReply | undefined {
@@ -262,49 +214,8 @@ export class Prefetch implements SoleDecider {
    * check for the store: one by one they would cost it more than without prefetch, and a busy store would never be near again.
    */
   #withoutUnits(request: StoreRequest): MaybePromise<StoreReply> {
-    const { plan, key, cost, charge } = request.checks[0]!;
-    if (request.checks.length > 1 || cost !== 1 || charge === true || plan.prefetchMs === 0 || plan.regionTermMs > 0)
-      return this.#store.decide(request);
-    const held = this.#byKey.get(key)!;
-    let together = held.together;
-    if (together === undefined || together.plan !== plan || together.requests.length >= mostTogether(plan)) {
-      const requests: StoreRequest[] = [];
-      const decided = Promise.resolve().then(() => {
-        if (held.together?.requests === requests) held.together = undefined;
-        return this.#decideTogether(held, requests);
-      });
-      together = { plan, requests, decided };
-      held.together = together;
-    }
-    together.requests.push(request);
-    return together.decided.then((replyOf) => replyOf?.() ?? this.#decideAlone(held, request));
-  }
-
-  /** Undefined where there is no room for all of them. */
-  async #decideTogether(held: HeldUnits, requests: readonly StoreRequest[]): Promise<(() => StoreReply) | undefined> {
-    if (requests.length === 1) return undefined;
-    const [first] = requests as [StoreRequest];
-    const seq = held.nextSeq();
-    const request = {
-      ...first,
-      checks: [{ ...first.checks[0]!, cost: requests.length }],
-      entryId: `${held.holder}.${seq}`,
-      together: requests,
-    };
-    const reply = await this.#store.decide(request);
-    const [found] = reply.verdicts as [Verdict];
-    if (!found.allowed) return undefined;
-    const owed = owedAfter(held.plan.policy, found);
-    const uses: Uses = { held, seq, atMs: reply.nowMs, owed, movedTo: undefined, refunded: 0 };
-    return () => ({ ...reply, verdicts: [{ ...found }], uses: [uses] });
-  }
-
-  async #decideAlone(held: HeldUnits, request: StoreRequest): Promise<StoreReply> {
-    const sinceMonotonicMs = performance.now();
-    const reply = await this.#store.decide(request);
-    const { allowed, retryAfterMs } = reply.verdicts[0]!;
-    if (!allowed) held.refusedUntilMonotonicMs = sinceMonotonicMs + Math.min(retryAfterMs, LONGEST_REFUSAL_MS);
-    return reply;
+    if (!TurnRequests.canJoin(request)) return this.#store.decide(request);
+    return this.#turnRequests.decide(this.#byKey.get(request.checks[0]!.key)!, request);
   }
 
   /**
@@ -381,13 +292,13 @@ export class Prefetch implements SoleDecider {
     held.isWanting = fetch.want > 0;
     held.isBoarding = false;
     fetches[at] = fetch;
-    return { held, plan, fetch, uses: held.sent(fetch), at };
+    return { held, plan, cost, fetch, uses: held.sent(fetch), at };
   }
 
   #answered(sent: readonly Sent[], reply: StoreReply | undefined, sentMonotonicMs: number): FetchEnd {
     const nowMonotonicMs = performance.now();
     let refusals: Map<HeldUnits, Refusal> | undefined;
-    for (const { held, plan, fetch, uses, at } of sent) {
+    for (const { held, plan, cost, fetch, uses, at } of sent) {
       held.underWay = undefined;
       held.isWanting = false;
       const found = reply?.verdicts[at];
@@ -403,7 +314,9 @@ export class Prefetch implements SoleDecider {
         // Later, the store had ended the units by itself: nothing was charged at this instant that a refund could name.
         if (held.nowMs < held.settledUntilMs) uses.atMs = held.nowMs;
         // A reset within the term may be that of units in hand, and not the bucket's.
-        if (found.charged || found.resetAfterMs > plan.prefetchMs) uses.owed = owedAfter(plan.policy, found);
+        // What the request was charged itself stands behind the uses.
+        if (found.charged || found.resetAfterMs > plan.prefetchMs)
+          uses.owed = owedInFront(plan.policy, found, found.charged ? cost : 0);
         held.settledUntilMs = held.nowMs + grant.lifeMs;
         held.granted(fetch, grant, { plan, sentMonotonicMs, nowMonotonicMs });
         const { units, retryAfterMs = 0 } = grant;

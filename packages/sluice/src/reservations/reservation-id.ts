@@ -6,12 +6,9 @@ import { type Calendar, isTimezone } from "../algorithms/calendar.js";
 import type { Policy } from "../algorithms/policy.js";
 import type { CheckMode } from "../decision.js";
 import { SluiceError } from "../errors.js";
-import { storedAs } from "../keys.js";
+import { LONGEST_NAMING_ID, MOST_NAMED, storedAs } from "../keys.js";
 import type { HeldCounter, Reserved } from "../store/reserved.js";
 
-/** Bounds what a forged id could make us parse, and compute before the store can tell that it is forged. */
-const LONGEST_RESERVATION_ID = 16_384;
-const MOST_COUNTERS = 128;
 /** Different ones: the windows of each around the present are computed. */
 const MOST_CALENDARS = 8;
 const MOST_KNOWN_CALENDARS = 256;
@@ -39,7 +36,7 @@ export function spellReservationId({ ttlMs, counters }: Reserved, local: boolean
 }
 
 export function parseReservationId(id: unknown): { reserved: Reserved; local: boolean } {
-  if (typeof id !== "string" || id.length > LONGEST_RESERVATION_ID) throw noReservation();
+  if (typeof id !== "string" || id.length > LONGEST_NAMING_ID) throw noReservation();
   const [entryId, where, spelled, ...rest] = id.split(".");
   if (!isEntryId(entryId) || (where !== "l" && where !== "s") || !spelled || rest.length > 0) throw noReservation();
   const bytes = Buffer.from(spelled, "base64url");
@@ -54,7 +51,7 @@ export function parseReservationId(id: unknown): { reserved: Reserved; local: bo
   if (!Array.isArray(parsed) || parsed.length !== 2) throw noReservation();
   const [ttlMs, listed] = parsed as unknown[];
   if (!isCount(ttlMs) || ttlMs > LONGEST_TERM_MS) throw noReservation();
-  if (!Array.isArray(listed) || listed.length === 0 || listed.length > MOST_COUNTERS) throw noReservation();
+  if (!Array.isArray(listed) || listed.length === 0 || listed.length > MOST_NAMED) throw noReservation();
   const counters = listed.map((entry) => counterIn(entry, entryId));
   const calendars = counters.flatMap(({ policy }) =>
     "calendar" in policy && policy.calendar ? [policy.calendar] : [],

@@ -21,6 +21,8 @@ export class SoleRule {
   readonly #plan: CheckPlan;
   readonly #cost: number;
   readonly #version: number;
+  /** Whether its units can be in hand. */
+  readonly prefetches: boolean;
   #young = new Map<string, SoleRequest>();
   #old = new Map<string, SoleRequest>();
 
@@ -29,6 +31,7 @@ export class SoleRule {
     this.#escaped = rule.escapedKey;
     this.#plan = rule.plans[0]![0]!;
     this.#cost = rule.cost;
+    this.prefetches = this.#plan.prefetchMs > 0;
     this.#version = version;
   }
 

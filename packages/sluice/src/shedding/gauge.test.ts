@@ -17,6 +17,19 @@ test("a small limit leaves the class above 1 at least ten places more", () => {
   expect(new Gauge({ limit: 2, thresholds, isFair: false }).roomOf(2)).toBe(12);
 });
 
+test("a probe of an estimated limit leaves the class above 1 its room above the limit", () => {
+  const gauge = new Gauge({ limit: "auto", thresholds, isFair: false });
+  for (let i = 0; i < 16; i++) gauge.began(0);
+  let nowMs = 0;
+  while (gauge.limit === gauge.settledLimit) {
+    nowMs++;
+    gauge.ended(nowMs, 10);
+    gauge.began(nowMs);
+  }
+  expect([gauge.limit, gauge.settledLimit]).toEqual([8, 16]);
+  expect([gauge.roomOf(1), gauge.roomOf(2)]).toEqual([8 - 16, 8 + 16 - 16]);
+});
+
 test("without a limit requests in flight do not count, and without a measurement everything passes", () => {
   const gauge = new Gauge({ limit: undefined, thresholds, isFair: false });
   for (let i = 0; i < 1_000; i++) gauge.began(0);

@@ -53,7 +53,7 @@ export class Gauge {
     return this.#estimator?.limit ?? this.#limit;
   }
 
-  /** The limit without the small steps by which it is probed; for people to read. */
+  /** The limit between probes. */
   get settledLimit(): number | undefined {
     return this.#estimator?.estimate ?? this.#limit;
   }
@@ -78,7 +78,8 @@ export class Gauge {
     const { limit } = this;
     if (limit === undefined) return undefined;
     const { threshold } = this.#valves[classIndex]!;
-    const above = Math.max(0, threshold - 1) * Math.max(limit, LEAST_ROOM_ABOVE);
+    // Not of a limit that is halved for a probe: the classes that matter most would pay for it.
+    const above = Math.max(0, threshold - 1) * Math.max(this.settledLimit!, LEAST_ROOM_ABOVE);
     return Math.min(1, threshold) * limit + above - this.#inFlight;
   }
 

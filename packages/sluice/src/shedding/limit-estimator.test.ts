@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { FIRST_LIMIT, LimitEstimator } from "./limit-estimator.js";
 
-/** A server of `places`, each request of 10 ms, always with as many in flight as the limit allows; so long in virtual time. */
-function saturate(estimator: LimitEstimator, places: number, seconds: number, startMs = 0): number {
+/** A server of `places`, each request of 10 ms times `slowness`, always with as many in flight as the limit allows; so long in virtual time. */
+function saturate(estimator: LimitEstimator, places: number, seconds: number, startMs = 0, slowness = 1): number {
   let nowMs = startMs;
   const endMs = startMs + seconds * 1000;
   while (nowMs < endMs) {
     const inFlight = Math.max(1, Math.floor(estimator.limit));
-    const latencyMs = 10 * Math.max(1, inFlight / places);
+    const latencyMs = 10 * slowness * Math.max(1, inFlight / places);
     const betweenMs = latencyMs / inFlight;
     nowMs += betweenMs;
     estimator.changes(nowMs, inFlight);
@@ -16,13 +16,44 @@ function saturate(estimator: LimitEstimator, places: number, seconds: number, st
   return nowMs;
 }
 
-test.each([4, 16, 64, 400])("finds the knee of a server of %i places, and stays a little above it", (places) => {
+test.each([4, 16, 64, 400])("settles at 1.6 times the places of a server of %i", (places) => {
   const estimator = new LimitEstimator();
   const nowMs = saturate(estimator, places, 60);
-  expect(estimator.estimate).toBeGreaterThan(places * 0.95);
-  expect(estimator.estimate).toBeLessThan(places * 1.6 + 2);
+  expect(estimator.estimate).toBeGreaterThan(places * 1.45);
+  expect(estimator.estimate).toBeLessThan(places * 1.75 + 1);
   saturate(estimator, places, 60, nowMs);
-  expect(estimator.estimate).toBeGreaterThan(places * 0.95);
+  expect(estimator.estimate).toBeGreaterThan(places * 1.45);
+  expect(estimator.estimate).toBeLessThan(places * 1.75 + 1);
+});
+
+test("halves the limit for a probe, for less than a tenth of the time once settled", () => {
+  const estimator = new LimitEstimator();
+  let nowMs = saturate(estimator, 16, 60);
+  let probing = 0;
+  for (let i = 0; i < 6_000; i++) {
+    nowMs = saturate(estimator, 16, 0.01, nowMs);
+    if (estimator.limit < estimator.estimate) probing++;
+  }
+  expect(probing).toBeGreaterThan(60);
+  expect(probing).toBeLessThan(600);
+});
+
+test("noise does not add up: latencies that differ by half from window to window never double the limit", () => {
+  let seed = 1;
+  const random = () => {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return seed / 0x7fffffff;
+  };
+  const estimator = new LimitEstimator();
+  let nowMs = saturate(estimator, 16, 60);
+  let highest = 0;
+  // Slowness is drawn anew about as often as a window lasts: what is compared differs by it more than by the limit.
+  for (let i = 0; i < 5_000; i++) {
+    nowMs = saturate(estimator, 16, 0.2, nowMs, 0.75 + random() / 2);
+    highest = Math.max(highest, estimator.estimate);
+  }
+  expect(highest).toBeLessThan(2 * 1.6 * 16);
+  expect(estimator.estimate).toBeGreaterThan(16);
 });
 
 test("a process that pauses once, whenever that is, sends the limit of four places up by one step at most", () => {
@@ -36,6 +67,16 @@ test("a process that pauses once, whenever that is, sends the limit of four plac
     }
   }
   expect(highest).toBeLessThanOrEqual(1.5 * FIRST_LIMIT);
+});
+
+test("a server that turns three times slower keeps its limit", () => {
+  const estimator = new LimitEstimator();
+  let nowMs = saturate(estimator, 16, 60);
+  for (let i = 0; i < 60; i++) {
+    nowMs = saturate(estimator, 16, 1, nowMs, 3);
+    expect(estimator.estimate).toBeGreaterThan(16);
+    expect(estimator.estimate).toBeLessThan(2 * 16 * 1.6);
+  }
 });
 
 test("follows a server that loses and regains places", () => {
@@ -53,7 +94,15 @@ test("learns nothing while the limit holds nothing back", () => {
     estimator.changes(i * 10, 3);
     estimator.ended(i * 10, 30);
   }
-  expect(estimator.estimate).toBe(FIRST_LIMIT);
+  expect([estimator.estimate, estimator.limit]).toEqual([FIRST_LIMIT, FIRST_LIMIT]);
+});
+
+test("a probe is given up when the load goes", () => {
+  const estimator = new LimitEstimator();
+  let nowMs = 0;
+  while (estimator.limit === estimator.estimate) nowMs = saturate(estimator, 16, 0.01, nowMs);
+  estimator.changes(nowMs + 20_000, 0);
+  expect(estimator.limit).toBe(estimator.estimate);
 });
 
 test("clocks that step back and latencies of 0 leave a number", () => {

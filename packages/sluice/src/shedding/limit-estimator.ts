@@ -1,186 +1,173 @@
 /**
- * `limit: auto`: estimates how many requests a server can work on at once, from what it delivers.
+ * `limit: auto`: estimates how many requests a server can work on at once, from how their latency responds to the limit.
  *
- * It holds the limit alternately a little below and a little above its estimate (two arms), and compares the throughput X of the two at the
- * numbers in flight n that they really led to: elasticity = ln(X2/X1) / ln(n2/n1). Below the knee of the server's throughput curve more
- * places bring as much more throughput (elasticity 1), above it they bring only latency (0). The estimate moves up while the
- * elasticity is above a target near 0, and down while it is below: the smallest limit at which places are not wasted.
+ * Now and then the limit is halved for a moment (a probe). Latencies R and numbers in flight n of the probe and of the time before it give
+ *   elasticity of latency = ln(Rprobe / R) / ln(nprobe / n)
+ * Below the knee of the server's throughput curve requests do not wait for each other (elasticity 0), above it they only wait (1). The limit that
+ * the pair asks for is limit * HEADROOM * PROBE ^ elasticity: where the halved limit is below the knee and the full one above it, that is HEADROOM
+ * times the places of the server, whatever the limit was. So a pair estimates the places themselves, not a step to take: the mean of many
+ * pairs gets better with time, and noise does not add up to a walk. A limit above the knee by more than two shrinks with every pair.
  *
- * It needs no latency of an idle server to compare with, so a server that turns slower, or is never idle, does not mislead it.
- * While the limit does not hold anything back, nothing can be learned, and the estimate stays. Time is an argument.
+ * A probe brings its own latency to compare with, so a server that turns slower, or is never idle, does not mislead it. While
+ * the limit holds nothing back there is no probe, and the limit stays. Time is an argument.
  */
+import { FlowWindow } from "./flow-window.js";
 
 export const FIRST_LIMIT = 16;
 const LEAST_LIMIT = 4;
 const MOST_LIMIT = 100_000;
-/** The upper arm is the estimate times this, the lower one the estimate divided by it; a small estimate has arms so many places away. */
-const ARM = 1.2;
-const LEAST_ARM = 0.75;
+/** The limit over the places of the server. Too few places cost throughput at once, a few too many cost little latency. */
+const HEADROOM = 1.6;
+/** What a probe leaves of the number in flight. */
+const PROBE = 0.5;
+/** What it leaves of the limit is steered to that, for classes with room above the limit keep it; between these. */
+const PROBED_LIMIT = { least: 0.2, most: 0.8 } as const;
+/** A probe that left more in flight than this counts as if it had left this: so close together, noise would be all that is seen. */
+const SHALLOWEST = 0.85;
+/** One pair moves the limit by a factor e to this power at most. */
+const MOST_STEP = 0.45;
+/** Requests in a probe. Before it are measured as many at the start, and later twice as many, for that costs nothing. */
+const PROBE_ENDS = 60;
+/** Both windows last so many latencies at least, and so long. */
+const LEAST_LATENCIES = 4;
+const LEAST_WINDOW_MS = 50;
+/** And so many times the longest gap within: one pause of the process must not decide. At the start, where time counts, fewer. */
+const GAPS = { start: 5, later: 8 } as const;
+/** A probe that takes longer than this and so many latencies is given up: the load has gone. */
+const LONGEST_PROBE = { ms: 10_000, latencies: 10 } as const;
+/** The limit is the mean of so many pairs; older ones count less. */
+const MOST_PAIRS = 8;
+/** Pause between probes, as a multiple of the last one, when the mean is of that many; shorter in proportion to fewer. */
+const PAUSE = 12;
+/** Steps beyond the first number are summed, up and down apart; a sum above the second means that the server has changed, and the mean begins anew. */
+const CHANGE = { slack: 0.1, sum: 0.5 } as const;
 /**
- * The elasticity that is aimed at: a little above 0, so that the lower arm just begins to cost throughput. Higher by the second number over
- * the estimate, or over 8 if that is more: with few places, each one too many costs more latency.
+ * At the start the limit grows by longer steps, until a second pair asks for less, or until a step of the last length or more brings less
+ * throughput than the step to this power: on a starved machine chance alone would double the limit again and again.
  */
-const TARGET = 0.045;
-const TARGET_OF_FEW = 0.35;
-const LEAST_PLACES_OF_TARGET = 8;
-const GAIN = 0.15;
-/** Below so many places, where one place is a large step, steps are shorter, and arms take turns sooner: over so many requests a place at most. */
-const FEW = 12;
-const MOST_ENDS_A_PLACE = 30;
-/** How much of the earlier evidence counts beside the newest comparison. */
-const MEMORY = 0.8;
-/** Where the evidence is clear, steps are longer, up to this factor: an estimate that is far off gets there soon. */
-const MOST_PACE = 4;
-/**
- * Steps down are longer by up to this factor where the evidence is for them: the elasticity cannot fall below 0, so the distance below the target says nothing about how far
- * above the knee the estimate has strayed. Without it, noise that led to three times the places is paid for in latency for a minute.
- */
-const FALL = 3;
-/** Two comparisons in a row share an arm, and err together: what they find counts as that much less evidence. */
-const SHARED_ARM_NOISE = 1.4;
-/** At the start the arms are far apart, and the estimate grows or shrinks by a factor until it would turn back up (slow start). */
-const START_ARM = 1.5;
-const START_TARGET = 0.35;
-const START_FACTOR = { up: 1.5, down: 1 / 1.4 } as const;
-/**
- * A step at the start needs this much evidence, in standard deviations, summed over comparisons, or so many of them: one wrong step far away
- * from the knee, and the estimate has a long way back.
- */
-const START_EVIDENCE = 2;
-const MOST_START_COMPARISONS = 6;
-/** An arm is measured over this many requests while the estimate travels, and over more, up to the second number, once it has settled. */
-const LEAST_ENDS = 50;
-const MOST_ENDS = 800;
-/** The upper arm over this many times as many: places that are missing in the lower one cost throughput for as long as it is held. */
-const UPPER_TIMES = 2;
-/** And over this many times their latency, and so long. */
-const LEAST_LATENCIES = 3;
-const LEAST_ARM_MS = 50;
-/** After this long the smaller number of requests will do. */
-const USUAL_ARM_MS = 1_500;
-/** An arm that sees fewer requests is given up after this long: the load has gone. */
-const LONGEST_ARM_MS = 10_000;
-/** Arms closer than this (as a logarithm) tell nothing: the load, not the limit, decided what was in flight. */
-const LEAST_DISTANCE = 0.08;
+const START_GAIN = 1.5;
+const START_YIELD = 0.1;
+const START_LONG_STEP = 0.27;
 /** So much of the limit must be in use for it to be what holds requests back. */
-const LEAST_USE = 0.6;
-
-interface Arm {
-  readonly inFlight: number;
-  readonly throughput: number;
-  readonly ends: number;
-}
+const LEAST_USE = 0.7;
+const LATENCY_WEIGHT = 0.05;
 
 export class LimitEstimator {
+  readonly #window = new FlowWindow();
   #estimate = FIRST_LIMIT;
-  #isUpper = false;
-  /** Undefined once the start is over. */
-  #start: "either" | "up" | "down" | undefined = "either";
-  /** When the arm began; until `#settledAtMs` requests of the other arm still end. */
-  #beganAtMs = Number.NaN;
-  #settledAtMs = 0;
-  #latencyMs = 0;
-  #ends = 0;
-  #neededEnds = LEAST_ENDS;
-  /** Requests in flight, summed over time. */
-  #inFlightMs = 0;
-  #changedAtMs = 0;
-  #before: Arm | undefined;
-  /** How clearly the last comparisons point up or down, in standard deviations. */
-  #evidence = 0;
-  #startComparisons = 0;
+  #isProbing = false;
+  #probedShare: number = PROBE;
+  #probedAtMs = 0;
+  /** A smoothed latency, for how long windows must be. Undefined before the first end. */
+  #usualLatencyMs: number | undefined;
+  /** What was measured before the probe. */
+  #before = { inFlight: 0, latencyMs: 0 };
+  #isStarting = true;
+  #isFirstStepDown = true;
+  /** Throughput that the last step of the start must have brought, in requests a millisecond. */
+  #startThroughput = 0;
+  /** Pairs that the estimate is the mean of; none at the start. */
+  #pairs = 0;
+  #sums = { up: 0, down: 0 };
 
-  /** The limit now: that of the arm. */
+  /** The limit now. */
   get limit(): number {
-    const estimate = this.#estimate;
-    const arm = this.#start === undefined ? ARM : START_ARM;
-    return this.#isUpper
-      ? Math.max(estimate * arm, estimate + LEAST_ARM)
-      : Math.max(1, Math.min(estimate / arm, estimate - LEAST_ARM));
+    return this.#isProbing ? Math.max(1, this.#estimate * this.#probedShare) : this.#estimate;
   }
 
-  /** The middle of the two arms. */
+  /** The limit between probes. */
   get estimate(): number {
     return this.#estimate;
   }
 
   /** The number in flight is about to change; it was this until now. */
   changes(nowMs: number, inFlight: number): void {
-    const sinceMs = Math.max(this.#changedAtMs, this.#settledAtMs);
-    if (nowMs > sinceMs) this.#inFlightMs += inFlight * (nowMs - sinceMs);
-    this.#changedAtMs = nowMs;
+    this.#window.changes(nowMs, inFlight);
+    const longestMs = Math.max(LONGEST_PROBE.ms, LONGEST_PROBE.latencies * (this.#usualLatencyMs ?? 0));
+    if (this.#isProbing && nowMs - this.#probedAtMs > longestMs) this.#endProbe(nowMs, 0);
   }
 
   /** A request has ended after so long. */
   ended(nowMs: number, latencyMs: number): void {
-    if (Number.isNaN(this.#beganAtMs)) this.#begin(nowMs);
-    this.#latencyMs = this.#latencyMs === 0 ? latencyMs : this.#latencyMs + (latencyMs - this.#latencyMs) / 20;
-    if (nowMs < this.#settledAtMs) return;
-    this.#ends++;
-    const ranMs = nowMs - this.#settledAtMs;
-    const neededEnds = (ranMs >= USUAL_ARM_MS ? LEAST_ENDS : this.#neededEnds) * (this.#isUpper ? UPPER_TIMES : 1);
-    if (this.#ends >= neededEnds && ranMs >= LEAST_ARM_MS && ranMs >= LEAST_LATENCIES * this.#latencyMs) {
-      this.#compare({ ends: this.#ends, throughput: this.#ends / ranMs, inFlight: this.#inFlightMs / ranMs });
-      this.#begin(nowMs);
-    } else if (nowMs - this.#beganAtMs > LONGEST_ARM_MS) {
-      this.#before = undefined;
-      this.#begin(nowMs);
+    if (this.#usualLatencyMs === undefined) this.#window.restart(nowMs, 0);
+    this.#usualLatencyMs ??= latencyMs;
+    this.#usualLatencyMs += LATENCY_WEIGHT * (latencyMs - this.#usualLatencyMs);
+    this.#window.ended(nowMs);
+    if (!this.#isMeasured(this.#usualLatencyMs)) return;
+    if (this.#isProbing) this.#compare(nowMs);
+    else if (this.#window.inFlight >= LEAST_USE * this.#estimate) this.#probe(nowMs);
+    else this.#window.restart(nowMs, 0);
+  }
+
+  #isMeasured(usualLatencyMs: number): boolean {
+    const { ends, ranMs, longestGapMs } = this.#window;
+    const times = this.#isProbing || this.#isStarting ? 1 : 2;
+    return (
+      ends >= PROBE_ENDS * times &&
+      ranMs >= LEAST_WINDOW_MS &&
+      ranMs >= LEAST_LATENCIES * usualLatencyMs &&
+      ranMs >= (this.#isStarting ? GAPS.start : GAPS.later) * longestGapMs
+    );
+  }
+
+  #probe(nowMs: number): void {
+    const { inFlight, latencyMs } = this.#window;
+    this.#before = { inFlight, latencyMs };
+    this.#isProbing = true;
+    this.#probedAtMs = nowMs;
+    this.#window.restart(nowMs, 0);
+  }
+
+  #endProbe(nowMs: number, pauseMs: number): void {
+    this.#isProbing = false;
+    this.#window.restart(nowMs, pauseMs);
+  }
+
+  #compare(nowMs: number): void {
+    const left = this.#window.inFlight / this.#before.inFlight;
+    const elasticity = Math.log(this.#window.latencyMs / this.#before.latencyMs) / Math.log(Math.min(SHALLOWEST, left));
+    this.#probedShare = within(this.#probedShare * Math.sqrt(PROBE / left), PROBED_LIMIT.least, PROBED_LIMIT.most);
+    this.#move(within(Math.log(HEADROOM) + elasticity * Math.log(PROBE), -MOST_STEP, MOST_STEP));
+    const pause = this.#isStarting ? 0 : (PAUSE * (this.#pairs - 1)) / (MOST_PAIRS - 1);
+    this.#endProbe(nowMs, pause * (nowMs - this.#probedAtMs));
+  }
+
+  /** `step`: from the estimate to what the pair asks for, as a logarithm. */
+  #move(step: number): void {
+    if (this.#isStarting) this.#start(step);
+    if (this.#isStarting) return;
+    this.#pairs = this.#hasChanged(step) ? 1 : Math.min(MOST_PAIRS, this.#pairs + 1);
+    this.#scale(Math.exp(step / this.#pairs));
+  }
+
+  #start(step: number): void {
+    const throughput = this.#before.inFlight / this.#before.latencyMs;
+    if (throughput < this.#startThroughput || (step < 0 && !this.#isFirstStepDown)) {
+      this.#isStarting = false;
+    } else if (step < 0) {
+      this.#isFirstStepDown = false;
+      this.#startThroughput = 0;
+    } else {
+      this.#startThroughput = step < START_LONG_STEP ? 0 : throughput * Math.exp(START_YIELD * START_GAIN * step);
+      this.#scale(Math.exp(START_GAIN * step));
     }
   }
 
-  #begin(nowMs: number): void {
-    this.#isUpper = !this.#isUpper;
-    this.#beganAtMs = nowMs;
-    this.#settledAtMs = nowMs + this.#latencyMs;
-    this.#ends = 0;
-    this.#inFlightMs = 0;
-  }
-
-  #compare(arm: Arm): void {
-    const before = this.#before;
-    this.#before = arm;
-    if (before === undefined || arm.inFlight < LEAST_USE * this.limit) return;
-    const distance = Math.log(arm.inFlight / before.inFlight);
-    // The number in flight must have followed the limit.
-    if (Math.abs(distance) < LEAST_DISTANCE || distance > 0 !== this.#isUpper) return;
-    const elasticity = Math.log(arm.throughput / before.throughput) / distance;
-    const noise = Math.sqrt(1 / arm.ends + 1 / before.ends) / Math.abs(distance);
-    if (this.#start !== undefined) this.#begins((elasticity - START_TARGET) / noise);
-    else this.#move(elasticity - TARGET - TARGET_OF_FEW / Math.max(LEAST_PLACES_OF_TARGET, this.#estimate), noise);
-  }
-
-  #move(direction: number, noise: number): void {
-    const evidence = MEMORY * this.#evidence + Math.max(-4, Math.min(4, direction / (noise * SHARED_ARM_NOISE)));
-    this.#evidence = evidence;
-    const agrees = direction > 0 === evidence > 0;
-    const pace = agrees ? Math.max(1, Math.min(MOST_PACE, Math.abs(evidence) - 1)) : 1;
-    const factor = pace > 1 ? 1 / 1.5 : 1.5;
-    const mostEnds = this.#estimate < FEW ? MOST_ENDS_A_PLACE * this.#estimate : MOST_ENDS;
-    this.#neededEnds = Math.max(LEAST_ENDS, Math.min(mostEnds, this.#neededEnds * factor));
-    const fall = direction < 0 ? 1 + (FALL - 1) * Math.max(0, Math.min(1, -evidence - 1)) : 1;
-    const step = GAIN * Math.min(1, this.#estimate / FEW) * pace * Math.max(-0.5, Math.min(0.5, direction * fall));
-    this.#scale(Math.exp(step));
-  }
-
-  /** `found`: how far above the start's target, in standard deviations. */
-  #begins(found: number): void {
-    this.#evidence += found;
-    this.#startComparisons++;
-    // In pairs: an arm in which the process paused (garbage collection, compilation) speaks for one way in the comparison with the arm before it,
-    // and for the other in that with the arm behind it.
-    if (this.#startComparisons % 2 === 1) return;
-    if (Math.abs(this.#evidence) < START_EVIDENCE && this.#startComparisons < MOST_START_COMPARISONS) return;
-    const way = this.#evidence > 0 ? "up" : "down";
-    this.#evidence = 0;
-    this.#startComparisons = 0;
-    // From up to down the start goes on downwards: one wrong step up, and what follows would be a long way back in short steps.
-    const turnsBack = this.#start === "down" && way === "up";
-    this.#start = turnsBack ? undefined : way;
-    if (turnsBack) this.#before = undefined;
-    else this.#scale(START_FACTOR[way]);
+  /** Two-sided CUSUM. */
+  #hasChanged(step: number): boolean {
+    const up = Math.max(0, this.#sums.up + step - CHANGE.slack);
+    const down = Math.max(0, this.#sums.down - step - CHANGE.slack);
+    const hasChanged = up > CHANGE.sum || down > CHANGE.sum;
+    // Half is kept: while the estimate is on its way, the next step is as long.
+    this.#sums = hasChanged ? { up: up / 2, down: down / 2 } : { up, down };
+    return hasChanged;
   }
 
   #scale(factor: number): void {
-    this.#estimate = Math.max(LEAST_LIMIT, Math.min(MOST_LIMIT, this.#estimate * factor));
+    this.#estimate = within(this.#estimate * factor, LEAST_LIMIT, MOST_LIMIT);
   }
+}
+
+function within(value: number, least: number, most: number): number {
+  return Math.max(least, Math.min(most, value));
 }

@@ -17,3 +17,31 @@ test("a memo makes each piece once, forgets all when it is full, and never mixes
   expect(memo.size).toBeLessThanOrEqual(2 ** 15);
   read("x".repeat(1_000));
 });
+
+test("pieces of one hash are told apart, and beyond some of them none is remembered", () => {
+  const memo = new ByteMemo((text) => ({ text }));
+  const alike = piecesOfOneHash();
+  expect(new Set(alike).size).toBe(64);
+  const read = (text: string): { text: string } => memo.get(Buffer.from(text), 0, text.length);
+  for (let round = 0; round < 2; round++) for (const text of alike) expect(read(text).text).toBe(text);
+  // A client that chooses its paths so must not make each line search through all of them.
+  expect(memo.size).toBe(32);
+  expect(read(alike[0]!)).toBe(read(alike[0]!));
+  expect(read(alike[63]!)).not.toBe(read(alike[63]!));
+});
+
+/** FNV-1a goes on from a state: of each two pieces, both lead from the state before to one and the same. */
+const pairs = [
+  ["kji9fw6", "xlmt2tu"],
+  ["r8y50ok", "bmmeu6f"],
+  ["3607u0p", "c2ehlvk"],
+  ["2h9xb3h", "xy4uj0b"],
+  ["jdy30vk", "ihtg6t9"],
+  ["5bcgovp", "871mb7t"],
+] as const;
+
+function piecesOfOneHash(): string[] {
+  let all = [""];
+  for (const pair of pairs) all = all.flatMap((text) => pair.map((piece) => text + piece));
+  return all;
+}

@@ -6,6 +6,13 @@
 const FIRST_ENTRIES = 256;
 const MOST_ENTRIES = 2 ** 15;
 const MOST_BYTES = 2 ** 20;
+/** In numbers: the entry's place and 1 (0 where there is none), its hash, where its bytes begin, and how many they are. */
+const SLOT_BITS = 2;
+const SLOT = 2 ** SLOT_BITS;
+/** For each entry: a search ends soon. */
+const SLOTS_PER_ENTRY = 2;
+/** A client may choose its paths so that all have one hash: a longer search than this is given up, and nothing is remembered. */
+const MOST_PROBES = 32;
 /** Longer ones hardly come again. */
 const LONGEST = 256;
 
@@ -13,12 +20,10 @@ export class ByteMemo<T> {
   readonly #make: (text: string) => T;
   /** How many fit before the tables grow. */
   #room = FIRST_ENTRIES;
-  /** By hash: the entry's place and 1; 0 where there is none. Four for an entry: a search ends soon. */
-  #slots = new Uint16Array(4 * FIRST_ENTRIES);
-  #hashes = new Int32Array(FIRST_ENTRIES);
-  /** By entry: where its bytes begin, one behind the other. */
-  #starts = new Uint32Array(FIRST_ENTRIES + 1);
+  /** By hash, all that a search needs of an entry side by side: the table is larger than the processor's nearest caches. */
+  #slots = new Int32Array(SLOT * SLOTS_PER_ENTRY * FIRST_ENTRIES);
   #kept = new Uint8Array(2 ** 12);
+  #keptEnd = 0;
   readonly #values: T[] = [];
 
   constructor(make: (text: string) => T) {
@@ -30,22 +35,24 @@ export class ByteMemo<T> {
   }
 
   get(bytes: Buffer, from: number, end: number): T {
-    if (end - from > LONGEST) return this.#make(bytes.toString("latin1", from, end));
-    let hash = 0x811c9dc5;
+    const length = end - from;
+    if (length > LONGEST) return this.#make(bytes.toString("latin1", from, end));
     // FNV-1a.
+    let hash = 0x811c9dc5 | 0;
     for (let at = from; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
     const slots = this.#slots;
     const mask = slots.length - 1;
-    for (let slot = (hash ^ (hash >>> 15)) & mask; ; slot = (slot + 1) & mask) {
+    let slot = placeOf(hash) & mask;
+    for (let probes = 0; probes < MOST_PROBES; probes++, slot = (slot + SLOT) & mask) {
       const entry = slots[slot]! - 1;
       if (entry < 0) return this.#add(hash, bytes, from, end);
-      if (this.#hashes[entry] === hash && this.#isEqual(entry, bytes, from, end)) return this.#values[entry]!;
+      if (slots[slot + 1] !== hash || slots[slot + 3] !== length) continue;
+      if (this.#isAt(slots[slot + 2]!, bytes, from, end)) return this.#values[entry]!;
     }
+    return this.#make(bytes.toString("latin1", from, end));
   }
 
-  #isEqual(entry: number, bytes: Buffer, from: number, end: number): boolean {
-    const start = this.#starts[entry]!;
-    if (this.#starts[entry + 1]! - start !== end - from) return false;
+  #isAt(start: number, bytes: Buffer, from: number, end: number): boolean {
     const kept = this.#kept;
     for (let at = from, other = start; at < end; at++, other++) if (bytes[at] !== kept[other]) return false;
     return true;
@@ -54,11 +61,12 @@ export class ByteMemo<T> {
   #add(hash: number, bytes: Buffer, from: number, end: number): T {
     const value = this.#make(bytes.toString("latin1", from, end));
     const entry = this.#values.length;
-    const start = this.#starts[entry]!;
+    const start = this.#keptEnd;
     const behind = start + end - from;
     if (entry === MOST_ENTRIES || behind > MOST_BYTES) {
       this.#slots.fill(0);
       this.#values.length = 0;
+      this.#keptEnd = 0;
       return value;
     }
     if (entry === this.#room) this.#grow();
@@ -68,29 +76,32 @@ export class ByteMemo<T> {
       this.#kept = kept;
     }
     for (let at = from; at < end; at++) this.#kept[start + at - from] = bytes[at]!;
-    this.#starts[entry + 1] = behind;
-    this.#hashes[entry] = hash;
+    this.#keptEnd = behind;
     this.#values.push(value);
-    this.#file(entry, hash);
+    file(this.#slots, entry + 1, hash, start, end - from);
     return value;
-  }
-
-  #file(entry: number, hash: number): void {
-    const mask = this.#slots.length - 1;
-    let slot = (hash ^ (hash >>> 15)) & mask;
-    while (this.#slots[slot] !== 0) slot = (slot + 1) & mask;
-    this.#slots[slot] = entry + 1;
   }
 
   #grow(): void {
     this.#room *= 2;
-    const starts = new Uint32Array(this.#room + 1);
-    starts.set(this.#starts);
-    this.#starts = starts;
-    const hashes = new Int32Array(this.#room);
-    hashes.set(this.#hashes);
-    this.#hashes = hashes;
-    this.#slots = new Uint16Array(4 * this.#room);
-    for (let entry = 0; entry < this.#values.length; entry++) this.#file(entry, hashes[entry]!);
+    const before = this.#slots;
+    const slots = new Int32Array(SLOT * SLOTS_PER_ENTRY * this.#room);
+    for (let at = 0; at < before.length; at += SLOT)
+      if (before[at] !== 0) file(slots, before[at]!, before[at + 1]!, before[at + 2]!, before[at + 3]!);
+    this.#slots = slots;
   }
+}
+
+function placeOf(hash: number): number {
+  return (hash ^ (hash >>> 15)) << SLOT_BITS;
+}
+
+function file(slots: Int32Array, entry: number, hash: number, start: number, length: number): void {
+  const mask = slots.length - 1;
+  let slot = placeOf(hash) & mask;
+  while (slots[slot] !== 0) slot = (slot + SLOT) & mask;
+  slots[slot] = entry;
+  slots[slot + 1] = hash;
+  slots[slot + 2] = start;
+  slots[slot + 3] = length;
 }

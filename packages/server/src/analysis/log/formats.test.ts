@@ -134,14 +134,14 @@ const samples: Readonly<Record<string, { name: string; lines: string[]; expected
 test.each(Object.entries(samples))("%s: found by itself, and read", (_, { name, lines, expected }) => {
   const format = detectFormat(lines);
   expect(format?.name).toBe(name);
-  const read = format!.reader({});
+  const read = format!.reader({}).text;
   const found = lines.map(read).find((one) => typeof one === "object") as LogRequest;
   expect({ ...found, atMs: Math.round(found.atMs) }).toMatchObject(expected);
 });
 
 test("a template of nginx's log_format, with fields that become attributes", () => {
   const format = formatNamed('$remote_addr|$msec|$request_method $request_uri|$request_time|"$http_x_user"|$tenant');
-  const read = format.reader({ fields: ["tenant", "absent", "$http_x_user"] });
+  const read = format.reader({ fields: ["tenant", "absent", "$http_x_user"] }).text;
   expect(read('192.0.2.1|1795000000.250|DELETE /a b|0.250|"bo\\x22b"|acme')).toMatchObject({
     atMs: 1_795_000_000_000,
     durationMs: 250,
@@ -154,7 +154,7 @@ test("a template of nginx's log_format, with fields that become attributes", () 
 });
 
 test("what is no request is blank, and what is no line of the format is a mistake", () => {
-  const read = formatNamed("combined").reader({});
+  const read = formatNamed("combined").reader({}).text;
   const line = (request: string): string => `1.2.3.4 - - [16/Nov/2026:07:00:01 +0000] "${request}" 400 0 "-" "-"`;
   expect(read("")).toBe("blank");
   expect(read(line("-"))).toBe("blank");
@@ -249,7 +249,7 @@ test.each([...formats.map(({ name }) => name), template])(
   "100,000 mutated lines of %s: each is a request, blank or a mistake, and none throws",
   (name) => {
     const lines = linesOf(name);
-    const read = formatNamed(name).reader({ fields: ["user", "__proto__", "constructor"] });
+    const read = formatNamed(name).reader({ fields: ["user", "__proto__", "constructor"] }).text;
     if (name === "cloudfront") read(samples["AWS CloudFront"]!.lines[1]!);
     const { random, mutated } = mutator(20_261_117);
     const outcomes = outcomesOf(
@@ -265,7 +265,7 @@ test.each([...formats.map(({ name }) => name), template])(
 
 test("mutated lines of one format under the reader of another: none throws", () => {
   const lines = [...formats.map(({ name }) => name), template].flatMap(linesOf);
-  const readers = formats.map((format) => format.reader({}));
+  const readers = formats.map((format) => format.reader({}).text);
   const { random, mutated } = mutator(20_261_118);
   for (let i = 0; i < 20_000; i++) outcomesOf(readers[random(readers.length)]!, [mutated(lines[i % lines.length]!)]);
 });

@@ -66,7 +66,7 @@ export function detectFormat(lines: readonly string[]): LogFormat | undefined {
   if (isRecording(lines[0] ?? "")) return sluiceFormat;
   let best: { format: LogFormat; fitting: number } | undefined;
   for (const format of formats) {
-    const read = format.reader({ headers: NO_HEADERS });
+    const read = format.reader({ headers: NO_HEADERS }).text;
     const fitting = lines.filter((line) => typeof read(line) === "object").length;
     if (fitting > (best?.fitting ?? 0)) best = { format, fitting };
   }

@@ -33,3 +33,38 @@ test("a log in reverse order costs no more than its sorting", () => {
   for (let atMs = 50_000; atMs > 0; atMs--) order.add({ atMs });
   expect(times(order.takeAll())).toEqual(Array.from({ length: 50_000 }, (_, i) => i + 1));
 });
+
+test("items any number of places off stand where a stable sort puts them", () => {
+  let state = 5;
+  const random = (below: number): number => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
+    return (state >> 8) % below;
+  };
+  for (const spread of [2, 20, 70, 200, 3_000]) {
+    const items = Array.from({ length: 3_000 }, (_, i) => ({ atMs: i - random(spread), i }));
+    const order = new InOrder<{ atMs: number; i: number }>();
+    for (const item of items) order.add(item);
+    expect(order.takeAll()).toEqual([...items].sort((one, other) => one.atMs - other.atMs));
+  }
+});
+
+test("items that leave in steps stand where a stable sort puts them", () => {
+  let state = 9;
+  const random = (below: number): number => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
+    return (state >> 8) % below;
+  };
+  // Spread less than is held back, so that none is late; most share their time with others.
+  const items = Array.from({ length: 5_000 }, (_, i) => ({ atMs: Math.floor((i - random(90)) / 10), i }));
+  const order = new InOrder<{ atMs: number; i: number }>(100);
+  const left: { atMs: number; i: number }[] = [];
+  for (let from = 0; from < items.length; ) {
+    const end = from + random(200);
+    for (const item of items.slice(from, end)) order.add(item);
+    left.push(...order.take());
+    from = end;
+  }
+  left.push(...order.takeAll());
+  expect(left).toEqual([...items].sort((one, other) => one.atMs - other.atMs));
+  expect(order.late).toBe(0);
+});

@@ -13,6 +13,8 @@ const HOLD_BACK = 8_192;
 export class InOrder<T extends Timed> {
   readonly #holdBack: number;
   #held: T[] = [];
+  /** How many of the held are in their order; those behind are sorted together, when items leave. */
+  #ordered = 0;
   #leftAtMs = Number.NEGATIVE_INFINITY;
   late = 0;
 
@@ -22,9 +24,24 @@ export class InOrder<T extends Timed> {
 
   add(item: T): void {
     const held = this.#held;
-    const last = held.at(-1);
-    if (last === undefined || last.atMs <= item.atMs) held.push(item);
-    else held.splice(this.#placeOf(item.atMs), 0, item);
+    if (this.#ordered === held.length && (held.length === 0 || held[held.length - 1]!.atMs <= item.atMs))
+      this.#ordered++;
+    held.push(item);
+  }
+
+  /** Items of one time stay as they came: the sort is stable, and those that were held before go first. */
+  #sort(): void {
+    const held = this.#held;
+    if (this.#ordered === held.length) return;
+    const fresh = held.splice(this.#ordered).sort((one, other) => one.atMs - other.atMs);
+    const tail = held.splice(this.#placeOf(fresh[0]!.atMs));
+    let next = 0;
+    for (const item of tail) {
+      while (next < fresh.length && fresh[next]!.atMs < item.atMs) held.push(fresh[next++]!);
+      held.push(item);
+    }
+    while (next < fresh.length) held.push(fresh[next++]!);
+    this.#ordered = held.length;
   }
 
   /** Behind all that came at the same time. */
@@ -41,16 +58,19 @@ export class InOrder<T extends Timed> {
 
   /** The items that need not wait any longer. */
   take(): T[] {
+    this.#sort();
     return this.#leave(this.#held.length - this.#holdBack);
   }
 
   takeAll(): T[] {
+    this.#sort();
     return this.#leave(this.#held.length);
   }
 
   #leave(count: number): T[] {
     if (count <= 0) return [];
     const leaving = this.#held.splice(0, count);
+    this.#ordered = this.#held.length;
     for (const { atMs } of leaving) {
       if (atMs < this.#leftAtMs) this.late++;
       else this.#leftAtMs = atMs;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { jsonFormat } from "./json-format.js";
 
-const read = jsonFormat.reader({ fields: ["user.id", "tenant", "toString"] });
+const read = jsonFormat.reader({ fields: ["user.id", "tenant", "toString"] }).text;
 const line = (fields: object): string => JSON.stringify({ time: "2026-11-16T07:00:00Z", ...fields });
 
 test("dots lead into objects, and a name with dots is found as it stands", () => {
@@ -29,4 +29,12 @@ test("names of an object's prototype are no fields", () => {
   expect(read('{"time":"2026-11-16T07:00:00Z","url":"/a","__proto__":{"tenant":"evil"}}')).toMatchObject({
     fields: [undefined, undefined, undefined],
   });
+});
+
+test("a duration beyond thirty years is none: the request stays at the time that the log has", () => {
+  const atMs = Date.UTC(2026, 10, 16, 7);
+  for (const duration of [{ duration: 1e300 }, { request_time: 1e14 }, { Duration: "1e30" }, { duration_ms: 1e14 }])
+    expect(read(line({ url: "/a", ...duration }))).toMatchObject({ atMs, durationMs: undefined });
+  expect(read(line({ request: { uri: "/a" }, duration: 1e10 }))).toMatchObject({ atMs, durationMs: undefined });
+  expect(read(line({ url: "/a", duration: 250 }))).toMatchObject({ atMs: atMs - 250, durationMs: 250 });
 });

@@ -4,14 +4,17 @@
  * An entry is walked once, by the names that it has: to ask it for each name that some program uses would cost more than its parsing.
  * Where neither headers nor fields of the user are wanted, it is walked as bytes, and never becomes an object (`json-scan.ts`).
  */
+import { LastTime } from "./byte-values.js";
 import { JsonScan } from "./json-scan.js";
 import {
+  type LineReader,
   type LogFormat,
   LogMemos,
   type LogRequest,
   parseRequestLine,
   type ReadBytes,
   type ReadLine,
+  type Target,
   type Wanted,
   withoutPort,
 } from "./log-request.js";
@@ -120,25 +123,52 @@ function knownNames(): Map<string, Name> {
 
 const MOST_DEPTH = 6;
 
-export const jsonFormat: LogFormat = { name: "json", reader: jsonReader, byteReader: jsonByteReader };
+export const jsonFormat: LogFormat = {
+  name: "json",
+  reader: (wanted): LineReader => ({ text: jsonReader(wanted), bytes: jsonByteReader(wanted) }),
+};
 
 /** Only where neither headers nor fields of the user are wanted: these may stand anywhere. */
 function jsonByteReader({ fields = [], headers, memos = new LogMemos() }: Wanted): ReadBytes {
   if (headers?.size !== 0 || fields.length > 0) return () => "unread";
   const found = new Found();
+  const startTime = new LastTime(parseAnyTime);
+  const endTime = new LastTime(parseAnyTime);
   const scan = new JsonScan<RankedRole>({
     names: known,
     report: (role, value) => found.add(role, value),
+    isWanted: (role) => found.wants(role),
     textOf({ at }, bytes, from, end) {
-      // Times hardly come again.
-      if (at === places.start || at === places.end) return bytes.toString("latin1", from, end);
-      return (at === places.target ? memos.targets : memos.texts).get(bytes, from, end);
+      if (at === places.start) return instantIn(startTime, bytes, from, end);
+      if (at === places.end) return instantIn(endTime, bytes, from, end);
+      if (at !== places.target) return memos.texts.get(bytes, from, end);
+      found.lastTarget = memos.targets.get(bytes, from, end);
+      return found.lastTarget.text;
     },
   });
   return (bytes, from, end) => {
     found.clear();
     return scan.scan(bytes, from, end) ? (found.request(NONE, NO_FIELDS) ?? "unread") : "unread";
   };
+}
+
+/** A time that was read as bytes; `ms`: NaN for what is none. */
+class Instant {
+  readonly ms: number;
+
+  constructor(ms: number) {
+    this.ms = ms;
+  }
+}
+
+/** A single character is a text: it may be a dash, which means nothing. */
+function instantIn(time: LastTime, bytes: Buffer, from: number, end: number): Instant | string {
+  return end - from > 1 ? new Instant(time.read(bytes, from, end)) : bytes.toString("latin1", from, end);
+}
+
+function timeOf(value: unknown): number | undefined {
+  if (!(value instanceof Instant)) return parseAnyTime(value);
+  return Number.isNaN(value.ms) ? undefined : value.ms;
 }
 
 function jsonReader({ fields = [], headers }: Wanted): ReadLine {
@@ -175,11 +205,15 @@ class Found {
   readonly #ranks: number[] = roles.map(() => UNRANKED);
 
   #isCaddy = false;
+  /** The last that was read as bytes; it need not be the one that counts. */
+  lastTarget: Target | undefined;
 
   clear(): void {
-    this.#values.fill(undefined);
-    this.#ranks.fill(UNRANKED);
+    // Values without a rank are of lines before.
+    const ranks = this.#ranks;
+    for (let at = 0; at < ranks.length; at++) ranks[at] = UNRANKED;
     this.#isCaddy = false;
+    this.lastTarget = undefined;
   }
 
   read(entry: Fields): void {
@@ -187,8 +221,12 @@ class Found {
     this.#walk(entry, known);
   }
 
+  /** False for a value that another one outranks; but Caddy's entries have a request, whatever it is. */
+  wants({ at, rank }: RankedRole): boolean {
+    return rank < this.#ranks[at]! || at === places.request;
+  }
+
   add(role: RankedRole, value: unknown): void {
-    // Caddy's entries have a request, whatever it is.
     if (role.at === places.request) this.#isCaddy = true;
     if (!isSaid(value) || role.rank >= this.#ranks[role.at]!) return;
     this.#ranks[role.at] = role.rank;
@@ -196,7 +234,8 @@ class Found {
   }
 
   get(role: Role): unknown {
-    return this.#values[places[role]];
+    const at = places[role];
+    return this.#ranks[at] === UNRANKED ? undefined : this.#values[at];
   }
 
   #walk(entry: Fields, inside: ReadonlyMap<string, Name>): void {
@@ -211,8 +250,8 @@ class Found {
   }
 
   request(headers: LogRequest["headers"], fields: LogRequest["fields"]): LogRequest | "blank" | undefined {
-    const startMs = parseAnyTime(this.get("start"));
-    const timeMs = startMs ?? parseAnyTime(this.get("end"));
+    const startMs = timeOf(this.get("start"));
+    const timeMs = startMs ?? timeOf(this.get("end"));
     if (timeMs === undefined) return undefined;
     const request = this.get("request");
     const requested = typeof request === "string" ? parseRequestLine(request) : undefined;
@@ -230,12 +269,13 @@ class Found {
       peer: withoutPort(textOf(this.get("peer"))),
       headers,
       fields,
+      memo: this.lastTarget?.text === spelled && absolute === undefined ? this.lastTarget : undefined,
     };
   }
 
   #durationMs(isCaddy: boolean): number | undefined {
     const duration = this.get("duration");
-    if (typeof duration === "number" && duration >= 0) return isCaddy ? duration * 1_000 : duration;
+    if (typeof duration === "number" && duration >= 0) return bounded(isCaddy ? duration * 1_000 : duration);
     return (
       scaled(this.get("nanoseconds"), 1e-6) ?? scaled(this.get("milliseconds"), 1) ?? scaled(this.get("seconds"), 1_000)
     );
@@ -249,7 +289,14 @@ function isSaid(value: unknown): boolean {
 
 function scaled(value: unknown, unitMs: number): number | undefined {
   const number = typeof value === "number" || typeof value === "string" ? Number(value) : Number.NaN;
-  return number >= 0 && number < 1e15 ? number * unitMs : undefined;
+  return number >= 0 ? bounded(number * unitMs) : undefined;
+}
+
+/** Thirty years. A longer one is a mistake of its writer, and would put the request before all times that a date can hold. */
+const MOST_DURATION_MS = 1e12;
+
+function bounded(durationMs: number): number | undefined {
+  return durationMs < MOST_DURATION_MS ? durationMs : undefined;
 }
 
 function headersOf(entry: Fields, given: unknown, wanted: ReadonlySet<string> | undefined): Record<string, string> {

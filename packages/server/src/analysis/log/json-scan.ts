@@ -4,6 +4,7 @@
  * beyond ASCII, a name twice, an escaped name, deep nesting, a mistake): the caller then asks `JSON.parse`, whose word counts.
  * What it accepts is JSON, with the values that `JSON.parse` finds (`json-scan.test.ts` compares them on mutated lines). Linear in the line.
  */
+import { decimalIn, isDigit } from "./byte-values.js";
 
 /** A name to look for. `T`: what it stands for; absent where only names inside it do. */
 interface ScanName<T> {
@@ -28,8 +29,10 @@ type Level<T> = readonly (Compiled<T>[] | undefined)[];
 interface ScanOptions<T> {
   readonly names: ReadonlyMap<string, ScanName<T>>;
   readonly report: (role: T, value: unknown) => void;
-  /** The text of a piece of ASCII without escapes. */
-  readonly textOf: (role: T, bytes: Buffer, from: number, end: number) => string;
+  /** Whether a text counts at all, after those that were reported before it. */
+  readonly isWanted: (role: T) => boolean;
+  /** What a text stands for, of a piece of ASCII without escapes. */
+  readonly textOf: (role: T, bytes: Buffer, from: number, end: number) => unknown;
 }
 
 const MOST_DEPTH = 32;
@@ -89,7 +92,7 @@ export class JsonScan<T> {
     name.seen = this.#lines;
     const bytes = this.#bytes;
     const { role, inner } = name;
-    const { report, textOf } = this.#options;
+    const { report, textOf, isWanted } = this.#options;
     const first = bytes[at];
     if (first === OPEN_OBJECT) {
       if (role !== undefined) report(role, SOMETHING);
@@ -99,7 +102,8 @@ export class JsonScan<T> {
     if (end === NO || role === undefined) return end;
     if (first === QUOTE) {
       const isEscaped = this.#isEscaped;
-      report(role, isEscaped ? JSON.parse(bytes.toString("latin1", at, end)) : textOf(role, bytes, at + 1, end - 1));
+      if (isWanted(role))
+        report(role, isEscaped ? JSON.parse(bytes.toString("latin1", at, end)) : textOf(role, bytes, at + 1, end - 1));
     } else report(role, first === OPEN_LIST ? SOMETHING : plainValue(bytes, at, end));
     return end;
   }
@@ -207,10 +211,6 @@ function afterSpace(bytes: Buffer, from: number): number {
   return at;
 }
 
-function isDigit(code: number | undefined): boolean {
-  return code !== undefined && code >= 0x30 && code <= 0x39;
-}
-
 function afterDigits(bytes: Buffer, from: number): number {
   let at = from;
   while (isDigit(bytes[at])) at++;
@@ -240,25 +240,13 @@ function plainValue(bytes: Buffer, at: number, end: number): unknown {
     case 0x6e:
       return null;
     default:
-      return decimal(bytes, at, end) ?? Number(bytes.toString("latin1", at, end));
+      return numberIn(bytes, at, end);
   }
 }
 
-const MOST_DIGITS = 15;
-const powers = Array.from({ length: MOST_DIGITS + 1 }, (_, digits) => 10 ** digits);
-
-/** Digits and a point: both parts of the division are exact, so that its result is the nearest number. Undefined for all else. */
-function decimal(bytes: Buffer, from: number, end: number): number | undefined {
-  if (end - from > MOST_DIGITS + 1) return undefined;
-  let digits = 0;
-  let pointAt = end;
-  for (let at = from; at < end; at++) {
-    const code = bytes[at]!;
-    if (code === 0x2e) pointAt = at + 1;
-    else if (isDigit(code)) digits = digits * 10 + code - 0x30;
-    else return undefined;
-  }
-  return digits <= Number.MAX_SAFE_INTEGER ? digits / powers[end - pointAt]! : undefined;
+function numberIn(bytes: Buffer, at: number, end: number): number {
+  const number = decimalIn(bytes, at, end);
+  return Number.isNaN(number) ? Number(bytes.toString("latin1", at, end)) : number;
 }
 
 function escapeLength(bytes: Buffer, at: number): number {

@@ -19,8 +19,15 @@ export interface LogRequest {
   readonly fields: readonly (string | undefined)[];
   /** Only in a recording of Sluice, which needs no mapping. */
   readonly attributes?: Attributes;
+  /** Of the target, where requests with the same one share it. */
+  readonly memo?: TargetMemo | undefined;
   /** The line of a recording: a decision, or what became of one. */
   readonly recorded?: TimedLine;
+}
+
+/** What was made of a target: the path that it is judged by. Filled by the reader of attributes. */
+interface TargetMemo {
+  path: string | undefined;
 }
 
 /** `blank`: a line that is no request and no mistake: a comment, an empty line, a connection that sent nothing. */
@@ -42,21 +49,34 @@ export interface Wanted {
   readonly memos?: LogMemos | undefined;
 }
 
-/** Texts of lines that come again: clients and hosts, and apart from these targets, of which there may be very many. */
+/**
+ * Texts of lines that come again: clients and hosts; and apart from these what there may be very many of: targets, request lines, and values
+ * that the user asked for.
+ */
 export class LogMemos {
   readonly texts = new ByteMemo((text) => text);
-  readonly targets = new ByteMemo((text) => text);
+  readonly targets = new ByteMemo((text): Target => ({ text, path: undefined }));
+  readonly requests = new ByteMemo(parseRequestLine);
+  readonly rare = new ByteMemo((text) => text);
+}
+
+/** Of one file: the two share its state. */
+export interface LineReader {
+  readonly text: ReadLine;
+  /** Absent where each line must be read as a text. */
+  readonly bytes?: ReadBytes;
 }
 
 export interface LogFormat {
   readonly name: string;
-  /** Readers may keep state: one for each file. */
-  readonly reader: (wanted: Wanted) => ReadLine;
-  /** Absent where each line must be read as a text. */
-  readonly byteReader?: (wanted: Wanted) => ReadBytes;
+  readonly reader: (wanted: Wanted) => LineReader;
 }
 
-interface RequestLine {
+export interface Target extends TargetMemo {
+  readonly text: string;
+}
+
+export interface RequestLine extends TargetMemo {
   readonly method: string;
   readonly target: string;
   readonly host: string | undefined;
@@ -70,12 +90,12 @@ export function parseRequestLine(line: string): RequestLine | undefined {
   const target = line.slice(first + 1, last > first && line.startsWith("HTTP/", last + 1) ? last : undefined);
   if (!isMethod(line, first) || target === "") return undefined;
   const method = line.slice(0, first);
-  if (target.startsWith("/") || target === "*") return { method, target, host: undefined };
+  if (target.startsWith("/") || target === "*") return { method, target, host: undefined, path: undefined };
   // The absolute form: proxies get it, load balancers write it.
   const url = /^[a-z]+:\/\/([^/?#]*)(.*)$/i.exec(target);
   if (url === null) return undefined;
   const rest = url[2]!;
-  return { method, host: url[1]!, target: rest.startsWith("/") ? rest : `/${rest}` };
+  return { method, host: url[1]!, target: rest.startsWith("/") ? rest : `/${rest}`, path: undefined };
 }
 
 /** Two to twenty capitals, with dashes after the first. */

@@ -3,8 +3,7 @@
  * its reading. A batch holds bytes; a line becomes a text when somebody asks for it.
  */
 import { isAscii } from "node:buffer";
-import { createReadStream } from "node:fs";
-import type { Readable } from "node:stream";
+import { open } from "node:fs/promises";
 import { createGunzip } from "node:zlib";
 import { SluiceError } from "sluice";
 
@@ -29,18 +28,40 @@ export async function* readLineBatches(
   file: string,
   onTorn: (why: string) => void = () => {},
 ): AsyncGenerator<LineBatch> {
-  const source = file === "-" ? process.stdin : createReadStream(file, { highWaterMark: CHUNK_BYTES });
+  const source = file === "-" ? stdinChunks() : fileChunks(file);
   try {
     yield* split(unpacked(source, onTorn));
   } catch (error) {
     throw new SluiceError("invalid-setting", `${file}: ${whyUnreadable(error as NodeJS.ErrnoException, "logs/*.log")}`);
   } finally {
-    source.destroy();
+    await source.return(undefined);
   }
 }
 
-async function* unpacked(source: Readable, onTorn: (why: string) => void): AsyncGenerator<Buffer> {
-  const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+async function* stdinChunks(): AsyncGenerator<Buffer> {
+  try {
+    yield* process.stdin as AsyncIterable<Buffer>;
+  } finally {
+    process.stdin.destroy();
+  }
+}
+
+/** One buffer for all: a chunk holds until the next is asked for. New ones for each would cost as much as the reading. */
+async function* fileChunks(file: string): AsyncGenerator<Buffer> {
+  const handle = await open(file);
+  const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  try {
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, 0, CHUNK_BYTES, null);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+async function* unpacked(chunks: AsyncGenerator<Buffer>, onTorn: (why: string) => void): AsyncGenerator<Buffer> {
   const first = await chunks.next();
   if (first.done === true) return;
   const rest = async function* (): AsyncGenerator<Buffer> {
@@ -81,9 +102,9 @@ async function* gunzipped(chunks: AsyncIterable<Buffer>, onTorn: (why: string) =
   if (failure !== undefined) onTorn(failure.message);
 }
 
-/** Lines that lie in one piece of bytes, which is not written to any more. */
+/** Lines that lie in one piece of bytes. A batch holds until the next is asked for, which takes its place; `copy` stays. */
 export class LineBatch {
-  readonly bytes: Buffer;
+  bytes: Buffer;
   /** By line: where it begins, and where it ends, without its line end. */
   readonly starts: number[] = [];
   readonly ends: number[] = [];
@@ -91,6 +112,23 @@ export class LineBatch {
 
   constructor(bytes: Buffer) {
     this.bytes = bytes;
+  }
+
+  /** For other lines. */
+  begin(bytes: Buffer): void {
+    this.bytes = bytes;
+    this.starts.length = 0;
+    this.ends.length = 0;
+    this.#encoding = undefined;
+  }
+
+  copy(): LineBatch {
+    const copied = new LineBatch(Buffer.from(this.bytes));
+    for (let line = 0; line < this.count; line++) {
+      copied.starts.push(this.starts[line]!);
+      copied.ends.push(this.ends[line]!);
+    }
+    return copied;
   }
 
   get count(): number {
@@ -119,13 +157,34 @@ export class LineBatch {
   }
 }
 
+/** The bytes that are split: what remains of the last chunk, and the next behind it. One buffer for all of a file. */
+class Joined {
+  #room: Buffer = EMPTY;
+  bytes: Buffer = EMPTY;
+
+  /** `rest`: the end of `bytes`. */
+  join(rest: Buffer, chunk: Buffer): void {
+    const length = rest.length + chunk.length;
+    if (length > this.#room.length) {
+      const room = Buffer.allocUnsafeSlow(length + CHUNK_BYTES);
+      rest.copy(room);
+      this.#room = room;
+    } else rest.copy(this.#room);
+    chunk.copy(this.#room, rest.length);
+    this.bytes = this.#room.subarray(0, length);
+  }
+}
+
 async function* split(chunks: AsyncIterable<Buffer>): AsyncGenerator<LineBatch> {
   let rest: Buffer = EMPTY;
   let isCut = false;
   let isFirst = true;
+  const joined = new Joined();
+  const batch = new LineBatch(EMPTY);
   for await (const chunk of chunks) {
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    const batch = new LineBatch(bytes);
+    joined.join(rest, chunk);
+    const { bytes } = joined;
+    batch.begin(bytes);
     let from = isFirst ? afterByteOrderMark(bytes) : 0;
     if (bytes.length >= BYTE_ORDER_MARK.length) isFirst = false;
     for (let end = bytes.indexOf(NEW_LINE, from); end >= 0; end = bytes.indexOf(NEW_LINE, from)) {
@@ -143,9 +202,9 @@ async function* split(chunks: AsyncIterable<Buffer>): AsyncGenerator<LineBatch> 
     if (batch.count > 0) yield batch;
   }
   if (rest.length === 0) return;
-  const last = new LineBatch(rest);
-  last.add(0, rest.length);
-  yield last;
+  batch.begin(rest);
+  batch.add(0, rest.length);
+  yield batch;
 }
 
 function afterByteOrderMark(bytes: Buffer): number {

@@ -108,7 +108,7 @@ export class Logs {
         yield this.#take(reader, batch);
         continue;
       }
-      held.push(batch);
+      held.push(batch.copy());
       heldCount += batch.count;
       if (heldCount < DETECT_LINES) continue;
       reader = this.#begin(file, held);
@@ -132,10 +132,11 @@ export class Logs {
     }
     this.counts.formats.set(file, format.name);
     const wanted = { ...this.#options, memos: this.#memos };
+    const { text, bytes = () => "unread" } = format.reader(wanted);
     return {
       file,
-      read: format.reader(wanted),
-      readBytes: format.byteReader?.(wanted) ?? (() => "unread"),
+      read: text,
+      readBytes: bytes,
       longest: format === sluiceFormat ? Number.POSITIVE_INFINITY : MOST_LINE_LENGTH,
       lines: 0,
     };

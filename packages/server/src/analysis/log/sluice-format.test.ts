@@ -12,7 +12,7 @@ test("a recording is found by its first line, however many rules follow", () => 
 });
 
 test("decisions are requests with their attributes; looks, repeated ids, rules and ends are none", () => {
-  const read = sluiceFormat.reader({});
+  const read = sluiceFormat.reader({}).text;
   expect(read(JSON.stringify(decision))).toMatchObject({ atMs: 5, attributes: { user: "a" } });
   expect(read(JSON.stringify({ at: 6, refund: "e" }))).toMatchObject({ atMs: 6, recorded: { refund: "e" } });
   for (const line of [{ ...decision, peek: true }, { ...decision, repeated: true }, { end: true }, { dropped: 2 }]) {

@@ -4,13 +4,15 @@ import type { LogFormat, LogRequest } from "./log-request.js";
 
 export const sluiceFormat: LogFormat = {
   name: "sluice",
-  reader: () => (text) => {
-    if (text === "") return "blank";
-    const line = parseLine(text);
-    if (line === undefined) return undefined;
-    return "at" in line && !("sluice" in line) ? requestOf(line) : "blank";
-  },
+  reader: () => ({ text: readRecorded }),
 };
+
+function readRecorded(text: string): LogRequest | "blank" | undefined {
+  if (text === "") return "blank";
+  const line = parseLine(text);
+  if (line === undefined) return undefined;
+  return "at" in line && !("sluice" in line) ? requestOf(line) : "blank";
+}
 
 /** A look decides nothing, and an id that came again was answered without counters. */
 function requestOf(line: TimedLine): LogRequest | "blank" {

@@ -33,11 +33,24 @@ export class TimedSource<T> {
   /** The items up to the time; at least one, so that a file that goes back in time goes on. */
   takeUntil(endMs: number): readonly T[] {
     const from = this.#at;
+    if (endMs === Number.POSITIVE_INFINITY) return this.#takeAll(from);
     do {
       this.#at++;
       this.#look();
     } while (this.#at < this.#held.length && this.nextMs <= endMs);
     return from === 0 && this.#at === this.#held.length ? this.#held : this.#held.slice(from, this.#at);
+  }
+
+  /** Where no other source has items, times need not be compared. */
+  #takeAll(from: number): readonly T[] {
+    this.#at = this.#held.length;
+    for (let last = this.#at - 1; last >= from; last--) {
+      const ms = this.#timeOf(this.#held[last]!);
+      if (ms === undefined) continue;
+      this.nextMs = ms;
+      break;
+    }
+    return from === 0 ? this.#held : this.#held.slice(from);
   }
 }
 

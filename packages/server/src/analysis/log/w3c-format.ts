@@ -1,28 +1,14 @@
 /**
  * W3C extended logs: a `#Fields:` line names the columns of those that follow. CloudFront writes them with tabs, IIS with spaces.
  */
-import type { LogFormat, LogRequest, ReadLine, Wanted } from "./log-request.js";
+import type { LineReader, LogFormat, LogRequest, Wanted } from "./log-request.js";
 import { parseIsoTime, rememberLast } from "./log-time.js";
+import { W3cBytes } from "./w3c-bytes.js";
+import { type Columns, columnsOf } from "./w3c-columns.js";
 
 export const w3cFormat: LogFormat = { name: "cloudfront", reader: w3cReader };
 
-/** Where the columns of a log stand that are read. */
-interface Columns {
-  readonly date: number;
-  readonly time: number;
-  readonly path: number;
-  readonly query: number;
-  readonly method: number;
-  /** The first that is given counts. */
-  readonly hosts: readonly number[];
-  readonly peer: number;
-  readonly taken: number;
-  readonly isCloudFront: boolean;
-  readonly headers: readonly { readonly name: string; readonly at: number }[];
-  readonly fields: readonly number[];
-}
-
-function w3cReader({ fields = [], headers }: Wanted): ReadLine {
+function w3cReader({ fields = [], headers, memos }: Wanted): LineReader {
   let columns = columnsOf("", fields, headers);
   let values: string[] = [];
   const timeOf = rememberLast(parseIsoTime);
@@ -37,10 +23,15 @@ function w3cReader({ fields = [], headers }: Wanted): ReadLine {
     }
     return undefined;
   };
-  return (line): LogRequest | "blank" | undefined => {
+  const pieces = new W3cBytes(memos);
+  pieces.columns = columns;
+  const text = (line: string): LogRequest | "blank" | undefined => {
     if (line === "") return "blank";
     if (line.startsWith("#")) {
-      if (line.startsWith("#Fields:")) columns = columnsOf(line.slice(8), fields, headers);
+      if (line.startsWith("#Fields:")) {
+        columns = columnsOf(line.slice(8), fields, headers);
+        pieces.columns = columns;
+      }
       return "blank";
     }
     values = line.split(line.includes("\t") ? "\t" : " ");
@@ -60,6 +51,7 @@ function w3cReader({ fields = [], headers }: Wanted): ReadLine {
       fields: columns.fields.length === 0 ? NO_FIELDS : columns.fields.map(value),
     };
   };
+  return { text, bytes: (bytes, from, end) => pieces.read(bytes, from, end) ?? "unread" };
 }
 
 const NONE: Readonly<Record<string, string>> = Object.freeze({});
@@ -72,36 +64,6 @@ function headersOf(columns: Columns["headers"], value: (at: number) => string | 
     if (text !== undefined) headers[name] = decoded(text);
   }
   return headers;
-}
-
-function columnsOf(line: string, fields: readonly string[], headers: ReadonlySet<string> | undefined): Columns {
-  const each = line.trim().split(/[\t ]+/);
-  const places = new Map(each.map((name, at) => [name.toLowerCase(), at]));
-  const at = (name: string): number => places.get(name) ?? -1;
-  return {
-    date: at("date"),
-    time: at("time"),
-    path: at("cs-uri-stem"),
-    query: at("cs-uri-query"),
-    method: at("cs-method"),
-    hosts: [at("x-host-header"), at("cs(host)"), at("cs-host")],
-    peer: at("c-ip"),
-    taken: at("time-taken"),
-    isCloudFront: places.has("x-edge-location"),
-    headers: headersAmong(places, headers),
-    fields: fields.map((name) => at(name.toLowerCase())),
-  };
-}
-
-/** `cs(User-Agent)` is a header of the request. */
-function headersAmong(
-  places: ReadonlyMap<string, number>,
-  wanted: ReadonlySet<string> | undefined,
-): { name: string; at: number }[] {
-  return [...places].flatMap(([column, at]) => {
-    const name = /^cs\(([^)]+)\)$/.exec(column)?.[1];
-    return name !== undefined && (wanted?.has(name) ?? true) ? [{ name, at }] : [];
-  });
 }
 
 /** CloudFront counts seconds, IIS ms. */

@@ -9,6 +9,7 @@ import { type Attributes, SluiceError } from "sluice";
 import { clientAddresses } from "sluice/http";
 import type { MaybePromise } from "sluice/internal";
 import { cookieValue } from "../../http/cookies.js";
+import { ownText } from "../../own-text.js";
 import { judgedTargets, normalHost } from "./judged-target.js";
 import { type Mapping, readMapping, type Source } from "./mapping-file.js";
 import { compileTemplate, matchTemplate } from "./path-template.js";
@@ -24,6 +25,8 @@ export interface HttpRequestFacts {
   readonly rawHeaders: readonly string[];
   /** The other end of the connection. */
   readonly peer: string | undefined;
+  /** In a replay: shared by requests with the same target, which is judged once. */
+  readonly memo?: { path: string | undefined } | undefined;
 }
 
 /** At once, unless a token must be verified. */
@@ -94,12 +97,16 @@ export function requestAttributes(options: {
   const trustedHeaderNames = trustedHeadersOf(mapping);
   const trusts = trustOf(mapping.trustedProxies);
 
-  const pathOf = options.remembers === true ? remembering(targets.pathOf) : targets.pathOf;
+  // Targets that differ in their query have one path: as one text, which is found by its address wherever it is looked up.
+  const samePath = remembering((path: string) => path);
+  const pathOf =
+    options.remembers === true ? remembering((target: string) => samePath(targets.pathOf(target))) : targets.pathOf;
   const hostOf = options.remembers === true ? remembering(normalHost) : normalHost;
 
   const attributesOf: AttributesOf = (facts) => {
     refuseRepeated(facts.rawHeaders, headerNames);
-    const path = pathOf(facts.target);
+    const path = facts.memo?.path ?? pathOf(facts.target);
+    if (facts.memo !== undefined) facts.memo.path = path;
     const ip = addressOf({ peer: facts.peer, forwarded: facts.headers["x-forwarded-for"] });
     if (claimsOf === undefined) return attributesFrom({ facts, path, ip, claims: undefined });
     return claimsOf(facts.headers).then((claims) => attributesFrom({ facts, path, ip, claims }));
@@ -136,14 +143,16 @@ export function requestAttributes(options: {
 const MOST_REMEMBERED = 16_384;
 
 /** What throws is not remembered. */
-function remembering<K, V>(read: (key: K) => V): (key: K) => V {
+function remembering<K extends string | undefined, V>(read: (key: K) => V): (key: K) => V {
   const known = new Map<K, V>();
   return (key) => {
     const value = known.get(key);
     if (value !== undefined) return value;
-    const made = read(key);
+    // A target is a part of its line, which would stay with it.
+    const own = (key === undefined ? key : ownText(key)) as K;
+    const made = read(own);
     if (known.size >= MOST_REMEMBERED) known.clear();
-    known.set(key, made);
+    known.set(own, made);
     return made;
   };
 }

@@ -1,13 +1,13 @@
 /**
  * The fast path of `ShouldRateLimit`, for two kinds of requests: those that only Sluice's own rules can meet, since there are no files of
- * Envoy's, and those of one descriptor that meet one ordinary limit of the files, and no other rule. There is nothing to give back,
- * replace or count apart, so each is decided like any check, and at once where the store answers at once: no promise, no lists.
+ * Envoy's, and those whose descriptors meet ordinary limits of the files, and no other rule. There is nothing to give back, replace or
+ * count apart, so each is decided like any check, and at once where the store answers at once: no promise, and for one descriptor no lists.
  * `should-rate-limit.ts` tells the whole story and decides every other request; a test holds both to the same bytes.
  *
  * In: a request as it was read. Out: a decision, and the bytes of its response.
  */
-import type { Attributes, CheckOptions, CheckResult, Decision, Limiter, Rule, RuleBook } from "sluice";
-import { checkLastPart, Decision as Made, type MaybePromise } from "sluice/internal";
+import type { Attributes, CheckOptions, CheckPart, CheckResult, Decision, Limiter, Rule, RuleBook } from "sluice";
+import { checkAllNow, checkLastPart, Decision as Made, type MaybePromise } from "sluice/internal";
 import { PlainRequest } from "./decode-request.js";
 import { encodeResponse } from "./encode-response.js";
 import { COUNTER_ATTRIBUTE, isEnvoyRule, LIMIT_ATTRIBUTE, ruleIdOf } from "./envoy-rules.js";
@@ -48,13 +48,16 @@ export class SpelledResponse {
 interface Plain {
   /** As Sluice's own rules, and listeners, see it. */
   readonly attributes: Attributes;
-  /** The limit of the files that it meets; absent without files. */
-  readonly found: Found | undefined;
+  /** The limits of the files, by descriptor, of which one at least meets one; absent without files. */
+  readonly found: readonly (Found | undefined)[] | undefined;
+  /** Of each descriptor's limit; filled by the decision. */
+  checks: readonly (CheckResult | undefined)[];
 }
 
 /** What most requests ask: one unit, now or not at all. */
 const ONE_UNIT: CheckOptions = { cost: 1, wait: false };
 const NO_WAIT = { wait: false };
+const NO_CHECKS: readonly undefined[] = [];
 
 export class PlainRequests {
   readonly #options: PlainOptions;
@@ -77,58 +80,84 @@ export class PlainRequests {
     const tree = this.#options.tree();
     if (tree === undefined) {
       const attributes = attributesOf(request);
-      return attributes && { attributes, found: undefined };
+      return attributes && { attributes, found: undefined, checks: NO_CHECKS };
     }
-    if (request.descriptors.length !== 1 || !this.#hasOnlyFiles()) return undefined;
+    if (!this.#hasOnlyFiles()) return undefined;
     const attributes = attributesOf(request);
     if (attributes === undefined) return undefined;
-    const found = tree.find(request.domain, request.descriptors[0]!.entries);
-    return found !== undefined && isOrdinary(found.placed, this.#options.answers) ? { attributes, found } : undefined;
+    const found = this.#ordinaryLimits(request, tree);
+    return found && { attributes, found, checks: NO_CHECKS };
+  }
+
+  /** By descriptor; undefined if none meets a limit, or any meets one that is not ordinary. */
+  #ordinaryLimits({ domain, descriptors }: PlainRequest, tree: LimitTree): (Found | undefined)[] | undefined {
+    const { answers } = this.#options;
+    const limits: (Found | undefined)[] = [];
+    let isAny = false;
+    for (let i = 0; i < descriptors.length; i++) {
+      const found = tree.find(domain, descriptors[i]!.entries);
+      if (found !== undefined) {
+        if (!isOrdinary(found.placed, answers)) return undefined;
+        if (descriptors.length > 1 && found.placed.limit.replaces.length > 0) return undefined;
+        isAny = true;
+      }
+      limits.push(found);
+    }
+    return isAny ? limits : undefined;
   }
 
   /** Malformed values are thrown, or reject. */
-  decide({ hitsAddend }: RateLimitRequest, { attributes, found }: Plain): MaybePromise<Decision> {
+  decide({ hitsAddend }: RateLimitRequest, plain: Plain): MaybePromise<Decision> {
     const { limiter } = this.#options;
+    const { attributes, found } = plain;
     if (found === undefined)
       return limiter.checkNow(attributes, hitsAddend <= 1 ? ONE_UNIT : { cost: hitsAddend, wait: false });
     const cost = Math.max(1, hitsAddend);
-    const counted = { [LIMIT_ATTRIBUTE]: ruleIdOf(found.placed), [COUNTER_ATTRIBUTE]: found.counter };
-    return checkLastPart(
-      limiter,
-      [
-        { attributes, cost },
-        { attributes: counted, cost, charge: false },
-      ],
-      NO_WAIT,
-    );
+    const parts: CheckPart[] = [{ attributes, cost }];
+    for (const one of found) if (one !== undefined) parts.push(partOf(one, cost));
+    if (found.length === 1) return checkLastPart(limiter, parts, NO_WAIT);
+    const made = checkAllNow(limiter, parts, NO_WAIT);
+    const placed = ({ decision, parts: results }: Awaited<typeof made>): Decision => {
+      let at = 0;
+      plain.checks = found.map((one) => (one === undefined ? undefined : results[++at]![0]));
+      return decision;
+    };
+    return made instanceof Promise ? made.then(placed) : placed(made);
   }
 
-  answer(request: RateLimitRequest, decision: Decision, { found }: Plain): SpelledResponse | RateLimitResponse {
+  answer(request: RateLimitRequest, decision: Decision, plain: Plain): SpelledResponse | RateLimitResponse {
     const { allowed } = decision;
     const isAlone = request.descriptors.length === 1;
-    const placed = found?.placed;
+    const placed = plain.found?.[0]?.placed;
     const spelled = allowed ? this.#passes : this.#refusals;
     const known = isAlone ? spelled.spell(decision, placed) : undefined;
     if (known !== undefined) return new SpelledResponse(known, allowed, true);
-    const response = this.#respond(request, decision, found);
+    const response = this.#respond(request, decision, plain);
     if (response.dynamicMetadata !== undefined) return this.#options.finish(response, decision);
     const bytes = encodeResponse(response);
     if (isAlone) spelled.learn(decision, { response, bytes, placed });
     return new SpelledResponse(bytes, response.overallCode === codes.ok, hasLimit(response));
   }
 
-  #respond(request: RateLimitRequest, decision: Decision, found: Found | undefined): RateLimitResponse {
+  #respond(request: RateLimitRequest, decision: Decision, { found, checks }: Plain): RateLimitResponse {
     const { answers } = this.#options;
-    const asked = request.descriptors.map((descriptor) => ({
+    const isAlone = request.descriptors.length === 1;
+    const asked = request.descriptors.map((descriptor, i) => ({
       descriptor,
       hits: Math.max(1, request.hitsAddend),
-      limit: found && { kind: "placed" as const, ...found },
-      check: found && decision.checks[0],
+      limit: found?.[i] && { kind: "placed" as const, ...found[i] },
+      check: found && (isAlone ? decision.checks[0] : checks[i]),
     }));
     const own =
       found === undefined ? this.#ownRules.assign(countedChecks(decision), asked, request.domain) : asked.map(() => []);
     return respond({ request, asked, own, decision, quotaUsedUp: false, answers });
   }
+}
+
+/** As the long way asks for a limit that is never counted in full. */
+function partOf({ placed, counter }: Found, cost: number): CheckPart {
+  const attributes = { [LIMIT_ATTRIBUTE]: ruleIdOf(placed), [COUNTER_ATTRIBUTE]: counter };
+  return { attributes, cost, charge: false };
 }
 
 /** As `checkAll` tells them: rules that shed load have a status only where they refuse. */

@@ -24,7 +24,7 @@ import {
 import { MOST_HEADER_LIST_BYTES, type RequestHead } from "./request-head.js";
 import { Sender } from "./sender.js";
 import type { Stream } from "./stream.js";
-import { MOST_STREAMS, Streams } from "./streams.js";
+import { MOST_STREAMS, OpenStreams, Streams } from "./streams.js";
 
 /** For all streams together; each stream has a window of its own, which is what bounds memory. */
 const CONNECTION_WINDOW = 2 ** 20;
@@ -43,6 +43,8 @@ interface ConnectionEvents {
    * to the bound.
    */
   readonly toldStreams?: number | undefined;
+  /** Counted over all connections of a server. Default: this one alone. */
+  readonly open?: OpenStreams;
 }
 
 export class Connection {
@@ -59,6 +61,8 @@ export class Connection {
   #isEnded = false;
   /** The peer does not read, so nothing is read from it (backpressure). */
   #isPaused = false;
+  #isReading = false;
+  readonly #open: OpenStreams;
   #mistake: ConnectionError | undefined;
   #onGoodbyeHeard: (() => void) | undefined;
   readonly openedMonotonicMs = performance.now();
@@ -73,10 +77,11 @@ export class Connection {
       onReset: (stream) => this.#streams.wasReset(stream),
       onOverflow: () => this.#fail(calm("answers wait for a window that is not given")),
     });
-    this.#streams = new Streams(this.#sender, {
+    this.#open = events.open ?? new OpenStreams();
+    this.#streams = new Streams(this.#sender, this.#open, {
       onRequest: (stream, head) => events.onRequest(stream, head),
       onIdleWork: () => this.#charge(),
-      onRemoved: () => this.#endIfIdle(),
+      onRemoved: () => this.#afterRemoval(),
     });
     const { toldStreams: mostStreams = MOST_STREAMS } = events;
     writeSettings(this.#output, { mostStreams, mostHeaderListBytes: MOST_HEADER_LIST_BYTES });
@@ -120,7 +125,7 @@ export class Connection {
       await this.#sayGoodbye();
       this.#streams.isClosed = true;
       if (!this.#isEnded) this.#goaway(this.#streams.lastId, errorCodes.noError);
-      this.#endIfIdle();
+      this.#afterRemoval();
     }
     if (!this.#socket.destroyed) await new Promise<void>((resolve) => this.#socket.once("close", () => resolve()));
   }
@@ -144,12 +149,15 @@ export class Connection {
 
   #read(chunk: Buffer): void {
     this.lastReadMonotonicMs = performance.now();
+    this.#isReading = true;
     try {
       this.#frames.read(chunk);
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error;
       this.#fail(error);
       return;
+    } finally {
+      this.#isReading = false;
     }
     if (!this.#output.isBehind || this.#isEnded) return;
     this.#isPaused = true;
@@ -263,8 +271,14 @@ export class Connection {
     this.#output.buffer.set(text, at + 8);
   }
 
-  #endIfIdle(): void {
-    if (this.#streams.isClosed && this.#streams.size === 0 && !this.#isEnded) this.#finish();
+  /**
+   * Where no call of any connection is under way, nothing can join this turn's frames: the answer to a lone call leaves at once. Under load
+   * it leaves at the end of the turn, with others: clients that are answered one by one ask one by one, and fewer calls share a turn.
+   */
+  #afterRemoval(): void {
+    if (this.#streams.size > 0 || this.#isEnded) return;
+    if (this.#streams.isClosed) this.#finish();
+    else if (this.#open.count === 0 && !this.#isReading) this.#output.flush();
   }
 
   #fail(mistake: ConnectionError): void {

@@ -5,7 +5,7 @@ import { Output } from "./output.js";
 import { errorCodes, flags, frameTypes, PREFACE } from "./protocol.js";
 import { Sender } from "./sender.js";
 import type { Stream, StreamReader } from "./stream.js";
-import { MOST_STREAMS, Streams } from "./streams.js";
+import { MOST_STREAMS, OpenStreams, Streams } from "./streams.js";
 
 const POST = Buffer.from("838684", "hex");
 const { endHeaders, endStream } = flags;
@@ -33,7 +33,7 @@ function open() {
     onReset: (stream) => streams.wasReset(stream),
     onOverflow: () => undefined,
   });
-  const streams: Streams = new Streams(sender, {
+  const streams: Streams = new Streams(sender, new OpenStreams(), {
     onRequest(stream) {
       requests.push(stream);
       stream.reader = readerOf(stream.id, heard);

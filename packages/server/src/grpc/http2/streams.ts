@@ -24,9 +24,15 @@ interface StreamsEvents {
   onRemoved(): void;
 }
 
+/** How many streams are under way, over several connections. */
+export class OpenStreams {
+  count = 0;
+}
+
 export class Streams {
   readonly #events: StreamsEvents;
   readonly #sender: Sender;
+  readonly #all: OpenStreams;
   readonly #streams = new Map<number, Stream>();
   readonly #resetByUs = new Set<number>();
   readonly #blocks = new HeaderBlocks();
@@ -36,8 +42,9 @@ export class Streams {
   /** The peer was told to open no more. */
   isClosed = false;
 
-  constructor(sender: Sender, events: StreamsEvents) {
+  constructor(sender: Sender, all: OpenStreams, events: StreamsEvents) {
     this.#sender = sender;
+    this.#all = all;
     this.#events = events;
   }
 
@@ -181,6 +188,7 @@ export class Streams {
     else if (isFull || this.isClosed) this.#refuse(streamId, errorCodes.refusedStream);
     else {
       this.#streams.set(streamId, stream);
+      this.#all.count++;
       this.#events.onRequest(stream, head);
       if (endsStream) this.#remoteClosed(stream);
     }
@@ -224,7 +232,9 @@ export class Streams {
   }
 
   #remove(stream: Stream): void {
-    if (this.#streams.delete(stream.id)) this.#events.onRemoved();
+    if (!this.#streams.delete(stream.id)) return;
+    this.#all.count--;
+    this.#events.onRemoved();
   }
 
   #rememberReset(streamId: number): void {

@@ -35,6 +35,7 @@ test("a single check to be charged goes to its algorithm's own script, everythin
 test("some stored forms have a plain script, and some keep an id per entry", () => {
   expect(plainScriptFor(bucket)).toBe("plain-b");
   expect(plainScriptFor({ ...bucket, stored: "gcra" })).toBe("plain-g");
+  expect(plainScriptFor({ ...sorted, stored: "fixed-window" } as Policy)).toBe("plain-f");
   expect(plainScriptFor({ ...sorted, stored: "rolling-window-packed" } as Policy)).toBe("plain-p");
   expect(plainScriptFor(sorted)).toBeUndefined();
   expect((["rolling-window", "concurrency", "gcra"] as const).map(keepsEntryIds)).toEqual([true, true, false]);

@@ -76,7 +76,7 @@ export function crossesSlots(batch: readonly Queued[]): boolean {
 
 /** Whether the counters of one request lie in more than one slot. */
 export function spansSlots(request: StoreRequest): boolean {
-  return crossesSlots([{ request }]);
+  return request.checks.length > 1 && crossesSlots([{ request }]);
 }
 
 function allBegin({ checks }: StoreRequest, tagged: string): boolean {
@@ -111,6 +111,7 @@ export function scriptFor({ checks, charge, id, holdMs }: StoreRequest): ScriptN
 export function plainScriptFor({ stored }: Policy): ScriptName | undefined {
   if (stored === "token-bucket") return "plain-b";
   if (stored === "gcra") return "plain-g";
+  if (stored === "fixed-window") return "plain-f";
   if (stored === "rolling-window-packed") return "plain-p";
   return undefined;
 }

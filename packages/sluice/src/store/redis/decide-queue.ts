@@ -1,6 +1,7 @@
 /**
  * Batches requests: those of one turn of the event loop share script calls (`choose-script.ts` arranges them).
- * A lone request leaves at once, no timer is involved. Exact: requests of one turn are concurrent, so any order among them is right.
+ * A lone request leaves at once, and many leave in parts, so that Redis begins early; no timer is involved. Exact: requests of one turn
+ * are concurrent, so any order among them is right.
  */
 import { SluiceError } from "../../errors.js";
 import { hashTag } from "../../keys.js";
@@ -19,9 +20,13 @@ import {
   msOf,
 } from "./wire.js";
 
+/** Answers a request whose call failed, or throws. One function for all requests of a caller: a promise chained to each costs more. */
+export type Otherwise = (request: StoreRequest, error: unknown, endsAtMonotonicMs: number) => Promise<StoreReply>;
+
 interface Waiting extends Addressed {
-  readonly resolve: (reply: StoreReply) => void;
+  readonly resolve: (reply: StoreReply | Promise<StoreReply>) => void;
   readonly reject: (error: unknown) => void;
+  readonly otherwise: Otherwise | undefined;
 }
 
 /** How a call stands to the one before it that failed. */
@@ -38,11 +43,27 @@ interface Call {
   readonly endsAtMonotonicMs: number | undefined;
 }
 
+interface FailedCall extends Pick<Call, "script" | "batch"> {
+  readonly error: unknown;
+  readonly ownEndMonotonicMs: number;
+}
+
+/** Fewer would cost more, as a call of their own, than they gain by an early start. */
+export const LEAST_AHEAD = 32;
+
+/** Cheaper than `queueMicrotask`, which makes an async resource each time. */
+const NOW = Promise.resolve();
+
 export class DecideQueue {
   readonly #calls: RedisCalls;
   readonly #reach: NodeReach | undefined;
   #waiting: Waiting[] = [];
-  #callsUnderWay = 0;
+  /** Requests that have been sent and not answered. */
+  #underWay = 0;
+  #isScheduled = false;
+  /** How many requests the last round had, and how many of this one have left already. */
+  #lastCount = 0;
+  #leftCount = 0;
   /** Redis's clock minus ours, as last reported: only calendar boundaries depend on it. */
   #clockAheadMs = 0;
 
@@ -57,8 +78,8 @@ export class DecideQueue {
     return Date.now() + this.#clockAheadMs;
   }
 
-  add(addressed: Omit<Addressed, "endsAtMonotonicMs">): Promise<StoreReply> {
-    return this.#wait(addressed);
+  add(addressed: Omit<Addressed, "endsAtMonotonicMs">, otherwise?: Otherwise): Promise<StoreReply> {
+    return this.#wait(addressed, otherwise);
   }
 
   /** For a request of one key, where its tag's other keys are on another node: it shares a call only with requests for that key. */
@@ -66,23 +87,47 @@ export class DecideQueue {
     return this.#wait({ request, recordKey: undefined, endsAtMonotonicMs });
   }
 
-  #wait({ request, recordKey, holdKey, isPart, endsAtMonotonicMs }: Addressed): Promise<StoreReply> {
+  #wait(
+    { request, recordKey, holdKey, isPart, endsAtMonotonicMs }: Addressed,
+    otherwise?: Otherwise,
+  ): Promise<StoreReply> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.length === 0) this.#schedule();
-      this.#waiting.push({ request, recordKey, holdKey, isPart, endsAtMonotonicMs, resolve, reject });
+      if (!this.#isScheduled) this.#schedule();
+      this.#waiting.push({ request, recordKey, holdKey, isPart, endsAtMonotonicMs, resolve, reject, otherwise });
+      const { length } = this.#waiting;
+      if (length >= LEAST_AHEAD && length >= this.#underWay && this.#reach === undefined) this.#sendAhead();
     });
   }
 
   /**
-   * While nothing is under way a request leaves at once, with those of the same turn. Under load the next call waits for the end of
-   * the event loop's round, which costs no time that anybody waits for, and takes along what other sockets bring in this round.
+   * While nothing is under way a request leaves at once, with those of the same callback. Under load the next call waits for the end of
+   * the event loop's round, which costs no time that anybody waits for, and takes along what other sockets bring in this round. So it
+   * does after a round of several requests: the first of as many sockets would leave alone, and cost what all of them do.
    */
   #schedule(): void {
-    if (this.#callsUnderWay === 0) queueMicrotask(() => this.#flush());
-    else setImmediate(() => this.#flush());
+    this.#isScheduled = true;
+    if (this.#underWay === 0 && this.#lastCount <= 1) void NOW.then(this.#flush);
+    else setImmediate(this.#flush);
   }
 
-  #flush(): void {
+  /**
+   * Part of a large round leaves ahead of the rest, where Redis has less to do than waits here: it decides that part while this process
+   * reads the rest. A round that left as a whole would have the two take turns, each idle while the other works. On a cluster a round is
+   * shared by several nodes, and goes as a whole: its parts would be small.
+   */
+  #sendAhead(): void {
+    this.#leftCount += this.#waiting.length;
+    this.#send();
+  }
+
+  readonly #flush = (): void => {
+    this.#isScheduled = false;
+    this.#lastCount = this.#leftCount + this.#waiting.length;
+    this.#leftCount = 0;
+    if (this.#waiting.length > 0) this.#send();
+  };
+
+  #send(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
     if (waiting.length === 1) this.#decide(scriptFor(waiting[0]!.request), waiting);
@@ -90,13 +135,13 @@ export class DecideQueue {
   }
 
   #decide(script: ScriptName, batch: readonly Waiting[], again: Again = {}): void {
-    this.#callsUnderWay++;
+    this.#underWay += batch.length;
     const ownEndMonotonicMs = again.endsAtMonotonicMs ?? this.#calls.endOf();
     this.#calls.counts.batchSizes.add(batch.length);
     const isCrossSlot = this.#reach !== undefined && crossesSlots(batch);
     this.#call({ script, batch, isCrossSlot, endsAtMonotonicMs: again.endsAtMonotonicMs }).then(
       (replies) => {
-        this.#callsUnderWay--;
+        this.#underWay -= batch.length;
         for (let i = 0; i < batch.length; i++) {
           const reply = replies[i]!;
           if (typeof reply !== "string") batch[i]!.resolve(reply);
@@ -105,10 +150,10 @@ export class DecideQueue {
         }
       },
       (error) => {
-        this.#callsUnderWay--;
+        this.#underWay -= batch.length;
         const { key } = batch[0]!.request.checks[0]!;
         if (isCrossSlot && this.#reach!.wasRefused(key, error)) this.#decideByTag(batch, error, ownEndMonotonicMs);
-        else this.#failed(script, batch, error, again);
+        else this.#failed({ script, batch, error, ownEndMonotonicMs }, again);
       },
     );
   }
@@ -163,7 +208,7 @@ export class DecideQueue {
   }
 
   /** An error of one request must not be every request's: nothing was written, so the batch can be mended and sent again, once. */
-  #failed(script: ScriptName, batch: readonly Waiting[], error: unknown, again: Again): void {
+  #failed({ script, batch, error, ownEndMonotonicMs }: FailedCall, again: Again): void {
     const calendar = redisSays(error, /CALENDAR (\d+)/);
     if (calendar && !again.isMended) {
       // Our clock was more than a window off; Redis reported its own, so the boundaries will be right.
@@ -177,7 +222,11 @@ export class DecideQueue {
       for (const waiting of batch) this.#decide(script, [waiting], again);
       return;
     }
-    for (const { reject } of batch) reject(foreign ? foreignKey(this.#calls.keyPrefix) : error);
+    const reason = foreign ? foreignKey(this.#calls.keyPrefix) : error;
+    for (const { request, resolve, reject, otherwise } of batch) {
+      if (otherwise === undefined) reject(reason);
+      else resolve(otherwise(request, reason, ownEndMonotonicMs));
+    }
   }
 }
 

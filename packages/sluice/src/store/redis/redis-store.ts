@@ -2,8 +2,9 @@
  * The store for a fleet: counters in Redis, each decision one script.
  *
  * The life of a decision: a remembered refusal answers at once (`refusal-memory.ts`) -> decide() queues (`decide-queue.ts`) -> at the
- * end of this turn of the event loop the waiting requests share script calls (`choose-script.ts` chooses them, `wire.ts` spells
- * them) -> each call ends by its deadline (`calls.ts`) -> verdicts. On a cluster, `cluster/` splits a request by node first.
+ * end of this turn of the event loop, or earlier if many wait, the waiting requests share script calls (`choose-script.ts` chooses
+ * them, `wire.ts` spells them) -> each call ends by its deadline (`calls.ts`) -> verdicts. On a cluster, `cluster/` splits a request by
+ * node first.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";

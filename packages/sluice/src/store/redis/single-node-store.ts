@@ -10,7 +10,7 @@ import type { RedisCalls } from "./calls.js";
 import type { NodeReach } from "./cluster/node-reach.js";
 import type { Argument } from "./connection.js";
 import type { Counters } from "./counters.js";
-import { DecideQueue } from "./decide-queue.js";
+import { DecideQueue, type Otherwise } from "./decide-queue.js";
 import { Holds } from "./holds.js";
 import { decodeRecord, msOf, policyArguments, recordText } from "./wire.js";
 
@@ -65,11 +65,12 @@ export class SingleNodeStore implements Counters {
     });
   }
 
-  decide(request: StoreRequest): Promise<StoreReply> {
+  /** `otherwise` answers if its call fails. */
+  decide(request: StoreRequest, otherwise?: Otherwise): Promise<StoreReply> {
     const { id, checks } = request;
     const recordKey = id === undefined ? undefined : this.#recordKey(id, checks[0]!.key);
     const holdKey = request.holdMs === undefined ? undefined : this.#holdKey(request.entryId, checks[0]!.key);
-    return this.#queue.add({ request, recordKey, holdKey, isPart: this.#options.claimsRecords });
+    return this.#queue.add({ request, recordKey, holdKey, isPart: this.#options.claimsRecords }, otherwise);
   }
 
   /** For a request of one key, while its tag's other keys are on another node. */

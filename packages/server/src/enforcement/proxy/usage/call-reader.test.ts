@@ -45,10 +45,31 @@ test.each([
   [{ max_tokens: 10, n: 4 }, 40],
   [{ max_tokens: 10, n: 2, best_of: 3 }, 30],
   [{ generationConfig: { maxOutputTokens: 6 } }, 6],
+  [{ generationConfig: { maxOutputTokens: 1 }, generation_config: { max_output_tokens: 900 } }, 900],
+  [{ generationConfig: { maxOutputTokens: 6, candidateCount: 8 } }, 48],
+  [{ max_tokens: 16, prompt: "one" }, 16],
+  [{ max_tokens: 16, prompt: ["one", "two", "three"], n: 2 }, 96],
+  [{ max_tokens: 16, prompt: [[1, 2, 3], [4]] }, 32],
+  [{ max_tokens: 16, prompt: [1, 2, 3] }, 16],
   [{ options: { num_predict: 6 } }, 6],
   [{ max_tokens: 1_000_000_000, n: 128 }, 1_000_000_000],
 ])("the bound of %j is %i", (body, bound) => {
   expect(factsOf(body).maxTokens).toBe(bound);
+});
+
+test.each([
+  { max_tokens: 10, max_completion_tokens: "5000" },
+  { max_tokens: 10, max_completion_tokens: -1 },
+  { max_tokens: 10, max_completion_tokens: 5000.5 },
+  { max_tokens: 10, max_completion_tokens: [5000] },
+  { max_tokens: 10, n_predict: "5000" },
+  { max_tokens: 10, n: "128" },
+  { max_tokens: 10, n: 0.5, best_of: 3 },
+])("%j has no bound: servers take one of its names, and read it in ways of their own", (body) => {
+  expect(factsOf(body).maxTokens).toBeUndefined();
+  expect(factsOf({ ...body, max_completion_tokens: null, n_predict: null, n: null }).maxTokens).toBe(
+    10 * ("best_of" in body ? 3 : 1),
+  );
 });
 
 test.each([-1, 0, 1e300, 0.5, "5", null, true, [5], { a: 5 }])("a bound of %j is none", (max_tokens) => {
@@ -109,18 +130,66 @@ test.each([
   (text: string) => ({ prompt: [[text]] }),
   (text: string) => ({ messages: [{ content: text }] }),
   (text: string) => ({ messages: [{ content: [{ type: "text", text }] }] }),
+  (text: string) => ({ tools: [{ function: { description: text } }] }),
+  (text: string) => ({ tools: [{ function: { parameters: { properties: { data: { url: text } } } } }] }),
+  (text: string) => ({ messages: [{ role: "assistant", reasoning_content: text }] }),
+  (text: string) => ({ metadata: { data: text } }),
 ])("a text that looks like base64 is counted by its bytes (%#)", (bodyOf) => {
   expect(factsOf(bodyOf("a".repeat(400_000))).promptTokens).toBeGreaterThanOrEqual(100_000);
   expect(factsOf(bodyOf(`${"a".repeat(2_000)} ${"b c".repeat(100_000)}`)).promptTokens).toBeGreaterThan(75_000);
 });
 
 test.each([
+  { messages: [{ content: [{ image_url: { url: "" } }, { input_audio: { data: "" } }, { file: { file_data: "" } }] }] },
+  { messages: [{ content: [{ source: { data: "" } }, { image: { source: { bytes: "" } } }], images: [""] }] },
+  { contents: [{ parts: [{ inlineData: { data: "" } }] }], images: ["", ""] },
+])("images, sounds and files stand where vendors take them: %j", (call) => {
+  const media = "iVBORw0KGgo".repeat(10_000);
+  const text = JSON.stringify(call).replaceAll('""', JSON.stringify(media));
+  expect(read(text).facts?.promptTokens).toBe(3_000);
+});
+
+test("a prompt of token numbers counts each of them; other numbers are no prompt", () => {
+  expect(factsOf({ prompt: [1, 2, 3, 4] }).promptTokens).toBe(4);
+  expect(
+    factsOf({
+      input: [
+        [5, 6],
+        [7, 8, 9],
+      ],
+    }).promptTokens,
+  ).toBe(5);
+  expect(factsOf({ max_tokens: 5, logit_bias: { 50256: -100 }, stop: [1, 2] }).promptTokens).toBe(0);
+});
+
+test("names and numbers in the description of a tool are part of the prompt", () => {
+  const properties = { ["n".repeat(40_000)]: { enum: Array.from({ length: 1_000 }, () => 1234) } };
+  expect(factsOf({ tools: [{ function: { parameters: { properties } } }] }).promptTokens).toBeGreaterThan(11_000);
+  expect(factsOf({ metadata: properties }).promptTokens).toBe(0);
+});
+
+test.each([
   ["openai", "/v1/chat/completions", { max_tokens: 900, max_completion_tokens: 1000, max_output_tokens: 2000 }, 1000],
   ["openai", "/v1/chat/completions?a=/responses", { max_output_tokens: 1, options: { num_predict: 1 } }, undefined],
   ["openai", "/v1/responses", { max_tokens: 1, generationConfig: { maxOutputTokens: 1 } }, undefined],
+  ["openai", "/v1/chat/completions/", { max_output_tokens: 1 }, undefined],
+  ["openai", "/v1/Chat/Completions", { max_output_tokens: 1 }, undefined],
+  ["openai", "/v1/chat;a=b/completions;c", { max_output_tokens: 1 }, undefined],
   ["openai", "/v1/responses", { max_output_tokens: 70 }, 70],
   ["anthropic", "/v1/messages", { max_completion_tokens: 1, inferenceConfig: { maxTokens: 1 } }, undefined],
   ["anthropic", "/v1/messages", { max_tokens: 80 }, 80],
+  ["openai", "/v1/completions", { max_completion_tokens: 1 }, undefined],
+  ["openai", "/v1/completions", { max_tokens: 90, max_completion_tokens: 1 }, 90],
+  ["openai", "/v1/chat/completions", { max_tokens: 1, n_predict: 5000 }, 5000],
+  ["openai", "/v1/chat/completions", { max_tokens: 1, n_predict: -1 }, undefined],
+  ["openai", "/v1/chat/completions", { max_tokens: 9, n_predict: 1 }, 9],
+  ["openai", "/v1/chat/completions", { n_predict: 1 }, undefined],
+  ["/", "/api/chat", { max_tokens: 1 }, undefined],
+  ["/", "/api/generate?x", { max_tokens: 1, options: { num_predict: 40 } }, 40],
+  ["/usageMetadata", "/v1beta/models/g:streamGenerateContent?alt=sse", { max_tokens: 1 }, undefined],
+  ["/usageMetadata", "/v1beta/models/g:generateContent", { generationConfig: { maxOutputTokens: 30 } }, 30],
+  ["/usage", "/model/m/converse-stream", { max_tokens: 1 }, undefined],
+  ["/usage", "/elsewhere", { max_tokens: 50 }, 50],
   ["/usage", "/model/m/converse", { inferenceConfig: { maxTokens: 60 } }, 60],
 ])("a call to %s at %s with %j is bounded by %s: other names are another vendor's", (usage, target, body, bound) => {
   const reader = new CallReader(vendorOf(usage).boundsOf(target));

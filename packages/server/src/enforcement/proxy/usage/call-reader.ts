@@ -7,7 +7,7 @@
 import { JsonScanner, textOf } from "sluice/internal";
 import type { Splice } from "./splice-blocks.js";
 import { tokensIn } from "./usage-reader.js";
-import { allBounds } from "./vendors.js";
+import { allBounds, choiceCounts, LIFTING_BOUND } from "./vendors.js";
 
 export interface CallFacts {
   readonly model: string | undefined;
@@ -28,12 +28,24 @@ const MOST_MODEL_LENGTH = 256;
 const base64Text = /^(?:data:[\w/+.;=-]*,)?[\w+/=-]+$/;
 const MEDIA_BYTES = 1_024;
 const MEDIA_TOKENS = 1_000;
-/** Never media, however it looks: a long text without spaces would pass for a short one, and a call that is broken off is charged by this. */
-const textSteps = new Set(["content", "text", "prompt", "input", "system", "instructions", "arguments", "output"]);
+/** Around a name. */
+const QUOTES = 2;
+/**
+ * Where vendors take images, sounds and files: the parts of a call that hold them, and the names that they have there. Elsewhere, such as in
+ * the description of a tool, a long text without spaces would pass for a short one, and a call that is broken off is charged by this.
+ */
+const mediaParts = new Set(["messages", "input", "contents", "images", "image", "image_data", "multimodal_data"]);
+const mediaSteps = new Set([
+  ...["url", "image_url", "data", "file_data", "b64_json", "image", "images", "audio", "bytes"],
+  ...["image_data", "multimodal_data"],
+]);
+/** Of these the model reads the names and the numbers too. */
+const schemaParts = new Set(["tools", "functions", "response_format", "text", "toolConfig", "format"]);
+/** A prompt may be a list of tokens, by their numbers. */
+const tokenParts = new Set(["prompt", "input"]);
 
 /** Of all paths that are read. */
 const MOST_STEPS = 2;
-const choiceCounts = ["n", "best_of"];
 
 const readPaths = new Set([
   "model",
@@ -41,6 +53,7 @@ const readPaths = new Set([
   "stream_options",
   "stream_options/include_usage",
   ...allBounds,
+  LIFTING_BOUND,
   ...choiceCounts,
 ]);
 
@@ -57,12 +70,18 @@ export class CallReader {
   readonly #scanner: JsonScanner;
   readonly #bounds: readonly string[];
   readonly #seen = new Set<string>();
+  /** Numbers as they were written; of what is none, what it is instead. */
   readonly #literals = new Map<string, string>();
   #mistake: string | undefined;
   #model: string | undefined;
   #isStream = false;
   #textBytes = 0;
+  #tokens = 0;
   #media = 0;
+  /** In a list: each has an answer of its own. */
+  #prompts = 0;
+  /** The top member that is being read. */
+  #part = "";
   /** Where the object's first member would stand. */
   #insideTop: number | undefined;
   #hasStreamOption = false;
@@ -98,15 +117,18 @@ export class CallReader {
       model: this.#model,
       isStream: this.#isStream,
       maxTokens: this.#maxTokens(),
-      promptTokens: Math.min(MOST_TOKENS, tokensIn(this.#textBytes) + this.#media * MEDIA_TOKENS),
+      promptTokens: Math.min(MOST_TOKENS, tokensIn(this.#textBytes) + this.#tokens + this.#media * MEDIA_TOKENS),
       askForUsage: this.#splice(),
     };
   }
 
   #key(): void {
+    const { depth, span } = this.#scanner;
+    if (depth > 1 && schemaParts.has(this.#part)) this.#textBytes += span.end - span.start - QUOTES;
     // Most names of a call stand deeper, in its messages.
-    if (this.#scanner.depth > MOST_STEPS) return;
+    if (depth > MOST_STEPS) return;
     const { path } = this.#scanner;
+    if (depth === 1) this.#part = path;
     if (path.startsWith("stream_options/")) this.#hasStreamOption = true;
     if (!knownPaths.has(path)) {
       const meant = knownByFold.get(fold(path));
@@ -120,13 +142,17 @@ export class CallReader {
   #open(kind: "object" | "array"): void {
     const { path, depth, span } = this.#scanner;
     if (depth === 0 && kind === "object") this.#insideTop = span.end;
+    if (path === "prompt/*") this.#prompts++;
     if (path === "stream_options") this.#streamOptions = { kind: kind === "object" ? "object" : "other", ...span };
     else if (path === "stream_options/include_usage") this.#streamOptions = { kind: "other", ...span };
     else if (path === "stream") this.#isStream = true;
     else if (path === "model") this.#mistake ??= "model: expected a string";
+    else if (readPaths.has(path)) this.#literals.set(path, kind);
   }
 
   #literal(text: string): void {
+    if (this.#scanner.lastStep === "*" && tokenParts.has(this.#part)) this.#tokens++;
+    else if (schemaParts.has(this.#part)) this.#textBytes += text.length;
     const { path, span } = this.#scanner;
     if (!readPaths.has(path)) return;
     if (path === "stream_options/include_usage") this.#includeUsage = { isTrue: text === "true", ...span };
@@ -138,20 +164,23 @@ export class CallReader {
 
   #string(bytes: number, start: string): void {
     const { path, span } = this.#scanner;
-    if (bytes >= MEDIA_BYTES && !this.#isText() && base64Text.test(start)) this.#media++;
+    if (path === "prompt/*") this.#prompts++;
+    if (bytes >= MEDIA_BYTES && this.#isMedia() && base64Text.test(start)) this.#media++;
     else this.#textBytes += bytes;
     if (path === "stream_options/include_usage") this.#includeUsage = { isTrue: false, ...span };
     else if (path === "stream") this.#isStream = true;
     else if (path === "stream_options") this.#streamOptions = { kind: "other", ...span };
     else if (path === "model") this.#readModel(bytes, start);
+    else if (readPaths.has(path)) this.#literals.set(path, "string");
   }
 
   /** By the name of the string, or of the list that it stands in. */
-  #isText(): boolean {
+  #isMedia(): boolean {
+    if (!mediaParts.has(this.#part)) return false;
     const { lastStep, path } = this.#scanner;
-    if (lastStep !== "*") return textSteps.has(lastStep);
+    if (lastStep !== "*") return mediaSteps.has(lastStep);
     const steps = path.split("/");
-    return textSteps.has(steps.findLast((step) => step !== "*") ?? "");
+    return mediaSteps.has(steps.findLast((step) => step !== "*") ?? "");
   }
 
   #readModel(bytes: number, start: string): void {
@@ -160,19 +189,27 @@ export class CallReader {
     else this.#model = model;
   }
 
-  /** The largest that the call names, for each of its choices. */
+  /**
+   * The largest that the call names, for each of its prompts and their choices. None, if any of them is no whole number above 0: the server
+   * may refuse it, take it for "no bound", or read a number out of it ("5000"), whatever stands under the other names.
+   */
   #maxTokens(): number | undefined {
-    const most = this.#largest(this.#bounds);
-    if (most === undefined) return undefined;
-    return Math.min(MOST_TOKENS, most * (this.#largest(choiceCounts) ?? 1));
+    const bounds = this.#counts(this.#bounds);
+    const lifting = this.#counts([LIFTING_BOUND]);
+    const choices = this.#counts(choiceCounts);
+    if (bounds.length === 0) return undefined;
+    const most = Math.max(...bounds, ...lifting) * Math.max(1, ...choices) * Math.max(1, this.#prompts);
+    return Number.isNaN(most) ? undefined : Math.min(MOST_TOKENS, most);
   }
 
-  /** Passes over what is no whole number above 0: the server may refuse it, or take it for "no bound". */
-  #largest(paths: readonly string[]): number | undefined {
-    const counts = paths
-      .map((path) => Number(this.#literals.get(path) ?? Number.NaN))
-      .filter((count) => Number.isSafeInteger(count) && count > 0);
-    return counts.length === 0 ? undefined : Math.max(...counts);
+  /** Of those that the call names; NaN for what is no count. */
+  #counts(paths: readonly string[]): number[] {
+    return paths.flatMap((path) => {
+      const text = this.#literals.get(path);
+      if (text === undefined || text === "null") return [];
+      const count = Number(text);
+      return Number.isSafeInteger(count) && count > 0 ? count : Number.NaN;
+    });
   }
 
   #splice(): Splice | undefined {

@@ -105,6 +105,49 @@ test("without usage the text is counted, a token for four bytes; the prompt stay
   expect(usageOf("openai", "unread", "x".repeat(41))).toMatchObject({ completion: 11 });
 });
 
+const part = (delta: object) => ({ choices: [{ delta }] });
+const long = "x".repeat(400);
+
+test.each([
+  ["openai", part({ function_call: { name: "f", arguments: long } })],
+  ["openai", part({ tool_calls: [{ custom: { input: long } }] })],
+  ["openai", part({ reasoning: long })],
+  ["openai", part({ audio: { id: "a", data: "AAAA", transcript: long } })],
+  ["openai", { delta: { content: [{ text: { value: long } }] } }],
+  ["openai", { delta: { step_details: { tool_calls: [{ code_interpreter: { input: long } }] } } }],
+  ["openai", part({ content: [{ type: "text", text: long }] })],
+  ["openai", part({ content: [{ type: "thinking", thinking: [{ type: "text", text: long }] }] })],
+  ["anthropic", { completion: long }],
+  ["/", { message: { role: "assistant", content: "", thinking: long } }],
+])(
+  "a stream of %s that is broken off costs what it carried, in whichever form the client asked for (%#)",
+  (usage, event) => {
+    expect(usageOf(usage, "events", sse(event), { isWhole: false })).toMatchObject({ completion: 100 });
+  },
+);
+
+test.each([
+  ["openai", "json", `{"id":"abc","choices":[{"message":{"content":"${long}`, 100],
+  ["openai", "json", `{"id":"abc","choices":[{"message":{"content":"${long}\\`, 101],
+  ["openai", "events", `data: {"choices":[{"delta":{"content":"${long}"}}]}\n\ndata: {"delta":"${long}`, 200],
+  ["anthropic", "json", `{"content":[{"type":"text","text":"${long}`, 100],
+  ["/usage", "lines", `{"response":"${long}`, 100],
+  ["openai", "json", `{"id":"${long}`, 0],
+  ["openai", "json", `{"${long}`, 0],
+] as const)(
+  "of %s, %s that is broken off in the middle of a string costs what had come (%#)",
+  (usage, kind, text, completion) => {
+    for (const places of [[], [50, 200, 333]]) {
+      expect(usageOf(usage, kind, text, { isWhole: false, places })).toMatchObject({ completion });
+    }
+  },
+);
+
+test("reasoning under both of its names is counted once", () => {
+  const stream = sse(part({ reasoning: long, reasoning_content: long }), part({ content: "1234" }));
+  expect(usageOf("openai", "events", stream, { isWhole: false })).toMatchObject({ completion: 101 });
+});
+
 test("usage that comes twice, or in the middle, is a running total: the largest counts", () => {
   const usage = (completion_tokens: number) => ({ ...delta("x"), usage: { prompt_tokens: 5, completion_tokens } });
   expect(usageOf("openai", "events", sse(usage(3), usage(7), delta("y"), usage(6)))).toMatchObject({ completion: 7 });
@@ -160,7 +203,8 @@ test("a line of 50 MB without an end is read without being held", () => {
   reader.push(Buffer.from('data: {"choices":[{"delta":{"content":"'));
   const piece = Buffer.alloc(64 * 1024, "x");
   for (let i = 0; i < 800; i++) reader.push(piece);
-  expect(reader.usage({ isWhole: false }).completion).toBe(0);
+  // The client has them, whether or not the string will end.
+  expect(reader.usage({ isWhole: false }).completion).toBe(tokensIn(800 * piece.length));
   reader.push(Buffer.from('"}}]}\n\n'));
   reader.push(Buffer.from(sse({ choices: [], usage: { completion_tokens: 9 } })));
   expect(reader.usage({ isWhole: true }).completion).toBe(9);

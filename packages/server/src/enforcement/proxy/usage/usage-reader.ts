@@ -33,6 +33,9 @@ export class UsageReader {
   #isFinal = false;
   /** Bytes of text that the model produced; of an unread answer all bytes. */
   #textBytes = 0;
+  /** Two names of the same text: some servers send it under both. */
+  #reasoningBytes = 0;
+  #reasoningContentBytes = 0;
   /** Of an answer that says it is JSON and is none: from the chunk on in which that shows. */
   #brokenBytes = 0;
   #eventHasUsage = false;
@@ -45,7 +48,11 @@ export class UsageReader {
       literal: (text) => this.#literal(text),
       string: (bytes) => {
         const scanner = this.#scanner;
-        if (vendor.lastSteps.has(scanner.lastStep) && vendor.isText(scanner.path)) this.#textBytes += bytes;
+        const { lastStep } = scanner;
+        if (!vendor.lastSteps.has(lastStep) || !vendor.isText(scanner.path)) return;
+        if (lastStep === "reasoning") this.#reasoningBytes += bytes;
+        else if (lastStep === "reasoning_content") this.#reasoningContentBytes += bytes;
+        else this.#textBytes += bytes;
       },
       open: () => {
         const scanner = this.#scanner;
@@ -77,7 +84,8 @@ export class UsageReader {
   /** `isWhole`: the answer ended as it should; what was reported on the way is then final. */
   usage({ isWhole }: { isWhole: boolean }): Usage {
     const counts = this.#counts;
-    const seen = tokensIn(this.#textBytes + this.#brokenBytes);
+    const reasoningBytes = Math.max(this.#reasoningBytes, this.#reasoningContentBytes);
+    const seen = tokensIn(this.#textBytes + reasoningBytes + this.#openTextBytes() + this.#brokenBytes);
     const prompt = promptIn(counts);
     const completion = counts.get("completion");
     const reported =
@@ -91,6 +99,13 @@ export class UsageReader {
       // Gateways report the same tokens under both names.
       cachedPrompt: Math.min(Math.max(counts.get("cachedPrompt") ?? 0, counts.get("cacheRead") ?? 0), prompt ?? 0),
     };
+  }
+
+  /** An answer may be one long string, and be broken off in its middle. */
+  #openTextBytes(): number {
+    const { openBytes, lastStep } = this.#scanner;
+    if (openBytes === 0 || !this.#vendor.lastSteps.has(lastStep)) return 0;
+    return this.#vendor.isText(this.#scanner.path) ? openBytes : 0;
   }
 
   #literal(text: string): void {

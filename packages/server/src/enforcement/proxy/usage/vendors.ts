@@ -48,19 +48,40 @@ const fieldNames: Readonly<Record<UsageField, readonly string[]>> = {
   cacheWrite: ["cache_creation_input_tokens", "cacheWriteInputTokens"],
 };
 
+/**
+ * Of a choice, whole or in parts. The client chooses which of them it gets, by the fields of its call: one that is missing here is free for
+ * a client that leaves before the usage comes.
+ */
+const choiceText = [
+  "content",
+  "reasoning_content",
+  "reasoning",
+  "refusal",
+  "tool_calls/*/function/arguments",
+  "tool_calls/*/custom/input",
+  // The older form of tool calls, which servers still take.
+  "function_call/arguments",
+  "audio/transcript",
+  // Mistral's models that reason answer in parts.
+  "content/*/text",
+  "content/*/thinking/*/text",
+];
+
 const openaiText = new Set([
-  "choices/*/delta/content",
-  "choices/*/delta/reasoning_content",
-  "choices/*/delta/refusal",
-  "choices/*/delta/tool_calls/*/function/arguments",
-  "choices/*/message/content",
-  "choices/*/message/reasoning_content",
-  "choices/*/message/refusal",
-  "choices/*/message/tool_calls/*/function/arguments",
+  ...["delta", "message"].flatMap((part) => choiceText.map((step) => `choices/*/${part}/${step}`)),
   "choices/*/text",
   // The Responses API: its stream repeats whole texts at the end, which are not counted again.
   "delta",
   "output/*/content/*/text",
+  "output/*/content/*/refusal",
+  "output/*/summary/*/text",
+  "output/*/arguments",
+  "output/*/input",
+  "output/*/code",
+  // Runs of assistants.
+  "delta/content/*/text/value",
+  "delta/step_details/tool_calls/*/function/arguments",
+  "delta/step_details/tool_calls/*/code_interpreter/input",
 ]);
 
 const anthropicText = new Set([
@@ -69,37 +90,70 @@ const anthropicText = new Set([
   "delta/partial_json",
   "content/*/text",
   "content/*/thinking",
+  // Text completions report no usage at all.
+  "completion",
 ]);
 
 /** Wherever they stand. */
-const otherText = new Set(["content", "text", "delta", "response", "generated_text", "output"]);
+const otherText = new Set([
+  ...["content", "text", "delta", "response", "generated_text", "output"],
+  ...["thinking", "reasoning", "reasoning_content"],
+]);
+
+/** Gemini takes either spelling of each name. */
+const geminiConfigs = ["generationConfig", "generation_config"];
+const geminiBounds = geminiConfigs.flatMap((config) => [`${config}/maxOutputTokens`, `${config}/max_output_tokens`]);
+
+/** How many answers a call asks for, each of which has the bound. */
+export const choiceCounts: readonly string[] = [
+  "n",
+  "best_of",
+  ...geminiConfigs.flatMap((config) => [`${config}/candidateCount`, `${config}/candidate_count`]),
+];
 
 /** Every name that bounds an answer: OpenAI's three, Anthropic's, Gemini's, Bedrock's and Ollama's. */
 export const allBounds: readonly string[] = [
   "max_tokens",
   "max_completion_tokens",
   "max_output_tokens",
-  "generationConfig/maxOutputTokens",
+  ...geminiBounds,
   "inferenceConfig/maxTokens",
   "options/num_predict",
 ];
-const completionBounds = ["max_tokens", "max_completion_tokens"];
+const chatBounds = ["max_tokens", "max_completion_tokens"];
 const responseBounds = ["max_output_tokens"];
+/** Which of them a server heeds, by the end of the path that is called (in small letters); at other paths any. */
+const boundsAt: readonly (readonly [end: RegExp, bounds: readonly string[]])[] = [
+  [/\/api\/(?:chat|generate)$/, ["options/num_predict"]],
+  [/:(?:stream)?generatecontent$/, geminiBounds],
+  [/\/converse(?:-stream)?$/, ["inferenceConfig/maxTokens"]],
+];
+
+/** llama.cpp heeds this name instead of OpenAI's where both stand; others pass over it. So it may lift a bound, and makes none. */
+export const LIFTING_BOUND = "n_predict";
 
 /** `stream_options` and the bounds of completions are fields of these two; others refuse what they do not know, or pass over it. */
 export function isCompletion(target: string): boolean {
   return pathOf(target).endsWith("/completions");
 }
 
+/** Servers differ in whether they heed the case of a path, a slash at its end, and parameters (`;v=1`): a client must not slip through there. */
 function pathOf(target: string): string {
-  return target.split("?", 1)[0]!;
+  return target
+    .split("?", 1)[0]!
+    .replace(/;[^/]*/g, "")
+    .replace(/\/+$/, "")
+    .toLowerCase();
 }
 
 const openai = vendor({
   name: "openai",
   boundsOf(target) {
-    if (isCompletion(target)) return completionBounds;
-    return pathOf(target).endsWith("/responses") ? responseBounds : [...completionBounds, ...responseBounds];
+    const path = pathOf(target);
+    if (path.endsWith("/chat/completions")) return chatBounds;
+    // Completions of a text never had the other name, and servers pass over it there.
+    if (isCompletion(target)) return ["max_tokens"];
+    return path.endsWith("/responses") ? responseBounds : [...chatBounds, ...responseBounds];
   },
   usage: usageUnder(["usage", "response/usage"]),
   preliminary: new Set(),
@@ -124,7 +178,7 @@ export function vendorOf(usage: string): Vendor {
   return {
     ...vendor({
       name: "other",
-      boundsOf: () => allBounds,
+      boundsOf: (target) => boundsAt.find(([end]) => end.test(pathOf(target)))?.[1] ?? allBounds,
       usage: pointer === "" ? counts : new Map([...counts, [pointer, "completion"]]),
       preliminary: new Set(),
       textPaths: otherText,

@@ -10,6 +10,7 @@ import { hashTag } from "../../../keys.js";
 import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
 import { spansSlots } from "../choose-script.js";
+import type { Otherwise } from "../decide-queue.js";
 import type { SingleNodeStore } from "../single-node-store.js";
 import { Blocks } from "./blocks.js";
 import type { ClusterHolds } from "./cluster-holds.js";
@@ -76,13 +77,22 @@ export class PartsDecider {
   }
 
   decide(request: StoreRequest): Promise<StoreReply> {
-    const endsAtMonotonicMs = this.#calls.endOf();
-    const [first] = request.checks;
-    // Most requests have one check.
-    if (request.checks.length === 1 && request.id === undefined)
-      return this.#decidePart({ tag: hashTag(first!.key), request, places: ONLY }, endsAtMonotonicMs);
-    return this.#decideAll(request, splitByTag(request, this.#reachOf(request)), endsAtMonotonicMs);
+    // Most requests have one check: they are made a part of only once it matters.
+    if (request.checks.length === 1 && request.id === undefined) {
+      return this.#moving.size === 0
+        ? this.#node.decide(request, this.#whenFailed)
+        : this.#decidePart(onlyPart(request), this.#calls.endOf());
+    }
+    return this.#decideAll(request, splitByTag(request, this.#reachOf(request)), this.#calls.endOf());
   }
+
+  /** For a request of one check. */
+  readonly #whenFailed: Otherwise = async (request, error, endsAtMonotonicMs) => {
+    if (!slotIsMoving(error)) throw error;
+    const part = onlyPart(request);
+    this.#moving.add(part.tag);
+    return await this.#decideMoving(part, endsAtMonotonicMs, 1);
+  };
 
   /** What is written beside the counters, a record or a hold, lies under a tag: such a request is decided by tag. */
   #reachOf({ id, holdMs }: StoreRequest): (key: string) => string {
@@ -255,6 +265,10 @@ export class PartsDecider {
       throw error;
     }
   }
+}
+
+function onlyPart(request: StoreRequest): Part {
+  return { tag: hashTag(request.checks[0]!.key), request, places: ONLY };
 }
 
 function hasCharged(outcome: Outcome): boolean {

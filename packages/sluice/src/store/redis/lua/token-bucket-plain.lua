@@ -18,9 +18,11 @@ if raw then
   end
   if unit ~= scale and missing > 0 then missing = ceil(missing / unit * scale) end
   deficit = max(0, missing - (at - last) * amount)
-  if deficit > 0 then
-    age = #raw < 28 and OLDEST or struct.unpack('<I4', raw, 25)
-    if age ~= SATURATED then age = min(OLDEST, at - last + age) elseif at > last then age = at - last - 1 end
+  local stored = #raw < 28 and OLDEST or struct.unpack('<I4', raw, 25)
+  if stored == SATURATED and at == last then
+    age = stored
+  elseif deficit > 0 and unit == scale then
+    age = stored == SATURATED and at - last - 1 or min(OLDEST, at - last + stored)
   end
   -- As `charge` in token-bucket.lua keeps it.
   if #raw >= 36 and (deficit > 0 or #raw >= 44 and struct.unpack('<d', raw, 37) >= at) then

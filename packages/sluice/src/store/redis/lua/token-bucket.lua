@@ -33,7 +33,9 @@ end
 local function settle(state, policy)
   local at = max(now, state.last)
   if at > now and at - now > wait_for(policy[1] * policy[3], policy) + (policy.ahead or 0) then
-    at, state.last, state.born, state.moved = now, now, min(state.born, now), true
+    -- The refill of the time that the clock takes back: keepRefill in token-bucket.ts tells why.
+    state.given, state.nameless = state.given + ceil((at - now) * policy[2] / policy[3] * state.scale), max(state.nameless, at)
+    at, state.last, state.born, state.moved = now, now, min(state.born, now + 1), true
     state.ends = now + wait_for(deficit_at(state, policy, now), policy)
   end
   return deficit_at(state, policy, at), at
@@ -54,7 +56,8 @@ end
 
 local function charge(state, policy, cost)
   local deficit, at = settle(state, policy)
-  if deficit == 0 then state.born = max(state.born, at) end
+  -- As from a full bucket: what refill at another rate has paid is unknown, also after the rule was edited back.
+  if deficit == 0 or state.scale ~= policy[3] then state.born = max(state.born, at) end
   if deficit == 0 and state.nameless < at then state.given, state.nameless, state.gaps = 0, 0, '' end
   if state.scale ~= policy[3] and state.given > 0 then state.given, state.gaps = ceil(state.given / state.scale * policy[3]), '' end
   state.deficit = deficit + cost * policy[3]
@@ -92,6 +95,19 @@ local function unpaid_of(state, policy, whole_cost, charged_at, owed)
   return max(0, owed - from_front - refilled, of_whole - refilled)
 end
 
+-- A gap at the end of the line has nobody behind it: the line ends where the gap began. Any charge behind it would be one unit or more.
+local function without_end(state, policy, gaps)
+  for g = 1, #gaps do
+    local gap_at, gap_owed, units = unpack_string('<ddd', gaps[g])
+    local behind = state.deficit + state.given - gap_owed + (state.last - gap_at) * policy[2]
+    if behind >= 0 and behind < state.scale then
+      state.given = state.given - units
+      table.remove(gaps, g)
+      return without_end(state, policy, gaps)
+    end
+  end
+end
+
 -- Gaps that the refill has reached are in front of all that is unpaid: they need no place. Nor does the foremost of too many.
 local function leave_gap(state, policy, charged_at, owed, units)
   local at, gaps = max(now, state.last), {}
@@ -100,6 +116,7 @@ local function leave_gap(state, policy, charged_at, owed, units)
     if gap_owed > (at - gap_at) * policy[2] then gaps[#gaps + 1] = string.sub(state.gaps, i, i + 23) end
   end
   gaps[#gaps + 1] = pack('<ddd', charged_at, owed, units)
+  without_end(state, policy, gaps)
   if #gaps > MOST_GAPS then
     local front = 1
     for g = 2, #gaps do
@@ -116,8 +133,10 @@ end
 -- Under other numbers the bucket was refilled at another rate: how much of the charge that paid is unknown.
 local function refund(state, policy, cost, charged_at, _, owed, whole_cost)
   if charged_at < state.born or state.scale ~= policy[3] then return end
-  local units = lower(state, min(cost * state.scale, unpaid_of(state, policy, whole_cost or cost, charged_at, owed)))
-  if units > 0 then leave_gap(state, policy, charged_at, owed, units) end
+  local whole = whole_cost or cost
+  local units = lower(state, min(cost * state.scale, unpaid_of(state, policy, whole, charged_at, owed)))
+  -- Of a charge that stands in part, the front was given back: the rest ends where it ended.
+  if units > 0 then leave_gap(state, policy, charged_at, owed - (whole - cost) * state.scale, units) end
 end
 
 -- How much the bucket lacks, and has been given back so far, as of now. A hold keeps it, for its refund.
@@ -128,7 +147,7 @@ end
 local function give_back(state, policy, cost)
   local deficit, at = settle(state, policy)
   lower(state, cost * state.scale)
-  if state.given > 0 then state.nameless = at end
+  if state.given > 0 then state.nameless = max(state.nameless, at) end
   return deficit > 0
 end
 
