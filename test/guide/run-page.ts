@@ -4,6 +4,7 @@
  * `npx sluice` and `node examples/…` are those of this checkout; 127.0.0.1:8080 is the port of the page's own service.
  */
 import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -24,7 +25,7 @@ export async function runPage(blocks: readonly Block[], isRun: (block: Block) =>
   const folder = makeTempFolder("guide-page");
   const [port, grpcPort] = [await freePort(), await freePort()];
   const env = { ...process.env, ...surroundings(folder, { port, grpcPort }) };
-  const stops: (() => void)[] = [];
+  const stops: (() => Promise<void>)[] = [];
   const ran: RanBlock[] = [];
   const wanted = blocks.filter(isRun);
   try {
@@ -45,7 +46,7 @@ export async function runPage(blocks: readonly Block[], isRun: (block: Block) =>
     }
     return ran;
   } finally {
-    for (const stop of stops) stop();
+    await Promise.all(stops.map((stop) => stop()));
     removeTempFolder(folder);
   }
 }
@@ -65,7 +66,10 @@ async function printedBy(script: string, { folder, env, place }: Place & { place
   }
 }
 
-async function startInBackground(script: string, { folder, env, port }: Place & { port: number }): Promise<() => void> {
+async function startInBackground(
+  script: string,
+  { folder, env, port }: Place & { port: number },
+): Promise<() => Promise<void>> {
   // `exec`, so that the process that is stopped is the service itself.
   const child = spawn("bash", ["-c", script.replace(/\n(?=npx |sluice |node )/, "\nexec ")], {
     cwd: folder,
@@ -79,7 +83,13 @@ async function startInBackground(script: string, { folder, env, port }: Place & 
       ({ ok }) => ok,
       () => false,
     );
-    if (isReady) return () => void child.kill();
+    if (isReady) {
+      return async () => {
+        // Not SIGTERM: a service that drains goes on writing to the folder that is removed next.
+        child.kill("SIGKILL");
+        if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+      };
+    }
     if (child.exitCode !== null || performance.now() > deadlineMs)
       throw new Error(`the service of the page did not start`);
     await new Promise((resolve) => setTimeout(resolve, 50));
