@@ -1,4 +1,5 @@
 /** The rate limit quota service: its streams as clients see them, hostile ones among them, and behind a real Envoy. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { status } from "@grpc/grpc-js";
 import type { Rule } from "sluice";
 import { afterEach, describe, expect, test } from "vitest";
@@ -92,6 +93,8 @@ test("other rules are pushed to open streams, without a report", async () => {
   expect(await stream.actions(1)).toMatchObject([
     { quotaAssignmentAction: { rateLimitStrategy: { blanketRule: expect.anything() } } },
   ]);
+  // The change from before the stream was opened is none of its own: renewals are looked for four times a second.
+  await sleep(1_000);
   await put([rule]);
   expect(await stream.units()).toBe(53);
   await put([{ ...rule, limit: 5 }]);

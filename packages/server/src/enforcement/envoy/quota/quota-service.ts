@@ -63,7 +63,8 @@ export class QuotaService {
   readonly #name = randomBytes(6).toString("base64url");
   readonly #complained = new Map<string, number>();
   readonly #onRules = (): void => {
-    this.#haveRulesChanged = true;
+    // Streams that open later begin with the new rules: there is nothing to push to them.
+    if (this.#open.size > 0) this.#haveRulesChanged = true;
   };
   #holders = 0;
   #buckets = 0;
