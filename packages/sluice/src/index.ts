@@ -19,8 +19,9 @@ export type { AcquireOptions, CheckOptions, CheckPart, DecidedRequest } from "./
 export type { Decision } from "./limiter/decision.js";
 export type { ExplainedRule, Explanation } from "./limiter/explain.js";
 export type { Lease } from "./limiter/lease.js";
-export { createLimiter, type Limiter, type UtilisationOptions } from "./limiter/limiter.js";
+export { createLimiter, type Limiter } from "./limiter/limiter.js";
 export type { LimiterEvents } from "./limiter/limiter-events.js";
+export type { UtilisationOptions } from "./limiter/limiter-operations.js";
 export type { LimiterOptions } from "./limiter/limiter-options.js";
 export { ruleBook } from "./limiter/rules-in-force.js";
 export type { WaitingKey, WaitingStats } from "./limiter/waits.js";

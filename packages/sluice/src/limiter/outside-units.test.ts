@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { Rule } from "../rules/rule.js";
 import { memoryStore } from "../store/memory/memory-store.js";
-import { createLimiter, outsideUnits } from "./limiter.js";
+import { createLimiter } from "./limiter.js";
+import { outsideUnits } from "./limiter-operations.js";
 import { mostUnits, unitsPerMs } from "./outside-units.js";
 
 const minute: Rule = { id: "r", key: ["user"], algorithm: "rolling-window", limit: 60, window: "1m", prefetch: "10s" };
