@@ -1,0 +1,72 @@
+/**
+ * The short way of the memory store: a request of one check that asks for nothing else (`sole-request.ts`), decided without its lists.
+ * In: the request and the time. Out: what `MemoryDecider` would decide; the counter is charged by the same model.
+ * Never for a counter whose units somebody holds.
+ */
+import type { Model, State } from "../../algorithms/model.js";
+import { models } from "../../algorithms/models.js";
+import type { Policy } from "../../algorithms/policy.js";
+import { AtomicSoleReply, type SoleReply, type SoleRequest } from "../../sole-request.js";
+import type { CounterMap } from "./counter-map.js";
+import { sizedPart } from "./memory-bytes.js";
+import type { MemoryCounters } from "./memory-counters.js";
+
+export class MemorySole {
+  readonly #states: CounterMap;
+  readonly #counters: MemoryCounters;
+  /** Used again for each request: no model keeps it. */
+  readonly #charge = { cost: 0, nowMs: 0, requestId: "" };
+  /** Of the last request: the book that it came from has no other rule. A look for the model by its name would cost every check. */
+  #policy: Policy | undefined;
+  #model: Model<Policy, State> = models["token-bucket"];
+  #grows = false;
+
+  constructor(states: CounterMap, counters: MemoryCounters) {
+    this.#states = states;
+    this.#counters = counters;
+  }
+
+  decide(request: SoleRequest, nowMs: number): SoleReply {
+    const { check } = request;
+    const { key, cost } = check;
+    const { policy } = check.plan;
+    if (policy !== this.#policy) this.#next(policy);
+    const model = this.#model;
+    const state = this.#state(request, nowMs) ?? model.fresh();
+    const verdict = model.look(state, policy, cost, nowMs);
+    if (!verdict.allowed) this.#counters.refused(check, verdict, state, nowMs);
+    else if (cost > 0) {
+      const charge = this.#charge;
+      charge.cost = cost;
+      charge.nowMs = nowMs;
+      // A ring may grow, and is measured then.
+      if (this.#grows) this.#counters.charge(check, charge, verdict, state);
+      else {
+        const isNew = state.endsAtMs <= nowMs;
+        model.charge(state, policy, charge, verdict);
+        verdict.charged = true;
+        if (isNew) this.#counters.add(key, state, nowMs);
+        const isUsedUp = verdict.remaining <= 0;
+        if (isUsedUp !== state.isUsedUp) this.#states.mark(key, state, isUsedUp, nowMs);
+      }
+    }
+    return new AtomicSoleReply(nowMs, verdict);
+  }
+
+  #state(request: SoleRequest, nowMs: number): State | undefined {
+    const { counter } = request;
+    if (counter !== undefined && request.departures === this.#states.departures && counter.endsAtMs >= nowMs)
+      return counter;
+    const state = this.#counters.state(request.check.key, nowMs);
+    // A request outlives its counter: it must not keep a ring that the store has given up, and no longer counts.
+    if (!this.#grows) request.counter = state;
+    request.departures = this.#states.departures;
+    return state;
+  }
+
+  #next(policy: Policy): void {
+    this.#policy = policy;
+    this.#model = models[policy.stored];
+    this.#grows = sizedPart(policy.stored, this.#model.fresh()) !== undefined;
+  }
+}
