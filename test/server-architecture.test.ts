@@ -20,7 +20,7 @@ interface Room {
 
 /** From the ground up. */
 const rooms: readonly Room[] = [
-  { name: "ground", files: /^(errors|log|own-package|own-text|printable|run-in-thread)\.ts$/, sees: [] },
+  { name: "ground", files: /^(errors|log|own-fields|own-package|own-text|printable|run-in-thread)\.ts$/, sees: [] },
   { name: "settings", files: /^settings\//, sees: ["ground"] },
   { name: "grpc", files: /^grpc\//, sees: [] },
   { name: "http", files: /^http\//, sees: ["ground"], seesTypesOf: ["settings"] },

@@ -49,6 +49,18 @@ test("a SQLite file is for its owner alone, and so are the files beside it", asy
 
 describe.each(databases)("the repository on $kind", ({ missing, fresh }) => {
   describe.skipIf(missing)("holds its contract:", () => {
+    test("secrets of an alert receiver come back whatever its name is", async () => {
+      const repository = openRepository(fresh());
+      const secrets = { constructor: { url: "https://a.example", secret: "s" }, ops: { key: "k" } };
+      await repository.alerts.commitPolicy({
+        ...{ base: 0, author: "ann", message: "why", document: "{}", summary: {} },
+        secrets,
+      });
+      expect((await repository.alerts.policy())!.secrets).toEqual(secrets);
+      expect(Object.keys(Object)).toEqual([]);
+      await repository.close();
+    });
+
     test("an empty database has no version, no audit and no token", async () => {
       const repository = openRepository(fresh());
       expect(await repository.head()).toBeUndefined();

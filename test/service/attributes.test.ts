@@ -257,3 +257,22 @@ test.each([
     startTestService({ files: { "attributes.yaml": text }, settings: { attributes: "attributes.yaml" } }),
   ).rejects.toThrow(message);
 });
+
+test("attributes and fields may have any name, also one that every object inherits", async () => {
+  const sha256 = createHash("sha256").update("k").digest("hex");
+  await start(
+    `
+attributes:
+  __proto__: { header: x-user }
+  constructor: { header: x-tenant }
+  plan: { apiKey: constructor }
+  field: { header: __proto__ }
+apiKeys: { keys: [{ sha256: ${sha256} }] }
+`,
+    ["__proto__", "constructor", "plan", "field"],
+  );
+  await ask({ "x-user": "ann", "x-tenant": "acme", "x-api-key": "k" });
+  await ask({ "x-user": "ann" });
+  expect(await countOf("__proto__", "ann")).toBe(2);
+  expect(await countOf("constructor", "acme")).toBe(1);
+});

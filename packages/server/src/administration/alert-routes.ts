@@ -6,6 +6,7 @@ import type { AlertPolicies, PolicyInForce, SilenceMatch } from "../configuratio
 import { secretFields } from "../configuration/alert-policy.js";
 import { ServiceError } from "../errors.js";
 import type { AlertsView, AlertView } from "../monitoring/views/alerts.js";
+import { ownField } from "../own-fields.js";
 import { callerOf } from "./access.js";
 import {
   acknowledgeBody,
@@ -195,7 +196,7 @@ function registerPolicyRoutes(
 /** Secrets are named, not shown; of a URL scheme and host. */
 function shownPolicy({ version, policy, secrets }: PolicyInForce) {
   const receivers = policy.receivers.map((receiver) => {
-    const kept = secrets[receiver.id] ?? {};
+    const kept = ownField(secrets, receiver.id) ?? {};
     const hidden = Object.keys(secretFields[receiver.type]).filter((field) => kept[field] !== undefined);
     const address = kept.url === undefined ? undefined : `${new URL(kept.url).origin}/…`;
     return { ...receiver, ...(address !== undefined && { address }), secrets: hidden };

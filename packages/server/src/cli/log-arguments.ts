@@ -8,6 +8,7 @@ import { formatNamed } from "../analysis/log/formats.js";
 import type { LogRequest } from "../analysis/log/log-request.js";
 import { type LogCounts, Logs } from "../analysis/log/read-logs.js";
 import { requestAttributes } from "../enforcement/attributes/request-attributes.js";
+import { setOwn } from "../own-fields.js";
 import { printable } from "../printable.js";
 import { SEGMENT_NAME } from "../recording/segments.js";
 import { colours, figure, printLine } from "./print.js";
@@ -113,8 +114,7 @@ export function openLogs(given: readonly string[], { format, attributes, attribu
   const withFields = (read: Record<string, unknown>, fields: LogRequest["fields"]): Attributes => {
     for (let i = 0; i < fields.length; i++) {
       if (fields[i] === undefined) continue;
-      if (names[i] === "__proto__") setOwn(read, names[i]!, fields[i]);
-      else read[names[i]!] = fields[i];
+      setOwn(read, names[i]!, fields[i]);
     }
     return read as Attributes;
   };
@@ -133,11 +133,6 @@ export function openLogs(given: readonly string[], { format, attributes, attribu
 }
 
 const NO_HEADERS: readonly string[] = [];
-
-/** An assignment would set the object's prototype. */
-function setOwn(object: object, name: string, value: unknown): void {
-  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
-}
 
 const NO_ADDRESS = "0.0.0.0";
 

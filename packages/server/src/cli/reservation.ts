@@ -1,6 +1,7 @@
 /** `sluice settle ID tokens=120`, `sluice extend ID tokens=900`, `sluice cancel ID`: what becomes of a reservation that a check made. */
 import type { Command } from "commander";
 import type { Settlement } from "sluice";
+import { ownField } from "../own-fields.js";
 import { parseAttributes } from "./attribute-arguments.js";
 import { showDecision, type ToldDecision } from "./check.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
@@ -52,7 +53,8 @@ function show(answer: unknown, { json }: Options): void {
   const { settled, charged, overrun, reason } = answer as Settlement;
   printLine(settled ? "settled" : `not settled: ${reason}`);
   for (const [rule, units] of Object.entries(charged)) {
-    const beyond = overrun[rule] === undefined ? "" : `, ${figure(overrun[rule])} of them beyond what was held`;
+    const over = ownField(overrun, rule);
+    const beyond = over === undefined ? "" : `, ${figure(over)} of them beyond what was held`;
     printLine(`  ${rule}: ${figure(units)}${beyond}`);
   }
 }

@@ -3,6 +3,7 @@
  * In: a document as it was sent. Out: the policy with its secrets taken out, or every mistake with its path. Pure.
  */
 import type { Mistake } from "sluice";
+import { ownField } from "../own-fields.js";
 import { mistakesOf } from "./alert-policy-fields.js";
 import type { ReceiverSecrets } from "./repository/alert-repository.js";
 
@@ -120,7 +121,7 @@ function splitReceiver(receiver: AlertReceiver, before: Read) {
   const url = "url" in fields ? undefined : receiver.url;
   const was = before.policy.receivers.find((one) => one.id === id);
   // A stored key stays with the address that it was given for: a changed address must not be sent the old key.
-  const stored = was?.type === type && was.url === url ? before.secrets[id] : undefined;
+  const stored = was?.type === type && was.url === url ? ownField(before.secrets, id) : undefined;
   const kept: Record<string, string> = {};
   const absent: string[] = [];
   for (const [field, isNeeded] of Object.entries(fields)) {

@@ -3,6 +3,7 @@
  */
 import type { CountingRule, Rule } from "sluice";
 import { isCounting } from "sluice/internal";
+import { setOwn } from "../own-fields.js";
 import { printableLines } from "../printable.js";
 
 interface StartScreen {
@@ -89,10 +90,11 @@ function curlLine({ http, rules, apiToken }: StartScreen): string {
 function sampleAttributes(rules: readonly Rule[]): Record<string, string | number | boolean> {
   const rule = tightestOf(rules);
   const sample: Record<string, string | number | boolean> = {};
-  for (const name of rule?.key ?? ["user"]) sample[name] = name === "ip" ? "192.0.2.7" : "42";
+  for (const name of rule?.key ?? ["user"]) setOwn(sample, name, name === "ip" ? "192.0.2.7" : "42");
   for (const [name, wanted] of Object.entries(rule?.match ?? {})) {
     const value = Array.isArray(wanted) ? wanted[0] : wanted;
-    sample[name] = typeof value === "string" ? value.replaceAll(/\*+/g, "x").replace(/\/\d{1,3}$/, "") : value;
+    const met = typeof value === "string" ? value.replaceAll(/\*+/g, "x").replace(/\/\d{1,3}$/, "") : value;
+    setOwn(sample, name, met);
   }
   return sample;
 }

@@ -137,3 +137,17 @@ test("costs that cannot be found out, or are none, are reported", async () => {
   await other.pass(1_000);
   expect(String(other.response.mistakes[0])).toContain("expected the cost that the reservation waits for: units");
 });
+
+test("a cost's attribute may have a name that every object inherits", async () => {
+  for (const attribute of ["constructor", "__proto__"]) {
+    const { held, response, pass, used } = await begin({ ...rule(), cost: { attribute } });
+    await pass(60_000);
+    expect([attribute, response.mistakes, await used()]).toEqual([attribute, [], 100]);
+    response.used = Object.fromEntries([[attribute, 400]]);
+    await pass(1_000);
+    expect([attribute, await used()]).toEqual([attribute, 500]);
+    held.end(Object.fromEntries([[attribute, 7]]));
+    await pass(1_000);
+    expect([attribute, await used()]).toEqual([attribute, 7]);
+  }
+});

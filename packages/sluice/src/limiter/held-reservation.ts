@@ -54,9 +54,9 @@ export function holdReservation(options: HoldOptions): HeldReservation {
     sinceExtendedMs = 0;
     isAsking = true;
     try {
-      const { allowed } = await limiter.extend(id, wanted);
+      const { allowed } = await limiter.extend(id, Object.fromEntries(wanted));
       if (!allowed) onRefused();
-      else for (const [name, cost] of costs) cost.held = Math.max(cost.held, wanted[name] ?? 0);
+      else for (const [name, cost] of costs) cost.held = Math.max(cost.held, wanted.get(name) ?? 0);
     } catch (error) {
       // It has ended, or somebody settled it: there is nothing left to ask for.
       if (error instanceof SluiceError && error.code === "unknown-reservation") clearInterval(timer);
@@ -87,16 +87,16 @@ export function holdReservation(options: HoldOptions): HeldReservation {
 function wantedOf(
   costs: ReadonlyMap<string, HeldCost>,
   usedSoFar: Attributes,
-): { wanted: Record<string, number>; isBeyond: boolean } {
-  const wanted: Record<string, number> = {};
+): { wanted: ReadonlyMap<string, number>; isBeyond: boolean } {
+  // A Map, not an object: a cost's attribute may be named "constructor" or "__proto__".
+  const wanted = new Map<string, number>();
   let isBeyond = false;
   for (const [name, { held, stops }] of costs) {
-    const used = Number(usedSoFar[name] ?? 0);
-    wanted[name] = used;
-    if (used <= held) continue;
-    isBeyond = true;
+    const used = Number((Object.hasOwn(usedSoFar, name) ? usedSoFar[name] : undefined) ?? 0);
+    const isMore = used > held;
+    isBeyond ||= isMore;
     // Ahead of need only where that refuses nothing.
-    if (!stops) wanted[name] = used + Math.max(FEWEST_MORE, Math.ceil(used / 4));
+    wanted.set(name, isMore && !stops ? used + Math.max(FEWEST_MORE, Math.ceil(used / 4)) : used);
   }
   return { wanted, isBeyond };
 }

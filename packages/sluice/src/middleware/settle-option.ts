@@ -70,12 +70,13 @@ export function toldCosts(
   settle: Readonly<Record<string, CostSource>>,
   { reading, headerOf }: SeenResponse,
 ): Record<string, number> {
-  const told: Record<string, number> = {};
-  for (const [cost, source] of Object.entries(settle)) {
-    const units = unitsOf(source, reading, headerOf);
-    if (units !== undefined) told[cost] = units;
-  }
-  return told;
+  // By entries, not by assignment: a cost's attribute may be named "__proto__".
+  return Object.fromEntries(
+    Object.entries(settle).flatMap(([cost, source]) => {
+      const units = unitsOf(source, reading, headerOf);
+      return units === undefined ? [] : [[cost, units]];
+    }),
+  );
 }
 
 function unitsOf(source: CostSource, reading: ResponseReading, headerOf: SeenResponse["headerOf"]): number | undefined {

@@ -258,7 +258,7 @@ function overrunsOf(
 ): Record<string, number> | undefined {
   let found: Record<string, number> | undefined;
   for (const { plan, held: estimated } of checks) {
-    const units = held[plan.rule];
+    const units = Object.hasOwn(held, plan.rule) ? held[plan.rule] : undefined;
     if (estimated?.said === undefined || units === undefined || plan.mode === "candidate") continue;
     if (!plan.estimate!.finishes) continue;
     found ??= {};

@@ -32,10 +32,12 @@ export class SqlAlertRepository implements AlertRepository {
     );
     if (row === undefined) return undefined;
     const rows = await this.#database.query("SELECT receiver, field, value FROM sluice_alert_secrets");
-    const secrets: Record<string, Record<string, string>> = {};
+    // A Map, not an object: a receiver may be named "constructor".
+    const secrets = new Map<string, Record<string, string>>();
     for (const { receiver, field, value } of rows) {
-      secrets[String(receiver)] ??= {};
-      secrets[String(receiver)]![String(field)] = String(value);
+      const own = secrets.get(String(receiver)) ?? {};
+      own[String(field)] = String(value);
+      secrets.set(String(receiver), own);
     }
     return {
       version: Number(row.version),
@@ -43,7 +45,7 @@ export class SqlAlertRepository implements AlertRepository {
       author: String(row.author),
       message: String(row.message),
       document: String(row.document),
-      secrets,
+      secrets: Object.fromEntries(secrets),
     };
   }
 

@@ -9,6 +9,7 @@ import { type Attributes, SluiceError } from "sluice";
 import { clientAddresses } from "sluice/http";
 import type { MaybePromise } from "sluice/internal";
 import { cookieValue } from "../../http/cookies.js";
+import { ownField, setOwn } from "../../own-fields.js";
 import { ownText } from "../../own-text.js";
 import { judgedTargets, normalHost } from "./judged-target.js";
 import { type Mapping, readMapping, type Source } from "./mapping-file.js";
@@ -124,7 +125,7 @@ export function requestAttributes(options: {
     const known: Known = { facts, path, ip, isTrusted, claims, apiKey: apiKeyOf?.(facts.headers) };
     for (const { name, read } of reads) {
       const value = read(known);
-      if (value !== undefined) attributes[name] = bounded(value);
+      if (value !== undefined) setOwn(attributes, name, bounded(value));
     }
     return attributes;
   };
@@ -236,7 +237,7 @@ function reader(source: Source): Read {
     const steps = source.claim.split(".");
     return ({ claims }) => scalar(claims?.[source.claim] ?? steps.reduce<unknown>(step, claims));
   }
-  if ("apiKey" in source) return ({ apiKey }) => apiKey?.[source.apiKey];
+  if ("apiKey" in source) return ({ apiKey }) => ownField(apiKey, source.apiKey);
   if ("path" in source) {
     const template = compileTemplate(source.path);
     return ({ path }) => matchTemplate(template, path);
@@ -250,7 +251,7 @@ function reader(source: Source): Read {
 }
 
 function headerText(headers: IncomingHttpHeaders, name: string): string | undefined {
-  const value = headers[name];
+  const value = ownField(headers, name);
   return Array.isArray(value) ? value.join(", ") : value;
 }
 

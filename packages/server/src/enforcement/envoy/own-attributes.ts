@@ -1,5 +1,6 @@
 /** The attributes that Sluice's own rules see of Envoy's traffic: descriptors of a request, or the id of a quota bucket. Pure. */
 import type { Attributes } from "sluice";
+import { setOwn } from "../../own-fields.js";
 import { COUNTER_ATTRIBUTE, LIMIT_ATTRIBUTE } from "./envoy-rules.js";
 import { LEASE_ENTRY } from "./give-back.js";
 
@@ -17,9 +18,7 @@ export function ownAttributes(
     for (const { key, value } of entries) {
       if (key === LIMIT_ATTRIBUTE || key === COUNTER_ATTRIBUTE || key === LEASE_ENTRY || Object.hasOwn(attributes, key))
         continue;
-      // Assigned, this one name would change the prototype.
-      if (key === "__proto__") Object.defineProperty(attributes, key, { value, enumerable: true });
-      else attributes[key] = value;
+      setOwn(attributes, key, value);
     }
   }
   return attributes;

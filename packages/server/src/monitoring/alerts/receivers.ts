@@ -5,6 +5,7 @@
 
 import type { PolicyInForce } from "../../configuration/alert-policies.js";
 import type { AlertReceiver } from "../../configuration/alert-policy.js";
+import { ownField } from "../../own-fields.js";
 import type { AlertsView } from "../views/alerts.js";
 import { DeliveryLane, type LaneOptions } from "./delivery-lane.js";
 import { type SmtpOptions, sendMail } from "./mail.js";
@@ -54,7 +55,7 @@ export class Receivers {
       this.#held.delete(id);
     }
     for (const receiver of policy.receivers) {
-      const own = secrets[receiver.id] ?? {};
+      const own = ownField(secrets, receiver.id) ?? {};
       const form = JSON.stringify([receiver, own]);
       const before = this.#held.get(receiver.id);
       if (before?.form === form) continue;

@@ -6,6 +6,7 @@
 import { type Attributes, type Rule, readCounterKey } from "sluice";
 import { spellValues } from "sluice/internal";
 import type { SharedState } from "../../instance/shared-state.js";
+import { ownField } from "../../own-fields.js";
 import { type KeySummary, mostOf, parseSummary } from "../top-keys/key-summary.js";
 import { periodsOf } from "../top-keys/read-top-keys.js";
 import type { TopKeys } from "../top-keys/top-keys.js";
@@ -65,13 +66,13 @@ async function readSummaries({ shared }: KeySources, prefix: string): Promise<Ma
 /** Keys that count all requests together are nobody's. */
 function isThis(attributes: Attributes, key: Readonly<Record<string, string>>): boolean {
   const entries = Object.entries(key);
-  return entries.length > 0 && entries.every(([name, value]) => String(attributes[name]) === value);
+  return entries.length > 0 && entries.every(([name, value]) => String(ownField(attributes, name)) === value);
 }
 
 /** By rule: what stands in the counter's key where the values are too long to stand there themselves. */
 function digestsOf(rules: readonly Rule[], attributes: Attributes): ReadonlyMap<string, string> {
   const spelled = rules
-    .filter(({ key }) => key.every((name) => attributes[name] !== undefined))
+    .filter(({ key }) => key.every((name) => ownField(attributes, name) !== undefined))
     .map(({ id, key }) => {
       const values = key.map((name) => String(attributes[name]));
       return [id, spellValues(key, values)] as const;
@@ -108,7 +109,7 @@ function trafficOf(
 function refusalsOf(all: readonly LoggedRefusal[], rules: readonly Rule[], attributes: Attributes): KeyRefusal[] {
   const wanted = new Set(
     rules
-      .filter(({ key }) => key.length > 0 && key.every((name) => attributes[name] !== undefined))
+      .filter(({ key }) => key.length > 0 && key.every((name) => ownField(attributes, name) !== undefined))
       .map(({ id, key }) => keyDigest(id, key, attributes)),
   );
   return all

@@ -99,3 +99,9 @@ test("a rule that is gone, or names no unit any more, is not counted", async () 
   expect(read()).toEqual([["bytes", [["acme", 5]]]]);
   expect([...spend.byRule()]).toEqual([]);
 });
+
+test("a rule may be named as what every object inherits", async () => {
+  const { limiter, read } = watched([tokens, { ...download, id: "constructor" }]);
+  await limiter.check({ org: "acme", size: 2_000 });
+  expect(read()).toEqual([["bytes", [["acme", 2_000]]]]);
+});

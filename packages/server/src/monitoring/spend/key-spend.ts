@@ -5,6 +5,7 @@
  */
 import { type DecidedRequest, type Decision, type Limiter, readCounterKey, type Settlement } from "sluice";
 import { reservedCounters } from "sluice/internal";
+import { ownField } from "../../own-fields.js";
 import { cutKey } from "../top-keys/cut-values.js";
 import { FrequentItems, type Item } from "../top-keys/frequent-items.js";
 import type { KeyList } from "../top-keys/key-summary.js";
@@ -44,7 +45,7 @@ export class KeySpend {
     for (let i = 0; i < checks.length; i++) {
       const { rule, mode } = checks[i]!;
       const counter = request.checks[i];
-      if (mode === "candidate" || counter === undefined || reservation?.held[rule] !== undefined) continue;
+      if (mode === "candidate" || counter === undefined || ownField(reservation?.held, rule) !== undefined) continue;
       this.#spend({ rule, key: counter.key, units: counter.cost, attributes: request.attributes });
     }
   }
@@ -65,8 +66,9 @@ export class KeySpend {
   #addReserved(id: string, units: Settlement["charged"]): void {
     if (this.#unitsNow().size === 0) return;
     for (const { rule, mode, key } of reservedCounters(id)) {
-      if (mode === "candidate" || !(units[rule]! > 0)) continue;
-      this.#spend({ rule, key, units: units[rule]!, attributes: undefined });
+      const spent = ownField(units, rule) ?? 0;
+      if (mode === "candidate" || !(spent > 0)) continue;
+      this.#spend({ rule, key, units: spent, attributes: undefined });
     }
   }
 
