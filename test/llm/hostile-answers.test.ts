@@ -206,4 +206,9 @@ test("an answer under a false name is charged by its bytes, compressed or not", 
   answer = (response) => response.writeHead(200, { ...JSON_TYPE, "content-encoding": "gzip" }).end(gzipSync(body));
   expect(await (await post("false-name-gzip")).text()).toBe(body);
   await untilUsed("false-name-gzip", { completion: Math.ceil(body.length / 4) });
+  const text = "a word and another ".repeat(10);
+  const events = `data: ${text}\n\ndata: ${text}\n\n${DONE}`;
+  answer = (response) => response.writeHead(200, EVENTS).end(events);
+  expect(await (await post("bare-events")).text()).toBe(events);
+  await untilUsed("bare-events", { completion: Math.ceil((2 * text.length) / 4) });
 });

@@ -8,6 +8,8 @@ interface EventVisitor {
   data(chunk: Buffer, from: number, to: number): void;
   /** A blank line ended the event, just before byte `next` of the chunk. `byReturn`: by a CR, to which a following LF belongs. */
   end(next: number, byReturn: boolean): void;
+  /** Bytes of a line that is neither a field of the standard nor a comment: the body may be no event stream at all. */
+  stray?(bytes: number): void;
 }
 
 const CR = 0x0d;
@@ -15,16 +17,22 @@ const LF = 0x0a;
 const COLON = 0x3a;
 const SPACE = 0x20;
 const FIELD = Buffer.from("data");
+/** All fields of the standard, by their first byte. */
+const fields: ReadonlyMap<number, Buffer> = new Map(
+  [FIELD, ...["event", "id", "retry"].map((name) => Buffer.from(name))].map((name) => [name[0]!, name]),
+);
 const LINE_FEED = Buffer.from("\n");
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
-type Place = "mark" | "start" | "name" | "space" | "data" | "skipped";
+type Place = "mark" | "start" | "name" | "space" | "data" | "skipped" | "stray";
 
 export class EventStream {
   readonly #visitor: EventVisitor;
   #place: Place = "mark";
   /** Bytes of the byte order mark, or of the field's name, that have matched so far. */
   #matched = 0;
+  /** The field that the line may begin with. */
+  #field = FIELD;
   /** The previous byte was a CR: a LF now is the second half of the same line end. */
   #afterReturn = false;
   #hasData = false;
@@ -44,7 +52,7 @@ export class EventStream {
           continue;
         }
       }
-      if (this.#place === "data" || this.#place === "skipped") i = this.#readRest(chunk, i);
+      if (this.#place === "data" || this.#place === "skipped" || this.#place === "stray") i = this.#readRest(chunk, i);
       else if (byte === LF || byte === CR) this.#endLine(byte, ++i);
       else if (this.#readBegin(byte)) i++;
     }
@@ -54,6 +62,7 @@ export class EventStream {
   #readRest(chunk: Buffer, from: number): number {
     const end = lineEnd(chunk, from);
     if (this.#place === "data" && end > from) this.#visitor.data(chunk, from, end);
+    else if (this.#place === "stray") this.#visitor.stray?.(end - from);
     if (end === chunk.length) return end;
     this.#endLine(chunk[end]!, end + 1);
     return end + 1;
@@ -71,12 +80,14 @@ export class EventStream {
         this.#place = "start";
         return false;
       case "start":
-        this.#place = "name";
         this.#matched = 0;
+        this.#field = fields.get(byte) ?? FIELD;
+        this.#place = byte === COLON ? "skipped" : "name";
         return false;
       case "name":
-        if (this.#matched < FIELD.length && byte === FIELD[this.#matched]) this.#matched++;
-        else if (this.#matched === FIELD.length && byte === COLON) this.#beginData("space");
+        if (byte === this.#field[this.#matched]) this.#matched++;
+        else if (this.#matched < this.#field.length || byte !== COLON) this.#beginStray();
+        else if (this.#field === FIELD) this.#beginData("space");
         else this.#place = "skipped";
         return true;
       default:
@@ -92,10 +103,19 @@ export class EventStream {
     this.#place = place;
   }
 
+  /** What matched so far, and the byte that did not. */
+  #beginStray(): void {
+    this.#visitor.stray?.(this.#matched + 1);
+    this.#place = "stray";
+  }
+
   #endLine(byte: number, next: number): void {
     const isBlank = this.#place === "start" || this.#place === "mark";
     // A line that is the field's name alone stands for empty data.
-    if (this.#place === "name" && this.#matched === FIELD.length) this.#beginData("data");
+    if (this.#place === "name") {
+      if (this.#matched < this.#field.length) this.#visitor.stray?.(this.#matched);
+      else if (this.#field === FIELD) this.#beginData("data");
+    }
     this.#place = "start";
     this.#matched = 0;
     this.#afterReturn = byte === CR;

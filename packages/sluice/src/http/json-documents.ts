@@ -20,44 +20,89 @@ interface Documents {
   readonly scanner: JsonScanner;
   /** An event ended before byte `next` of the chunk. `byReturn`: by a CR, to which a following LF belongs. */
   readonly onEvent?: (next: number, byReturn: boolean) => void;
+  /** A document of so many bytes ended. The mark at the end of OpenAI's streams is taken for JSON. */
+  readonly onDocument?: (bytes: number, isJson: boolean) => void;
 }
 
 const LF = 0x0a;
+/** Ends a stream of OpenAI's, as an event of its own. */
+const END_MARK = Buffer.from("[DONE]");
 
 export class JsonDocuments {
   readonly #kind: BodyKind;
   readonly #scanner: JsonScanner;
   readonly #events: EventStream;
+  readonly #onDocument: Documents["onDocument"];
+  /** Bytes of the document that is being read, and how many of them are those of the mark at a stream's end. */
+  #bytes = 0;
+  #marked = 0;
+  #strayBytes = 0;
 
-  constructor({ kind, scanner, onEvent }: Documents) {
+  constructor({ kind, scanner, onEvent, onDocument }: Documents) {
     this.#kind = kind;
     this.#scanner = scanner;
+    this.#onDocument = onDocument;
     this.#events = new EventStream({
-      data: (chunk, from, to) => scanner.push(chunk, from, to),
+      data: (chunk, from, to) => this.#read(chunk, from, to),
       end: (next, byReturn) => {
-        // Ends a number that is the whole document.
-        scanner.end();
-        scanner.reset();
+        this.#endDocument();
         onEvent?.(next, byReturn);
+      },
+      stray: (bytes) => {
+        this.#strayBytes += bytes;
       },
     });
   }
 
+  /** Bytes of an event stream that are no part of one. */
+  get strayBytes(): number {
+    return this.#strayBytes;
+  }
+
+  /** Bytes so far of a document that is no JSON, as far as that shows. */
+  get brokenBytes(): number {
+    return this.#scanner.mistake === undefined || this.#isMark() ? 0 : this.#bytes;
+  }
+
   push(chunk: Buffer): void {
     if (this.#kind === "events") this.#events.push(chunk);
-    else if (this.#kind === "json") this.#scanner.push(chunk);
+    else if (this.#kind === "json") this.#read(chunk, 0, chunk.length);
     else if (this.#kind === "lines") this.#pushLines(chunk);
   }
 
+  /** After the last byte of a body that came whole. A document that ends too early is no JSON. */
+  end(): void {
+    if (this.#bytes > 0) this.#scanner.end();
+  }
+
   #pushLines(chunk: Buffer): void {
-    const scanner = this.#scanner;
     let from = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, from)) {
-      scanner.push(chunk, from, end);
-      scanner.end();
-      scanner.reset();
+      this.#read(chunk, from, end);
+      this.#endDocument();
       from = end + 1;
     }
-    scanner.push(chunk, from);
+    this.#read(chunk, from, chunk.length);
+  }
+
+  #read(chunk: Buffer, from: number, to: number): void {
+    for (let i = from; i < to && this.#bytes + i - from === this.#marked && this.#marked < END_MARK.length; i++)
+      if (chunk[i] === END_MARK[this.#marked]) this.#marked++;
+    this.#bytes += to - from;
+    this.#scanner.push(chunk, from, to);
+  }
+
+  #endDocument(): void {
+    const scanner = this.#scanner;
+    // Ends a number that is the whole document.
+    const isJson = scanner.end() || this.#isMark();
+    this.#onDocument?.(this.#bytes, isJson);
+    this.#bytes = 0;
+    this.#marked = 0;
+    scanner.reset();
+  }
+
+  #isMark(): boolean {
+    return this.#bytes === END_MARK.length && this.#marked === END_MARK.length;
   }
 }

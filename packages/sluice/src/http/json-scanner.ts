@@ -157,7 +157,8 @@ export class JsonScanner {
     let i = from;
     while (i < to && isLiteralByte(chunk[i]!)) i++;
     this.#keep(chunk, from, i);
-    if (i < to) this.#endLiteral(base + i);
+    // Now, not at its end: it may have none.
+    if (i < to || this.#bytes >= MOST_LITERAL_BYTES) this.#endLiteral(base + i);
     return i;
   }
 

@@ -36,8 +36,10 @@ export class UsageReader {
   /** Two names of the same text: some servers send it under both. */
   #reasoningBytes = 0;
   #reasoningContentBytes = 0;
-  /** Of an answer that says it is JSON and is none: from the chunk on in which that shows. */
+  /** Of documents that should be JSON and are none: bytes that are not among the text already. */
   #brokenBytes = 0;
+  /** Of the document that is being read. */
+  #documentTextBytes = 0;
   #eventHasUsage = false;
   #eventHasChoice = false;
 
@@ -47,9 +49,9 @@ export class UsageReader {
     this.#scanner = new JsonScanner({
       literal: (text) => this.#literal(text),
       string: (bytes) => {
-        const scanner = this.#scanner;
-        const { lastStep } = scanner;
-        if (!vendor.lastSteps.has(lastStep) || !vendor.isText(scanner.path)) return;
+        if (!this.#isText()) return;
+        this.#documentTextBytes += bytes;
+        const { lastStep } = this.#scanner;
         if (lastStep === "reasoning") this.#reasoningBytes += bytes;
         else if (lastStep === "reasoning_content") this.#reasoningContentBytes += bytes;
         else this.#textBytes += bytes;
@@ -68,6 +70,11 @@ export class UsageReader {
         this.#eventHasChoice = false;
         onEvent?.({ next, byReturn, isUsageOnly });
       },
+      // Else an answer would cost nothing because it has a byte order mark, is under the wrong name, or sends its text bare.
+      onDocument: (bytes, isJson) => {
+        if (!isJson) this.#brokenBytes += this.#beyondText(bytes);
+        this.#documentTextBytes = 0;
+      },
     });
   }
 
@@ -77,15 +84,16 @@ export class UsageReader {
       return;
     }
     this.#documents.push(chunk);
-    // Else an answer would cost nothing because it has a byte order mark, or is a stream under the wrong name.
-    if (this.#kind === "json" && this.#scanner.mistake !== undefined) this.#brokenBytes += chunk.length;
   }
 
   /** `isWhole`: the answer ended as it should; what was reported on the way is then final. */
   usage({ isWhole }: { isWhole: boolean }): Usage {
     const counts = this.#counts;
+    if (isWhole) this.#documents.end();
     const reasoningBytes = Math.max(this.#reasoningBytes, this.#reasoningContentBytes);
-    const seen = tokensIn(this.#textBytes + reasoningBytes + this.#openTextBytes() + this.#brokenBytes);
+    const { brokenBytes, strayBytes } = this.#documents;
+    const otherBytes = this.#brokenBytes + this.#beyondText(brokenBytes) + strayBytes;
+    const seen = tokensIn(this.#textBytes + reasoningBytes + this.#openTextBytes() + otherBytes);
     const prompt = promptIn(counts);
     const completion = counts.get("completion");
     const reported =
@@ -103,9 +111,18 @@ export class UsageReader {
 
   /** An answer may be one long string, and be broken off in its middle. */
   #openTextBytes(): number {
-    const { openBytes, lastStep } = this.#scanner;
-    if (openBytes === 0 || !this.#vendor.lastSteps.has(lastStep)) return 0;
-    return this.#vendor.isText(this.#scanner.path) ? openBytes : 0;
+    const { openBytes } = this.#scanner;
+    return openBytes > 0 && this.#isText() ? openBytes : 0;
+  }
+
+  /** A string that is the whole document is text of any vendor: it can be nothing else. */
+  #isText(): boolean {
+    const { depth, lastStep } = this.#scanner;
+    return depth === 0 || (this.#vendor.lastSteps.has(lastStep) && this.#vendor.isText(this.#scanner.path));
+  }
+
+  #beyondText(bytes: number): number {
+    return Math.max(0, bytes - this.#documentTextBytes);
   }
 
   #literal(text: string): void {
