@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import { MOST_CLIENT_LABEL_SETS } from "../../packages/server/src/enforcement/envoy/reference-metrics.js";
 import { freePort } from "../harness/free-port.js";
 import { connectEnvoy, descriptor, type EnvoyClient } from "./envoy-client.js";
+import { rawRequest } from "./raw-request.js";
 import { type Json, startTestService } from "./running-service.js";
 
 const limits = `
@@ -171,6 +172,10 @@ test("without the setting there are none; --metrics-address answers the same met
   const statuses = [fetch(`${at}/v1/check`, post), fetch(`${at}/metrics`, post), fetch(`${at}/readyz`)];
   expect(await Promise.all(statuses.map(async (answer) => (await answer).status))).toEqual([405, 405, 404]);
   expect(service.http).not.toContain(String(port));
+  for (const bytes of ["GET /metrics HTTP/1.1\r\n\r\n", "\0\0\r\n\r\n"]) {
+    const { status, text: answer } = await rawRequest(port, bytes);
+    expect([status, answer.includes("application/problem+json")]).toEqual([400, true]);
+  }
 });
 
 const { SLUICE_PEER_ER: peer, SLUICE_PEER_ER_METRICS: peerMetrics } = process.env;

@@ -172,6 +172,19 @@ test("bytes that are no HTTP are 400 and end the connection", async () => {
   await alive();
 });
 
+test("HTTP/1.1 without a host is a problem like any other, HTTP/1.0 needs none, and nothing behind it is read", async () => {
+  const check = (user: string) => JSON.stringify({ attributes: { user } });
+  const lines = (version: string, body: string) =>
+    `POST /v1/check HTTP/${version}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const answer = await sendRaw(lines("1.1", check("no-host")).repeat(2));
+  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 400"]);
+  expect(answer).toContain("application/problem+json");
+  expect(answer).toContain("host: expected one, got none");
+  expect(await sendRaw(lines("1.0", check("no-host")))).toMatch(/^HTTP\/1\.1 200 /);
+  const { body } = await postJson(`${service.http}/v1/peek`, { attributes: { user: "no-host" } });
+  expect(body.remaining).toBe(99);
+});
+
 test("a body that never comes is waited for no longer than its time, and holds nobody else", async () => {
   const stuck = await Promise.all(
     Array.from({ length: 50 }, () =>

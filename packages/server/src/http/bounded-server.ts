@@ -14,6 +14,8 @@ const bounds = {
   maxHeaderSize: 16 * 1024,
   // Node looks for late peers this often.
   connectionsCheckingInterval: 1_000,
+  // Node's own refusal has no problem body, and would still hand us the next request of the connection.
+  requireHostHeader: false,
 } as const;
 
 export function boundedServer(tls: TlsFiles | undefined, listener: RequestListener): Server {

@@ -1,7 +1,7 @@
 /**
- * Answers connections that never became a request: bytes that are no HTTP, an unknown method, headers too large or too slow.
+ * Answers connections that never became a request: bytes that are no HTTP, an unknown method, headers too large or too slow, no host.
  */
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { linger } from "./lingering-close.js";
 import { type Problem, problem } from "./problem.js";
@@ -15,6 +15,12 @@ const clientProblems: Readonly<Record<string, Problem>> = {
 };
 
 const unreadable = problem("invalid-request", "expected HTTP/1.1, got something else");
+
+/** HTTP/1.1 asks for a Host (RFC 9112, section 3.2). */
+export function problemOfHost({ headers, httpVersion }: IncomingMessage): Problem | undefined {
+  if (headers.host !== undefined || httpVersion === "1.0") return undefined;
+  return problem("invalid-request", "host: expected one, got none");
+}
 
 /** A listener for a server's "clientError". */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {

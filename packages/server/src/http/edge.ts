@@ -4,7 +4,7 @@
  *
  * The life of a request, and the exit of each step:
  *   headers   within 10 s and 16 KiB        408 `too-slow`, 431 `headers-too-large`; bytes that are no HTTP: 400
- *   host      a name of ours (own-hosts.ts) 421 `foreign-host`
+ *   host      a name of ours (own-hosts.ts) 400 without one; 421 `foreign-host`
  *   token     as the routes ask             401 `unauthorized`, 403 `forbidden`, 429 `too-many-attempts`
  *   route     a path of ours, by its method 404 `not-found`, 405 `method-not-allowed`
  *   body      within 10 s and the limit     408, 413 `body-too-large`, 415 `unsupported-media-type`
@@ -16,13 +16,14 @@ import Fastify, { type FastifyInstance } from "fastify";
 import type { Log } from "../log.js";
 import { packageVersion } from "../own-package.js";
 import { boundedServer } from "./bounded-server.js";
-import { answerClientError } from "./client-error.js";
+import { answerClientError, problemOfHost } from "./client-error.js";
 import { isClosing } from "./drain.js";
 import { answerBadAddress, handleErrors } from "./error-handlers.js";
 import { refuseForeignHosts } from "./foreign-host.js";
 import { acceptJson, BODY_LIMIT, validatorCompiler } from "./json-body.js";
 import { registerOpenApi } from "./openapi.js";
 import type { TlsFiles } from "./tls-files.js";
+import { writeLastProblem } from "./write-problem.js";
 
 /** Takes a request before Fastify does; false leaves it to Fastify. */
 export type FastPath = (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -61,7 +62,9 @@ export function createEdge(options: EdgeOptions): FastifyInstance {
     },
     serverFactory: (handle) =>
       boundedServer(options.tls, (request, response) => {
-        if (!takes(request, response)) handle(request, response);
+        const refused = problemOfHost(request);
+        if (refused !== undefined) writeLastProblem(response, refused);
+        else if (!takes(request, response)) handle(request, response);
       }),
   });
   // Every method that Node reads: a gateway asks with its client's, WebDAV's and PURGE among them. Without a body, which no route of ours

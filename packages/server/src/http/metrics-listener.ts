@@ -1,5 +1,6 @@
 /** A listener for a scraper alone (`--metrics-address`): its clients can read metrics and do nothing else. */
 import { createServer, type IncomingMessage, type Server } from "node:http";
+import { answerClientError, problemOfHost } from "./client-error.js";
 import { trackConnections } from "./drain.js";
 import { internalProblem, type Problem, problem } from "./problem.js";
 import { writeProblem } from "./write-problem.js";
@@ -12,8 +13,9 @@ export function createMetricsListener(options: {
   readonly text: () => Promise<string>;
   readonly isOwnHost: (header: string | undefined) => boolean;
 }): Server {
-  const server = createServer({ requestTimeout: LONGEST_REQUEST_MS }, (request, response) => {
-    const refused = problemWith(request, options.isOwnHost);
+  const bounds = { requestTimeout: LONGEST_REQUEST_MS, requireHostHeader: false };
+  const server = createServer(bounds, (request, response) => {
+    const refused = problemOfHost(request) ?? problemWith(request, options.isOwnHost);
     if (refused !== undefined) {
       if (refused.code === "method-not-allowed") response.setHeader("allow", ALLOWED);
       writeProblem(response, refused);
@@ -24,6 +26,7 @@ export function createMetricsListener(options: {
       () => writeProblem(response, internalProblem),
     );
   });
+  server.on("clientError", answerClientError);
   server.maxConnections = MOST_CONNECTIONS;
   return trackConnections(server);
 }

@@ -32,7 +32,7 @@ export class EventStream {
   /** Bytes of the byte order mark, or of the field's name, that have matched so far. */
   #matched = 0;
   /** The field that the line may begin with. */
-  #field = FIELD;
+  #field: Buffer = FIELD;
   /** The previous byte was a CR: a LF now is the second half of the same line end. */
   #afterReturn = false;
   #hasData = false;

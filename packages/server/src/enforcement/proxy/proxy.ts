@@ -95,8 +95,6 @@ export function createProxy(options: ProxyOptions): Server {
   const server = boundedServer(options.tls, (client, response) => {
     serve(client, response).catch((error) => fail(response, error));
   });
-  // Ours to judge, in `normaliseRequest`: Node's own refusal would still hand us the next request of the connection.
-  (server as Server & { requireHostHeader: boolean }).requireHostHeader = false;
   server.on("clientError", answerClientError);
   server.requestTimeout = proxyBounds.requestTimeout;
   server.setTimeout(proxyBounds.idleTimeoutMs);
