@@ -23,7 +23,10 @@ export function boundedServer(tls: TlsFiles | undefined, listener: RequestListen
     // Bytes behind a request that closes its connection are ignored: the answer could not be sent.
     if (request.socket.writable) listener(request, response);
   };
-  return trackConnections(tls === undefined ? createServer(bounds, serve) : tlsServer(tls, serve));
+  const server = tls === undefined ? createServer(bounds, serve) : tlsServer(tls, serve);
+  // An expectation that nobody knows is passed over (RFC 9110, section 10.1.1). Node's own refusal has no problem body.
+  server.on("checkExpectation", serve);
+  return trackConnections(server);
 }
 
 function tlsServer(tls: TlsFiles, serve: RequestListener): Server {

@@ -3,7 +3,7 @@
  * Fields stay as they came: spelling, order and repetition.
  */
 
-import type { IncomingMessage } from "node:http";
+import { type IncomingMessage, STATUS_CODES } from "node:http";
 
 /** Node's `rawHeaders`: name, value, name, value. */
 type RawHeaders = readonly string[];
@@ -53,6 +53,13 @@ function namedByConnection(raw: RawHeaders): Set<string> {
     }
   }
   return named;
+}
+
+/** As RFC 9112 (section 4) allows it, in Latin-1; else the usual one, for Node reads more than it writes. */
+const reason = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+export function reasonOf({ statusCode = 0, statusMessage = "" }: IncomingMessage): string {
+  return reason.test(statusMessage) ? statusMessage : (STATUS_CODES[statusCode] ?? "");
 }
 
 export function hasNoBody({ headers }: Pick<IncomingMessage, "headers">): boolean {

@@ -10,7 +10,7 @@ import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
 import { type Problem, problem } from "../../http/problem.js";
 import { framingFields, type Replaced } from "./client-fields.js";
-import { endToEnd, hasNoBody } from "./message-headers.js";
+import { endToEnd, hasNoBody, reasonOf } from "./message-headers.js";
 import type { Upstream } from "./upstream.js";
 import type { CallBody, LlmCall } from "./usage/llm-gateway.js";
 
@@ -27,21 +27,51 @@ interface Passing {
   readonly refuse: (response: ServerResponse, problem: Problem) => void;
 }
 
-export function passRequest(passing: Passing, mayRetry = hasNoBody(passing.client)): void {
+/** RFC 9110, section 9.2.2: a proxy does not repeat other requests by itself. An upstream may have done what it did not answer. */
+const repeatable = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
+
+function isRepeatable(client: IncomingMessage): boolean {
+  return hasNoBody(client) && repeatable.has(client.method ?? "");
+}
+
+export function passRequest(passing: Passing, mayRetry = isRepeatable(passing.client)): void {
   const { client, response, upstream, call } = passing;
   const request = upstream.start(client, { replaced: call && replacedBy(call, client, upstream) });
   const cut = (): void => void request.destroy();
   response.once("close", cut);
-  request.on("response", (answer) => passResponse(passing, answer));
-  request.on("error", (error: NodeJS.ErrnoException) => {
+  let isOver = false;
+  const fail = (refused: Problem): void => {
+    if (isOver || response.destroyed || response.writableEnded) return;
+    isOver = true;
     response.off("close", cut);
-    if (response.destroyed || response.writableEnded) return;
-    // An upstream may close an idle connection at the very moment at which we reuse it; then it has seen nothing of the request.
-    if (mayRetry && request.reusedSocket && error.code === "ECONNRESET" && !response.headersSent) {
-      passRequest(passing, false);
-      return;
+    request.destroy();
+    passing.refuse(response, refused);
+  };
+  request.on("response", (answer) => {
+    try {
+      passResponse(passing, answer);
+    } catch {
+      // Node reads answers that it does not write, such as one with the status 0. Thrown on, that would end the process.
+      fail(unusable);
     }
-    passing.refuse(response, problemOf(error));
+  });
+  // Nobody asked for another protocol. Without a listener Node drops the connection, and the client would wait for its own timeout.
+  request.on("upgrade", (_answer, socket) => {
+    socket.destroy();
+    fail(unusable);
+  });
+  request.on("error", (error: NodeJS.ErrnoException) => {
+    // An upstream may close an idle connection at the very moment at which we reuse it; then it has seen nothing of the request.
+    const isUnseen = request.reusedSocket && error.code === "ECONNRESET" && !response.headersSent;
+    if (mayRetry && isUnseen && !isOver && !response.destroyed) {
+      isOver = true;
+      response.off("close", cut);
+      passRequest(passing, false);
+    } else fail(problemOf(error));
+  });
+  // An upstream that closes after an interim answer (1xx) is no error to Node. A response that has begun ends with the answer.
+  request.once("close", () => {
+    if (!response.headersSent) fail(unusable);
   });
   if (hasNoBody(client)) request.end();
   else if (call?.body === undefined) sendBody(client, request);
@@ -58,11 +88,13 @@ function replacedBy({ body }: LlmCall, client: IncomingMessage, { host }: Upstre
 }
 
 function passResponse({ response, rateLimitFields, turnsAway, call }: Passing, answer: IncomingMessage): void {
+  // Without an upgrade Node takes 101 for a final answer, which the client would not.
+  if (answer.statusCode! < 200) throw new RangeError(`status: expected 200 or above, got ${answer.statusCode}`);
   const { through, drop } = call?.answered(answer) ?? { through: [], drop: undefined };
   const fields = endToEnd(answer.rawHeaders, drop && { drop });
   for (const [name, value] of Object.entries(rateLimitFields)) fields.push(name, value);
   if (turnsAway()) fields.push("Connection", "close");
-  response.writeHead(answer.statusCode!, answer.statusMessage, fields);
+  response.writeHead(answer.statusCode!, reasonOf(answer), fields);
   // Headers at once: a stream of events may have its first event in an hour.
   response.flushHeaders();
   pipeline([answer, ...through, response], (error) => {
@@ -83,6 +115,8 @@ function sendHeldBody(body: CallBody, request: ClientRequest): void {
   request.once("finish", body.letGo).once("close", body.letGo);
   request.end();
 }
+
+const unusable = problem("upstream-unreachable", "the upstream's answer is no HTTP that can be passed on");
 
 function problemOf(error: Error): Problem {
   return error.message === "the upstream fell silent"

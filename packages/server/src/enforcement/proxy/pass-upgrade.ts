@@ -4,10 +4,10 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
+import { type Duplex, pipeline } from "node:stream";
 import { problem } from "../../http/problem.js";
 import { problemResponseText } from "../../http/write-problem.js";
-import { endToEnd } from "./message-headers.js";
+import { endToEnd, reasonOf } from "./message-headers.js";
 import type { Upstream } from "./upstream.js";
 
 interface Upgrading {
@@ -35,23 +35,34 @@ export function passUpgrade({ client, socket, head, upstream, rateLimitFields, o
     request.destroy();
     onEnd();
   });
-  request.on("error", () => {
-    if (!socket.destroyed) socket.end(problemResponseText(unreachable));
-  });
+  let hasAnswered = false;
+  const fail = (): void => {
+    if (!hasAnswered && !socket.destroyed) socket.end(problemResponseText(unreachable));
+    hasAnswered = true;
+  };
+  request.on("error", fail);
+  // An upstream that closes after an interim answer (1xx) is no error to Node.
+  request.once("close", fail);
   request.on("response", (answer) => {
     // The upstream declined. Its answer is passed on whole, and ends with the connection.
+    if (answer.statusCode! < 200) return fail();
+    hasAnswered = true;
     const fields = [
       ...endToEnd(answer.rawHeaders, { drop: (name) => name === "content-length" }),
       ...added,
       "Connection",
       "close",
     ];
-    socket.write(responseHead(answer.statusCode!, answer.statusMessage ?? "", fields));
-    answer.pipe(socket);
+    socket.write(responseHead(answer.statusCode!, reasonOf(answer), fields), "latin1");
+    // Cut with the answer: its length is not passed on, so half of it would look whole, or the client would wait for the rest.
+    pipeline(answer, socket, (error) => {
+      if (error != null) (socket as Socket).resetAndDestroy();
+    });
   });
   request.on("upgrade", (answer, upstreamSocket, upstreamHead) => {
+    hasAnswered = true;
     const fields = [...endToEnd(answer.rawHeaders), ...added, "Connection", "Upgrade", "Upgrade", "websocket"];
-    socket.write(responseHead(101, answer.statusMessage ?? "Switching Protocols", fields));
+    socket.write(responseHead(101, reasonOf(answer), fields), "latin1");
     if (upstreamHead.length > 0) socket.write(upstreamHead);
     if (head.length > 0) upstreamSocket.write(head);
     join(socket, upstreamSocket);

@@ -230,24 +230,33 @@ test.each([
   ["events", "JSON that ends too early", (text: string) => `data: {"${text.slice(2)}\n\n`],
   ["events", "a JSON string", (text: string) => `data: "${text}"\n\n`],
   ["events", "no end", (text: string) => `data: {]${text.slice(2)}`],
-  ["events", "a word without an end", (text: string) => `data: ${text.replaceAll(" ", "x").repeat(10).slice(0, 4_000)}`],
+  [
+    "events",
+    "a word without an end",
+    (text: string) => `data: ${text.replaceAll(" ", "x").repeat(10).slice(0, 4_000)}`,
+  ],
   ["events", "no field", (text: string) => `${text}\n`],
   ["events", "no field and no line", (text: string) => text],
   ["lines", "text", (text: string) => `${text}\n`],
   ["json", "a word", (text: string) => text.replaceAll(" ", "x")],
   ["json", "JSON that ends too early", (text: string) => `{"${text.slice(2)}`],
-] as const)("%s of a whole answer that hold %s are counted by their bytes, however they are cut", (kind, _, spelled) => {
-  const text = "some text ".repeat(40);
-  const body = spelled(text);
-  const tokens = body.length > 1_000 ? 1_000 : 100;
-  for (const places of [[], [3, 8, 9, 300], [...body].map((_, i) => i)]) {
-    expect(usageOf("openai", kind, body, { places })).toMatchObject({ prompt: undefined, completion: tokens });
-  }
-});
+] as const)(
+  "%s of a whole answer that hold %s are counted by their bytes, however they are cut",
+  (kind, _, spelled) => {
+    const text = "some text ".repeat(40);
+    const body = spelled(text);
+    const tokens = body.length > 1_000 ? 1_000 : 100;
+    for (const places of [[], [3, 8, 9, 300], [...body].map((_, i) => i)]) {
+      expect(usageOf("openai", kind, body, { places })).toMatchObject({ prompt: undefined, completion: tokens });
+    }
+  },
+);
 
 test("of a document that is no JSON in the end, text is counted once", () => {
   const event = `data: ${JSON.stringify(delta("x".repeat(400)))}!!\n\n`;
-  expect(usageOf("openai", "events", event)).toMatchObject({ completion: tokensIn(event.length - "data: \n\n".length) });
+  expect(usageOf("openai", "events", event)).toMatchObject({
+    completion: tokensIn(event.length - "data: \n\n".length),
+  });
 });
 
 test("the mark at a stream's end, comments and the other fields of events cost nothing", () => {
