@@ -1,4 +1,5 @@
 import { expect, test, vi } from "vitest";
+import { SluiceError } from "../errors.js";
 import type { Rule } from "../rules/rule.js";
 import { memoryStore } from "../store/memory/memory-store.js";
 import { virtualClock } from "../testing.js";
@@ -289,6 +290,20 @@ test("a decision is refunded once, by whichever limiter of the store", async () 
   await one.check({}, { cost: 3 });
   expect([await other.refund(decision), await one.refund(decision)]).toEqual([true, false]);
   expect((await one.peek({}, { cost: 0 })).remaining).toBe(7);
+  await one.close();
+  await other.close();
+});
+
+test("a decision of the policy local is refunded where it was charged, whichever limiter is asked", async () => {
+  const store = memoryStore();
+  store.decide = () => Promise.reject(new SluiceError("store-unavailable", "gone"));
+  const rules: Rule[] = [{ id: "r", key: [], algorithm: "fixed-window", limit: 10, window: "1h" }];
+  const [one, other] = [createLimiter({ store, rules }), createLimiter({ store, rules })];
+  const decision = await one.check({}, { cost: 2 });
+  await other.check({}, { cost: 5 });
+  expect([decision.degraded, await other.refund(decision), await one.refund(decision)]).toEqual(["local", true, false]);
+  const left = [one, other].map(async (limiter) => (await limiter.peek({}, { cost: 0 })).remaining);
+  expect(await Promise.all(left)).toEqual([10, 5]);
   await one.close();
   await other.close();
 });

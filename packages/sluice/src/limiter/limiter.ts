@@ -285,7 +285,9 @@ export class Limiter extends LimiterOperations {
     const charger = degraded === "local" ? "local" : "nobody";
     const lease = this.#leases.leaseOf(judged, reply, charger);
     const reservation = charger === "local" ? this.#reservations.of(judged, reply, true) : undefined;
-    return this.#publish(request, new Decision({ request: judged, reply, charger, lease, reservation, degraded }));
+    const decision = new Decision({ request: judged, reply, charger, lease, reservation, degraded });
+    if (charger === "local") this.#refunds.chargedLocally(decision);
+    return this.#publish(request, decision);
   }
 
   #publish(request: CheckRequest, decision: Decision): Decision {

@@ -23,6 +23,8 @@ interface RefundsOptions {
 
 /** By any limiter of this process: two on one store would each give the same charge back. */
 const refunded = new WeakSet<Decision>();
+/** Whose fallback charged a decision: another limiter's has never heard of it, and would give back what others used. */
+const localCharger = new WeakMap<Decision, Refunds>();
 
 export class Refunds {
   readonly #store: Store;
@@ -35,12 +37,17 @@ export class Refunds {
     this.#reservations = reservations;
   }
 
+  /** Of a decision that the fallback of this limiter charged. */
+  chargedLocally(decision: Decision): void {
+    localCharger.set(decision, this);
+  }
+
   async refund(decision: Decision): Promise<boolean> {
     if (refunded.has(decision)) return false;
     const origin = Decision.originOf(decision);
     refunded.add(decision);
     try {
-      return await this.#refundCharges(origin);
+      return await (localCharger.get(decision) ?? this).#refundCharges(origin);
     } catch (error) {
       // The caller may try again if certainly nothing was given back, or if the store can tell by the id whether it was.
       const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
