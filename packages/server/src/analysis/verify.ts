@@ -7,7 +7,9 @@
  *
  * Where a recording cannot know what the counters held, a difference is *uncertain*: after a start with counters in Redis, after lines
  * that were dropped, after an outage (a call without an answer may have counted), after a clock was set back, and under rules that look into
- * hashed values. The replay then follows the recording, so that one unknown charge does not spread.
+ * hashed values. The replay then follows the recording, so that one unknown charge does not spread. So is the first look at a counter that
+ * had just ended: up to version 7.0 Redis judges by the start of a script whether a key has ended, and the script reads the clock later.
+ * What is left of such a counter matters where its rule was edited to refill more slowly, and for the level of a block.
  */
 import { type MemoryStore, memoryStore } from "sluice";
 import { asCharges, type Check, chargesOf, joinChecks, redisTwin, type StoreReply } from "sluice/internal";
@@ -65,6 +67,9 @@ interface Counters {
   /** Until when, at the latest, the recording lacked something. */
   uncertainSinceMs: number;
   latestMs: number;
+  /** By key: when a counter of Redis ends, and until when what it holds is uncertain because it was looked at around its end. */
+  readonly ends: LastNamed<number>;
+  readonly uncertainUntil: LastNamed<number>;
 }
 
 interface Source {
@@ -88,6 +93,8 @@ const MOST_UNREADABLE = 10;
 /** Later refunds and renewals of older requests are uncertain. */
 const LEAST_NAMED = 50_000;
 const MOST_BYTES = 2 ** 30;
+/** A busy machine may hold up a script between its start and its look at the clock. */
+const LONGEST_HOLD_UP_MS = 20;
 /** An answer is written down when it arrives: a deadline of Redis, and a pause of the instance, after it was made. */
 const LATEST_MS = 5_000;
 /** Where a second has more lines than this, those that came late by more than these are out of order. */
@@ -179,6 +186,8 @@ export class Verifier {
         named: new LastNamed(LEAST_NAMED),
         uncertainSinceMs: Number.NEGATIVE_INFINITY,
         latestMs: 0,
+        ends: new LastNamed(LEAST_NAMED),
+        uncertainUntil: new LastNamed(LEAST_NAMED),
       };
       this.#shared.set(domain, counters);
     }
@@ -243,8 +252,10 @@ export class Verifier {
     if (reply.repeated === undefined) this.#name(counters, line, { checks, reply });
     if (line.peek === true) return;
     const difference = compareDecisions(line.checks, replayed);
+    const isAroundEnd = !source.countsInMemory && this.#isAroundEnd(counters, line, checks, difference !== "none");
     if (difference === "none") return;
     const isUncertain =
+      isAroundEnd ||
       line.at <= counters.uncertainSinceMs + uncertainForMs(checks, line) ||
       [...line.checks, ...replayed].some(([rule]) => opaque.has(rule));
     if (isUncertain) this.#counts.uncertain++;
@@ -256,6 +267,28 @@ export class Verifier {
       }
     }
     if (difference === "differences") this.#follow(counters, line, { checks, reply });
+  }
+
+  /** Whether a counter of the decision had ended just before it, or before an earlier decision that this explained. Notes the next ends. */
+  #isAroundEnd(
+    { store, ends, uncertainUntil }: Counters,
+    line: DecisionLine,
+    checks: readonly Check[],
+    isOther: boolean,
+  ): boolean {
+    const keys = checks.flatMap(({ key, block }) => (block === undefined ? [key] : [key, block.key]));
+    const isAround =
+      isOther &&
+      keys.some((key) => {
+        const sinceEndMs = line.at - (ends.get(key) ?? Number.NEGATIVE_INFINITY);
+        return (sinceEndMs > 0 && sinceEndMs <= LONGEST_HOLD_UP_MS) || line.at <= (uncertainUntil.get(key) ?? 0);
+      });
+    for (const key of keys) {
+      const endMs = store.endOf(key);
+      if (endMs !== undefined) ends.set(key, endMs);
+      if (isAround) uncertainUntil.set(key, line.at + uncertainForMs(checks, line));
+    }
+    return isAround;
   }
 
   /**

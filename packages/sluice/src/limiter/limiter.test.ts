@@ -2,6 +2,7 @@ import { expect, test, vi } from "vitest";
 import { SluiceError } from "../errors.js";
 import type { Rule } from "../rules/rule.js";
 import { memoryStore } from "../store/memory/memory-store.js";
+import type { Store } from "../store/store.js";
 import { virtualClock } from "../testing.js";
 import { createLimiter } from "./limiter.js";
 
@@ -295,8 +296,8 @@ test("a decision is refunded once, by whichever limiter of the store", async () 
 });
 
 test("a decision of the policy local is refunded where it was charged, whichever limiter is asked", async () => {
-  const store = memoryStore();
-  store.decide = () => Promise.reject(new SluiceError("store-unavailable", "gone"));
+  const decide = () => Promise.reject(new SluiceError("store-unavailable", "gone"));
+  const store = Object.assign<Store, Pick<Store, "decide">>(memoryStore(), { decide });
   const rules: Rule[] = [{ id: "r", key: [], algorithm: "fixed-window", limit: 10, window: "1h" }];
   const [one, other] = [createLimiter({ store, rules }), createLimiter({ store, rules })];
   const decision = await one.check({}, { cost: 2 });

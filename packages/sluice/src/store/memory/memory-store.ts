@@ -212,6 +212,11 @@ export class MemoryStore implements Store, SoleDecider {
     return this.#costs.learn(name, costs);
   }
 
+  /** When a counter ends; undefined for one that is not there any more. For a replay. */
+  endOf(key: string): number | undefined {
+    return this.#states.get(key)?.endsAtMs;
+  }
+
   recall(id: string): StoreReply | undefined {
     return this.#records.recall(id, this.#clock.now());
   }
