@@ -16,6 +16,8 @@ const DEADLINE_EXCEEDED = "4";
 const open: (() => Promise<void> | void)[] = [];
 /** Ends the server that was started last. */
 let drained: () => Promise<void>;
+/** Calls that reached a decision, which would be charged. */
+let decided = 0;
 
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
@@ -25,11 +27,10 @@ type Bounds = Pick<Parameters<typeof createGrpcServer>[0], "sendWithinMs" | "mos
 
 async function startGrpc(bounds: Bounds): Promise<number> {
   const server: GrpcServer = createGrpcServer({
-    shouldRateLimit: async () => ({
-      overallCode: codes.ok,
-      statuses: [],
-      responseHeadersToAdd: [],
-    }),
+    shouldRateLimit: async () => {
+      decided++;
+      return { overallCode: codes.ok, statuses: [], responseHeadersToAdd: [] };
+    },
     observe: observeRequests({ requests: undefined, trace: undefined }),
     log: createLog("silent"),
     tls: undefined,
@@ -51,12 +52,16 @@ function session(port: number): ClientHttp2Session {
   return made;
 }
 
-function call(peer: ClientHttp2Session): { stream: ClientHttp2Stream; status: Promise<string> } {
+function call(
+  peer: ClientHttp2Session,
+  headers: Record<string, string> = {},
+): { stream: ClientHttp2Stream; status: Promise<string> } {
   const stream = peer.request({
     ":method": "POST",
     ":path": METHOD,
     "content-type": "application/grpc",
     te: "trailers",
+    ...headers,
   });
   const status = new Promise<string>((resolve, reject) => {
     // Trailers alone, where there is no message.
@@ -94,6 +99,24 @@ test("a call that was sent whole is answered, and its deadline does not outlive 
   const next = call(peer);
   next.stream.end(message);
   expect(await next.status).toBe("0");
+});
+
+test("a call whose deadline passes before it is whole is not decided; one in time is", async () => {
+  const port = await startGrpc({});
+  const peer = session(port);
+  decided = 0;
+  const late = call(peer, { "grpc-timeout": "1m" });
+  const inTime = call(peer, { "grpc-timeout": "1H" });
+  await once(late.stream, "ready");
+  // Another call's answer shows that the server has read the heads of both.
+  const other = call(peer);
+  other.stream.end(message);
+  expect(await other.status).toBe("0");
+  const beganMonotonicMs = performance.now();
+  while (performance.now() - beganMonotonicMs < 5) await new Promise(setImmediate);
+  late.stream.end(message);
+  inTime.stream.end(message);
+  expect([await late.status, await inTime.status, decided]).toEqual([DEADLINE_EXCEEDED, "0", 2]);
 });
 
 test("connections beyond the bound are closed at once, and those that are open go on", async () => {

@@ -51,6 +51,7 @@ export const NOT_SENT: GrpcStatus = {
   code: grpcCodes.deadlineExceeded,
   details: "the call was not sent whole in time",
 };
+export const PAST_DEADLINE: GrpcStatus = { code: grpcCodes.deadlineExceeded, details: "the deadline has passed" };
 export const TOO_MANY: GrpcStatus = {
   code: grpcCodes.resourceExhausted,
   details: "too many calls of this connection are not whole",

@@ -14,6 +14,7 @@ import {
   grpcCodes,
   NOT_SENT,
   OK_TRAILERS,
+  PAST_DEADLINE,
   statusBlock,
   TOO_MANY,
 } from "./statuses.js";
@@ -47,8 +48,7 @@ export class StreamingCall extends Duplex {
     );
     const timeoutMs = timeoutMsOf(head);
     if (timeoutMs !== undefined) {
-      const expired = { code: grpcCodes.deadlineExceeded, details: "the deadline has passed" };
-      this.#deadline = setTimeout(() => this.#leave(expired), Math.min(timeoutMs, MOST_TIMER_MS));
+      this.#deadline = setTimeout(() => this.#leave(PAST_DEADLINE), Math.min(timeoutMs, MOST_TIMER_MS));
       this.#deadline.unref();
     }
     caller.connection.begin();

@@ -15,6 +15,7 @@ import {
   grpcCodes,
   NOT_SENT,
   OK_TRAILERS,
+  PAST_DEADLINE,
   statusBlock,
   TOO_MANY,
 } from "./statuses.js";
@@ -85,6 +86,11 @@ export class UnaryCall implements StreamReader {
       this.#fail({ code: grpcCodes.invalidArgument, details: "the call ends before its message" });
       return;
     }
+    // Its client has given up: nothing is decided, so nothing is charged for an answer that nobody reads.
+    if (this.#isPastDeadline()) {
+      this.#fail(PAST_DEADLINE);
+      return;
+    }
     this.#over();
     const { connection } = this.#options.caller;
     const { handler } = this.#options.method;
@@ -131,9 +137,7 @@ export class UnaryCall implements StreamReader {
       const { code = grpcCodes.internal, details = "" } = error;
       stream.end(statusBlock({ code, details }, { isOnly: true }));
     } else if (this.#isPastDeadline()) {
-      stream.end(
-        statusBlock({ code: grpcCodes.deadlineExceeded, details: "the deadline has passed" }, { isOnly: true }),
-      );
+      stream.end(statusBlock(PAST_DEADLINE, { isOnly: true }));
     } else {
       stream.answer(ANSWER_HEADERS, method.responseSerialize(value as never), OK_TRAILERS);
     }

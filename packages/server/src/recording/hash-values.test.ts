@@ -39,3 +39,9 @@ test("literal values of rules are hashed as their attributes are; patterns stay 
   expect([...opaqueRules([{ ...rule, match: { user: "*" } }], ["user"])]).toEqual([]);
   expect([...opaqueRules([{ ...rule, match: { ip: "10.0.0.1" } }], ["ip"])]).toEqual(["r"]);
 });
+
+test("values that differ in a lone surrogate have hashes of their own", () => {
+  const hashed = new HashedValues(["user"], "key");
+  const hashes = ["\ud800", "\ud801", "\udc00", "\ufffd", "\ud83d\ude00"].map((user) => hashed.hash(user));
+  expect(new Set(hashes).size).toBe(hashes.length);
+});

@@ -5,6 +5,7 @@
  */
 import { createHmac } from "node:crypto";
 import type { Attributes, Match, Rule } from "sluice";
+import { bytesOf } from "../own-text.js";
 import type { Redaction } from "./recording-lines.js";
 
 /** 96 bits: no two values of a recording meet by chance. */
@@ -39,7 +40,7 @@ export class HashedValues implements Redaction {
   hash(value: string): string {
     let hash = this.#hashes.get(value);
     if (hash === undefined) {
-      hash = createHmac("sha256", this.#key).update(value).digest("base64url").slice(0, LENGTH);
+      hash = createHmac("sha256", this.#key).update(bytesOf(value)).digest("base64url").slice(0, LENGTH);
       if (this.#hashes.size >= MOST_REMEMBERED) this.#hashes = new Map();
       this.#hashes.set(value, hash);
     }

@@ -10,7 +10,7 @@ import { clientAddresses } from "sluice/http";
 import type { MaybePromise } from "sluice/internal";
 import { cookieValue } from "../../http/cookies.js";
 import { ownField, setOwn } from "../../own-fields.js";
-import { ownText } from "../../own-text.js";
+import { bytesOf, ownText } from "../../own-text.js";
 import { judgedTargets, normalHost } from "./judged-target.js";
 import { type Mapping, readMapping, type Source } from "./mapping-file.js";
 import { compileTemplate, matchTemplate } from "./path-template.js";
@@ -203,7 +203,7 @@ function refuseRepeated(rawHeaders: readonly string[], names: ReadonlySet<string
 
 function bounded(value: Value): Value {
   if (typeof value !== "string" || value.length <= MOST_VALUE_LENGTH) return value;
-  return `sha256:${createHash("sha256").update(value).digest("hex")}`;
+  return `sha256:${createHash("sha256").update(bytesOf(value)).digest("hex")}`;
 }
 
 /** Asks the library's own reader of addresses: a peer is trusted if what it forwards is believed. */
