@@ -53,10 +53,19 @@ export class TimedCall {
     this.#isCold = connection.isCold(node);
     this.#deadline =
       endsAtMonotonicMs === undefined ? deadlines.watch(late) : deadlines.watchUntil(endsAtMonotonicMs, late);
-    this.#sendWhenConnected().then(
+    this.#begin().then(
       (answer) => this.#succeed(answer),
       (error) => this.#fail(error),
     );
+  }
+
+  /** A client that throws, or returns no promise, has failed like one that rejects: at once, and for the breaker to know. */
+  #begin(): Promise<unknown> {
+    try {
+      return Promise.resolve(this.#sendWhenConnected());
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   #sendWhenConnected(): Promise<unknown> {
