@@ -5,6 +5,8 @@ export interface RawAnswer {
   /** Of the first answer; 0 if there was none. */
   readonly status: number;
   readonly text: string;
+  /** The peer fell silent, and did not close. */
+  readonly timedOut: boolean;
 }
 
 /** Resolves when the peer has closed, or has been silent for so long. `bytes`: Latin-1. */
@@ -12,13 +14,19 @@ export function rawRequest(port: number, bytes: string, silenceMs = 1_000): Prom
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     let text = "";
-    socket.setTimeout(silenceMs, () => socket.destroy());
+    let timedOut = false;
+    socket.setTimeout(silenceMs, () => {
+      timedOut = true;
+      socket.destroy();
+    });
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1");
     });
     // A peer that has heard enough may reset the connection; what it said before counts.
     socket.on("error", () => undefined);
-    socket.on("close", () => resolve({ status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(text)?.[1] ?? 0), text }));
+    socket.on("close", () =>
+      resolve({ status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(text)?.[1] ?? 0), text, timedOut }),
+    );
     socket.write(Buffer.from(bytes, "latin1"));
   });
 }

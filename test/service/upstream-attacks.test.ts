@@ -13,8 +13,8 @@ const rules: Rule[] = [
   { id: "places", key: [], algorithm: "concurrency", limit: 1, ttl: "1h" },
   { id: "requests", key: [], algorithm: "fixed-window", limit: LIMIT, window: "365d" },
 ];
-/** Longer than this nobody waits for an answer that has no reason to come late. */
-const SILENCE_MS = 5_000;
+/** The patience of this test, which nothing here may use up. */
+const SILENCE_MS = 60_000;
 
 let upstream: Server;
 let service: RunningService;
@@ -87,12 +87,10 @@ test.each(answers)(
   async (_, request, answer, status) => {
     const [, before] = await left();
     act = (socket) => void socket.end(Buffer.from(answer, "latin1"));
-    const sinceMonotonicMs = performance.now();
     const heard = await rawRequest(proxyPort, request, SILENCE_MS);
     expect(heard.status).toBe(status);
     expect(heard.text).not.toContain("\x01");
-    // Ended by the proxy, not by the patience of this test.
-    expect(performance.now() - sinceMonotonicMs < SILENCE_MS).toBe(true);
+    expect(heard.timedOut).toBe(false);
     await untilFree();
     expect(await left()).toEqual([1, before! - 1]);
   },

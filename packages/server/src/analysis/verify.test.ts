@@ -3,27 +3,83 @@ import { expect, test } from "vitest";
 import type { CheckLine, RecordingLine } from "../recording/recording-lines.js";
 import { Verifier } from "./verify.js";
 
-const START_MS = Date.UTC(2026, 0, 1);
-const rule = (limit: number): Rule => ({ id: "r", key: [], algorithm: "token-bucket", limit, window: "40ms" });
-const head = { sluice: "recording", version: 1, instance: "i", segment: 1, at: START_MS, store: "redis" } as const;
+const AT_MS = Date.UTC(2026, 10, 17);
+const head = {
+  sluice: "recording",
+  version: 1,
+  instance: "i",
+  segment: 1,
+  at: AT_MS,
+  fresh: true,
+  hashed: [],
+} as const;
 
-/** A Redis that was empty, and two versions of a rule: the second refills at a sixth of the rate. */
-function verified(decisions: readonly (readonly [afterMs: number, rules: 1 | 2, found: CheckLine])[]) {
+function verified(lines: readonly RecordingLine[]) {
   const verifier = new Verifier();
+  for (const line of lines) verifier.add("i", line);
+  const { decisions, differences, otherNumbers, uncertain } = verifier.end();
+  return { decisions, differences, otherNumbers, uncertain };
+}
+
+/** A charge of 1, a reset, a charge of 3, all in one millisecond; a refund of the first; then a look at cost 1. */
+function resetWithin(store: "redis" | "memory", rule: Rule, last: CheckLine): RecordingLine[] {
+  const attributes = { user: "u" };
+  const check = (us: number, entry: string, cost: number, found: CheckLine): RecordingLine => ({
+    at: AT_MS,
+    us,
+    attributes,
+    entry,
+    cost,
+    rules: 1,
+    allowed: 1,
+    checks: [found],
+  });
+  return [
+    { ...head, store },
+    { rules: 1, count: 1 },
+    { rule },
+    check(92, "first", 1, [rule.id, "enforce", 1, 9, 0, 60_000]),
+    { at: AT_MS, us: 474, rules: 1, reset: rule.id, attributes },
+    check(987, "second", 3, [rule.id, "enforce", 1, 7, 0, 60_000]),
+    { at: AT_MS + 64, us: 875, refund: "first" },
+    { ...(check(20, "third", 1, last) as object), at: AT_MS + 65 } as RecordingLine,
+  ];
+}
+
+const alike = { decisions: 3, differences: 0, otherNumbers: 0, uncertain: 0 };
+// The start of the minute, so that the window ends 60 s later.
+const fixed: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 10, window: "1m" };
+const rolling: Rule = { id: "r", key: ["user"], algorithm: "rolling-window", limit: 10, window: "1m" };
+
+test("Redis takes no refund of a charge before a reset from a charge after it in the same millisecond; the replay neither", () => {
+  expect(verified(resetWithin("redis", fixed, ["r", "enforce", 1, 6, 0, 59_935]))).toEqual(alike);
+  expect(verified(resetWithin("redis", fixed, ["r", "enforce", 1, 7, 0, 59_935]))).toEqual({
+    ...alike,
+    otherNumbers: 1,
+  });
+});
+
+test("a sorted set knows charges by their names, and a store in memory keeps resets apart: neither gives anything back", () => {
+  const set: Rule = { ...rolling, storage: "sorted-set" };
+  expect(verified(resetWithin("redis", set, ["r", "enforce", 1, 6, 0, 60_000]))).toEqual(alike);
+  expect(verified(resetWithin("memory", fixed, ["r", "enforce", 1, 6, 0, 59_935]))).toEqual(alike);
+});
+
+/** Decisions on a Redis that was empty, under two versions of a rule: the second refills at a sixth of the rate. */
+function editedBucket(decisions: readonly (readonly [afterMs: number, rules: 1 | 2, found: CheckLine])[]) {
+  const rule = (limit: number): Rule => ({ id: "r", key: [], algorithm: "token-bucket", limit, window: "40ms" });
   const lines: RecordingLine[] = [
-    { ...head, fresh: true, hashed: [] },
+    { ...head, store: "redis" },
     { rules: 1, count: 1 },
     { rule: rule(20) },
     { rules: 2, count: 1 },
     { rule: rule(3) },
     ...decisions.map(([afterMs, rules, found], i) => ({
-      ...{ at: START_MS + afterMs, us: 7, attributes: {}, entry: `e${i}`, rules, checks: [found] },
+      ...{ at: AT_MS + afterMs, us: 7, attributes: {}, entry: `e${i}`, rules, checks: [found] },
       allowed: found[2],
     })),
   ];
-  for (const line of lines) verifier.add("i", line);
-  const { differences, otherNumbers, uncertain } = verifier.end();
-  return { differences, otherNumbers, uncertain };
+  return lines;
 }
 
 const first = [0, 1, ["r", "enforce", 1, 19, 0, 2]] as const;
@@ -32,14 +88,14 @@ test("a counter that ended while a script of Redis started may still have counte
   // Ended at 2 ms. A token was left under the new numbers, less 3 ms of refill.
   const late = [3, 2, ["r", "enforce", 1, 1, 0, 24]] as const;
   const next = [4, 2, ["r", "enforce", 1, 0, 0, 36]] as const;
-  expect(verified([first, late, next])).toEqual({ differences: 0, otherNumbers: 0, uncertain: 2 });
+  expect(verified(editedBucket([first, late, next]))).toEqual({ ...alike, uncertain: 2 });
   const fresh = [3, 2, ["r", "enforce", 1, 2, 0, 14]] as const;
-  expect(verified([first, fresh])).toEqual({ differences: 0, otherNumbers: 0, uncertain: 0 });
+  expect(verified(editedBucket([first, fresh]))).toEqual({ ...alike, decisions: 2 });
 });
 
 test("a counter that ended long ago must not count, nor one that has not ended count for less", () => {
   const late = [103, 2, ["r", "enforce", 1, 1, 0, 24]] as const;
-  expect(verified([first, late])).toEqual({ differences: 0, otherNumbers: 1, uncertain: 0 });
+  expect(verified(editedBucket([first, late]))).toEqual({ ...alike, decisions: 2, otherNumbers: 1 });
   const early = [1, 2, ["r", "enforce", 1, 2, 0, 14]] as const;
-  expect(verified([first, early])).toEqual({ differences: 0, otherNumbers: 1, uncertain: 0 });
+  expect(verified(editedBucket([first, early]))).toEqual({ ...alike, decisions: 2, otherNumbers: 1 });
 });
