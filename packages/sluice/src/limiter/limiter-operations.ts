@@ -274,10 +274,6 @@ export class LimiterOperations {
     await store.close();
   }
 
-  protected get isClosed(): boolean {
-    return this.#closed;
-  }
-
   protected mustBeOpen(): void {
     if (this.#closed) throw new SluiceError("closed", "the limiter is closed");
   }

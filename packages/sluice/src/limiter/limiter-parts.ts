@@ -127,6 +127,6 @@ export function limiterParts(options: LimiterOptions): LimiterParts {
 
 /** A store that extends the memory store may decide otherwise, and one that names requests is told of each. */
 function soleDeciderOf(store: Store, prefetch: Prefetch | undefined): SoleDecider | undefined {
-  if (Object.getPrototypeOf(store) === MemoryStore.prototype) return store as MemoryStore;
+  if (Object.getPrototypeOf(store) === MemoryStore.prototype) return (store as MemoryStore).soleDecider;
   return store.namesRequests === true ? undefined : prefetch;
 }

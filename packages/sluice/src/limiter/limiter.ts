@@ -50,7 +50,7 @@ export class Limiter extends LimiterOperations {
   readonly #store: Store;
   readonly #namesRequests: boolean;
   readonly #prefetch: Prefetch | undefined;
-  readonly #soleDecider: SoleDecider | undefined;
+  #soleDecider: SoleDecider | undefined;
   readonly #rules: RulesInForce;
   readonly #failurePolicy: FailurePolicy;
   readonly #outage: Outage;
@@ -165,6 +165,12 @@ export class Limiter extends LimiterOperations {
     return await explainDecision(decision, { attributes, book, store: this.#store, reservations });
   }
 
+  override async close(): Promise<void> {
+    // The long way says that the limiter is closed.
+    this.#soleDecider = undefined;
+    await super.close();
+  }
+
   static checkLastPart(
     limiter: Limiter,
     parts: readonly CheckPart[],
@@ -232,7 +238,7 @@ export class Limiter extends LimiterOperations {
   #askSole(attributes: Attributes): Decision | undefined {
     const { sole } = this.#rules.book;
     const decider = this.#soleDecider;
-    if (sole === undefined || decider === undefined || this.isClosed) return undefined;
+    if (sole === undefined || decider === undefined) return undefined;
     if ((decider === this.#prefetch && !sole.prefetches) || this.#events.hasDecisionListener) return undefined;
     const request = sole.requestOf(attributes);
     const reply = request && decider.decideSole(request);

@@ -1,17 +1,27 @@
 /**
  * The short way of the memory store: a request of one check that asks for nothing else (`sole-request.ts`), decided without its lists.
- * In: the request and the time. Out: what `MemoryDecider` would decide; the counter is charged by the same model.
- * Never for a counter whose units somebody holds.
+ * In: the request. Out: what `MemoryDecider` would decide; the counter is charged by the same model. Undefined while the store has more to
+ * do for a request than that.
  */
 import type { Model, State } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import type { Policy } from "../../algorithms/policy.js";
-import { AtomicSoleReply, type SoleReply, type SoleRequest } from "../../sole-request.js";
+import { AtomicSoleReply, type SoleDecider, type SoleReply, type SoleRequest } from "../../sole-request.js";
 import type { CounterMap } from "./counter-map.js";
 import { sizedPart } from "./memory-bytes.js";
 import type { MemoryCounters } from "./memory-counters.js";
+import type { Clock } from "./memory-store-options.js";
 
-export class MemorySole {
+interface SoleOptions {
+  readonly clock: Clock;
+  readonly states: CounterMap;
+  readonly counters: MemoryCounters;
+}
+
+export class MemorySole implements SoleDecider {
+  /** The way is open behind this instant: the store sets it to that of a reset, and beyond all once somebody holds units. */
+  closedUntilMs = 0;
+  readonly #clock: Clock;
   readonly #states: CounterMap;
   readonly #counters: MemoryCounters;
   /** Used again for each request: no model keeps it. */
@@ -21,12 +31,15 @@ export class MemorySole {
   #model: Model<Policy, State> = models["token-bucket"];
   #grows = false;
 
-  constructor(states: CounterMap, counters: MemoryCounters) {
+  constructor({ clock, states, counters }: SoleOptions) {
+    this.#clock = clock;
     this.#states = states;
     this.#counters = counters;
   }
 
-  decide(request: SoleRequest, nowMs: number): SoleReply {
+  decideSole(request: SoleRequest): SoleReply | undefined {
+    const nowMs = this.#clock.now();
+    if (nowMs <= this.closedUntilMs) return undefined;
     const { check } = request;
     const { key, cost } = check;
     const { policy } = check.plan;

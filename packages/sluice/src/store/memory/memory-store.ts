@@ -9,7 +9,7 @@ import { models } from "../../algorithms/models.js";
 import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../algorithms/pool.js";
 import type { Check } from "../../check.js";
 import { storedIn } from "../../keys.js";
-import type { SoleDecider, SoleReply, SoleRequest } from "../../sole-request.js";
+import type { SoleDecider } from "../../sole-request.js";
 import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import {
   type BlockedKey,
@@ -44,7 +44,7 @@ const SHARE_OF_IDS = 1 / 4;
 /** Of the ids' share: for reservations. */
 const SHARE_OF_HOLDS = 1 / 4;
 
-export class MemoryStore implements Store, SoleDecider {
+export class MemoryStore implements Store {
   readonly #clock: Clock;
   readonly #states: CounterMap;
   readonly #counters: MemoryCounters;
@@ -83,11 +83,12 @@ export class MemoryStore implements Store, SoleDecider {
     const state = (key: string, nowMs: number): State | undefined => counters.state(key, nowMs);
     const charge = (counter: HeldCounter, added: Charge, found: Verdict, charged: State): void =>
       counters.charge({ key: counter.key, plan: counter }, added, found, charged);
-    this.#clock = options.clock ?? Date;
+    const clock = options.clock ?? Date;
+    this.#clock = clock;
     this.#states = states;
     this.#counters = counters;
     this.#decider = new MemoryDecider({ counters, blocks, turns });
-    this.#sole = new MemorySole(states, counters);
+    this.#sole = new MemorySole({ clock, states, counters });
     this.#blocks = blocks;
     this.#records = new RequestRecords(recordBytes - holdBytes);
     this.#refunds = new MemoryRefunds(counters, turns);
@@ -124,14 +125,9 @@ export class MemoryStore implements Store, SoleDecider {
     return request.id === undefined ? this.#reply(request, nowMs) : this.#decideOnce(request, request.id, nowMs);
   }
 
-  /**
-   * The same for a request of one check that asks for nothing else, without its lists. Undefined where more is to be done: units are held
-   * by somebody, or the millisecond is that of a reset.
-   */
-  decideSole(request: SoleRequest): SoleReply | undefined {
-    const nowMs = this.#clock.now();
-    if (this.#grants !== undefined || nowMs <= this.#resetAtMs) return undefined;
-    return this.#sole.decide(request, nowMs);
+  /** Decides requests of one check that ask for nothing else, without their lists. */
+  get soleDecider(): SoleDecider {
+    return this.#sole;
   }
 
   #decideOnce(request: StoreRequest, id: string, nowMs: number): StoreReply {
@@ -185,6 +181,7 @@ export class MemoryStore implements Store, SoleDecider {
       charge: (check, charge, state) => counters.charge(check, charge, verdict(true, 0, 0, 0, undefined), state),
     });
     this.#decider.grants = grants;
+    this.#sole.closedUntilMs = Number.POSITIVE_INFINITY;
     return grants;
   }
 
@@ -264,6 +261,7 @@ export class MemoryStore implements Store, SoleDecider {
   reset(keys: readonly string[]): void {
     const nowMs = this.#clock.now();
     this.#resetAtMs = nextResetMs(this.#resetAtMs, nowMs);
+    if (this.#grants === undefined) this.#sole.closedUntilMs = this.#resetAtMs;
     for (const key of keys) {
       const isKnown = this.#counters.state(key, nowMs) !== undefined;
       this.#states.delete(key);
