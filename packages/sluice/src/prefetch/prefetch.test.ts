@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { passed, useVirtualTime, within } from "../../../../test/harness/virtual-time.js";
 import { SluiceError } from "../errors.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
 import type { Rule } from "../rules/rule.js";
@@ -37,13 +38,11 @@ class FarStore extends MemoryStore implements Store {
   }
 }
 
-const passed = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
 let store: FarStore;
 let limiter: Limiter;
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["performance", "setTimeout", "clearTimeout", "setImmediate", "Date"] });
+  useVirtualTime();
   store = new FarStore();
   limiter = createLimiter({ store, rules: [hot] });
 });
@@ -53,17 +52,8 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-/** Lets time pass until something is done: a request may wait for one fetch and be decided by the next. */
-async function awaited<T>(made: Promise<T>): Promise<T> {
-  let isDone = false;
-  const done = (): void => {
-    isDone = true;
-  };
-  made.then(done, done);
-  for (let i = 0; i < 20 && !isDone; i++) await vi.advanceTimersByTimeAsync(1);
-  expect(isDone).toBe(true);
-  return await made;
-}
+/** A request may wait for one fetch and be decided by the next. */
+const awaited = <T>(made: Promise<T>): Promise<T> => within(20, made);
 
 function check(attributes = { user: "u" }, options = {}): ReturnType<Limiter["check"]> {
   return awaited(limiter.check(attributes, options));

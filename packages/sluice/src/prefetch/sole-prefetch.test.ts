@@ -4,6 +4,7 @@
  */
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { passed, useVirtualTime, within } from "../../../../test/harness/virtual-time.js";
 import { answerOf } from "../http/answer.js";
 import type { Decision } from "../limiter/decision.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
@@ -24,10 +25,8 @@ class FarStore extends MemoryStore implements Store {
   }
 }
 
-const passed = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["performance", "setTimeout", "clearTimeout", "setImmediate", "Date"] });
+  useVirtualTime();
 });
 
 afterEach(() => {
@@ -35,17 +34,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Lets time pass until something is done: a request may wait for several fetches. */
-async function awaited<T>(made: Promise<T>): Promise<T> {
-  let isDone = false;
-  const done = (): void => {
-    isDone = true;
-  };
-  made.then(done, done);
-  for (let i = 0; i < 40 && !isDone; i++) await vi.advanceTimersByTimeAsync(1);
-  expect(isDone).toBe(true);
-  return await made;
-}
+/** A request may wait for several fetches. */
+const awaited = <T>(made: Promise<T>): Promise<T> => within(40, made);
 
 /** Everything that a caller can see of a decision, or of the error instead. */
 async function seen(work: () => Promise<unknown>): Promise<unknown> {
