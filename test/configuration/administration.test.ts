@@ -83,7 +83,7 @@ describe("rules", () => {
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 412]);
     const lost = replies.find(({ status }) => status === 412)!.body;
     expect(lost).toMatchObject({ code: "version-mismatch", currentVersion: version + 1, diff: { changed: 1 } });
-    expect(lost.diff.changes[0].fields[0]).toMatchObject({ path: "limit", from: 200 });
+    expect(lost.diff.changes[0]!.fields![0]).toMatchObject({ path: "limit", from: 200 });
   });
 
   test("fifty edits of different rules without If-Match, all at once, are all kept", async () => {
@@ -153,7 +153,7 @@ describe("rules", () => {
     const seen: number[] = [];
     for (let next: number | undefined, more = true; more; ) {
       const { body } = await call("GET", `/versions?limit=7${next === undefined ? "" : `&before=${next}`}`);
-      seen.push(...body.versions.map((one: { version: number }) => one.version));
+      seen.push(...body.versions.map((one) => one.version));
       next = body.next;
       more = next !== undefined;
     }
@@ -199,14 +199,14 @@ describe("tokens", () => {
       tokens[role] = body.token;
     }
     const listed = (await call("GET", "/tokens")).body;
-    expect(listed.tokens.map(({ name }: { name: string }) => name)).toEqual(["a-admin", "a-editor", "a-viewer"]);
+    expect(listed.tokens.map(({ name }) => name)).toEqual(["a-admin", "a-editor", "a-viewer"]);
     const stored = JSON.stringify(await instance.configuration.repository!.tokens());
     for (const token of Object.values(tokens)) {
       expect(JSON.stringify(listed)).not.toContain(token);
       expect(stored).not.toContain(token);
     }
     await call("PUT", "/rules/per-user", { body: perUser(77), token: tokens.editor });
-    expect((await call("GET", "/versions?limit=1")).body.versions[0].author).toBe("a-editor");
+    expect((await call("GET", "/versions?limit=1")).body.versions[0]!.author).toBe("a-editor");
     expect((await call("POST", "/tokens", { body: { name: "a-viewer", role: "admin" } })).body.code).toBe(
       "token-exists",
     );
@@ -403,7 +403,7 @@ describe("bad input", () => {
   test("every mistake of a document is told at once, each with its place", async () => {
     const { body } = await call("PUT", "/rules", { body: [{ ...perUser(-1), nme: 1 }, { id: "UPPER" }] });
     expect(body.mistakes.length).toBeGreaterThan(4);
-    expect(body.mistakes.map(({ path }: { path: string }) => path)).toEqual(
+    expect(body.mistakes.map(({ path }) => path)).toEqual(
       expect.arrayContaining(["rules[0].limit", "rules[0].nme", "rules[1].id", "rules[1].key"]),
     );
   });
@@ -411,7 +411,7 @@ describe("bad input", () => {
   test("a mistake in one rule of many names that rule", async () => {
     const many = Array.from({ length: 3_000 }, (_, i) => ({ ...perUser(i === 2_345 ? -1 : 1), id: `r${i}` }));
     const { body } = await call("PUT", "/rules", { body: many });
-    expect(body.mistakes.map(({ path }: { path: string }) => path)).toEqual(["rules[2345].limit"]);
+    expect(body.mistakes.map(({ path }) => path)).toEqual(["rules[2345].limit"]);
     const twice = await call("PUT", "/rules", {
       body: many.map((rule) => ({ ...rule, limit: 1 })).concat([{ ...perUser(1), id: "r7" }]),
     });
@@ -423,7 +423,7 @@ describe("bad input", () => {
     const overrides = Array.from({ length: 2_000 }, (_, i) => ({ match: { user: `user-${i}` }, limit: 7 }));
     const pathsOf = async (body: object): Promise<string[]> => {
       const reply = await call("PUT", "/rules/brand-new", { body });
-      return reply.body.mistakes.map(({ path }: { path: string }) => path);
+      return reply.body.mistakes.map(({ path }) => path);
     };
     const place = `rules[${rules.length}].limit`;
     expect(await pathsOf({ ...perUser(-1), id: "brand-new" })).toEqual([place]);
@@ -481,12 +481,7 @@ test("the OpenAPI document is 3.1, has every route, and carries the rule schema 
   const { $ref } = put.requestBody.content["application/json"].schema;
   expect($ref).toBe("#/components/schemas/RuleRequest");
   expect(document.components.schemas.RuleRequest.properties.algorithm.enum).toContain("gcra");
-  expect(put.parameters.map(({ name }: { name: string }) => name).sort()).toEqual([
-    "dryRun",
-    "id",
-    "if-match",
-    "message",
-  ]);
+  expect(put.parameters.map(({ name }: { name: string }) => name).sort()).toEqual(["dryRun", "id", "if-match", "message"]);
   await documented.stop();
 });
 

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningService, startTestService } from "../service/running-service.js";
+import type { AdminAnswer } from "./admin-answer.js";
 
 const ADMIN = "an-admin-token-of-this-test";
 const KEY = "r0uting-key-that-nobody-sees";
@@ -45,8 +46,7 @@ async function call(method: string, path: string, { body, token = ADMIN, ifMatch
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
   const text = await answer.text();
-  // biome-ignore lint/suspicious/noExplicitAny: a body is whatever the test says it is.
-  return { status: answer.status, text, body: (text === "" ? undefined : JSON.parse(text)) as any };
+  return { status: answer.status, text, body: (text === "" ? undefined : JSON.parse(text)) as AdminAnswer };
 }
 
 const policy = () => ({
@@ -116,7 +116,7 @@ test("mistakes are all named with their places, secrets are not repeated in them
     },
   });
   expect(status).toBe(400);
-  expect(body.mistakes.map(({ path }: { path: string }) => path)).toEqual([
+  expect(body.mistakes.map(({ path }) => path)).toEqual([
     "conditions[0].id",
     "conditions[0].metric",
     "conditions[1].for",
@@ -155,7 +155,7 @@ test("of two editors with the same version one wins; roles are asked for; the au
     expect((await call(method, path, { token, body: {} })).status, path).toBe(403);
   }
   const { entries } = (await call("GET", "/audit")).body;
-  expect(entries.map(({ action }: { action: string }) => action)).toContain("alerts.changed");
+  expect(entries.map(({ action }) => action)).toContain("alerts.changed");
 });
 
 test("a silence has an author, a reason and an end, and can be ended before it", async () => {

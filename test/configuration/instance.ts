@@ -9,6 +9,7 @@ import {
 } from "../../packages/server/src/configuration/configuration.js";
 import { createEdge } from "../../packages/server/src/http/edge.js";
 import { makeTempFolder } from "../harness/leash.js";
+import type { AdminAnswer } from "./admin-answer.js";
 
 export interface Instance {
   readonly configuration: Configuration;
@@ -28,8 +29,7 @@ interface CallOptions {
 
 export interface Reply {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: a body is whatever the test says it is.
-  readonly body: any;
+  readonly body: AdminAnswer;
   readonly headers: Record<string, unknown>;
 }
 
@@ -85,7 +85,8 @@ export async function startInstance(
         },
         ...(body !== undefined && { payload: typeof body === "string" ? body : JSON.stringify(body) }),
       });
-      return { status: reply.statusCode, body: reply.body === "" ? undefined : reply.json(), headers: reply.headers };
+      const answer = (reply.body === "" ? undefined : reply.json()) as AdminAnswer;
+      return { status: reply.statusCode, body: answer, headers: reply.headers };
     },
     async stop() {
       await app.close();

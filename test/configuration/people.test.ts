@@ -37,7 +37,7 @@ test("a token works until it expires, and its sessions end with it", async () =>
   expect((await call("GET", "/rules", { token })).status).toBe(200);
   expect((await withCookie(cookie, "GET", "/rules")).statusCode).toBe(200);
   const { tokens } = (await call("GET", "/tokens")).body;
-  const { expiresAt } = tokens.find(({ name }: { name: string }) => name === "brief");
+  const { expiresAt } = tokens.find(({ name }) => name === "brief")!;
   await sleep(Math.max(0, Date.parse(expiresAt) - Date.now() + 50));
   expect((await call("GET", "/rules", { token })).status).toBe(401);
   expect((await withCookie(cookie, "GET", "/rules")).statusCode).toBe(401);
@@ -49,10 +49,10 @@ test("the last use of a token is shown, and none where it was never used", async
   await call("GET", "/rules", { token });
   await eventually("it is noted", async () => {
     const { tokens } = (await call("GET", "/tokens")).body;
-    return tokens.find(({ name }: { name: string }) => name === "used").lastUsedAt !== undefined;
+    return tokens.find(({ name }) => name === "used")!.lastUsedAt !== undefined;
   });
   const { tokens } = (await call("GET", "/tokens")).body;
-  expect(tokens.find(({ name }: { name: string }) => name === "idle").lastUsedAt).toBeUndefined();
+  expect(tokens.find(({ name }) => name === "idle")!.lastUsedAt).toBeUndefined();
   expect((await call("POST", "/tokens", { body: { name: "no", role: "viewer", expiresIn: "-1s" } })).status).toBe(400);
 });
 
@@ -63,9 +63,7 @@ test("the audit is filtered by person, by rule and by time, page by page", async
   await call("PUT", "/rules/perxuser.b", { body: { ...perUser(6), id: "perxuser.b" } });
   await call("POST", "/keys/reset", { body: { rule: "per_user.b", attributes: { user: "u" } } });
   const actions = async (query: string) =>
-    (await call("GET", `/audit?${query}`)).body.entries.map(
-      ({ actor, action }: { actor: string; action: string }) => `${actor} ${action}`,
-    );
+    (await call("GET", `/audit?${query}`)).body.entries.map(({ actor, action }) => `${actor} ${action}`);
   expect(await actions("rule=per_user.b")).toEqual(["admin key.reset", "ed rules.changed"]);
   expect(await actions("rule=per_user.b&actor=ed")).toEqual(["ed rules.changed"]);
   expect(await actions(`from=${new Date(Date.now() + 60_000).toISOString()}`)).toEqual([]);
@@ -94,7 +92,7 @@ test("the audit comes as a file, in which no cell is a formula", async () => {
   expect(head).toBe("id,at,actor,action,target,details");
   expect(lines[0]).toMatch(/,"'=HYPERLINK\(""http:\/\/evil\.example""\)",key\.reset,"a,""b""\nc",\{\}$/);
   const json = (await call("GET", "/audit/export?format=json&actor=ed")).body.entries;
-  expect(json.every(({ actor }: { actor: string }) => actor === "ed")).toBe(true);
+  expect(json.every(({ actor }) => actor === "ed")).toBe(true);
   expect(json.length).toBeGreaterThan(0);
 });
 
@@ -102,13 +100,13 @@ test("sessions are listed with their browser; one's own can be ended, and everyb
   const [one, two] = [await make("one", "viewer"), await make("two", "viewer")];
   const [ofOne, ofTwo] = [await signIn(one), await signIn(two)];
   await eventually("both are noted", async () => {
-    const names = (await call("GET", "/sessions")).body.sessions.map(({ name }: { name: string }) => name);
+    const names = (await call("GET", "/sessions")).body.sessions.map(({ name }) => name);
     return names.includes("one") && names.includes("two");
   });
   const seen = JSON.parse((await withCookie(ofOne, "GET", "/sessions")).body).sessions;
   expect(seen).toMatchObject([{ name: "one", agent: "Browser/1", own: true }]);
   const { sessions } = (await call("GET", "/sessions")).body;
-  const idOf = (name: string): string => sessions.find((session: { name: string }) => session.name === name).id;
+  const idOf = (name: string): string => sessions.find((session) => session.name === name)!.id;
   expect((await withCookie(ofOne, "DELETE", `/sessions/${idOf("two")}`)).statusCode).toBe(404);
   expect((await withCookie(ofTwo, "GET", "/rules")).statusCode).toBe(200);
   expect((await call("DELETE", `/sessions/${idOf("two")}`)).status).toBe(204);
