@@ -7,8 +7,9 @@ import { redisStore } from "sluice/redis";
 import { describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { makeTempFolder } from "../harness/leash.js";
+import { randomOf } from "../harness/random.js";
 import { startRedis } from "../harness/redis-server.js";
-import { clean, type Run, randomOf, record, rulesOf, verify } from "./recorded-run.js";
+import { clean, type Run, record, rulesOf, verify } from "./recorded-run.js";
 
 const INSTANCES = 4;
 const CLIENTS = 24;

@@ -10,7 +10,8 @@ import { Logs } from "../../packages/server/src/analysis/log/read-logs.js";
 import { Simulator } from "../../packages/server/src/analysis/simulate.js";
 import { makeFolder } from "../../packages/server/src/instance/data-folder.js";
 import { makeTempFolder } from "../harness/leash.js";
-import { clean, filesIn, type Run, randomOf, record, rulesOf, textOf, verify } from "./recorded-run.js";
+import { randomOf } from "../harness/random.js";
+import { clean, filesIn, type Run, record, rulesOf, textOf, verify } from "./recorded-run.js";
 
 /** Traffic that changes counters in every way there is. */
 async function traffic(

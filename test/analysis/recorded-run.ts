@@ -102,17 +102,6 @@ export const clean = {
   unfinished: 0,
 };
 
-/** mulberry32: the same run for the same seed. */
-export function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 export function rulesOf(limit: number): Rule[] {
   return [
     { id: "bucket", match: { kind: "a" }, key: ["user"], algorithm: "token-bucket", limit, window: "1s" },

@@ -7,6 +7,7 @@ import { type Attributes, createLimiter, type Decision, type Limiter, type Rule 
 import { redisStore } from "sluice/redis";
 import { describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { randomOf } from "../harness/random.js";
 import { startCluster } from "../harness/redis-cluster.js";
 import { startRedis } from "../harness/redis-server.js";
 import { leaderOf, moveSlot, slotOfUser } from "./cluster-steps.js";
@@ -76,16 +77,6 @@ const resetting: Rule[] = forms.map(
 const leasing: Rule[] = [
   { id: "l0", key: ["guest"], algorithm: "concurrency", limit: LIMIT, ttl: "1h", onStoreFailure: "deny" },
 ];
-
-function randomOf(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 interface Play {
   readonly limiters: readonly Limiter[];

@@ -1,22 +1,12 @@
 /** The soak, for 25 s; `npm run soak -- --minutes 10` runs it for longer. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { whyMissing } from "../../scripts/system-components.mjs";
+import { randomOf } from "../harness/random.js";
 import { makeUrgent } from "../harness/server-process.js";
 import { soak } from "./soak.js";
 
 const ms = Number(process.env.SOAK_MS ?? 25_000);
 const seed = Number(process.env.SOAK_SEED ?? Date.now() % 2 ** 31);
-
-/** Small, and the same for the same seed (mulberry32). */
-function randomOf(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 describe.skipIf(whyMissing("redis"))(
   "a soak under delays, cuts, half-open connections, lost replies and failovers",

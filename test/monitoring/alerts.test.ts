@@ -16,9 +16,9 @@ import { webhooks as acceptedWebhooks } from "../../packages/server/src/settings
 import { whyMissing } from "../../scripts/system-components.mjs";
 import { eventually } from "../configuration/instance.js";
 import { makeTempFolder } from "../harness/leash.js";
+import { randomOf } from "../harness/random.js";
 import { startRedis } from "../harness/redis-server.js";
 import { type KeptState, openMemoryState, openRedisState } from "./kept-state.js";
-import { randomFrom } from "./synthetic-traffic.js";
 
 const silent = createLog("silent");
 const MINUTE = 60_000;
@@ -338,7 +338,7 @@ async function fill(
 test("traffic from the history: a rule whose rate trebles is named, with the total; the others are not", async () => {
   const clock = { nowMs: START_MS - 3 * 24 * 60 * MINUTE };
   const state = await stateAt(clock);
-  const random = randomFrom(1);
+  const random = randomOf(1);
   const counts = (times: number) => () => {
     const noisy = (mean: number) => Math.round(mean * (0.9 + 0.2 * random()));
     const busy = noisy(300 * times);

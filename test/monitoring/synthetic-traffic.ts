@@ -10,20 +10,11 @@ import {
   SLOTS,
   seasonStart,
 } from "../../packages/server/src/monitoring/alerts/series-window.js";
+import { randomOf } from "../harness/random.js";
 
 export const DAY = 1_440;
 /** A Monday, at midnight UTC. */
 const START_MS = Date.UTC(2026, 10, 2);
-
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 function normal(random: () => number): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
@@ -58,7 +49,7 @@ export interface Traffic {
 
 /** Every rule its own character, from volumes of 3 to 3000 a minute. */
 export function someRule(seed: number, days: number): TrafficOptions {
-  const random = randomFrom(seed * 7_919 + 1);
+  const random = randomOf(seed * 7_919 + 1);
   return {
     seed,
     days,
@@ -72,7 +63,7 @@ export function someRule(seed: number, days: number): TrafficOptions {
 
 export function traffic(options: TrafficOptions): Traffic {
   const { seed, days, perMinute, weekend = 0.7, growthADay = 0, refused = 0, burstiness = 0.1 } = options;
-  const random = randomFrom(seed);
+  const random = randomOf(seed);
   const depth = 0.3 + 0.5 * random();
   const peak = 11 + 6 * random();
   const minutes = days * DAY;
