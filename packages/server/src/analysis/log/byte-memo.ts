@@ -2,6 +2,7 @@
  * Remembers what was made of pieces of a log, by their bytes: a client, a path or a duration that comes again becomes no text a second time.
  * Bounded: when it is full it forgets everything, and the busiest are back at once. Pieces are ASCII; the caller sees to it.
  */
+import { hashOf, isSame, LastView, viewOf } from "./byte-words.js";
 
 const FIRST_ENTRIES = 256;
 const MOST_ENTRIES = 2 ** 15;
@@ -18,11 +19,13 @@ const LONGEST = 256;
 
 export class ByteMemo<T> {
   readonly #make: (text: string) => T;
+  readonly #source = new LastView();
   /** How many fit before the tables grow. */
   #room = FIRST_ENTRIES;
   /** By hash, all that a search needs of an entry side by side: the table is larger than the processor's nearest caches. */
   #slots = new Int32Array(SLOT * SLOTS_PER_ENTRY * FIRST_ENTRIES);
   #kept = new Uint8Array(2 ** 12);
+  #keptView = viewOf(this.#kept);
   #keptEnd = 0;
   readonly #values: T[] = [];
 
@@ -37,9 +40,8 @@ export class ByteMemo<T> {
   get(bytes: Buffer, from: number, end: number): T {
     const length = end - from;
     if (length > LONGEST) return this.#make(bytes.toString("latin1", from, end));
-    // FNV-1a.
-    let hash = 0x811c9dc5 | 0;
-    for (let at = from; at < end; at++) hash = Math.imul(hash ^ bytes[at]!, 0x01000193);
+    const view = this.#source.of(bytes);
+    const hash = hashOf(view, from, end);
     const slots = this.#slots;
     const mask = slots.length - 1;
     let slot = placeOf(hash) & mask;
@@ -47,15 +49,9 @@ export class ByteMemo<T> {
       const entry = slots[slot]! - 1;
       if (entry < 0) return this.#add(hash, bytes, from, end);
       if (slots[slot + 1] !== hash || slots[slot + 3] !== length) continue;
-      if (this.#isAt(slots[slot + 2]!, bytes, from, end)) return this.#values[entry]!;
+      if (isSame(view, from, this.#keptView, slots[slot + 2]!, length)) return this.#values[entry]!;
     }
     return this.#make(bytes.toString("latin1", from, end));
-  }
-
-  #isAt(start: number, bytes: Buffer, from: number, end: number): boolean {
-    const kept = this.#kept;
-    for (let at = from, other = start; at < end; at++, other++) if (bytes[at] !== kept[other]) return false;
-    return true;
   }
 
   #add(hash: number, bytes: Buffer, from: number, end: number): T {
@@ -74,6 +70,7 @@ export class ByteMemo<T> {
       const kept = new Uint8Array(2 * this.#kept.length);
       kept.set(this.#kept);
       this.#kept = kept;
+      this.#keptView = viewOf(kept);
     }
     for (let at = from; at < end; at++) this.#kept[start + at - from] = bytes[at]!;
     this.#keptEnd = behind;
@@ -93,7 +90,7 @@ export class ByteMemo<T> {
 }
 
 function placeOf(hash: number): number {
-  return (hash ^ (hash >>> 15)) << SLOT_BITS;
+  return hash << SLOT_BITS;
 }
 
 function file(slots: Int32Array, entry: number, hash: number, start: number, length: number): void {

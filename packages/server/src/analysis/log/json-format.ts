@@ -14,7 +14,7 @@ import {
   parseRequestLine,
   type ReadBytes,
   type ReadLine,
-  type Target,
+  Target,
   type Wanted,
   withoutPort,
 } from "./log-request.js";
@@ -141,15 +141,20 @@ function jsonByteReader({ fields = [], headers, memos = new LogMemos() }: Wanted
     textOf({ at }, bytes, from, end) {
       if (at === places.start) return instantIn(startTime, bytes, from, end);
       if (at === places.end) return instantIn(endTime, bytes, from, end);
-      if (at !== places.target) return memos.texts.get(bytes, from, end);
-      found.lastTarget = memos.targets.get(bytes, from, end);
-      return found.lastTarget.text;
+      return at === places.target && end - from > 0 && !isDash(bytes, from, end)
+        ? memos.targets.get(bytes, from, end)
+        : memos.texts.get(bytes, from, end);
     },
   });
   return (bytes, from, end) => {
     found.clear();
     return scan.scan(bytes, from, end) ? (found.request(NONE, NO_FIELDS) ?? "unread") : "unread";
   };
+}
+
+/** Programs write a dash where they have nothing to say. */
+function isDash(bytes: Buffer, from: number, end: number): boolean {
+  return end - from === 1 && bytes[from] === 0x2d;
 }
 
 /** A time that was read as bytes; `ms`: NaN for what is none. */
@@ -180,7 +185,7 @@ function jsonReader({ fields = [], headers }: Wanted): ReadLine {
     if (entry === undefined) return undefined;
     found.read(entry);
     return found.request(
-      headers?.size === 0 ? NONE : headersOf(entry, found.get("headers"), headers),
+      headers?.size === 0 ? NONE : headersOf(entry, found.get(places.headers), headers),
       paths.length === 0 ? NO_FIELDS : paths.map((path) => textOf(read(entry, path))),
     );
   };
@@ -205,15 +210,12 @@ class Found {
   readonly #ranks: number[] = roles.map(() => UNRANKED);
 
   #isCaddy = false;
-  /** The last that was read as bytes; it need not be the one that counts. */
-  lastTarget: Target | undefined;
 
   clear(): void {
     // Values without a rank are of lines before.
     const ranks = this.#ranks;
     for (let at = 0; at < ranks.length; at++) ranks[at] = UNRANKED;
     this.#isCaddy = false;
-    this.lastTarget = undefined;
   }
 
   read(entry: Fields): void {
@@ -233,8 +235,8 @@ class Found {
     this.#values[role.at] = value;
   }
 
-  get(role: Role): unknown {
-    const at = places[role];
+  /** `at`: the role's place. */
+  get(at: number): unknown {
     return this.#ranks[at] === UNRANKED ? undefined : this.#values[at];
   }
 
@@ -250,12 +252,13 @@ class Found {
   }
 
   request(headers: LogRequest["headers"], fields: LogRequest["fields"]): LogRequest | "blank" | undefined {
-    const startMs = timeOf(this.get("start"));
-    const timeMs = startMs ?? timeOf(this.get("end"));
+    const startMs = timeOf(this.get(places.start));
+    const timeMs = startMs ?? timeOf(this.get(places.end));
     if (timeMs === undefined) return undefined;
-    const request = this.get("request");
+    const request = this.get(places.request);
     const requested = typeof request === "string" ? parseRequestLine(request) : undefined;
-    const spelled = requested?.target ?? textOf(this.get("target"));
+    const target = this.get(places.target);
+    const spelled = requested?.target ?? (target instanceof Target ? target.text : textOf(target));
     // Programs log other things than requests: a start, a warning.
     if (spelled === undefined) return "blank";
     const absolute = spelled.startsWith("/") ? undefined : parseRequestLine(`GET ${spelled} HTTP/1.1`);
@@ -263,21 +266,23 @@ class Found {
     return {
       atMs: startMs ?? timeMs - (durationMs ?? 0),
       durationMs,
-      method: requested?.method ?? textOf(this.get("method")) ?? "GET",
+      method: requested?.method ?? textOf(this.get(places.method)) ?? "GET",
       target: absolute?.target ?? spelled,
-      host: textOf(this.get("host")) ?? absolute?.host ?? requested?.host,
-      peer: withoutPort(textOf(this.get("peer"))),
+      host: textOf(this.get(places.host)) ?? absolute?.host ?? requested?.host,
+      peer: withoutPort(textOf(this.get(places.peer))),
       headers,
       fields,
-      memo: this.lastTarget?.text === spelled && absolute === undefined ? this.lastTarget : undefined,
+      memo: target instanceof Target && requested === undefined && absolute === undefined ? target : undefined,
     };
   }
 
   #durationMs(isCaddy: boolean): number | undefined {
-    const duration = this.get("duration");
+    const duration = this.get(places.duration);
     if (typeof duration === "number" && duration >= 0) return bounded(isCaddy ? duration * 1_000 : duration);
     return (
-      scaled(this.get("nanoseconds"), 1e-6) ?? scaled(this.get("milliseconds"), 1) ?? scaled(this.get("seconds"), 1_000)
+      scaled(this.get(places.nanoseconds), 1e-6) ??
+      scaled(this.get(places.milliseconds), 1) ??
+      scaled(this.get(places.seconds), 1_000)
     );
   }
 }

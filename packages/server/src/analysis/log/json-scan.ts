@@ -3,52 +3,44 @@
  * In: a line, and the names to look for. Out: true if the line is an object and all was reported; false for everything unusual (a byte
  * beyond ASCII, a name twice, an escaped name, deep nesting, a mistake): the caller then asks `JSON.parse`, whose word counts.
  * What it accepts is JSON, with the values that `JSON.parse` finds (`json-scan.test.ts` compares them on mutated lines). Linear in the line.
+ *
+ * Lines of one log are alike: what the last ones lead to expect (`json-members.ts`) is compared with the line four bytes at a time, and only
+ * the rest is read byte by byte. Every byte is seen one way or the other, so a mistake is found wherever it is.
  */
 import { decimalIn, isDigit } from "./byte-values.js";
-
-/** A name to look for. `T`: what it stands for; absent where only names inside it do. */
-interface ScanName<T> {
-  readonly role?: T;
-  readonly inner?: ReadonlyMap<string, ScanName<T>> | undefined;
-}
+import { LastView, WORD } from "./byte-words.js";
+import { isAt, JsonLevel, type JsonMember, type ScanName } from "./json-members.js";
 
 /** An object or a list: what it holds is not kept. */
 const SOMETHING: object = Object.freeze({});
-
-interface Compiled<T> {
-  readonly bytes: Buffer;
-  readonly role: T | undefined;
-  readonly inner: Level<T> | undefined;
-  /** Of the last line that had it. */
-  seen: number;
-}
-
-/** By the length of the name: most names of a line are passed over by that alone. */
-type Level<T> = readonly (Compiled<T>[] | undefined)[];
 
 interface ScanOptions<T> {
   readonly names: ReadonlyMap<string, ScanName<T>>;
   readonly report: (role: T, value: unknown) => void;
   /** Whether a text counts at all, after those that were reported before it. */
   readonly isWanted: (role: T) => boolean;
-  /** What a text stands for, of a piece of ASCII without escapes. */
+  /** What a text stands for, of a piece of ASCII without escapes. A value may be reported again where the same text stands. */
   readonly textOf: (role: T, bytes: Buffer, from: number, end: number) => unknown;
 }
 
 const MOST_DEPTH = 32;
+/** Shorter strings are read faster byte by byte. */
+const LONG_STRING = 16;
 const NO = -1;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 export class JsonScan<T> {
-  readonly #names: Level<T>;
+  readonly #names: JsonLevel<T>;
   readonly #options: ScanOptions<T>;
+  readonly #views = new LastView();
   #bytes = NOTHING;
+  #view = this.#views.of(NOTHING);
   #lines = 0;
   /** Whether the string just read has an escape. */
   #isEscaped = false;
 
   constructor(options: ScanOptions<T>) {
-    this.#names = compiled(options.names);
+    this.#names = new JsonLevel(options.names);
     this.#options = options;
   }
 
@@ -56,55 +48,82 @@ export class JsonScan<T> {
   scan(bytes: Buffer, from: number, end: number): boolean {
     if (from >= end || bytes[from] !== OPEN_OBJECT) return false;
     this.#bytes = bytes;
+    this.#view = this.#views.of(bytes);
     this.#lines++;
     const behind = this.#object(from + 1, this.#names, 1);
-    this.#bytes = NOTHING;
     return behind !== NO && behind <= end && afterSpace(bytes, behind) >= end;
   }
 
-  /** From behind its brace; returns the place behind the object. */
-  #object(from: number, level: Level<T> | undefined, depth: number): number {
+  /** An object in which names are looked for, from behind its brace; returns the place behind it. */
+  #object(from: number, level: JsonLevel<T>, depth: number): number {
     const bytes = this.#bytes;
-    if (depth > MOST_DEPTH) return NO;
     let at = afterSpace(bytes, from);
     if (bytes[at] === CLOSE_OBJECT) return at + 1;
+    let before: JsonLevel<T> | JsonMember<T> = level;
     for (;;) {
-      if (bytes[at] !== QUOTE) return NO;
-      const end = this.#stringEnd(at + 1);
-      // An escaped name may be any name.
-      if (end === NO || (level !== undefined && this.#isEscaped)) return NO;
-      const name = level === undefined ? undefined : named(level, bytes, at + 1, end);
-      at = afterSpace(bytes, end + 1);
-      if (bytes[at] !== COLON) return NO;
-      at = afterSpace(bytes, at + 1);
-      at = name === undefined ? this.#skip(at, depth) : this.#value(at, name, depth);
-      if (at === NO) return NO;
-      at = afterSpace(bytes, at);
+      const expected: JsonMember<T> | undefined = before.next;
+      if (expected?.whole.isAt(this.#view, at) === true) {
+        if (!expected.isFirstIn(this.#lines)) return NO;
+        if (expected.role !== undefined) this.#options.report(expected.role, expected.value);
+        before = expected;
+        // Without the byte behind the value.
+        at += expected.whole.length - 1;
+      } else {
+        let member: JsonMember<T> | undefined = expected;
+        let valueAt: number;
+        if (member?.spelled.isAt(this.#view, at) === true) valueAt = afterSpace(bytes, at + member.spelled.length);
+        else {
+          const end = this.#nameEnd(at);
+          if (end === NO) return NO;
+          member = level.find(bytes, at + 1, end);
+          valueAt = behindColon(bytes, end + 1);
+          if (valueAt === NO) return NO;
+        }
+        if (member === undefined) at = this.#skip(valueAt, depth);
+        else {
+          before.next = member;
+          before = member;
+          at = this.#value(at, valueAt, member, depth);
+        }
+        if (at === NO) return NO;
+        at = afterSpace(bytes, at);
+      }
       if (bytes[at] === CLOSE_OBJECT) return at + 1;
       if (bytes[at] !== COMMA) return NO;
       at = afterSpace(bytes, at + 1);
     }
   }
 
-  #value(at: number, name: Compiled<T>, depth: number): number {
+  /** The place of the quote behind a name. An escaped one may be any name. */
+  #nameEnd(at: number): number {
+    if (this.#bytes[at] !== QUOTE) return NO;
+    const end = this.#stringEnd(at + 1);
+    return this.#isEscaped ? NO : end;
+  }
+
+  #value(nameAt: number, at: number, member: JsonMember<T>, depth: number): number {
     // Of two values the last counts.
-    if (name.seen === this.#lines) return NO;
-    name.seen = this.#lines;
+    if (!member.isFirstIn(this.#lines)) return NO;
     const bytes = this.#bytes;
-    const { role, inner } = name;
+    const { role, inner } = member;
     const { report, textOf, isWanted } = this.#options;
     const first = bytes[at];
-    if (first === OPEN_OBJECT) {
+    if (first === OPEN_OBJECT && inner !== undefined) {
       if (role !== undefined) report(role, SOMETHING);
       return this.#object(at + 1, inner, depth + 1);
     }
     const end = this.#skip(at, depth);
-    if (end === NO || role === undefined) return end;
-    if (first === QUOTE) {
-      const isEscaped = this.#isEscaped;
-      if (isWanted(role))
-        report(role, isEscaped ? JSON.parse(bytes.toString("latin1", at, end)) : textOf(role, bytes, at + 1, end - 1));
-    } else report(role, first === OPEN_LIST ? SOMETHING : plainValue(bytes, at, end));
+    if (end === NO) return NO;
+    let value: unknown;
+    if (role !== undefined) {
+      if (first === QUOTE) {
+        if (!isWanted(role)) return end;
+        value = this.#isEscaped ? JSON.parse(bytes.toString("latin1", at, end)) : textOf(role, bytes, at + 1, end - 1);
+      } else value = first === OPEN_OBJECT || first === OPEN_LIST ? SOMETHING : plainValue(bytes, at, end);
+      report(role, value);
+    }
+    if (bytes[end] === COMMA || bytes[end] === CLOSE_OBJECT)
+      member.learn(this.#view, nameAt, end + 1, value, this.#lines);
     return end;
   }
 
@@ -117,9 +136,8 @@ export class JsonScan<T> {
         return end === NO ? NO : end + 1;
       }
       case OPEN_OBJECT:
-        return this.#object(at + 1, undefined, depth + 1);
       case OPEN_LIST:
-        return this.#list(at + 1, depth + 1);
+        return this.#skipNested(at, depth);
       case 0x74:
         return isAt(bytes, at, TRUE) ? at + 4 : NO;
       case 0x66:
@@ -131,19 +149,47 @@ export class JsonScan<T> {
     }
   }
 
-  #list(from: number, depth: number): number {
+  /** An object or a list with all that it holds. `depth`: of what holds it. */
+  #skipNested(from: number, depth: number): number {
     const bytes = this.#bytes;
-    if (depth > MOST_DEPTH) return NO;
-    let at = afterSpace(bytes, from);
-    if (bytes[at] === CLOSE_LIST) return at + 1;
+    // What is open, the innermost in the lowest bit: 1 for an object.
+    let kinds = 0;
+    let open = 0;
+    let at = from;
     for (;;) {
-      at = this.#skip(at, depth);
-      if (at === NO) return NO;
-      at = afterSpace(bytes, at);
-      if (bytes[at] === CLOSE_LIST) return at + 1;
+      const first = bytes[at];
+      if (first === OPEN_OBJECT || first === OPEN_LIST) {
+        if (depth + ++open > MOST_DEPTH) return NO;
+        kinds = (kinds << 1) | (first === OPEN_OBJECT ? 1 : 0);
+        at = afterSpace(bytes, at + 1);
+        if (bytes[at] !== closing(kinds)) {
+          if (first === OPEN_OBJECT) at = this.#skipName(at);
+          if (at === NO) return NO;
+          continue;
+        }
+      } else {
+        at = this.#skip(at, depth);
+        if (at === NO) return NO;
+        at = afterSpace(bytes, at);
+      }
+      while (bytes[at] === closing(kinds)) {
+        at++;
+        kinds >>>= 1;
+        if (--open === 0) return at;
+        at = afterSpace(bytes, at);
+      }
       if (bytes[at] !== COMMA) return NO;
       at = afterSpace(bytes, at + 1);
+      if ((kinds & 1) === 1) at = this.#skipName(at);
+      if (at === NO) return NO;
     }
+  }
+
+  /** A name that nobody asks for, and its colon. */
+  #skipName(at: number): number {
+    if (this.#bytes[at] !== QUOTE) return NO;
+    const end = this.#stringEnd(at + 1);
+    return end === NO ? NO : behindColon(this.#bytes, end + 1);
   }
 
   /** The place of the quote at the end. Control characters, a line end among them, are no part of a string. */
@@ -151,9 +197,9 @@ export class JsonScan<T> {
     const bytes = this.#bytes;
     this.#isEscaped = false;
     let at = from;
+    const near = from + LONG_STRING;
     for (;;) {
-      // One comparison a byte: this loop reads most of a line.
-      while (isPlain[bytes[at]!] === 1) at++;
+      while (isPlain[bytes[at]!] === 1) if (++at === near) at = afterPlainWords(this.#view, at);
       if (bytes[at] === QUOTE) return at;
       const length = bytes[at] === BACKSLASH ? escapeLength(bytes, at) : NO;
       if (length === NO) return NO;
@@ -175,33 +221,42 @@ const CLOSE_LIST = 0x5d;
 const isPlain = Uint8Array.from({ length: 256 }, (_, code) =>
   code >= 0x20 && code <= 0x7f && code !== QUOTE && code !== BACKSLASH ? 1 : 0,
 );
+/** The same for each byte of a word. */
+const QUOTES = 0x22222222;
+const BACKSLASHES = 0x5c5c5c5c;
+const SPACES = 0x20202020;
+const ONES = 0x01010101;
+const HIGH_BITS = 0x80808080 | 0;
 const TRUE = Buffer.from("true");
 const FALSE = Buffer.from("false");
 const NULL = Buffer.from("null");
 const ESCAPES = Buffer.from('"\\/bfnrt');
 
-function compiled<T>(names: ReadonlyMap<string, ScanName<T>>): Level<T> {
-  const level: (Compiled<T>[] | undefined)[] = [];
-  for (const [text, { role, inner }] of names) {
-    while (level.length <= text.length) level.push(undefined);
-    const alike = level[text.length] ?? [];
-    alike.push({ bytes: Buffer.from(text), role, inner: inner && compiled(inner), seen: 0 });
-    level[text.length] = alike;
+/** Behind words of bytes that stand for themselves: a subtraction leaves the high bit of a byte that it brings below zero. */
+function afterPlainWords(view: DataView, from: number): number {
+  const last = view.byteLength - WORD;
+  let at = from;
+  while (at <= last) {
+    const word = view.getInt32(at, true);
+    const quotes = word ^ QUOTES;
+    const backslashes = word ^ BACKSLASHES;
+    // Below the space, or beyond ASCII; a quote; a backslash. A borrow may mark a plain byte too, but only in a word with another one.
+    const marks = (word - SPACES) | word | ((quotes - ONES) & ~quotes) | ((backslashes - ONES) & ~backslashes);
+    if ((marks & HIGH_BITS) !== 0) return at;
+    at += WORD;
   }
-  return level;
+  return at;
 }
 
-function named<T>(level: Level<T>, bytes: Buffer, from: number, end: number): Compiled<T> | undefined {
-  const length = end - from;
-  const alike = length < level.length ? level[length] : undefined;
-  if (alike === undefined) return undefined;
-  for (let i = 0; i < alike.length; i++) if (isAt(bytes, from, alike[i]!.bytes)) return alike[i];
-  return undefined;
+/** The byte that ends the innermost of what is open. */
+function closing(kinds: number): number {
+  return (kinds & 1) === 1 ? CLOSE_OBJECT : CLOSE_LIST;
 }
 
-function isAt(bytes: Buffer, at: number, wanted: Buffer): boolean {
-  for (let i = 0; i < wanted.length; i++) if (bytes[at + i] !== wanted[i]) return false;
-  return true;
+/** Behind the colon and the space around it, from behind a name. */
+function behindColon(bytes: Buffer, from: number): number {
+  const at = afterSpace(bytes, from);
+  return bytes[at] === COLON ? afterSpace(bytes, at + 1) : NO;
 }
 
 /** Space, tab, line feed and carriage return (RFC 8259, section 2); but a line ends at its line feed. */

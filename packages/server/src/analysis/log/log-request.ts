@@ -55,7 +55,7 @@ export interface Wanted {
  */
 export class LogMemos {
   readonly texts = new ByteMemo((text) => text);
-  readonly targets = new ByteMemo((text): Target => ({ text, path: undefined }));
+  readonly targets = new ByteMemo((text) => new Target(text));
   readonly requests = new ByteMemo(parseRequestLine);
   readonly rare = new ByteMemo((text) => text);
 }
@@ -72,8 +72,13 @@ export interface LogFormat {
   readonly reader: (wanted: Wanted) => LineReader;
 }
 
-export interface Target extends TargetMemo {
+export class Target implements TargetMemo {
   readonly text: string;
+  path: string | undefined = undefined;
+
+  constructor(text: string) {
+    this.text = text;
+  }
 }
 
 export interface RequestLine extends TargetMemo {
