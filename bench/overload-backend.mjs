@@ -8,7 +8,7 @@ export class Backend {
   #freeAtMs;
   #traffic;
   #slowness;
-  #warmMs;
+  #judged;
   #drawn = { count: 0, sumMs: 0 };
 
   /** @param {import("./overload-model.mjs").Scenario} scenario @param {import("./overload-model.mjs").Traffic} traffic */
@@ -16,7 +16,7 @@ export class Backend {
     this.#freeAtMs = Array.from({ length: scenario.places }, () => 0);
     this.#traffic = traffic;
     this.#slowness = scenario.slowness ?? (() => 1);
-    this.#warmMs = (scenario.warmSeconds ?? 0) * 1000;
+    this.#judged = { fromMs: (scenario.warmSeconds ?? 0) * 1000, toMs: scenario.seconds * 1000 };
   }
 
   /** Calls back when a request that comes now has been served. @param {number} nowMs @param {() => void} done */
@@ -27,7 +27,7 @@ export class Backend {
     const startMs = Math.max(nowMs, free[place]);
     const serviceMs = this.#traffic.serviceMs(startMs);
     free[place] = startMs + serviceMs;
-    if (startMs >= this.#warmMs) {
+    if (startMs >= this.#judged.fromMs && startMs < this.#judged.toMs) {
       this.#drawn.count++;
       this.#drawn.sumMs += serviceMs / this.#slowness(startMs / 1000);
     }

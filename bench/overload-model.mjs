@@ -2,30 +2,26 @@
  * A server under overload, in virtual time: places that work, a queue before them, and a contestant that decides who comes in.
  * Seeded and deterministic. The contestants are Sluice's own shedder, and what others have published (`overload-peers.mjs`).
  */
+import { playedSeconds, SIGMA, Tally } from "./overload-tally.mjs";
 
 /**
  * @typedef {{ class: string, user: string, tenant: string }} Caller
- * @typedef {{ admit(nowMs: number, caller: Caller): object | undefined, end(pass: object, nowMs: number): void, limit?: () => number }} Contestant
+ * @typedef {{ admit(nowMs: number, caller: Caller): object | undefined, end(pass: object, nowMs: number): void, late?(integral: number): void, limit?: () => number }} Contestant `late`: what the process was late by, as `loop-lateness.ts` measures it
  * @typedef {{
  *   name: string, places: number, seconds: number, load: (s: number) => number, slowness?: (s: number) => number,
  *   warmSeconds?: number, settledSeconds?: number, retries?: number, tenants?: readonly number[], mix?: Readonly<Record<string, number>>,
- *   allCritical?: boolean, meanMs?: number, pauses?: { everyMs: number, meanMs: number }, real?: { capacityPerS?: number, load?: (s: number) => number, seconds?: number,
+ *   allCritical?: boolean, meanMs?: number, pauses?: { everyMs: number, meanMs: number }, handlingMs?: number, real?: { capacityPerS?: number, load?: (s: number) => number, seconds?: number,
  *   warmSeconds?: number, settledSeconds?: number }
- * }} Scenario `meanMs`: of serving one request; `pauses`: of the process that decides, while its backend works on; `real`: what is other in
+ * }} Scenario `meanMs`: of serving one request; `pauses`: of the process that decides, while its backend works on; `handlingMs`: its work for each arrival and end; `real`: what is other in
  *   real time
- * @typedef {{ goodput: number, critical: number, p99: number, unloadedP99: number, oscillation: number, noisyShare: number, limit: number }} Outcome
+ * @typedef {import("./overload-tally.mjs").Outcome} Outcome
  */
 
 const MIX = { critical: 0.05, important: 0.15, normal: 0.4, sheddable: 0.4 };
 const MEAN_MS = 20;
-/** Requests that take longer have failed, as multiples of the mean service time. */
-const DEADLINE_MEANS = 12.5;
 const USERS = 2_000;
 /** What a refusal costs the server. */
 const REFUSAL_MS = 0.05;
-const STEP_MS = 5_000;
-/** Lognormal, with a standard deviation as large as the mean. */
-const SIGMA = Math.sqrt(Math.log(2));
 
 /** @param {number} seed */
 export function randomOf(seed) {
@@ -145,106 +141,40 @@ export class Traffic {
   }
 }
 
-/** What came of the requests of one run. */
-export class Tally {
-  #asked = { critical: 0 };
-  #good = { critical: 0, all: 0, normal: 0, noisy: 0 };
-  /** Over the slowness of their moment. @type {number[]} */
-  #latencies = [];
-  /** @type {number[]} */
-  #goodPerStep = [];
-  #scenario;
-  #meanMs;
-
-  /** @param {Scenario} scenario @param {number} meanMs of serving one request */
-  constructor(scenario, meanMs) {
-    this.#scenario = { slowness: () => 1, warmSeconds: 0, ...scenario };
-    this.#meanMs = meanMs;
-  }
-
-  /** How long a caller waits for a request that it sends now. @param {number} nowMs */
-  deadlineMs(nowMs) {
-    return DEADLINE_MEANS * this.#meanMs * this.#scenario.slowness(nowMs / 1000);
-  }
-
-  /** A first try. @param {Caller} caller @param {number} nowMs */
-  asked(caller, nowMs) {
-    if (nowMs >= this.#scenario.warmSeconds * 1000 && caller.class === "critical") this.#asked.critical++;
-  }
-
-  /** @param {Caller} caller @param {number} arrivedMs @param {number} nowMs */
-  served(caller, arrivedMs, nowMs) {
-    const { warmSeconds, seconds } = this.#scenario;
-    const isInTime = nowMs - arrivedMs <= this.deadlineMs(arrivedMs);
-    // By when it was served: what still waits at the end would be more than the places can do.
-    if (isInTime && nowMs >= warmSeconds * 1000 && nowMs < seconds * 1000) this.#good.all++;
-    if (arrivedMs < warmSeconds * 1000) return;
-    this.#latencies.push((nowMs - arrivedMs) / this.#scenario.slowness(arrivedMs / 1000));
-    if (!isInTime) return;
-    const good = this.#good;
-    if (caller.class === "critical") good.critical++;
-    if (caller.class === "normal") good.normal++;
-    if (caller.class === "normal" && caller.tenant === "t0") good.noisy++;
-    const step = Math.floor(arrivedMs / STEP_MS);
-    this.#goodPerStep[step] = (this.#goodPerStep[step] ?? 0) + 1;
-  }
-
-  /** @param {number | undefined} limit @param {number} [drawnMeanMs] what serving one request really took @returns {Outcome} */
-  outcome(limit, drawnMeanMs = this.#meanMs) {
-    const good = this.#good;
-    return {
-      goodput: good.all / this.#possible(drawnMeanMs),
-      critical: this.#asked.critical === 0 ? 1 : good.critical / this.#asked.critical,
-      p99: quantile(this.#latencies, 0.99),
-      unloadedP99: Math.exp(Math.log(this.#meanMs) - (SIGMA * SIGMA) / 2 + 2.326 * SIGMA),
-      oscillation: this.#oscillation(),
-      noisyShare: good.noisy / Math.max(1, good.normal),
-      limit: limit ?? Number.NaN,
-    };
-  }
-
-  /** What a server that wastes nothing would serve. @param {number} drawnMeanMs */
-  #possible(drawnMeanMs) {
-    const { places, warmSeconds, seconds, slowness, load } = this.#scenario;
-    let possible = 0;
-    for (let s = warmSeconds; s < seconds; s += 0.01) {
-      possible += Math.min(1 / slowness(s) / drawnMeanMs, load(s) / this.#meanMs) * places * 10;
-    }
-    return possible;
-  }
-
-  #oscillation() {
-    const { seconds, warmSeconds, settledSeconds = warmSeconds } = this.#scenario;
-    const steps = this.#goodPerStep.slice(
-      Math.ceil((settledSeconds * 1000) / STEP_MS),
-      Math.floor((seconds * 1000) / STEP_MS),
-    );
-    if (steps.length === 0) return 0;
-    const mean = steps.reduce((sum, count) => sum + count, 0) / steps.length;
-    return Math.max(...steps.map((count) => Math.abs(count - mean) / mean));
-  }
-}
-
-/** When a process that is paused now and then, as on a starved machine, gets to what happens. */
-class Pauses {
+/** When a process that is paused now and then, as on a starved machine, or busy with every request, gets to what happens. */
+class Process {
   #scenario;
   #random;
+  #onLate;
+  #freeMs = 0;
   #beginMs = 0;
   #endMs = 0;
 
-  /** @param {Scenario} scenario @param {() => number} random */
-  constructor(scenario, random) {
+  /** @param {Scenario} scenario @param {() => number} random @param {(integral: number) => void} onLate */
+  constructor(scenario, random, onLate) {
     this.#scenario = scenario;
     this.#random = random;
+    this.#onLate = onLate;
   }
 
-  /** `atMs`, or the end of the pause that it falls into. Asked in the order of time. @param {number} atMs */
-  over(atMs) {
+  /** When it handles what becomes ready at `atMs`. Asked in the order of time. @param {number} atMs */
+  handlesMs(atMs) {
+    const { handlingMs = 0 } = this.#scenario;
+    const handledMs = this.#over(Math.max(atMs, this.#freeMs));
+    // While it works, what becomes ready is late by the rest of the work and by what waits already.
+    if (handlingMs > 0) this.#onLate(handlingMs * (handledMs - atMs + handlingMs / 2));
+    this.#freeMs = handledMs + handlingMs;
+    return handledMs;
+  }
+
+  /** `atMs`, or the end of the pause that it falls into. @param {number} atMs */
+  #over(atMs) {
     const { pauses } = this.#scenario;
     if (pauses === undefined) return atMs;
     while (atMs >= this.#endMs) {
       this.#beginMs = this.#endMs - Math.log(1 - this.#random()) * pauses.everyMs;
       this.#endMs = this.#beginMs - Math.log(1 - this.#random()) * pauses.meanMs;
+      this.#onLate((this.#endMs - this.#beginMs) ** 2 / 2);
     }
     return atMs < this.#beginMs ? atMs : this.#endMs;
   }
@@ -262,7 +192,7 @@ class Run {
   #contestant;
   #traffic;
   #tally;
-  #pauses;
+  #process;
   #endMs;
 
   /** @param {Scenario} scenario @param {Contestant} contestant @param {() => number} random */
@@ -272,8 +202,8 @@ class Run {
     const { meanMs = MEAN_MS } = scenario;
     this.#traffic = new Traffic(scenario, random, meanMs);
     this.#tally = new Tally(scenario, meanMs);
-    this.#pauses = new Pauses(scenario, randomOf(99));
-    this.#endMs = scenario.seconds * 1000;
+    this.#process = new Process(scenario, randomOf(99), (integral) => contestant.late?.(integral));
+    this.#endMs = playedSeconds(scenario, meanMs) * 1000;
   }
 
   /** @returns {Outcome} */
@@ -290,16 +220,16 @@ class Run {
     const atMs = this.#traffic.nextMs(nowMs);
     if (atMs >= this.#endMs) return;
     this.#agenda.add(atMs, () => {
-      this.#awake(atMs, (nowMs) => this.#arrive(nowMs, this.#traffic.caller(), 0, atMs));
+      this.#handle(atMs, (nowMs) => this.#arrive(nowMs, this.#traffic.caller(), 0, atMs));
       this.#next(atMs);
     });
   }
 
-  /** Runs something now, or when the process is awake again. @param {number} atMs @param {(nowMs: number) => void} run */
-  #awake(atMs, run) {
-    const awakeMs = this.#pauses.over(atMs);
-    if (awakeMs === atMs) run(atMs);
-    else this.#agenda.add(awakeMs, run);
+  /** Runs something now, or when the process gets to it. @param {number} atMs @param {(nowMs: number) => void} run */
+  #handle(atMs, run) {
+    const handledMs = this.#process.handlesMs(atMs);
+    if (handledMs === atMs) run(atMs);
+    else this.#agenda.add(handledMs, run);
   }
 
   /** @param {number} nowMs @param {Caller} caller @param {number} tries @param {number} sentMs */
@@ -324,7 +254,7 @@ class Run {
     this.#refusalDebtMs -= debtMs;
     this.#agenda.add(nowMs + this.#traffic.serviceMs(nowMs) + debtMs, (atMs) => {
       this.#busy--;
-      this.#awake(atMs, (nowMs) => {
+      this.#handle(atMs, (nowMs) => {
         this.#contestant.end(request.pass, nowMs);
         this.#tally.served(request.caller, request.arrivedMs, nowMs);
       });
@@ -349,12 +279,6 @@ export function runScenario(scenario, make, seed) {
   return new Run(scenario, make(randomOf(seed + 1000)), randomOf(seed)).run();
 }
 
-/** @param {number[]} values @param {number} share */
-function quantile(values, share) {
-  const sorted = Float64Array.from(values).sort();
-  return sorted[Math.floor(share * (sorted.length - 1))] ?? 0;
-}
-
 /** Each as the issue names it. @type {readonly Scenario[]} */
 export const scenarios = [
   { name: "10x", places: 16, seconds: 30, warmSeconds: 5, settledSeconds: 10, load: () => 10 },
@@ -366,6 +290,8 @@ export const scenarios = [
     settledSeconds: 20,
     load: () => 4,
     slowness: (s) => (s < 15 ? 1 : 3),
+    // A hundred a second when it is slow: fewer would make the steps of the oscillation longer than what they are to find.
+    real: { capacityPerS: 300 },
   },
   {
     name: "10x, 4 places",
@@ -437,16 +363,40 @@ export const scenarios = [
   { name: "0.8x", places: 16, seconds: 30, warmSeconds: 5, settledSeconds: 10, load: () => 0.8 },
 ];
 
-/** On a machine that leaves the process five eighths of the time. No bar holds for it but one: the limit does not run away. @type {Scenario} */
-export const starved = {
-  name: "10x, the process pauses for 60 ms ten times in 1.6 s",
-  places: 16,
-  seconds: 60,
-  warmSeconds: 10,
-  settledSeconds: 20,
-  load: () => 10,
-  pauses: { everyMs: 100, meanMs: 60 },
-};
+const starved = { places: 16, seconds: 60, warmSeconds: 10, settledSeconds: 20, load: () => 10 };
+
+/**
+ * Processes that are late: the machine leaves them five eighths or a third of the time, or refusals keep them busy. No bar holds there but
+ * one: the limit does not run away. @type {readonly Scenario[]}
+ */
+export const lateProcesses = [
+  {
+    ...starved,
+    name: "10x, the process pauses for 60 ms ten times in 1.6 s",
+    pauses: { everyMs: 100, meanMs: 60 },
+  },
+  {
+    ...starved,
+    name: "10x, the process pauses for 200 ms ten times in 3 s",
+    pauses: { everyMs: 100, meanMs: 200 },
+  },
+  {
+    name: "3x, 64 places, the process pauses for 60 ms ten times in 1.6 s",
+    places: 64,
+    seconds: 40,
+    warmSeconds: 10,
+    settledSeconds: 15,
+    load: () => 3,
+    pauses: { everyMs: 100, meanMs: 60 },
+    real: { capacityPerS: 640 },
+  },
+  {
+    ...starved,
+    name: "10x, the process is busy with refusals",
+    handlingMs: 0.36,
+    pauses: { everyMs: 300, meanMs: 60 },
+  },
+];
 
 /** Requests a second that a server of the real benchmark does: ten times as many refusals must be a part of one core. */
 const REAL_CAPACITY_PER_S = 200;

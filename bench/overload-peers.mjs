@@ -101,3 +101,28 @@ export function envoyGradient(random) {
     },
   );
 }
+
+/** Requests that it lets through at once after a lull: with few, a load below the capacity would not fill its crests. */
+const MOST_CREDIT = 20;
+
+/**
+ * No one's limiter: what it lets through swings around three fifths of what the places can do, by a sine. It is there to be caught: a measure of
+ * oscillation that passes it sees nothing.
+ * @param {import("./overload-model.mjs").Scenario} scenario @param {{ swing: number, periodMs: number, phase: number }} sine `phase`: in periods
+ * @returns {Contestant}
+ */
+export function swinging({ places, slowness = () => 1, meanMs = 20 }, { swing, periodMs, phase }) {
+  let credit = 0;
+  let sinceMs = 0;
+  return {
+    admit(nowMs) {
+      const pace = 0.6 * (1 + swing * Math.sin(2 * Math.PI * (nowMs / periodMs + phase)));
+      credit = Math.min(MOST_CREDIT, credit + ((nowMs - sinceMs) * pace * places) / meanMs / slowness(nowMs / 1000));
+      sinceMs = nowMs;
+      if (credit < 1) return undefined;
+      credit -= 1;
+      return {};
+    },
+    end() {},
+  };
+}

@@ -8,14 +8,15 @@
  * core. What the event loops of both processes were busy with, and how late the generator sent, is printed beside the result: a run
  * in which either is near 100 % measures the machine.
  *   node bench/overload-real.mjs [--quick] [--trace] [--scenario NAME]… [--guard NAME]…
- *   node bench/overload-real.mjs --guard sluice    every scenario, with its bars: seven minutes
+ *   node bench/overload-real.mjs --guard sluice    every scenario, with its bars: nine minutes
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { Connections } from "./overload-connections.mjs";
 import { hasEnvoy, startEnvoy } from "./overload-envoy.mjs";
-import { inRealTime, randomOf, scenarios, Tally, Traffic } from "./overload-model.mjs";
+import { inRealTime, randomOf, scenarios, Traffic } from "./overload-model.mjs";
+import { playedSeconds, Tally } from "./overload-tally.mjs";
 
 const SERVER = fileURLToPath(new URL("overload-server.mjs", import.meta.url));
 const guards = [
@@ -67,6 +68,7 @@ async function runOne(scenario, guard) {
 class Callers {
   #startMs = 0;
   #scenario;
+  #seconds;
   #traffic;
   #tally;
   #connections;
@@ -80,13 +82,14 @@ class Callers {
   constructor({ scenario, port }) {
     const { meanMs } = scenario;
     this.#scenario = scenario;
+    this.#seconds = playedSeconds(scenario, meanMs);
     this.#traffic = new Traffic(scenario, randomOf(7), meanMs);
     this.#tally = new Tally(scenario, meanMs);
     this.#connections = new Connections(port);
   }
 
   async run() {
-    const endMs = this.#scenario.seconds * 1000;
+    const endMs = this.#seconds * 1000;
     const before = performance.eventLoopUtilization();
     this.#startMs = performance.now();
     for (let dueMs = this.#traffic.nextMs(0); dueMs < endMs; dueMs = this.#traffic.nextMs(dueMs)) {
@@ -112,8 +115,8 @@ class Callers {
     return {
       ...outcome,
       p99: p99 / unloadedP99,
-      offered: this.#offered / this.#scenario.seconds,
-      attempted: this.#attempts / this.#scenario.seconds,
+      offered: this.#offered / this.#seconds,
+      attempted: this.#attempts / this.#seconds,
       generatorBusy: this.#busy,
       lateMs: this.#lateMs[Math.floor(0.99 * this.#lateMs.length)],
     };

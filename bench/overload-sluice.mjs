@@ -25,7 +25,13 @@ export function sluiceContestant({ LoadShedder, ruleBook }, { limit, scenario })
   return (random) => {
     let nowMs = 0;
     let count = 0;
-    const shedder = new LoadShedder({ now: () => nowMs, random, newId: () => String(count++) });
+    let lateness = 0;
+    const shedder = new LoadShedder({
+      now: () => nowMs,
+      random,
+      newId: () => String(count++),
+      lateness: () => lateness,
+    });
     return {
       admit(atMs, { class: name, user, tenant }) {
         nowMs = atMs;
@@ -38,6 +44,9 @@ export function sluiceContestant({ LoadShedder, ruleBook }, { limit, scenario })
       end(pass, atMs) {
         nowMs = atMs;
         shedder.release(/** @type {{ place: string }} */ (pass).place);
+      },
+      late(integral) {
+        lateness += integral;
       },
       limit: () => shedder.stats()[0]?.limit,
     };

@@ -3,14 +3,15 @@
  * a real Node server under real load.
  *   node bench/overload.mjs [--quick]
  *   node bench/overload.mjs --seeds 1001-1020    Sluice alone in the matrix, on these seeds: how often each bar was missed; with --real-rates at
- *                                                200 requests a second as in real time, with --all beside a number and the published formulas
+ *                                                200 requests a second as in real time, with --all beside a number and the published formulas;
+ *                                                --scenario NAME for one of them
  *   node bench/overload.mjs --shed-cost          what a shed request costs, alone
  */
 import { fileURLToPath } from "node:url";
 import { createLimiter, ruleBook } from "sluice";
 import { LoadShedder } from "sluice/internal";
-import { inRealTime, runScenario, scenarios, starved } from "./overload-model.mjs";
-import { envoyGradient, gradient2, noLimiter, staticLimit } from "./overload-peers.mjs";
+import { inRealTime, lateProcesses, runScenario, scenarios } from "./overload-model.mjs";
+import { envoyGradient, gradient2, noLimiter, staticLimit, swinging } from "./overload-peers.mjs";
 import { printReal, realOverload } from "./overload-real.mjs";
 import { sluiceContestant } from "./overload-sluice.mjs";
 
@@ -36,6 +37,7 @@ const judged = [
   ],
   ["Gradient2", () => gradient2],
   ["Envoy", () => envoyGradient],
+  ["swinging", (scenario) => () => swinging(scenario, { swing: 0.2, periodMs: 20_000, phase: 0 })],
 ];
 
 /** In real time; all of them take three quarters of an hour with every contestant (`overload-real.mjs`). */
@@ -149,11 +151,11 @@ export function overloadBars({ matrix, shedUs }) {
 }
 
 /** Each scenario on many seeds: the worst and the median of each figure, and on how many seeds its bar was missed. */
-function printSeeds(range, { isAtRealRates, isBesideOthers }) {
+function printSeeds(range, { isAtRealRates, isBesideOthers, only }) {
   const [first, last] = range.split("-").map(Number);
   const seeds = Array.from({ length: last - first + 1 }, (_, i) => first + i);
   console.log(`The matrix on ${seeds.length} seeds: worst, median, seeds that missed the bar`);
-  for (const asWritten of [...scenarios, starved]) {
+  for (const asWritten of [...scenarios, ...lateProcesses].filter(({ name }) => only === undefined || name === only)) {
     const scenario = isAtRealRates ? inRealTime(asWritten) : asWritten;
     for (const [name, make] of isBesideOthers ? judged : judged.slice(0, 1)) {
       const outcomes = seeds.map((seed) => {
@@ -195,6 +197,7 @@ if (isProgram && process.argv.includes("--seeds")) {
   printSeeds(process.argv[process.argv.indexOf("--seeds") + 1], {
     isAtRealRates: process.argv.includes("--real-rates"),
     isBesideOthers: process.argv.includes("--all"),
+    only: process.argv.includes("--scenario") ? process.argv[process.argv.indexOf("--scenario") + 1] : undefined,
   });
 } else if (isProgram && process.argv.includes("--shed-cost")) {
   console.log(shedCostText(shedCostUs()));

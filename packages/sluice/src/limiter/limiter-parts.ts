@@ -9,6 +9,7 @@ import type { RegionalStore } from "../regions/regional-store.js";
 import { Reservations } from "../reservations/reservations.js";
 import type { Rule } from "../rules/rule.js";
 import { LoadShedder } from "../shedding/load-shedder.js";
+import { LoopLateness } from "../shedding/loop-lateness.js";
 import type { SoleDecider } from "../sole-request.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
 import type { Store } from "../store/store.js";
@@ -66,7 +67,9 @@ export function limiterParts(options: LimiterOptions): LimiterParts {
   const prefetch = store.isRemote === true ? new Prefetch(store) : undefined;
   const share = new InstanceShare(store, options.instances);
   const events = new LimiterEmitter();
-  const shedder = new LoadShedder({ now, newId: newLeaseId });
+  const loopLateness = new LoopLateness();
+  const lateness = clock === undefined ? () => loopLateness.integral() : undefined;
+  const shedder = new LoadShedder({ now, newId: newLeaseId, lateness });
   const reports = new SharedReports(store, shedder);
   const instance = newLeaseId();
   const signals = new AdaptSignals({ reports: shedder.reports, shared: reports, instance, now });

@@ -3,10 +3,11 @@
  * throughput). Little's law needs no latency of a single request: a request that outlasts the window does not bias it.
  *
  * A window opens once as many requests have ended as were in flight when it was asked for: what an earlier limit let in has left by then,
- * even if this process was paused meanwhile. Time is an argument.
+ * even if this process was paused meanwhile. Time is an argument; so is how late the process gets to what happens.
  */
 
 export class FlowWindow {
+  readonly #lateness: () => number;
   #inFlight = 0;
   #changedAtMs = 0;
   #openedAtMs: number | undefined;
@@ -15,6 +16,12 @@ export class FlowWindow {
   #ends = 0;
   #inFlightMs = 0;
   #longestGapMs = 0;
+  #latenessAtOpening = 0;
+
+  /** `lateness`: the integral over time of how late this process is (`loop-lateness.ts`). */
+  constructor(lateness: () => number = () => 0) {
+    this.#lateness = lateness;
+  }
 
   /** Measures anew, no sooner than `nowMs + waitMs`. */
   restart(nowMs: number, waitMs: number): void {
@@ -48,6 +55,7 @@ export class FlowWindow {
     this.#ends = 0;
     this.#inFlightMs = 0;
     this.#longestGapMs = 0;
+    this.#latenessAtOpening = this.#lateness();
   }
 
   /** 0 until it opens. */
@@ -67,6 +75,11 @@ export class FlowWindow {
   /** Mean, by Little's law. */
   get latencyMs(): number {
     return this.#inFlightMs / this.#ends;
+  }
+
+  /** How long a request's end waited for this process, on average. */
+  get latenessMs(): number {
+    return (this.#lateness() - this.#latenessAtOpening) / this.ranMs;
   }
 
   /** The longest time in which no request came or ended: long where the process was paused. */

@@ -24,6 +24,8 @@ interface GaugeOptions {
   /** The threshold of each class. */
   readonly thresholds: readonly number[];
   readonly isFair: boolean;
+  /** The integral over time of how late this process is (`loop-lateness.ts`): an estimated limit must not take it for a queue. */
+  readonly lateness?: (() => number) | undefined;
 }
 
 export class Gauge {
@@ -36,12 +38,12 @@ export class Gauge {
   #latencyMs: number | undefined;
 
   /** `before`: the gauge that it stands in for, under other numbers: what is in flight is in flight. */
-  constructor({ limit, thresholds, isFair }: GaugeOptions, before?: Gauge) {
+  constructor({ limit, thresholds, isFair, lateness }: GaugeOptions, before?: Gauge) {
     this.#inFlight = before?.inFlight ?? 0;
     this.#latencyMs = before?.usualLatencyMs;
     this.#valves = thresholds.map((threshold) => new ClassValve(threshold, isFair));
     this.#limit = limit === "auto" ? undefined : limit;
-    this.#estimator = limit === "auto" ? new LimitEstimator() : undefined;
+    this.#estimator = limit === "auto" ? new LimitEstimator(lateness) : undefined;
   }
 
   get inFlight(): number {

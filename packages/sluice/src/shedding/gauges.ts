@@ -23,9 +23,15 @@ const IDLE_AFTER_MS = 60_000;
 const OTHER_VALUES = "*";
 
 export class Gauges {
+  readonly #lateness: (() => number) | undefined;
   /** By rule, then by the key's values. */
   readonly #slots = new Map<string, Map<string, GaugeSlot>>();
   #count = 0;
+
+  /** `lateness`: the integral over time of how late this process is (`loop-lateness.ts`). */
+  constructor(lateness?: () => number) {
+    this.#lateness = lateness;
+  }
 
   slotOf(plan: SheddingPlan, key: string, nowMs: number, values = ""): GaugeSlot {
     const ofRule = this.#slots.get(plan.rule) ?? new Map<string, GaugeSlot>();
@@ -36,13 +42,13 @@ export class Gauges {
       const place = isOwn ? key : OTHER_VALUES;
       slot = ofRule.get(place);
       if (slot === undefined) {
-        slot = fresh(plan, nowMs, isOwn ? values : "");
+        slot = this.#fresh(plan, nowMs, isOwn ? values : "");
         ofRule.set(place, slot);
         this.#slots.set(plan.rule, ofRule);
         this.#count++;
       }
     }
-    if (slot.plan !== plan) adopt(slot, plan);
+    if (slot.plan !== plan) this.#adopt(slot, plan);
     slot.usedAtMs = nowMs;
     return slot;
   }
@@ -61,18 +67,22 @@ export class Gauges {
       if (ofRule.size === 0) this.#slots.delete(rule);
     }
   }
-}
 
-function fresh(plan: SheddingPlan, nowMs: number, values: string): GaugeSlot {
-  const zeros = plan.classNames.map(() => 0);
-  return { gauge: new Gauge(plan), plan, values, usedAtMs: nowMs, passed: [...zeros], shed: [...zeros] };
-}
-
-function adopt(slot: GaugeSlot, plan: SheddingPlan): void {
-  if (slot.plan.signature !== plan.signature) {
-    slot.gauge = new Gauge(plan, slot.gauge);
-    slot.passed = plan.classNames.map(() => 0);
-    slot.shed = plan.classNames.map(() => 0);
+  #fresh(plan: SheddingPlan, nowMs: number, values: string): GaugeSlot {
+    const zeros = plan.classNames.map(() => 0);
+    return { gauge: this.#gauge(plan), plan, values, usedAtMs: nowMs, passed: [...zeros], shed: [...zeros] };
   }
-  slot.plan = plan;
+
+  #adopt(slot: GaugeSlot, plan: SheddingPlan): void {
+    if (slot.plan.signature !== plan.signature) {
+      slot.gauge = this.#gauge(plan, slot.gauge);
+      slot.passed = plan.classNames.map(() => 0);
+      slot.shed = plan.classNames.map(() => 0);
+    }
+    slot.plan = plan;
+  }
+
+  #gauge({ limit, thresholds, isFair }: SheddingPlan, before?: Gauge): Gauge {
+    return new Gauge({ limit, thresholds, isFair, lateness: this.#lateness }, before);
+  }
 }

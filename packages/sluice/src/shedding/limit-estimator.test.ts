@@ -116,3 +116,43 @@ test("clocks that step back and latencies of 0 leave a number", () => {
   expect(Number.isFinite(estimator.limit)).toBe(true);
   expect(estimator.limit).toBeGreaterThanOrEqual(1);
 });
+
+/** Always as many in flight as the limit allows; `latenessMs` of the latency the requests have ended and wait for this process. */
+function saturateLate(
+  seconds: number,
+  flowOf: (inFlight: number) => { latencyMs: number; latenessMs: number },
+): number[] {
+  let nowMs = 0;
+  let lateness = 0;
+  const estimator = new LimitEstimator(() => lateness);
+  const estimates: number[] = [];
+  while (nowMs < seconds * 1000) {
+    const inFlight = Math.max(1, Math.floor(estimator.limit));
+    const { latencyMs, latenessMs } = flowOf(inFlight);
+    const betweenMs = latencyMs / inFlight;
+    nowMs += betweenMs;
+    lateness += latenessMs * betweenMs;
+    estimator.changes(nowMs, inFlight);
+    estimator.ended(nowMs, latencyMs);
+    estimates.push(estimator.estimate);
+  }
+  return estimates;
+}
+
+test("a process that is late adds to the limit the requests that wait for it, and does not pass for a slower server", () => {
+  // 16 places of 40 ms, and a process that gets to each end 120 ms late: 48 more are in flight. Lateness taken for service would ask for 1.6 x 64.
+  const estimates = saturateLate(60, (inFlight) => ({
+    latencyMs: Math.max(160, (40 * inFlight) / 16),
+    latenessMs: 120,
+  }));
+  expect(estimates.at(-1)).toBeGreaterThan(1.6 * 16 + 40);
+  expect(estimates.at(-1)).toBeLessThan(1.6 * 16 + 65);
+});
+
+test("where this process is the server, lateness is the queue, and the limit does not run away", () => {
+  // 20 ms elsewhere, and 2 ms of this process for each request in flight: without lateness every limit would look too low.
+  const estimates = saturateLate(240, (inFlight) => ({ latencyMs: 20 + 2 * inFlight, latenessMs: 2 * inFlight }));
+  const settled = estimates.slice(estimates.length >> 1);
+  expect(Math.max(...settled)).toBeLessThan(45);
+  expect(Math.min(...settled)).toBeGreaterThan(10);
+});

@@ -13,6 +13,14 @@
  */
 import { FlowWindow } from "./flow-window.js";
 
+/** What was measured in a window, all of it means. */
+interface Flow {
+  readonly inFlight: number;
+  readonly latencyMs: number;
+  /** The part of the latency in which the request had ended and waited for this process. */
+  readonly latenessMs: number;
+}
+
 export const FIRST_LIMIT = 16;
 const LEAST_LIMIT = 4;
 const MOST_LIMIT = 100_000;
@@ -48,12 +56,16 @@ const CHANGE = { slack: 0.1, sum: 0.5 } as const;
 const START_GAIN = 1.5;
 const START_YIELD = 0.1;
 const START_LONG_STEP = 0.27;
+/** Where lateness of this process is a larger part of the latency, it may be the queue itself. */
+const MOST_LATENESS = 0.5;
+/** Lateness is measured beside the requests, and may come out longer than their latency. */
+const MOST_LATE_SHARE = 0.9;
 /** So much of the limit must be in use for it to be what holds requests back. */
 const LEAST_USE = 0.7;
 const LATENCY_WEIGHT = 0.05;
 
 export class LimitEstimator {
-  readonly #window = new FlowWindow();
+  readonly #window: FlowWindow;
   #estimate = FIRST_LIMIT;
   #isProbing = false;
   #probedShare: number = PROBE;
@@ -61,7 +73,7 @@ export class LimitEstimator {
   /** A smoothed latency, for how long windows must be. Undefined before the first end. */
   #usualLatencyMs: number | undefined;
   /** What was measured before the probe. */
-  #before = { inFlight: 0, latencyMs: 0 };
+  #before: Flow = { inFlight: 0, latencyMs: 0, latenessMs: 0 };
   #isStarting = true;
   #isFirstStepDown = true;
   /** Throughput that the last step of the start must have brought, in requests a millisecond. */
@@ -69,6 +81,11 @@ export class LimitEstimator {
   /** Pairs that the estimate is the mean of; none at the start. */
   #pairs = 0;
   #sums = { up: 0, down: 0 };
+
+  /** `lateness`: the integral over time of how late this process is (`loop-lateness.ts`). */
+  constructor(lateness?: () => number) {
+    this.#window = new FlowWindow(lateness);
+  }
 
   /** The limit now. */
   get limit(): number {
@@ -111,11 +128,15 @@ export class LimitEstimator {
   }
 
   #probe(nowMs: number): void {
-    const { inFlight, latencyMs } = this.#window;
-    this.#before = { inFlight, latencyMs };
+    this.#before = this.#measured();
     this.#isProbing = true;
     this.#probedAtMs = nowMs;
     this.#window.restart(nowMs, 0);
+  }
+
+  #measured(): Flow {
+    const { inFlight, latencyMs, latenessMs } = this.#window;
+    return { inFlight, latencyMs, latenessMs };
   }
 
   #endProbe(nowMs: number, pauseMs: number): void {
@@ -124,10 +145,10 @@ export class LimitEstimator {
   }
 
   #compare(nowMs: number): void {
-    const left = this.#window.inFlight / this.#before.inFlight;
-    const elasticity = Math.log(this.#window.latencyMs / this.#before.latencyMs) / Math.log(Math.min(SHALLOWEST, left));
+    const probe = this.#measured();
+    const left = probe.inFlight / this.#before.inFlight;
     this.#probedShare = within(this.#probedShare * Math.sqrt(PROBE / left), PROBED_LIMIT.least, PROBED_LIMIT.most);
-    this.#move(within(Math.log(HEADROOM) + elasticity * Math.log(PROBE), -MOST_STEP, MOST_STEP));
+    this.#move(stepOf(this.#before, probe));
     const pause = this.#isStarting ? 0 : (PAUSE * (this.#pairs - 1)) / (MOST_PAIRS - 1);
     this.#endProbe(nowMs, pause * (nowMs - this.#probedAtMs));
   }
@@ -166,6 +187,44 @@ export class LimitEstimator {
   #scale(factor: number): void {
     this.#estimate = within(this.#estimate * factor, LEAST_LIMIT, MOST_LIMIT);
   }
+}
+
+/**
+ * From the limit to what the pair asks for, as a logarithm.
+ *
+ * Lateness of this process does not shrink with the limit as a queue does, and hides the queue: the limit would grow. So it is taken out of both
+ * windows, and the requests that it holds are added to what is left: while they wait for this process they take places of the limit, and
+ * the server behind it would run empty without them.
+ * Where this process is the server itself, lateness is the queue, and without it there is nothing to find. Then the pair as it was seen decides.
+ */
+function stepOf(before: Flow, probe: Flow): number {
+  const seen = bounded(stepBetween(before, probe));
+  const lateShare = (before.latenessMs + probe.latenessMs) / (before.latencyMs + probe.latencyMs);
+  if (!(lateShare > 0)) return seen;
+  const held = lateShareOf(before);
+  const step = bounded(Math.log((1 - held) * Math.exp(stepBetween(punctual(before), punctual(probe))) + held));
+  return lateShare > MOST_LATENESS && step > 0 && seen < 0 ? seen : step;
+}
+
+function stepBetween(before: Flow, probe: Flow): number {
+  const left = Math.min(SHALLOWEST, probe.inFlight / before.inFlight);
+  const elasticity = Math.log(probe.latencyMs / before.latencyMs) / Math.log(left);
+  return Math.log(HEADROOM) + elasticity * Math.log(PROBE);
+}
+
+/** As a process would have seen it that is never late. */
+function punctual(flow: Flow): Flow {
+  const share = 1 - lateShareOf(flow);
+  return { inFlight: flow.inFlight * share, latencyMs: flow.latencyMs * share, latenessMs: 0 };
+}
+
+/** Of the latency, and so by Little's law of the requests in flight. */
+function lateShareOf({ latencyMs, latenessMs }: Flow): number {
+  return within(latenessMs / latencyMs, 0, MOST_LATE_SHARE);
+}
+
+function bounded(step: number): number {
+  return within(step, -MOST_STEP, MOST_STEP);
 }
 
 function within(value: number, least: number, most: number): number {

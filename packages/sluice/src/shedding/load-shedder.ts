@@ -26,6 +26,8 @@ interface LoadShedderOptions {
   readonly random?: () => number;
   /** Names a place; not to be guessed. */
   readonly newId: () => string;
+  /** The integral over time of how late this process is (`loop-lateness.ts`). Without it the process is taken to be punctual. */
+  readonly lateness?: (() => number) | undefined;
 }
 
 /** How a request is asked for. */
@@ -67,11 +69,12 @@ export class LoadShedder {
   readonly #now: () => number;
   readonly #random: () => number;
   readonly #newId: () => string;
-  readonly #gauges = new Gauges();
+  readonly #gauges: Gauges;
   readonly #places = new Places();
   #eventLoop: EventLoop | undefined;
 
-  constructor({ now, random = Math.random, newId }: LoadShedderOptions) {
+  constructor({ now, random = Math.random, newId, lateness }: LoadShedderOptions) {
+    this.#gauges = new Gauges(lateness);
     this.#now = now;
     this.#random = random;
     this.#newId = newId;

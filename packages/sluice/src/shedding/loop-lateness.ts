@@ -1,0 +1,64 @@
+/**
+ * How late this process gets to what happens: its event loop is busy, or the machine runs something else meanwhile.
+ * A timer fires every few milliseconds for as long as somebody asks; the time by which it is overdue is the lateness of everything that became
+ * ready since. It holds no process open, and ends by itself when nobody asks any more.
+ */
+import { performance } from "node:perf_hooks";
+
+const TICK_MS = 10;
+/** Timers fire by whole milliseconds: up to this much is not late. */
+const PUNCTUAL_MS = 2;
+const UNASKED_MS = 60_000;
+
+interface LoopLatenessOptions {
+  readonly nowMonotonicMs?: () => number;
+  /** Calls back after so long. */
+  readonly after?: (ms: number, tick: () => void) => void;
+}
+
+export class LoopLateness {
+  readonly #nowMonotonicMs: () => number;
+  readonly #after: (ms: number, tick: () => void) => void;
+  #integral = 0;
+  /** Undefined while nobody asks. */
+  #dueAtMonotonicMs: number | undefined;
+  #askedAtMonotonicMs = 0;
+
+  constructor({ nowMonotonicMs = () => performance.now(), after = unheld }: LoopLatenessOptions = {}) {
+    this.#nowMonotonicMs = nowMonotonicMs;
+    this.#after = after;
+  }
+
+  /**
+   * The integral of lateness over time, in ms x ms: its growth over a span, divided by the span, is the mean lateness of what
+   * became ready in it. Something that becomes ready while the loop is busy for another t ms waits for t: a delay of d adds d x d / 2.
+   */
+  integral(): number {
+    const nowMonotonicMs = this.#nowMonotonicMs();
+    this.#askedAtMonotonicMs = nowMonotonicMs;
+    if (this.#dueAtMonotonicMs === undefined) this.#arm(nowMonotonicMs);
+    // What is overdue now has not been counted yet.
+    return this.#integral + this.#overdue(nowMonotonicMs);
+  }
+
+  #arm(nowMonotonicMs: number): void {
+    this.#dueAtMonotonicMs = nowMonotonicMs + TICK_MS;
+    this.#after(TICK_MS, () => this.#tick());
+  }
+
+  #tick(): void {
+    const nowMonotonicMs = this.#nowMonotonicMs();
+    this.#integral += this.#overdue(nowMonotonicMs);
+    if (nowMonotonicMs - this.#askedAtMonotonicMs < UNASKED_MS) this.#arm(nowMonotonicMs);
+    else this.#dueAtMonotonicMs = undefined;
+  }
+
+  #overdue(nowMonotonicMs: number): number {
+    const lateMs = nowMonotonicMs - (this.#dueAtMonotonicMs ?? nowMonotonicMs);
+    return lateMs > PUNCTUAL_MS ? (lateMs * lateMs) / 2 : 0;
+  }
+}
+
+function unheld(ms: number, tick: () => void): void {
+  setTimeout(tick, ms).unref();
+}
