@@ -105,6 +105,35 @@ test("a probe is given up when the load goes", () => {
   expect(estimator.limit).toBe(estimator.estimate);
 });
 
+test("a load that goes away whenever there is a probe does not drive the limit up", () => {
+  const estimator = new LimitEstimator();
+  let nowMs = saturate(estimator, 16, 20);
+  const settled = estimator.estimate;
+  const endMs = nowMs + 600_000;
+  while (nowMs < endMs) {
+    const inFlight = estimator.limit < estimator.estimate ? 2 : Math.floor(estimator.limit);
+    const latencyMs = 10 * Math.max(1, inFlight / 16);
+    nowMs += latencyMs / inFlight;
+    estimator.changes(nowMs, inFlight);
+    estimator.ended(nowMs, latencyMs);
+  }
+  expect(estimator.estimate).toBeGreaterThan(settled / 1.5);
+  expect(estimator.estimate).toBeLessThan(1.5 * settled);
+});
+
+test("requests that end in the instant in which they began leave a number, in a probe too", () => {
+  const estimator = new LimitEstimator();
+  let nowMs = 0;
+  while (estimator.limit === estimator.estimate) nowMs = saturate(estimator, 16, 0.01, nowMs);
+  for (let i = 0; i < 500; i++) {
+    nowMs++;
+    estimator.changes(nowMs, 0);
+    estimator.ended(nowMs, 0);
+  }
+  expect(Number.isFinite(estimator.limit)).toBe(true);
+  expect(estimator.limit).toBeGreaterThanOrEqual(1);
+});
+
 test("clocks that step back and latencies of 0 leave a number", () => {
   const estimator = new LimitEstimator();
   for (const nowMs of [100, 50, 1e9, 0, 200]) {

@@ -32,6 +32,8 @@ const PROBE = 0.5;
 const PROBED_LIMIT = { least: 0.2, most: 0.8 } as const;
 /** A probe that left more in flight than this counts as if it had left this: so close together, noise would be all that is seen. */
 const SHALLOWEST = 0.85;
+/** One that left less than this measured how the load went away, and not what the limit does: elasticity over so wide a range misses the knee. */
+const DEEPEST = 1 / 3;
 /** One pair moves the limit by a factor e to this power at most. */
 const MOST_STEP = 0.45;
 /** Requests in a probe. Before it are measured as many at the start, and later twice as many, for that costs nothing. */
@@ -148,7 +150,7 @@ export class LimitEstimator {
     const probe = this.#measured();
     const left = probe.inFlight / this.#before.inFlight;
     this.#probedShare = within(this.#probedShare * Math.sqrt(PROBE / left), PROBED_LIMIT.least, PROBED_LIMIT.most);
-    this.#move(stepOf(this.#before, probe));
+    if (left >= DEEPEST) this.#move(stepOf(this.#before, probe));
     const pause = this.#isStarting ? 0 : (PAUSE * (this.#pairs - 1)) / (MOST_PAIRS - 1);
     this.#endProbe(nowMs, pause * (nowMs - this.#probedAtMs));
   }

@@ -6,6 +6,7 @@
  * requests that are sent and aborted at once would otherwise fill the server unseen (HTTP/2's rapid reset). A request that waits for its turn
  * (`maxWait`) does no work meanwhile, and is not in flight.
  */
+import { EndingOrder } from "./ending-order.js";
 import type { GaugeSlot } from "./gauges.js";
 
 /** As long as a lease of a concurrency rule lives by default. */
@@ -25,8 +26,8 @@ interface Place {
 export class Places {
   /** In the order in which they end: all have the same term. */
   readonly #held = new Map<string, Place>();
-  /** Those whose clients left, the last to end first. */
-  readonly #left: Place[] = [];
+  /** Those whose clients left. */
+  readonly #left = new EndingOrder<Place>();
 
   take(id: string, slots: readonly GaugeSlot[], nowMs: number): void {
     for (const { gauge } of slots) gauge.began(nowMs);
@@ -40,8 +41,10 @@ export class Places {
     this.#held.delete(id);
     if (place.isPaused) return true;
     const usualEndMs = end === "left" ? place.beganAtMs + usualLatencyOf(place) : 0;
-    if (usualEndMs > nowMs) this.#leave(place, usualEndMs);
-    else free(place, nowMs, end === "refused" ? undefined : nowMs - place.beganAtMs);
+    if (usualEndMs > nowMs) {
+      place.endsAtMs = usualEndMs;
+      this.#left.add(place);
+    } else free(place, nowMs, end === "refused" ? undefined : nowMs - place.beganAtMs);
     return true;
   }
 
@@ -81,18 +84,11 @@ export class Places {
 
   /** Frees the places of clients that left, as far as their time has come. Cheap where there are none. */
   freeLeft(nowMs: number): void {
-    for (let last = this.#left.at(-1); last !== undefined && last.endsAtMs <= nowMs; last = this.#left.at(-1)) {
-      this.#left.pop();
+    for (let { next } = this.#left; next !== undefined && next.endsAtMs <= nowMs; next = this.#left.next) {
+      this.#left.removeNext();
       // How long it would have taken was not seen: it teaches nothing.
-      free(last, nowMs, undefined);
+      free(next, nowMs, undefined);
     }
-  }
-
-  #leave(place: Place, endsAtMs: number): void {
-    place.endsAtMs = endsAtMs;
-    let at = this.#left.length;
-    while (at > 0 && this.#left[at - 1]!.endsAtMs < endsAtMs) at--;
-    this.#left.splice(at, 0, place);
   }
 }
 
