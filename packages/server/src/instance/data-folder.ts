@@ -3,11 +3,10 @@
  * In: the setting. Out: a way to let it go; or `invalid-setting` with what is wrong.
  */
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { hostname } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SluiceError } from "sluice";
-import { type Holder, isAlive, readHolder } from "./folder-holder.js";
+import { type Holder, isAlive, readHolder, writeHolder } from "./folder-holder.js";
 import { readDrainNotice } from "./handover.js";
 
 const LOCK_FILE = "service.lock";
@@ -49,7 +48,6 @@ function makeEach(path: string): void {
 export async function holdFolder(path: string): Promise<{ release(): void }> {
   const folder = resolve(path);
   const file = join(folder, LOCK_FILE);
-  const mine = JSON.stringify({ pid: process.pid, host: hostname() } satisfies Holder);
   let holder = holderOf(file, folder);
   while (holder !== undefined && readDrainNotice(folder)?.pid === holder.pid) {
     await sleep(RETRY_MS);
@@ -62,7 +60,7 @@ export async function holdFolder(path: string): Promise<{ release(): void }> {
         "twice what the rules say. Stop it, give this one another --data-folder, or share counters by --store redis://…",
     );
   }
-  writeFileSync(file, mine, { mode: 0o600 });
+  writeHolder(file);
   held.add(folder);
   return {
     release() {

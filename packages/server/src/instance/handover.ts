@@ -4,10 +4,9 @@
  * it starts, and again when it could serve: until then the predecessor goes on serving, within its drain timeout.
  * Out: what the other process has put, as long as it lives. Never: a failure; a service starts and ends whether it can write or not.
  */
-import { rmSync, writeFileSync } from "node:fs";
-import { hostname } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { type Holder, isAlive, readHolder } from "./folder-holder.js";
+import { type Holder, isAlive, readHolder, writeHolder } from "./folder-holder.js";
 
 const DRAINING = "draining";
 const SUCCESSOR = "successor";
@@ -32,7 +31,21 @@ export function removeDrainNotice(folder: string): void {
 
 export function readDrainNotice(folder: string): (DrainNotice & Holder) | undefined {
   const notice = read<DrainNotice>(folder, DRAINING);
-  return Array.isArray(notice?.ports) && notice.untilMs >= Date.now() ? notice : undefined;
+  return Array.isArray(notice?.ports) && endOf(notice) >= performance.now() ? notice : undefined;
+}
+
+/** No drain is longer, whatever a notice says. */
+const LONGEST_DRAIN_MS = 3_600_000;
+let lastSeen = { name: "", endsAtMonotonicMs: 0 };
+
+/** By our own clock from the first look on: the system's may be set while we wait. */
+function endOf({ pid, untilMs }: DrainNotice & Holder): number {
+  const name = `${pid} ${untilMs}`;
+  if (lastSeen.name !== name) {
+    const leftMs = Math.min(Number(untilMs) - Date.now(), LONGEST_DRAIN_MS);
+    lastSeen = { name, endsAtMonotonicMs: performance.now() + leftMs };
+  }
+  return lastSeen.endsAtMonotonicMs;
 }
 
 export function putSuccessorNotice(folder: string, notice: SuccessorNotice): void {
@@ -49,9 +62,7 @@ export function readSuccessorNotice(folder: string): SuccessorNotice | undefined
 
 function put(folder: string, name: string, notice: object): void {
   try {
-    writeFileSync(join(folder, name), JSON.stringify({ ...notice, pid: process.pid, host: hostname() }), {
-      mode: 0o600,
-    });
+    writeHolder(join(folder, name), notice);
   } catch {
     // The other process then acts as if this one were not there.
   }
@@ -60,7 +71,11 @@ function put(folder: string, name: string, notice: object): void {
 /** Its own: the next process may have put one since. */
 function remove(folder: string, name: string): void {
   const file = join(folder, name);
-  if (readHolder(file)?.pid === process.pid) rmSync(file, { force: true });
+  try {
+    if (readHolder(file)?.pid === process.pid) rmSync(file, { force: true });
+  } catch {
+    // Of a folder that was made read-only: it ends with this process.
+  }
 }
 
 /** Another process's. In a container every service is process 1: a notice of our own number is that of a run before. */
