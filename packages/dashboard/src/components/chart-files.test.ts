@@ -12,6 +12,10 @@ test("a chart's numbers are rows of UTC times; what is unknown is empty, and no 
   expect(csv).toBe('time,Allowed,"\'=a,""b"""\r\n1970-01-01T00:00:00.000Z,1.5,0\r\n1970-01-01T00:00:01.000Z,,2\r\n');
 });
 
+test.each(["=a", "+a", "-a", "@a", "\t=a", "\r=a"])("a label such as %j begins with an apostrophe", (label) => {
+  expect(csvOf([], [{ label, values: [] }])).toMatch(/^time,"?'/);
+});
+
 test("a file is named by its chart", () => {
   expect(fileName("Decisions a second", "png")).toBe("sluice-decisions-a-second.png");
 });

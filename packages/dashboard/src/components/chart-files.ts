@@ -12,7 +12,7 @@ export function csvOf(timesMs: readonly number[], lines: readonly CsvLine[]): st
 }
 
 function quoted(text: string): string {
-  const safe = /^[=+\-@]/.test(text) ? `'${text}` : text;
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

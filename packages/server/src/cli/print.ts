@@ -29,10 +29,16 @@ function framed(head: readonly string[], rows: readonly (readonly string[])[]): 
   return table.toString();
 }
 
+/** One cell of a megabyte must not make every line as long. */
+const WIDEST_COLUMN = 256;
+
 /** Columns that `awk` and people can read. */
-function plain(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function plain(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [head, ...rows];
-  const widths = head.map((_, i) => Math.max(...lines.map((line) => (line[i] ?? "").length)));
+  // Not by `Math.max(...)`: a call takes no hundred thousand arguments, and there may be as many rules.
+  const widths = head.map((_, i) =>
+    lines.reduce((widest, line) => Math.max(widest, Math.min(WIDEST_COLUMN, (line[i] ?? "").length)), 0),
+  );
   return lines
     .map((line) =>
       line

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import type { Settlement } from "sluice";
 import { ownField } from "../own-fields.js";
+import { printable } from "../printable.js";
 import { parseAttributes } from "./attribute-arguments.js";
 import { showDecision, type ToldDecision } from "./check.js";
 import { CommandFailure, exitStatus } from "./command-failure.js";
@@ -51,10 +52,10 @@ function show(answer: unknown, { json }: Options): void {
     return;
   }
   const { settled, charged, overrun, reason } = answer as Settlement;
-  printLine(settled ? "settled" : `not settled: ${reason}`);
+  printLine(settled ? "settled" : printable(`not settled: ${reason}`));
   for (const [rule, units] of Object.entries(charged)) {
     const over = ownField(overrun, rule);
     const beyond = over === undefined ? "" : `, ${figure(over)} of them beyond what was held`;
-    printLine(`  ${rule}: ${figure(units)}${beyond}`);
+    printLine(printable(`  ${rule}: ${figure(units)}${beyond}`));
   }
 }
