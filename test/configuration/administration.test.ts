@@ -481,7 +481,12 @@ test("the OpenAPI document is 3.1, has every route, and carries the rule schema 
   const { $ref } = put.requestBody.content["application/json"].schema;
   expect($ref).toBe("#/components/schemas/RuleRequest");
   expect(document.components.schemas.RuleRequest.properties.algorithm.enum).toContain("gcra");
-  expect(put.parameters.map(({ name }: { name: string }) => name).sort()).toEqual(["dryRun", "id", "if-match", "message"]);
+  expect(put.parameters.map(({ name }: { name: string }) => name).sort()).toEqual([
+    "dryRun",
+    "id",
+    "if-match",
+    "message",
+  ]);
   await documented.stop();
 });
 
