@@ -71,6 +71,8 @@ describe.skipIf(whyMissing("chromium"))("the list of rules", () => {
     await page.getByText("No rule matches.").waitFor();
     await page.goBack();
     await page.getByText("1 to 100 of 500").waitFor();
+    // Rows are drawn frame by frame, and push the pager down: a click that is aimed at it meanwhile may meet a row.
+    await expect.poll(rowCount, { timeout: 60_000 }).toBe(100);
     await page.getByRole("button", { name: "Next" }).click();
     await page.getByText("101 to 200 of 500").waitFor();
     // A sent link shows the same.

@@ -65,6 +65,26 @@ test("a sorted set knows charges by their names, and a store in memory keeps res
   expect(verified(resetWithin("memory", fixed, ["r", "enforce", 1, 6, 0, 59_935]))).toEqual(alike);
 });
 
+test("a counter that is reset, charged and given back within a millisecond is gone on Redis, and with it the clock that the reset had set ahead", () => {
+  const attributes = { user: "u" };
+  const check = (atMs: number, us: number, entry: string, resetAfterMs: number): RecordingLine => ({
+    ...{ at: atMs, us, attributes, entry, cost: 1, rules: 1, allowed: 1 },
+    checks: [["r", "enforce", 1, entry === "last" ? 8 : 9, 0, resetAfterMs]],
+  });
+  const lines: RecordingLine[] = [
+    { ...head, store: "redis" },
+    { rules: 1, count: 1 },
+    { rule: rolling },
+    check(AT_MS, 92, "first", 60_000),
+    { at: AT_MS, us: 474, rules: 1, reset: "r", attributes },
+    check(AT_MS, 600, "second", 60_001),
+    { at: AT_MS, us: 700, rules: 1, giveBack: [{ attributes, cost: 1 }] },
+    check(AT_MS, 900, "third", 60_000),
+    check(AT_MS + 65, 20, "last", 60_000),
+  ];
+  expect(verified(lines)).toEqual({ ...alike, decisions: 4 });
+});
+
 /** Decisions on a Redis that was empty, under two versions of a rule: the second refills at a sixth of the rate. */
 function editedBucket(decisions: readonly (readonly [afterMs: number, rules: 1 | 2, found: CheckLine])[]) {
   const rule = (limit: number): Rule => ({ id: "r", key: [], algorithm: "token-bucket", limit, window: "40ms" });

@@ -200,6 +200,8 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
     const taken = Math.min(cost, live);
     state.count -= taken;
     const ofDebt = liveDebt(state, cutoffMs) > 0 ? takeFromDebt(state, cost - taken) : 0;
+    // A counter with nothing left goes, as on Redis, and with it the clock that a reset had set ahead (a debt of 0 units).
+    if (taken > 0 && state.count === 0 && state.debt?.units === 0) state.debt = undefined;
     return taken + ofDebt > 0;
   },
 
