@@ -60,6 +60,6 @@ test("a charge is made before anything is looked at, and counts whatever the oth
   const { decide, book } = decider([narrow, wide]);
   const [first, second] = book.checks({}, 1);
   decide();
-  const checks = [first!, { ...second!, charge: true, cost: 3 }];
+  const checks = [first!, { ...second!, charge: true as const, cost: 3 }];
   expect(decide({ checks })).toEqual({ isRefused: true, remaining: [0, 1] });
 });
