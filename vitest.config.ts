@@ -53,9 +53,10 @@ export default defineConfig({
       { extends: true, test: { name: "system", include: ["test/**/*.test.ts"], exclude: apart, isolate: false } },
       { extends: true, test: { name: "apart", include: apart } },
     ],
-    // Most tests wait for real servers rather than compute: with as many workers as cores, two cores stand idle for a third of the run.
+    // Most tests wait for real servers rather than compute: with two workers two cores stand idle for a part of the run. A fourth takes two
+    // minutes off twenty, and leaves no core to those that wait for time.
     pool: "forks",
-    maxWorkers: 4,
+    maxWorkers: 3,
     // A timeout only ends what hangs: on a machine that is busy with other work, a test of one second may take thirty.
     testTimeout: 120_000,
     hookTimeout: 180_000,

@@ -4,21 +4,24 @@ import { LoopLateness } from "./loop-lateness.js";
 /** A loop in virtual time that fires timers when it is not blocked. */
 function loop() {
   let nowMonotonicMs = 0;
-  let timer: { dueAtMonotonicMs: number; tick: () => void } | undefined;
+  let timer: { dueAtMonotonicMs: number; everyMs: number; tick: () => void } | undefined;
   const runUntil = (endMonotonicMs: number): void => {
     while (timer !== undefined && timer.dueAtMonotonicMs <= endMonotonicMs) {
-      const { dueAtMonotonicMs, tick } = timer;
-      timer = undefined;
-      nowMonotonicMs = Math.max(nowMonotonicMs, dueAtMonotonicMs);
-      tick();
+      nowMonotonicMs = Math.max(nowMonotonicMs, timer.dueAtMonotonicMs);
+      // As Node does: the next one is due so long after this one.
+      timer.dueAtMonotonicMs = nowMonotonicMs + timer.everyMs;
+      timer.tick();
     }
     nowMonotonicMs = endMonotonicMs;
   };
   return {
     lateness: new LoopLateness({
       nowMonotonicMs: () => nowMonotonicMs,
-      after: (ms, tick) => {
-        timer = { dueAtMonotonicMs: nowMonotonicMs + ms, tick };
+      every: (everyMs, tick) => {
+        timer = { dueAtMonotonicMs: nowMonotonicMs + everyMs, everyMs, tick };
+        return () => {
+          timer = undefined;
+        };
       },
     }),
     runUntil,

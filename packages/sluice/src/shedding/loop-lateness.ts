@@ -12,21 +12,22 @@ const UNASKED_MS = 60_000;
 
 interface LoopLatenessOptions {
   readonly nowMonotonicMs?: () => number;
-  /** Calls back after so long. */
-  readonly after?: (ms: number, tick: () => void) => void;
+  /** Calls back every so many milliseconds, until the function that it returns is called. */
+  readonly every?: (ms: number, tick: () => void) => () => void;
 }
 
 export class LoopLateness {
   readonly #nowMonotonicMs: () => number;
-  readonly #after: (ms: number, tick: () => void) => void;
+  readonly #every: (ms: number, tick: () => void) => () => void;
   #integral = 0;
   /** Undefined while nobody asks. */
-  #dueAtMonotonicMs: number | undefined;
+  #stop: (() => void) | undefined;
+  #dueAtMonotonicMs = 0;
   #askedAtMonotonicMs = 0;
 
-  constructor({ nowMonotonicMs = () => performance.now(), after = unheld }: LoopLatenessOptions = {}) {
+  constructor({ nowMonotonicMs = () => performance.now(), every = unheld }: LoopLatenessOptions = {}) {
     this.#nowMonotonicMs = nowMonotonicMs;
-    this.#after = after;
+    this.#every = every;
   }
 
   /**
@@ -36,29 +37,30 @@ export class LoopLateness {
   integral(): number {
     const nowMonotonicMs = this.#nowMonotonicMs();
     this.#askedAtMonotonicMs = nowMonotonicMs;
-    if (this.#dueAtMonotonicMs === undefined) this.#arm(nowMonotonicMs);
+    if (this.#stop === undefined) {
+      this.#dueAtMonotonicMs = nowMonotonicMs + TICK_MS;
+      this.#stop = this.#every(TICK_MS, () => this.#tick());
+    }
     // What is overdue now has not been counted yet.
     return this.#integral + this.#overdue(nowMonotonicMs);
-  }
-
-  #arm(nowMonotonicMs: number): void {
-    this.#dueAtMonotonicMs = nowMonotonicMs + TICK_MS;
-    this.#after(TICK_MS, () => this.#tick());
   }
 
   #tick(): void {
     const nowMonotonicMs = this.#nowMonotonicMs();
     this.#integral += this.#overdue(nowMonotonicMs);
-    if (nowMonotonicMs - this.#askedAtMonotonicMs < UNASKED_MS) this.#arm(nowMonotonicMs);
-    else this.#dueAtMonotonicMs = undefined;
+    this.#dueAtMonotonicMs = nowMonotonicMs + TICK_MS;
+    if (nowMonotonicMs - this.#askedAtMonotonicMs < UNASKED_MS) return;
+    this.#stop?.();
+    this.#stop = undefined;
   }
 
   #overdue(nowMonotonicMs: number): number {
-    const lateMs = nowMonotonicMs - (this.#dueAtMonotonicMs ?? nowMonotonicMs);
+    const lateMs = nowMonotonicMs - this.#dueAtMonotonicMs;
     return lateMs > PUNCTUAL_MS ? (lateMs * lateMs) / 2 : 0;
   }
 }
 
-function unheld(ms: number, tick: () => void): void {
-  setTimeout(tick, ms).unref();
+function unheld(ms: number, tick: () => void): () => void {
+  const timer = setInterval(tick, ms).unref();
+  return () => clearInterval(timer);
 }
