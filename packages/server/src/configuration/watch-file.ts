@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 
 /** Writers write in several steps: wait for the last. */
 const SETTLE_MS = 50;
+const LOOK_AFTER_MS = 20;
 
 export function watchFile(file: string, { pollMs, onChange }: { pollMs: number; onChange: () => void }): () => void {
   let settling: NodeJS.Timeout | undefined;
@@ -25,13 +26,22 @@ export function watchFile(file: string, { pollMs, onChange }: { pollMs: number; 
     if (seen !== undefined && seen !== now) changed();
     seen = now;
   };
+  // A folder that others write to, such as one of logs, has thousands of events a second: they share a look.
+  let looking: NodeJS.Timeout | undefined;
+  const lookSoon = () => {
+    looking ??= setTimeout(() => {
+      looking = undefined;
+      void look();
+    }, LOOK_AFTER_MS).unref();
+  };
   const poll = setInterval(() => void look(), pollMs);
   poll.unref();
   void look();
-  const watcher = watchFolder(dirname(file), () => void look());
+  const watcher = watchFolder(dirname(file), lookSoon);
   return () => {
     clearInterval(poll);
     clearTimeout(settling);
+    clearTimeout(looking);
     watcher?.close();
   };
 }
