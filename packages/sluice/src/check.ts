@@ -4,7 +4,7 @@
 import type { Policy } from "./algorithms/policy.js";
 import type { CheckMode } from "./decision.js";
 
-/** The part that all checks of one rule (and variant, override, candidate) share; made once per rule book. */
+/** What all checks of one rule (and variant, override, candidate) share; made once per rule book. */
 export interface CheckPlan {
   readonly rule: string;
   readonly mode: CheckMode;
@@ -12,38 +12,45 @@ export interface CheckPlan {
   readonly policy: Policy;
   /** The rule's word for what it counts; absent: requests. */
   readonly unit?: string;
-  /** How the keys of its counters end (`keys.ts`). */
+  /** The end of its counters' keys (`keys.ts`). */
   readonly keyEnd: string;
   readonly onStoreFailure: "allow" | "deny" | "local";
-  /** How long a holder may use units that it fetched ahead; 0: every check is decided by the store. */
+  /** How long a holder may use prefetched units; 0: the store decides every check. */
   readonly prefetchMs: number;
   /** How far away a turn may be (`algorithms/turns.ts`); 0: what does not fit now is refused. */
   readonly maxWaitMs: number;
-  /** Of a rule whose counters lie in the global store: how long a region may hold units of them; 0 for every other. */
+  /** For a rule whose counters are in the global store: how long a region may hold units of them; otherwise 0. */
   readonly regionTermMs: number;
   readonly block?: { readonly keyEnd: string; readonly lengthsMs: readonly number[] };
-  /** Where the cost is known only afterwards. */
+  /** Set if the cost is known only afterwards. */
   readonly estimate?: PlannedEstimate;
 }
 
-/** How much a check holds, and until when (`estimate` of a rule). */
+/** How much a check holds, and for how long (a rule's `estimate`). */
 export interface PlannedEstimate {
-  /** The attribute that tells the cost when the work is done. */
+  /** The attribute that carries the cost when the work is done. */
   readonly cost: string;
   /** Undefined: the one that suits the limit (`reservations/quantile-to-hold.ts`). */
   readonly quantile: number | undefined;
   readonly default: number;
   readonly ttlMs: number;
   readonly finishes: boolean;
-  /** The keys whose costs are learned together: those under the same override. "" for those under none. */
+  /** The keys whose costs are learned together: those under the same override, or "" for those under none. */
   readonly keyClass: string;
 }
 
 /** A block that a refusal of the check begins (`algorithms/block.ts`). */
 export interface CheckBlock {
-  /** From `keys.ts`, without the prefix; under the tag of the counter's. */
+  /** From `keys.ts`, without the prefix; with the counter's hash tag. */
   readonly key: string;
   readonly lengthsMs: readonly number[];
+}
+
+export interface HeldCost {
+  /** The upper bound that the request declares, if any. */
+  readonly said: number | undefined;
+  /** If several parts of a request share a counter, and some of them declare their cost: the total of these costs. */
+  readonly told?: number;
 }
 
 export interface Check {
@@ -51,11 +58,11 @@ export interface Check {
   /** From `keys.ts`, without the prefix. */
   readonly key: string;
   readonly cost: number;
-  /** For a candidate: where its live check stands in the same list. -1 for every other check. */
+  /** For a candidate: the index of its live check in the same list. -1 for every other check. */
   readonly live: number;
-  /** Counted in full, whatever the counter says; refused in name only, where the counter then is past its limit. */
+  /** Counted in full, whatever the counter holds; then only reported as refused if the counter is past its limit. */
   readonly charge?: true;
   readonly block?: CheckBlock;
-  /** Present where the cost is an estimate, and is held: `said` is the upper bound that the request names, if it names one. */
-  readonly held?: { readonly said: number | undefined };
+  /** Set if the cost, or a part of it, is an estimate and is held. */
+  readonly held?: HeldCost;
 }

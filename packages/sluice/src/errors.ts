@@ -59,7 +59,7 @@ export const errorKinds = {
 
 export type ErrorCode = keyof typeof errorKinds;
 
-/** One mistake in a document: where it is, what was expected, what came. */
+/** One mistake in a document: its path, what was expected, what came. */
 export interface Mistake {
   readonly path: string;
   readonly message: string;
@@ -72,7 +72,7 @@ export class SluiceError extends Error {
   readonly remedy: string;
   /** All the mistakes, for `invalid-rules`; empty otherwise. */
   readonly mistakes: readonly Mistake[];
-  /** For `store-unavailable`: whether the store may have done what was asked, though it did not answer. */
+  /** For `store-unavailable`: whether the store may have executed the request without answering. */
   readonly mayHaveRun: boolean;
 
   constructor(

@@ -1,5 +1,5 @@
 /**
- * `sluice/http`: decisions as HTTP answers, and the address of the client; for servers that no adapter fits.
+ * `sluice/http`: decisions as HTTP answers, and the address of the client; for servers without an adapter.
  *
  *   const { status, headers, body } = answerOf(await limiter.check({ ip: addressOf({ peer, forwarded }) }));
  */

@@ -1,5 +1,5 @@
 /**
- * `sluice`: the library's public entry. Names on this page are relied upon; everything else is free to change.
+ * `sluice`: the library's public entry. Names on this page are stable; everything else is free to change.
  */
 export type {
   CheckMode,

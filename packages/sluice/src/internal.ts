@@ -1,11 +1,12 @@
 /**
- * `sluice/internal`: what the service of this repository shares with the library. Not for others: names here may change in any version.
+ * `sluice/internal`: what this repository's service shares with the library. Not for others: names here may change in any version.
  */
 export type { Cluster, Redis } from "ioredis";
 export type { Check } from "./check.js";
 export { errorKinds } from "./errors.js";
 export { type BodyKind, bodyKind, JsonDocuments } from "./http/json-documents.js";
 export { JsonScanner, textOf } from "./http/json-scanner.js";
+export { policyList } from "./http/rate-limit-fields.js";
 export { isKeyPrefix, KEY_PREFIX_EXPECTED } from "./key-prefix.js";
 export { blockKeysPattern, KEY_PREFIX, spellValues } from "./keys.js";
 export { asCharges } from "./limiter/charges.js";
@@ -16,7 +17,7 @@ export { Decision } from "./limiter/decision.js";
 export { holdReservation } from "./limiter/held-reservation.js";
 export { joinChecks } from "./limiter/join-checks.js";
 export { Lease } from "./limiter/lease.js";
-export { checkAllNow, checkLastPart } from "./limiter/limiter.js";
+export { checkAllNow, checkLastPart, countVersionsLocally } from "./limiter/limiter.js";
 export { outsideUnits, swapValidatedRules } from "./limiter/limiter-operations.js";
 export { mostUnits, type OutsideUnits, unitsPerMs } from "./limiter/outside-units.js";
 export { chargesOf } from "./limiter/refunds.js";

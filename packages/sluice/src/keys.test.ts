@@ -25,14 +25,14 @@ test.each(["42", "}:evil:g", "a:b:c", "{x}", "x".repeat(500), ""])(
   },
 );
 
-test("what is no counter has no rule", () => {
+test("a key that is not a counter has no rule", () => {
   const record = KEY_PREFIX + requestIdKey("order:7:x", "user=42");
   for (const key of [record, "sluice:1:config:rules", "sluice:2:{*}:r:g", "other", "sluice:1:{*", ""]) {
     expect(ruleOfKey(key), key).toBeUndefined();
   }
 });
 
-test("rule and attributes are read back from a counter's key, whatever bytes they hold", () => {
+test("rule and attributes can be read back from a counter's key, whatever bytes they contain", () => {
   const end = counterKeyEnd({ rule: "per-user.v2", stored: "gcra", candidate: false });
   const text = fc.string({ unit: "binary", maxLength: 12 });
   fc.assert(
@@ -52,7 +52,7 @@ test("rule and attributes are read back from a counter's key, whatever bytes the
   );
 });
 
-test("long request ids that differ in a lone surrogate have records of their own", () => {
+test("long request ids that differ in a lone surrogate have different records", () => {
   const idOf = (end: string): string => "x".repeat(200) + end;
   const ids = ["\ud800", "\ud801", "\udc00", "\ufffd", "%ud800"].map(idOf);
   expect(new Set(ids.map((id) => requestIdKey(id, "t"))).size).toBe(ids.length);

@@ -3,7 +3,7 @@ import { verdict } from "./algorithms/model.js";
 import { compileRuleBook } from "./rules/rule-book.js";
 import { AtomicSoleReply, SoleRequest } from "./sole-request.js";
 
-test("a request of one check and its reply read as any other, for a refund or an explanation", () => {
+test("a request of one check and its reply look like any other, for a refund or an explanation", () => {
   const book = compileRuleBook([{ id: "r", key: ["user"], algorithm: "fixed-window", limit: 3, window: "1m" }], 1);
   const [check] = book.checks({ user: "a" }, undefined);
   const request = new SoleRequest(check!.plan, check!.key, 1, 4);

@@ -1,7 +1,8 @@
 /**
- * A request of one check at its rule's own cost, without id, lease, hold or name, and the reply to it: what most checks in process are, in
- * the memory store or from units in hand. Only what differs is kept; all else is said once, on the prototype. A request is made once for a key and used again, for nothing in
- * it belongs to one caller; a reply holds its verdict without a list around it, unless somebody asks for one.
+ * A request with one check at its rule's own cost, without id, lease, hold or name, and its reply: this covers most checks decided in
+ * process, in the memory store or from units in hand. Only what differs is stored; everything else is on the prototype. A request is made
+ * once per key and reused, because nothing in it belongs to one caller; a reply holds its verdict without a list around it, unless someone
+ * asks for one.
  */
 import type { State, Verdict } from "./algorithms/model.js";
 import type { Check, CheckPlan } from "./check.js";
@@ -10,7 +11,7 @@ import type { Guarantee } from "./decision.js";
 export class SoleRequest {
   readonly check: Check;
   readonly rulesVersion: number;
-  /** Where the memory store found its counter, and how many others had left by then: while none leaves, it need not be searched. */
+  /** Where the memory store found its counter, and how many others had left by then: as long as none leaves, no lookup is needed. */
   counter: State | undefined = undefined;
   departures = 0;
 
@@ -48,7 +49,7 @@ export interface SoleReply {
   readonly guarantee: Guarantee;
 }
 
-/** What decides such requests; undefined where one asks for more than the short way does. */
+/** Decides such requests; returns undefined for one that the fast path does not cover. */
 export interface SoleDecider {
   decideSole(request: SoleRequest): SoleReply | undefined;
 }

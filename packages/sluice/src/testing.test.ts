@@ -15,7 +15,7 @@ test("its default start is the start of every window up to a day", () => {
   expect(virtualClock().now() % 86_400_000).toBe(0);
 });
 
-test.each([-1, Number.NaN, Number.POSITIVE_INFINITY, "soon", "-5s"])("%s is no way forward", (by) => {
+test.each([-1, Number.NaN, Number.POSITIVE_INFINITY, "soon", "-5s"])("%s does not advance the clock", (by) => {
   const clock = virtualClock(1_000);
   expect(() => clock.advance(by)).toThrow('advance: expected ms or a duration such as "1m"');
   expect(clock.now()).toBe(1_000);

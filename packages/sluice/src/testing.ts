@@ -1,5 +1,5 @@
 /**
- * `sluice/testing`: a clock that stands still until it is moved, for tests of limits without waiting.
+ * `sluice/testing`: a clock that stands still until it is moved, for testing limits without waiting.
  *
  *   const clock = virtualClock();
  *   const limiter = createLimiter({ clock, rules });
@@ -9,11 +9,11 @@ import { SluiceError } from "./errors.js";
 import { parseDuration } from "./rules/duration.js";
 
 export interface VirtualClock {
-  /** Ms since the epoch. */
+  /** Milliseconds since the epoch. */
   now(): number;
   /** Moves forward, by ms or a duration such as "1m". */
   advance(by: number | string): void;
-  /** Jumps to an instant, backwards too. */
+  /** Jumps to an instant, also backwards. */
   set(toMs: number): void;
 }
 

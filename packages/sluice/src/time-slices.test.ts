@@ -15,7 +15,7 @@ function steppedClock(): { advance(ms: number): void } {
   };
 }
 
-test("a stride ends at every 128th step, added steps included", () => {
+test("a stride ends at every 128th step, including added steps", () => {
   const stride = new Stride();
   const ends = Array.from({ length: 300 }, (_, i) => (stride.isOver() ? i + 1 : 0)).filter((step) => step > 0);
   expect(ends).toEqual([128, 256]);
@@ -23,7 +23,7 @@ test("a stride ends at every 128th step, added steps included", () => {
   expect(stride.isOver()).toBe(true);
 });
 
-test("work run at once ends in the same turn, whatever it yields", () => {
+test("work run at once ends in the same turn, however often it yields", () => {
   function* counting(): Sliced<number> {
     let steps = 0;
     for (; steps < 1_000; steps++) yield;
@@ -32,13 +32,13 @@ test("work run at once ends in the same turn, whatever it yields", () => {
   expect(runAtOnce(counting())).toBe(1_000);
 });
 
-test("two jobs in slices take turns: one slice of one job a turn of the event loop", async () => {
+test("two jobs in slices take turns: one slice of one job per turn of the event loop", async () => {
   const clock = steppedClock();
   const log: string[] = [];
   function* job(name: string): Sliced<string> {
     for (let step = 1; step <= 4; step++) {
       log.push(`${name}${step}`);
-      clock.advance(2);
+      clock.advance(0.5);
       yield;
     }
     return name;
@@ -59,7 +59,7 @@ test("an async job shares the turns with sliced ones", async () => {
   function* job(): Sliced<void> {
     for (let step = 1; step <= 4; step++) {
       log.push(`g${step}`);
-      clock.advance(2);
+      clock.advance(0.5);
       yield;
     }
   }
@@ -67,7 +67,7 @@ test("an async job shares the turns with sliced ones", async () => {
     const slice = new TimeSlice();
     for (let step = 1; step <= 4; step++) {
       log.push(`a${step}`);
-      clock.advance(2);
+      clock.advance(0.5);
       if (slice.isOver()) await slice.next();
     }
   };
@@ -75,7 +75,27 @@ test("an async job shares the turns with sliced ones", async () => {
   expect(log.join(" ")).toBe("a1 a2 g1 g2 a3 a4 g3 g4");
 });
 
-test("an error of the work rejects, and the turns go on", async () => {
+test("other work of a turn goes first in the next one", async () => {
+  const clock = steppedClock();
+  const log: string[] = [];
+  function* job(): Sliced<void> {
+    for (let step = 1; step <= 4; step++) {
+      log.push(`a${step}`);
+      clock.advance(0.5);
+      yield;
+    }
+  }
+  const done = runInSlices(job());
+  await nextTurn();
+  log.push("request");
+  clock.advance(1);
+  await nextTurn();
+  log.push("reply");
+  await done;
+  expect(log.join(" ")).toBe("a1 a2 request reply a3 a4");
+});
+
+test("an error in the work rejects, and the turns go on", async () => {
   // biome-ignore lint/correctness/useYield: this work fails before it could pause.
   function* failing(): Sliced<never> {
     throw new Error("a mistake in the work");

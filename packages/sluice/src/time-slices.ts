@@ -1,26 +1,30 @@
 /**
- * Cooperative scheduling: long work on the thread that also decides requests. It runs in time slices, one a turn of the event loop,
- * and requests are answered between two slices. All long work shares one round-robin: two jobs at once never add up to one long pause.
+ * Cooperative scheduling: long work on the thread that also decides requests. It runs in time slices, one per turn of the event loop, and
+ * requests are answered between slices. All long work shares one round-robin queue: two concurrent jobs never add up to one long pause.
  *
  * Work comes in two forms:
- *   Sliced<T>  pure work: a generator that yields where it can pause and returns its outcome. Its functions are named in the -ing
- *              form (`compilingRules`), its loops read `if (stride.isOver()) yield;`. `runInSlices` runs it beside requests,
+ *   Sliced<T>  pure work: a generator that yields where it can pause and returns its result. Its functions have names in the -ing
+ *              form (`compilingRules`), its loops read `if (stride.isOver()) yield;`. `runInSlices` runs it between requests,
  *              `runAtOnce` for callers that can wait.
- *   TimeSlice  work that awaits I/O as well: its loops read `if (slice.isOver()) await slice.next();`.
+ *   TimeSlice  work that also awaits I/O: its loops read `if (slice.isOver()) await slice.next();`.
  */
 
 export type Sliced<T> = Generator<void, T, void>;
 
 /** A request that arrives during a slice waits until the slice ends. */
-const SLICE_MS = 4;
-/** Steps between two looks at the clock: a step is the work of one value or one override, a few microseconds. */
+const SLICE_MS = 1;
+/** If a turn of the event loop took longer than this, it had other work. */
+const OTHERS_MS = 0.05;
+/** The shortest delay of a timer. */
+const PAUSE_MS = 1;
+/** Steps between two readings of the clock: a step is the work of one value or one override, a few microseconds. */
 const STRIDE = 128;
 
 /** Counts the steps of one piece of sliced work, including those of the plain functions that it calls. */
 export class Stride {
   #steps = 0;
 
-  /** For steps that offer no place to pause. */
+  /** For steps without a place to pause. */
   add(steps: number): void {
     this.#steps += steps;
   }
@@ -40,7 +44,7 @@ export function runAtOnce<T>(work: Sliced<T>): T {
   }
 }
 
-/** Begins in the next turn of the event loop. */
+/** Starts in the next turn of the event loop. */
 export function runInSlices<T>(work: Sliced<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     queueJob(() => {
@@ -62,7 +66,7 @@ export function runInSlices<T>(work: Sliced<T>): Promise<T> {
   });
 }
 
-/** The current slice of an async function. The first slice begins where it is made: short work never pauses. */
+/** The current slice of an async function. The first slice starts when it is made, so short work never pauses. */
 export class TimeSlice {
   #endMonotonicMs = performance.now() + SLICE_MS;
 
@@ -90,11 +94,21 @@ function queueJob(job: () => boolean): void {
   if (jobs.length === 1) setImmediate(takeTurn);
 }
 
+/** When the last slice ended; infinity before the first. */
+let endedMonotonicMs = Number.POSITIVE_INFINITY;
+
 function takeTurn(): void {
+  // Requests were answered since the last slice: requests arriving now, and the store's replies to them, go first.
+  if (performance.now() - endedMonotonicMs > OTHERS_MS) {
+    endedMonotonicMs = Number.POSITIVE_INFINITY;
+    setTimeout(takeTurn, PAUSE_MS);
+    return;
+  }
   // The job stays in the queue while it runs, so that a job queued meanwhile does not schedule a second turn.
   const job = jobs[0]!;
   const isDone = job();
   jobs.shift();
   if (!isDone) jobs.push(job);
+  endedMonotonicMs = jobs.length > 0 ? performance.now() : Number.POSITIVE_INFINITY;
   if (jobs.length > 0) setImmediate(takeTurn);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { beginBlock, blockLeftMs, freshBlock, nextBlockMs } from "./block.js";
 
-test("blocks grow while they follow each other, and the last length stays", () => {
+test("successive blocks get longer, and the last length repeats", () => {
   const state = freshBlock();
   const lengths = [10, 20, 40];
   const seen: number[] = [];
@@ -9,7 +9,7 @@ test("blocks grow while they follow each other, and the last length stays", () =
     expect(nextBlockMs(state, lengths, nowMs)).toBe(lengths[Math.min(i, 2)]);
     beginBlock(state, lengths, nowMs);
     seen.push(blockLeftMs(state, nowMs));
-    // One millisecond before the memory of the block is gone.
+    // One millisecond before the block is forgotten.
     nowMs += 2 * state.lengthMs - 1;
   }
   expect(seen).toEqual([10, 20, 40, 40, 40]);
@@ -23,7 +23,7 @@ test("a key that stayed away as long as its block lasted starts at the first len
   expect(state.endsAtMs).toBe(20);
 });
 
-test("after a clock that was hours ahead a block lasts once more, not for hours", () => {
+test("a block begun by a clock that was hours ahead lasts once more, not for hours", () => {
   const state = freshBlock();
   beginBlock(state, [1_000, 2_000], 3_600_000);
   expect(blockLeftMs(state, 3_599_999)).toBe(1_000);
@@ -33,4 +33,11 @@ test("after a clock that was hours ahead a block lasts once more, not for hours"
   expect(blockLeftMs(state, 6_000)).toBe(0);
   expect(nextBlockMs(state, [1_000, 2_000], 6_999)).toBe(2_000);
   expect(nextBlockMs(state, [1_000, 2_000], 7_000)).toBe(1_000);
+});
+
+test("a block of one length counts for nothing after its end, even if the rule then has several lengths", () => {
+  const state = freshBlock();
+  beginBlock(state, [50], 0);
+  expect(blockLeftMs(state, 49)).toBe(1);
+  expect(nextBlockMs(state, [10, 20], 50)).toBe(10);
 });

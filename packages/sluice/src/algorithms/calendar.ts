@@ -1,7 +1,6 @@
 /**
- * Calendar windows (days, weeks from Monday, months) in a time zone. Redis has no time zone database, so the
- * boundaries around the present are computed here and travel with the check; the script picks by its own clock.
- * Pure: time is an argument.
+ * Calendar windows (days, weeks from Monday, months) in a time zone. Redis has no time zone database, so the boundaries around the present
+ * are computed here and travel with the check; the script picks by its own clock. Pure: time is an argument.
  */
 
 export interface Calendar {
@@ -13,14 +12,14 @@ export interface Calendar {
 const DAY_MS = 86_400_000;
 
 /**
- * How long a window of each unit is called, where one number must do (`RateLimit-Policy`, charts): a day with a clock change has 23 or 25
+ * The nominal length of each unit, where a single number is needed (`RateLimit-Policy`, charts): a day with a clock change has 23 or 25
  * hours, a month up to 31 days. Decisions follow the calendar itself.
  */
 export const calendarMs = { day: DAY_MS, week: 7 * DAY_MS, month: 31 * DAY_MS } as const;
 
 /**
- * Five consecutive window starts; the instant given lies in the second or third of the four windows between them,
- * so that a store whose clock differs by up to a window still finds its own.
+ * Five consecutive window starts; the given instant is in the second or third of the four windows between them, so that a store whose clock
+ * differs by up to a window still finds its own.
  */
 export type Boundaries = readonly [number, number, number, number, number];
 
@@ -43,7 +42,7 @@ export function boundariesAround(calendar: Calendar, nowMs: number): Boundaries 
 /** The instant at which a local calendar day begins. Out-of-range days and months carry over, as in Date.UTC. */
 function startOfDay(year: number, month: number, day: number, timezone: string): number {
   const wallMs = Date.UTC(year, month, day);
-  // The offset at the wall time read as UTC is at most a day off; a second look settles it unless a clock change lies between.
+  // The offset at the wall time read as UTC is at most a day off; a second lookup settles it unless a clock change lies in between.
   const first = wallMs - offsetMs(wallMs, timezone);
   const second = wallMs - offsetMs(first, timezone);
   if (offsetMs(second, timezone) === offsetMs(first, timezone)) return second;
@@ -51,11 +50,11 @@ function startOfDay(year: number, month: number, day: number, timezone: string):
   return Math.max(first, second);
 }
 
-/** Bounds what is remembered by name: "uTC" and "UtC" are time zones as well, and a client may send both. */
+/** Bounds the caches by name: "uTC" and "UtC" are also time zones, and a client may send both. */
 const MOST_NAMES = 1_000;
 const knownTimezones = new Set<string>();
 
-/** Remembered, for to ask costs 50 us. */
+/** Cached, because the lookup costs 50 us. */
 export function isTimezone(name: string): boolean {
   if (knownTimezones.has(name)) return true;
   try {

@@ -13,7 +13,7 @@ const found = (resetAfterMs: number, more: Partial<Verdict> = {}): Verdict => ({
 });
 const owed = (check: Check, one: Verdict): number => chargedBy({ nowMs: 5, verdicts: [one] }, 0, check, "e").owed;
 
-test("a charge is told with its own time and name, and with what its bucket lacked", () => {
+test("a charge has its own time and name, and what its bucket lacked", () => {
   const reply = { nowMs: 5, timesMs: [7, 9], verdicts: [found(1), found(50)] };
   expect(chargedBy(reply, 1, checkOf(bucket), "e")).toMatchObject({ atMs: 9, entryId: "e", owed: 99 });
 });
@@ -26,7 +26,7 @@ test("at a turn the bucket lacks its capacity, however many turns are booked beh
   expect(owed(checkOf(bucket), found(900, { delayMs: 100 }))).toBe(999);
 });
 
-test("it is not known for other algorithms, nor where the reset may be that of units in hand", () => {
+test("it is unknown for other algorithms, and if the reset may be that of units in hand", () => {
   expect(owed(checkOf({ stored: "sliding-counter", limit: 1, windowMs: 9 }), found(50))).toBe(0);
   expect(owed({ ...checkOf(bucket, { prefetchMs: 20 }), charge: true }, found(50))).toBe(0);
 });

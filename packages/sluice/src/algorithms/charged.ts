@@ -1,6 +1,6 @@
 /**
- * What a refund has to know of a charge, from the reply that made it. Every refund and every undo is made here, so that none forgets any
- * of it. Pure.
+ * What a refund needs to know about a charge, taken from the reply that made it. Every refund and every undo is built here, so that none
+ * omits a part of it. Pure.
  */
 import type { Check } from "../check.js";
 import type { Verdict } from "./model.js";
@@ -15,13 +15,13 @@ interface Charged {
   readonly owed: number;
 }
 
-/** `at`: where the check stands in the reply. */
+/** `at`: the check's index in the reply. */
 export function chargedBy(reply: ChargeTimes, at: number, check: Check, entryId: string): Charged {
   return { check, entryId, atMs: chargedAt(reply, at), owed: owedOf(check, reply.verdicts[at]!) };
 }
 
-/** 0 where it is not known, and where the counter is no bucket. */
+/** 0 if it is unknown, or the counter is not a bucket. */
 function owedOf({ plan, charge }: Check, found: Verdict): number {
-  // The reset of such a charge may be that of units which holders have in hand.
+  // The reset of such a charge may include units that holders have in hand.
   return charge === true && plan.prefetchMs > 0 ? 0 : owedAfter(plan.policy, found);
 }

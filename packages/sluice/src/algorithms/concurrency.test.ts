@@ -29,14 +29,14 @@ test("the wait is until enough leases have ended for the cost", () => {
   expect(waits).toEqual([70, 80, 90]);
 });
 
-test("a release under another term names no lease", () => {
+test("a release under another term matches no lease", () => {
   const state = concurrency.fresh();
   take(state, "a", 0);
   expect(concurrency.release(state, { entryId: "a", ttlMs: 101 }, 10)).toBe(false);
   expect(free(state, 10)).toBe(2);
 });
 
-test("a renewal counts from now; one of a lease that has ended, or of more places, fails", () => {
+test("a renewal counts from now; renewing an expired lease, or more places than it holds, fails", () => {
   const state = concurrency.fresh();
   take(state, "a", 0);
   expect(concurrency.renew(state, { entryId: "a", ttlMs: 100, places: 2 }, 50)).toBe(false);
@@ -54,7 +54,7 @@ test("places given back without a name are those of the oldest leases", () => {
   expect(concurrency.giveBack(state, policy, { cost: 1, nowMs: 150 })).toBe(false);
 });
 
-test("a lease that a clock ahead has granted counts as taken when the clock is back", () => {
+test("a lease granted by a clock that was ahead counts as taken when the clock is back", () => {
   const state = concurrency.fresh();
   take(state, "a", 10_000);
   expect(free(state, 0)).toBe(2);

@@ -1,6 +1,6 @@
 /**
- * Concurrency by leases (paper, Algorithm 5). Twin: concurrency.lua; release and renewal: lease.lua.
- * Each place is held until released or until its lease ends by itself, so a crashed holder blocks nobody for long.
+ * Concurrency by leases (paper, Algorithm 5). Twin: concurrency.lua; release and renewal: lease.lua. Each place is held until it is
+ * released or its lease expires, so a crashed holder blocks nobody for long.
  */
 import { NEVER_MS } from "../decision.js";
 import { type Charge, type GivenBack, type Model, type Refund, type State, type Verdict, verdict } from "./model.js";
@@ -12,14 +12,14 @@ interface Lease {
   readonly ttlMs: number;
 }
 
-/** How a renewal or release names a lease. The term is part of the name: a term that was never granted names no lease. */
+/** How a renewal or release identifies a lease. The term is part of the name: a term that was never granted matches no lease. */
 interface HeldLease {
   readonly entryId: string;
   readonly places: number;
   readonly ttlMs: number;
 }
 
-/** As concurrency.lua and lease.lua name the first place of a lease. */
+/** The name that concurrency.lua and lease.lua give to the first place of a lease. */
 function nameOf(entryId: string, ttlMs: number): string {
   return `${entryId}.${ttlMs}`;
 }
@@ -29,8 +29,8 @@ export interface ConcurrencyState extends State {
 }
 
 /**
- * A lease that ends later than its term from now was taken by a clock that was ahead: it counts as taken now. The one that ends last
- * says whether any was: to look at each, for every check, would cost more than it is worth where a rule's term was shortened.
+ * A lease that ends later than its term from now was taken by a clock that was ahead: it counts as taken now. The one that ends last shows
+ * whether there are any: looking at every lease in every check would cost more than it is worth after a rule's term was shortened.
  */
 function settle(state: ConcurrencyState, ttlMs: number, nowMs: number): void {
   if (state.endsAtMs - nowMs <= ttlMs) return;
@@ -47,7 +47,7 @@ function moveToNow(state: ConcurrencyState, nowMs: number): void {
   state.endsAtMs = latestEnd(state);
 }
 
-/** Of several that end together, the last by name: as a sorted set has them. */
+/** If several end together, the last by name: the order of a sorted set. */
 function lastOf(state: ConcurrencyState): Lease | undefined {
   let last: [string, Lease] | undefined;
   for (const entry of state.leases) {
@@ -67,7 +67,7 @@ function countLive(state: ConcurrencyState, nowMs: number): number {
   return count;
 }
 
-/** When, if nobody releases, enough leases have ended by themselves for `needed` more places. */
+/** When enough leases have expired for `needed` more places, if nobody releases. */
 function freeAtMs(state: ConcurrencyState, needed: number, nowMs: number): number {
   const live = [...state.leases.values()]
     .filter((lease) => lease.endsAtMs > nowMs)
@@ -124,8 +124,8 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
   },
 
   /**
-   * The caller does not say which places end. The oldest go: those that stay end latest, so that no place is free before its holder is done
-   * or its ttl is over. (Were it the newest, a busy key would be left with old leases, which end while their places are in use.)
+   * The caller does not name the places to free, so the oldest go: those that remain end last, so that no place is free before its holder
+   * is done or its ttl is over. (If the newest went, a busy key would be left with old leases, which expire while their places are in use.)
    */
   giveBack(state: ConcurrencyState, _policy: ConcurrencyPolicy, { cost, nowMs }: GivenBack): boolean {
     dropEnded(state, nowMs);
@@ -151,7 +151,7 @@ export const concurrency: Model<ConcurrencyPolicy, ConcurrencyState> & {
     return lease !== undefined && lease.endsAtMs > nowMs;
   },
 
-  /** For another term like its first. False if the lease, or any of its places, was lost meanwhile. */
+  /** Renews for another full term. False if the lease, or any of its places, was lost meanwhile. */
   renew(state: ConcurrencyState, { entryId, ttlMs, places }: HeldLease, nowMs: number): boolean {
     const lease = state.leases.get(nameOf(entryId, ttlMs));
     if (lease === undefined || lease.endsAtMs <= nowMs || lease.places < places) return false;

@@ -5,7 +5,7 @@ const NONE: CostWeights = new Map();
 const histogramOf = (costs: readonly number[]): CostWeights =>
   costs.reduce<CostWeights>((all, cost) => addCosts(all, new Map([[bucketOf(cost), 1]])), NONE);
 
-test("a quantile is right within a bucket's width", () => {
+test("a quantile is accurate to a bucket's width", () => {
   const costs = Array.from({ length: 1_000 }, (_, i) => i + 1);
   for (const [quantile, exact] of [
     [0.5, 500],
@@ -23,7 +23,7 @@ test("too few costs give no quantile", () => {
   expect(quantileOf(histogramOf(Array.from({ length: 20 }, () => 7)), 0.9, 7)).toBeGreaterThanOrEqual(7);
 });
 
-test("what was learned long ago gives way to what costs now", () => {
+test("old costs give way to recent ones", () => {
   const before = histogramOf(Array.from({ length: 3_000 }, () => 100));
   const after = Array.from({ length: 6_000 }, () => 10).reduce<CostWeights>(
     (all, cost) => addCosts(all, new Map([[bucketOf(cost), 1]])),
@@ -42,7 +42,7 @@ test("any costs leave a bounded number of buckets, and a bounded weight", () => 
   expect([0, 1, Number.MAX_SAFE_INTEGER].map(bucketOf)).toEqual([-1, 0, 424]);
 });
 
-test("while little is known, what is expected counts: the first requests to end are the cheap ones", () => {
+test("while little is known, the prior counts: the first requests to end are the cheap ones", () => {
   const cheap = (count: number): number => quantileOf(histogramOf(Array.from({ length: count }, () => 10)), 0.9, 400)!;
   expect(cheap(20)).toBeGreaterThan(390);
   expect(cheap(150)).toBeGreaterThan(390);

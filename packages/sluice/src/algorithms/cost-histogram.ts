@@ -1,24 +1,23 @@
 /**
- * What requests really cost, as a log histogram: eight buckets an octave, so that a quantile is right within some percent, in a few
- * dozen numbers. It decays by halving: the last one or two thousand costs count. Twin: learn.lua.
- * In: costs. Out: their quantile. Pure.
+ * The real costs of requests as a log histogram: eight buckets per octave, so that a quantile is accurate to a few percent, in a few dozen
+ * numbers. It decays by halving: the last one or two thousand costs count. Twin: learn.lua. In: costs. Out: their quantile. Pure.
  */
 
 /** Weight by bucket. */
 export type CostWeights = ReadonlyMap<number, number>;
 
 const BUCKETS_PER_OCTAVE = 8;
-/** The weights are halved where they sum up to more. */
+/** Weights are halved when their sum exceeds this. */
 export const MOST_WEIGHT = 2_000;
-/** A bucket that weighs less is dropped. */
+/** A bucket with less weight is dropped. */
 export const LEAST_WEIGHT = 0.1;
-/** Before so many costs a quantile would be a guess. */
+/** With fewer costs than this, a quantile would be a guess. */
 const FEWEST_COSTS = 20;
-/** What is expected counts as so many requests at first, and as none when so many are known. */
+/** The prior counts as this many requests at first, and as none once this many are known. */
 const PRIOR_WEIGHT = 40;
 const PRIOR_UNTIL = 500;
 
-/** A cost of 0 has a bucket of its own, below that of 1. */
+/** A cost of 0 has its own bucket, below that of 1. */
 export function bucketOf(cost: number): number {
   return cost < 1 ? -1 : Math.floor(Math.log2(cost) * BUCKETS_PER_OCTAVE);
 }
@@ -27,7 +26,7 @@ function lowerEnd(bucket: number): number {
   return bucket < 0 ? 0 : 2 ** (bucket / BUCKETS_PER_OCTAVE);
 }
 
-/** Both histograms as one, halved where that is too heavy. */
+/** Merges both histograms, and halves the weights if they are too large. */
 export function addCosts(known: CostWeights, added: CostWeights): Map<number, number> {
   const sum = new Map(known);
   for (const [bucket, weight] of added) sum.set(bucket, (sum.get(bucket) ?? 0) + weight);
@@ -47,9 +46,9 @@ export function weightOf(weights: CostWeights): number {
 }
 
 /**
- * The cost that this share of the requests did not exceed, interpolated within its bucket; undefined while too little is known.
- * `prior`: the cost that is expected, if any, which counts as some of the requests until enough of them are known. Requests that cost little
- * end first: without it, the first to end would make the others look cheap, and too many would be let in.
+ * The cost that this share of the requests did not exceed, interpolated within its bucket; undefined while too little is known. `prior`:
+ * the expected cost, if any, which counts as some of the requests until enough of them are known. Cheap requests end first: without a
+ * prior, the first to end would make the others look cheap, and too many would be admitted.
  */
 export function quantileOf(known: CostWeights, quantile: number, prior: number | undefined): number | undefined {
   const knownWeight = weightOf(known);

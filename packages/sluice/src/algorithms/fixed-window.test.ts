@@ -13,7 +13,7 @@ function charge(state: State, nowMs: number, cost = 1, under = policy): void {
 const remaining = (state: State, nowMs: number, under = policy): number =>
   fixedWindow.look(state, under, 0, nowMs).remaining;
 
-test("windows are aligned to the epoch, and each begins anew", () => {
+test("windows are aligned to the epoch, and each starts from zero", () => {
   const state = fixedWindow.fresh();
   charge(state, 190, 3);
   expect(fixedWindow.look(state, policy, 1, 190)).toMatchObject({ allowed: false, retryAfterMs: 10, reason: "limit" });
@@ -27,7 +27,7 @@ test("a charge may pass the limit; what remains is then below 0, and a strict lo
   expect(fixedWindow.look(state, policy, 0, 110, true)).toMatchObject({ allowed: false, remaining: -2 });
 });
 
-test("a refund gives back what was charged in the window that lasts, never beyond an empty counter", () => {
+test("a refund gives back what was charged in the current window, never beyond an empty counter", () => {
   const state = fixedWindow.fresh();
   charge(state, 150, 2);
   fixedWindow.refund(state, policy, { cost: 1, nowMs: 160, chargedAtMs: 150, requestId: "" });
@@ -38,7 +38,7 @@ test("a refund gives back what was charged in the window that lasts, never beyon
   expect(remaining(state, 160)).toBe(3);
 });
 
-test("giving back reports whether the window that lasts had counted anything", () => {
+test("giving back reports whether the current window had counted anything", () => {
   const state = fixedWindow.fresh();
   charge(state, 150);
   expect(fixedWindow.giveBack(state, policy, { cost: 1, nowMs: 160 })).toBe(true);
@@ -53,7 +53,7 @@ test("a clock that steps back within the next window does not free what was coun
   expect(fixedWindow.look(state, policy, 3, 150)).toMatchObject({ allowed: false, retryAfterMs: 50 });
 });
 
-test("a rule whose window grows keeps the count that it can", () => {
+test("a rule whose window grows keeps as much of its count as it can", () => {
   const state = fixedWindow.fresh();
   charge(state, 150, 2);
   expect(remaining(state, 950, { ...policy, windowMs: 1_000 })).toBe(1);

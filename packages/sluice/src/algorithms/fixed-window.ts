@@ -1,6 +1,6 @@
 /**
- * Fixed window (paper, Algorithm 2), aligned to the epoch or to a calendar. Twin: fixed-window.lua.
- * The window is derived from the last admission instead of stored, so that a changed window keeps the count it can.
+ * Fixed window (paper, Algorithm 2), aligned to the epoch or to a calendar. Twin: fixed-window.lua. The window is derived from the last
+ * admission instead of stored, so that a changed window keeps as much of the count as it can.
  */
 import { NEVER_MS } from "../decision.js";
 import { type Boundaries, boundariesAround, type Calendar } from "./calendar.js";
@@ -21,7 +21,7 @@ export interface FixedWindowState extends State {
   lastMs: number;
 }
 
-/** Time zone arithmetic is slow and its results last for days: the last ones are kept per policy. */
+/** Time zone arithmetic is slow, and its results are valid for days: the latest are cached per calendar. */
 const knownBoundaries = new WeakMap<Calendar, Boundaries>();
 
 function calendarWindow(calendar: Calendar, atMs: number): { startMs: number; endMs: number } {
@@ -47,7 +47,7 @@ export function windowEnd(policy: FixedWindowPolicy, atMs: number): number {
     : calendarWindow(policy.calendar, atMs).endMs;
 }
 
-/** The key's own clock. Ahead by more than a window is beyond the window after the present one. */
+/** The key's own clock. Ahead by more than a window means beyond the window after the present one. */
 function clockOf(state: FixedWindowState, policy: FixedWindowPolicy, nowMs: number): number {
   if (state.lastMs <= nowMs) return nowMs;
   const endMs = windowEnd(policy, nowMs);
@@ -94,7 +94,7 @@ export const fixedWindow: Model<FixedWindowPolicy, FixedWindowState> = {
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
-  /** The end of a window gave back all that was charged in it. */
+  /** What was charged in an earlier window was given back when that window ended. */
   refund(state: FixedWindowState, _policy: FixedWindowPolicy, { cost, chargedAtMs }: Refund): void {
     if (chargedAtMs >= state.bornMs) state.count = Math.max(0, state.count - cost);
   },

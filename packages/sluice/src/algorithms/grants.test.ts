@@ -25,7 +25,7 @@ test("a holder gets what it wants, at most half of what is left, and less among 
   expect(granted(crowd, fetch({ want: 80 }), 82)).toBe(8);
 });
 
-test("the same fetch again gets the same grant, and nothing is held twice", () => {
+test("a repeated fetch gets the same grant, and nothing is held twice", () => {
   const grants = noGrants();
   granted(grants, fetch({}));
   expect(settle(grants, fetch({}))).toEqual({ kind: "repeated", spent: 0 });
@@ -33,7 +33,7 @@ test("the same fetch again gets the same grant, and nothing is held twice", () =
   expect(grants.total).toBe(10);
 });
 
-test("a fetch that a later one overtook gets nothing", () => {
+test("a fetch that was overtaken by a later one gets nothing", () => {
   const grants = noGrants();
   granted(grants, fetch({ seq: 2 }));
   expect(settle(grants, fetch({ seq: 1 })).kind).toBe("late");
@@ -62,7 +62,7 @@ test("a holder that claims more than it was granted is charged no more than that
   expect(grants.total).toBe(4);
 });
 
-test("units that nobody settled end after their term, all at the latest of their ends", () => {
+test("units that nobody settled expire after their term, all at the latest of their expiries", () => {
   const grants = noGrants();
   granted(grants, fetch({}));
   granted(grants, fetch({ holder: "b", want: 4 }), 90, NOW_MS + 5);
@@ -72,7 +72,7 @@ test("units that nobody settled end after their term, all at the latest of their
   expect(grants.total).toBe(0);
 });
 
-test("what ended is charged at its end, unless that has left the window", () => {
+test("expired units are charged at their expiry, unless that has left the window", () => {
   const state = rollingWindow.fresh();
   expect(chargeTime(policy, state, NOW_MS, NOW_MS + 999)).toBe(NOW_MS);
   expect(chargeTime(policy, state, NOW_MS, NOW_MS + 1_000)).toBeUndefined();

@@ -1,12 +1,12 @@
 /**
- * Units that holders fetched ahead of one counter and have not settled yet. Twin: grants.lua. A holder is an instance, or a store that
- * stands between instances and this one.
+ * Units of one counter that holders have prefetched and not settled yet. Twin: grants.lua. A holder is an instance, or a store between
+ * instances and this one.
  *
- * Why the limit holds. Units that are held count as if they were in the counter, so the counter and all holders together never have
- * more than the limit. A holder uses a unit before its end only. A use is charged when the holder settles it, or at the end of its
- * units where it never does: never earlier than it happened, so it leaves a window no earlier than it must. At any instant, therefore,
- * the uses of the window that ends then are charged in it or still held. For a bucket: what is held does not refill, so that the uses
- * of any span are at most the capacity and what refills in it.
+ * Why the limit holds. Held units count as if they were in the counter, so the counter and all holders together never exceed the limit. A
+ * holder uses a unit only before its expiry. A use is charged when the holder settles it, or when its units expire unsettled: never earlier
+ * than it happened, so it never leaves a window too early. At any instant, therefore, the uses of the window that ends then are either
+ * charged in it or still held. For a bucket: held units do not refill, so the uses of any span are at most the capacity plus what refills
+ * in it.
  */
 import { windowEnd } from "./fixed-window.js";
 import type { State } from "./model.js";
@@ -15,27 +15,27 @@ import { POOL_MS, type PoolState } from "./pool.js";
 import { newestOf, type RollingWindowState } from "./rolling-window.js";
 import { fillTime } from "./token-bucket.js";
 
-/** What a holder tells, beside a check, and how many units it wants to hold more. */
+/** What a holder reports along with a check, and how many more units it wants to hold. */
 export interface Fetch {
   readonly holder: string;
-  /** Counts the holder's fetches for the key. The same one again gets the same grant; an earlier one comes too late and gets none. */
+  /** Numbers the holder's fetches for the key. A repeated number gets the same grant; an earlier one is too late and gets none. */
   readonly seq: number;
-  /** All units that the holder has used since it began to count. */
+  /** All units that the holder has used since it started counting. */
   readonly used: number;
-  /** Units that it has in hand and goes on to hold; what it was granted beside these and the used ones is free again. */
+  /** Units in hand that it will go on holding. Whatever else it was granted and did not use is free again. */
   readonly held: number;
   readonly want: number;
-  /** Of these, how many requests wait for: not cut down for the sake of other holders. Default 0. */
+  /** How many of these waiting requests need: not reduced for the sake of other holders. Default 0. */
   readonly need?: number;
 }
 
 export interface Grant {
   readonly units: number;
-  /** How many of the units in hand it may go on to hold: 0 if they have ended. */
+  /** How many of the units in hand it may go on holding: 0 if they have expired. */
   readonly kept: number;
-  /** How long both live, from the decision on. */
+  /** How long both remain valid, from the decision on. */
   readonly lifeMs: number;
-  /** When the next unit is expected, where less than needed was granted; else 0 or absent. */
+  /** When the next unit is expected, if less than needed was granted; otherwise 0 or absent. */
   readonly retryAfterMs?: number;
 }
 
@@ -51,21 +51,21 @@ interface HolderRecord {
 export interface Grants {
   /** Units of all holders. */
   total: number;
-  /** The earliest end among them, or an earlier instant; 0 if there are none. */
+  /** The earliest expiry among them, or an earlier instant; 0 if there are none. */
   endsAtMs: number;
   readonly holders: Map<string, HolderRecord>;
-  /** After this instant nothing here matters. */
+  /** After this instant nothing in here matters. */
   goneAtMs: number;
 }
 
-/** The longest term that a rule may have: an end that lies further ahead was written before the clock stepped back. */
+/** The longest term that a rule may have: an expiry further ahead was written before the clock stepped back. */
 const LONGEST_TERM_MS = 60_000;
 
 export function noGrants(): Grants {
   return { total: 0, endsAtMs: 0, holders: new Map(), goneAtMs: 0 };
 }
 
-/** Drops the holders whose units have ended: how many units those had, and the latest of their ends. */
+/** Drops the holders whose units have expired; returns how many units those had, and the latest of their expiries. */
 export function takeEnded(grants: Grants, nowMs: number): { units: number; atMs: number } {
   const { endsAtMs } = grants;
   const ended = { units: 0, atMs: 0 };
@@ -90,14 +90,14 @@ function noteEnd(grants: Grants, endsAtMs: number): void {
   grants.endsAtMs = grants.endsAtMs === 0 ? endsAtMs : Math.min(grants.endsAtMs, endsAtMs);
 }
 
-/** `repeated`: the same fetch again; `late`: a later one was answered before. */
+/** `repeated`: the same fetch again; `late`: a later one has already been answered. */
 export interface Settlement {
   readonly kind: "new" | "repeated" | "late";
   /** Units to charge now. */
   readonly spent: number;
 }
 
-/** Takes what the holder used and no longer holds out of the grants. */
+/** Removes from the grants what the holder used and what it no longer holds. */
 export function settle(grants: Grants, { holder, seq, used, held }: Fetch): Settlement {
   const record = grants.holders.get(holder);
   if (record !== undefined && seq <= record.seq) return { kind: seq === record.seq ? "repeated" : "late", spent: 0 };
@@ -113,12 +113,12 @@ interface Granting {
   readonly policy: Policy;
   readonly state: State;
   readonly termMs: number;
-  /** Beside what all holders have. */
+  /** Not counting what holders already have. */
   readonly left: number;
   readonly nowMs: number;
 }
 
-/** Grants what a settled fetch asks for, as far as it is left. */
+/** Grants what a settled fetch requests, as far as it is available. */
 export function grant(
   grants: Grants,
   { holder, want, need = 0 }: Fetch,
@@ -126,7 +126,7 @@ export function grant(
 ): Grant {
   const record = grants.holders.get(holder)!;
   let endsAtMs = nowMs + termMs;
-  // Units end before their window does: what is charged at their end is charged in it.
+  // Units expire before their window ends, so that what is charged at their expiry is charged in that window.
   if (policy.stored === "fixed-window") {
     endsAtMs = Math.min(endsAtMs, lastsUntil(policy, Math.max(nowMs, lastOf(policy, state))) - 1);
   } else if (policy.stored === "pool") {
@@ -134,7 +134,7 @@ export function grant(
     endsAtMs = Math.min(endsAtMs, nowMs >= lastMs ? unitsEndMs : 0);
   }
   if (endsAtMs > nowMs && left > 0 && want > 0) {
-    // A holder gets half of what is left at most, and less among many: the next one must not find nothing.
+    // A holder gets at most half of what is left, and less among many: the next one must not come away empty.
     record.granted = Math.min(want, left, Math.max(need, Math.ceil(left / Math.max(2, grants.holders.size / 4))));
     record.units += record.granted;
     grants.total += record.granted;
@@ -145,7 +145,7 @@ export function grant(
   return grantOf(grants, holder, nowMs);
 }
 
-/** `retryAfterMs` is for the store to tell. */
+/** The store sets `retryAfterMs`. */
 export function grantOf(grants: Grants, holder: string, nowMs: number): Grant {
   const { granted, kept, endsAtMs } = grants.holders.get(holder)!;
   return { units: granted, kept, lifeMs: Math.max(0, endsAtMs - nowMs), retryAfterMs: 0 };
@@ -154,8 +154,8 @@ export function grantOf(grants: Grants, holder: string, nowMs: number): Grant {
 export const NO_GRANT: Grant = { units: 0, kept: 0, lifeMs: 0, retryAfterMs: 0 };
 
 /**
- * When ended units are charged: at their end; undefined if that no longer matters. A bucket may have filled since, and a counter's own
- * clock may be ahead: those are charged now.
+ * When expired units are charged: at their expiry, or undefined if that no longer matters. A bucket may have refilled since, and a
+ * counter's own clock may be ahead: those are charged now.
  */
 export function chargeTime(policy: Policy, state: State, endedAtMs: number, nowMs: number): number | undefined {
   if (policy.stored === "pool") return nowMs;

@@ -14,12 +14,12 @@ test("the newest units are given back first", () => {
   expect(rowsToRepay({ rows }, 1, 0)).toEqual([]);
 });
 
-test("each extension, and what was not held at all, has a name of its own", () => {
+test("each extension, and each overrun, has its own name", () => {
   const rows = withRow([first], { atMs: 9, units: [3, 0], owed: [0, 0] });
   expect([rows[1]!.entryId, extensionName(rows), overrunName(rows)]).toEqual(["e:x1", "e:x2", "e:o"]);
 });
 
-test("extensions without end take bounded room, and lose no unit", () => {
+test("any number of extensions takes bounded space and loses no unit", () => {
   let rows: readonly HoldRow[] = [first];
   for (let i = 0; i < 1_000; i++) rows = withRow(rows, { atMs: i, units: [1, 0], owed: [i, i] });
   expect(rows).toHaveLength(64);

@@ -1,35 +1,38 @@
 /**
- * A hold: the units that one reservation has charged ahead of its real cost, until it is settled. Twin: hold.lua.
- * In: what was held, and what the work really cost. Out: what to give back to each counter. Pure: time is an argument.
+ * A hold: the units that one reservation has charged ahead of its real cost, until it is settled. Twin: hold.lua. In: what was held, and
+ * what the work really cost. Out: what to give back to each counter. Pure: time is an argument.
  */
 import { mostToCharge, type Policy } from "./policy.js";
 import { MOST_ENTRIES } from "./rolling-window.js";
 
-/** The units that were charged at once: by the check, or by one extension. */
+/** Units that were charged together: by the check, or by one extension. */
 export interface HoldRow {
   readonly entryId: string;
   readonly atMs: number;
-  /** One number a counter. */
+  /** One number per counter. */
   readonly units: readonly number[];
-  /** Of a bucket: what it lacked after this charge, and had been given back by then (token-bucket.ts); 0 for others. */
+  /** For a bucket: what it lacked after this charge, plus what had been given back by then (token-bucket.ts); 0 for others. */
   readonly owed: readonly number[];
 }
 
 export interface Hold {
-  /** Vouches for everything that the reservation's id says. */
+  /** Covers everything in the reservation's id. */
   readonly digest: string;
   readonly endsAtMs: number;
   readonly rows: readonly HoldRow[];
-  /** The real costs, one a counter; undefined while it is open. */
+  /** The real costs, one per counter; undefined while it is open. */
   readonly charged: readonly number[] | undefined;
+  /** The name of the settlement that counted. */
+  readonly by?: string;
 }
 
-/** Extensions beyond these share the last row, and count as if they were as old as it: its units can then be given back only in part. */
+/** Extensions beyond this share the last row, and count as if they were as old as it: their units can then be given back only in part. */
 const MOST_HOLD_ROWS = 64;
 
 /**
- * What an extension may hold in all of a wanted amount. A sorted set has an entry a unit, which a settlement removes one by one while all
- * other clients of Redis wait. Work that may finish is charged for the rest when it is settled; work that must stop is refused.
+ * The most that an extension may hold in total, given a wanted amount. A sorted set has an entry per unit, which a settlement removes one
+ * by one while all other Redis clients wait. Work that may finish is charged for the rest when it is settled; work that must stop is
+ * refused.
  */
 export function mostToHold(amount: number, { policy, finishes }: { policy: Policy; finishes: boolean }): number {
   if (policy.stored === "rolling-window") {
@@ -39,12 +42,12 @@ export function mostToHold(amount: number, { policy, finishes }: { policy: Polic
   return finishes ? mostToCharge(amount, policy) : amount;
 }
 
-/** The units held of one counter. */
+/** The units held in one counter. */
 export function heldOf({ rows }: Pick<Hold, "rows">, counter: number): number {
   return rows.reduce((sum, { units }) => sum + units[counter]!, 0);
 }
 
-/** Which rows give units back, the newest first. */
+/** The rows that give units back, newest first. */
 export function rowsToRepay(
   { rows }: Pick<Hold, "rows">,
   counter: number,
@@ -61,7 +64,7 @@ export function rowsToRepay(
   return repaid;
 }
 
-/** The rows with the units of one more extension. */
+/** Adds the units of one more extension to the rows. */
 export function withRow(rows: readonly HoldRow[], added: Omit<HoldRow, "entryId">): HoldRow[] {
   if (rows.length < MOST_HOLD_ROWS) return [...rows, { ...added, entryId: extensionName(rows) }];
   const last = rows.at(-1)!;
@@ -74,7 +77,7 @@ export function extensionName(rows: readonly HoldRow[]): string {
   return `${rows[0]!.entryId}:x${Math.min(rows.length, MOST_HOLD_ROWS - 1)}`;
 }
 
-/** The name of the entries beyond what was held. */
+/** The name of the entries that exceed what was held. */
 export function overrunName(rows: readonly HoldRow[]): string {
   return `${rows[0]!.entryId}:o`;
 }

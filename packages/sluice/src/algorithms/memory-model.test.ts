@@ -11,13 +11,17 @@ const rolling = (stored: RollingWindowPolicy["stored"], limit: number, windowMs:
   minIntervalMs: 0,
 });
 
-test("a counter of a few numbers is a string embedded in its header, whatever its limit", () => {
+test("a counter of a few numbers is a string embedded with its header, whatever its limit", () => {
   // 24 for the table's entry, 48 for a name of 40 characters, 48 for 28 bytes with their headers.
   expect(fullKeyBytes(bucket, 40)).toBe(24 + 48 + 48);
   expect(fullKeyBytes({ ...bucket, limit: 10 ** 9, capacity: 10 ** 9 }, 40)).toBe(fullKeyBytes(bucket, 40));
 });
 
-test("a packed ring takes 2 to 5 bytes an entry, by the length of the window", () => {
+test("a bucket that stores its refill amount takes the next jemalloc size class", () => {
+  expect(fullKeyBytes({ ...bucket, amount: 7 }, 40)).toBe(fullKeyBytes(bucket, 40) + 16);
+});
+
+test("a packed ring takes 2 to 5 bytes per entry, depending on the length of the window", () => {
   const perEntry = [60_000, 3_600_000, 86_400_000, 10 ** 10].map((windowMs) => {
     const of = (limit: number): number => fullKeyBytes(rolling("rolling-window-packed", limit, windowMs), 40);
     return Math.round((of(1_000_000) - of(500_000)) / 500_000);

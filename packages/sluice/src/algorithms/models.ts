@@ -10,7 +10,7 @@ import { rollingWindow } from "./rolling-window.js";
 import { slidingCounter } from "./sliding-counter.js";
 import { tokenBucket } from "./token-bucket.js";
 
-// A model only ever meets the policies and states of its own form: the letter at the end of a key says which it is.
+// A model only ever gets policies and states of its own form: the letter at the end of a key identifies the form.
 export const models = {
   "token-bucket": tokenBucket,
   gcra,

@@ -4,15 +4,15 @@
  */
 import type { Calendar } from "./calendar.js";
 
-/** Of algorithms that can hand out turns in the future (`turns.ts`). */
+/** Algorithms that can hand out turns in the future (`turns.ts`). */
 interface Waiting {
-  /** How far away a turn may be; absent: none is handed out. A counter may lie ahead of now by so much more than its window. */
+  /** How far away a turn may be; absent: none is handed out. A counter's clock may be ahead of now by its window plus this. */
   readonly maxWaitMs?: number;
-  /** The caller cannot wait: turns count as they do, but none is handed out. */
-  readonly noWait?: true;
+  /** How long this caller can wait, if less: turns count as usual, but none further away is handed out. */
+  readonly callerWaitsMs?: number;
 }
 
-/** Both the token bucket and GCRA: `capacity` tokens, refilled by `amount` every `scaleMs`, as a reduced fraction. */
+/** For token bucket and GCRA: `capacity` tokens, refilled by `amount` every `scaleMs`, as a reduced fraction. */
 export interface BucketPolicy extends Waiting {
   readonly stored: "token-bucket" | "gcra";
   readonly limit: number;
@@ -24,7 +24,7 @@ export interface BucketPolicy extends Waiting {
 export interface FixedWindowPolicy extends Waiting {
   readonly stored: "fixed-window";
   readonly limit: number;
-  /** For a calendar window, how long it is called (headers and charts need one number). */
+  /** For a calendar window, its nominal length (headers and charts need one number). */
   readonly windowMs: number;
   readonly calendar?: Calendar;
 }
@@ -52,7 +52,7 @@ export interface ConcurrencyPolicy {
 export interface PoolPolicy {
   readonly stored: "pool";
   readonly limit: number;
-  /** How much one request may cost at most: the capacity of that counter. */
+  /** The most that one request may cost: the capacity of that counter. */
   readonly largestCost: number;
 }
 
@@ -65,17 +65,17 @@ export type Policy =
   | PoolPolicy;
 
 /**
- * What is charged or held beyond a limit at once. A counter stops at 2^53: what one request brings it there with, and then gives back, would
- * take the charges of others along.
+ * The most that may be charged or held beyond a limit at once. A counter stops at 2^53: a request that brought it there and then gave its
+ * units back would take others' charges with it.
  */
 const MOST_BEYOND_LIMIT = 2 ** 40;
 
-/** The part of a cost that a counter takes whatever its limit is. */
+/** The part of a cost that a counter accepts, whatever its limit. */
 export function mostToCharge(cost: number, { limit }: Pick<Policy, "limit">): number {
   return Math.min(cost, Math.max(limit, MOST_BEYOND_LIMIT));
 }
 
-/** How much one request may cost at most. */
+/** The most that one request may cost. */
 export function capacityOf(policy: Policy): number {
   if ("capacity" in policy) return policy.capacity;
   return policy.stored === "pool" ? policy.largestCost : policy.limit;

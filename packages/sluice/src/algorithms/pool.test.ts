@@ -31,22 +31,22 @@ const look = (state: PoolState, cost: number, nowMs: number, beside = 0) =>
   lookAtPool(state, policy, { cost, nowMs, beside });
 
 describe("a pool", () => {
-  test("that nobody has asked for refuses without a wait, and says that a fetch is due", () => {
+  test("that nobody has asked for refuses without a wait, and reports that a fetch is due", () => {
     expect(look(pool.fresh(), 1, 1_000)).toMatchObject({ allowed: false, retryAfterMs: 0, resetAfterMs: -1 });
   });
 
-  test("hands on what it was filled with, until its units end", () => {
+  test("hands out what it was filled with, until its units expire", () => {
     const state = filled();
     expect(look(state, 10, 1_999)).toMatchObject({ allowed: true, remaining: 10 });
     expect(look(state, 1, 2_000)).toMatchObject({ allowed: false, remaining: 0 });
   });
 
-  test("has not what instances hold", () => {
+  test("excludes what instances hold", () => {
     const state = filled();
     expect(look(state, 3, 1_200, 8)).toMatchObject({ allowed: false, remaining: 2 });
   });
 
-  test("says that a fetch is due at half, or before its end, and not while one is under way", () => {
+  test("reports that a fetch is due at half or before its expiry, but not while one is in flight", () => {
     const state = filled();
     usePool(state, 4, 1_200);
     expect(look(state, 1, 1_200).resetAfterMs).toBe(0);
@@ -57,7 +57,7 @@ describe("a pool", () => {
     expect(look(filled(), 1, 1_700).resetAfterMs).toBe(-1);
   });
 
-  test("tells what was used and what it holds; a second ask waits for the first, but not for ever", () => {
+  test("reports what was used and what it holds; a second ask waits for the first, but not forever", () => {
     const state = filled();
     usePool(state, 3, 1_200);
     const { asked } = askForPool(state, ASK, { heldUnits: 0, nowMs: 1_300 });
@@ -66,14 +66,14 @@ describe("a pool", () => {
     expect(askForPool(state, ASK, { heldUnits: 0, nowMs: 1_800 }).asked.isMine).toBe(true);
   });
 
-  test("units that instances held when it ended count as used", () => {
+  test("units that instances held when it expired count as used", () => {
     const state = filled();
     const { asked, endsHeld } = askForPool(state, ASK, { heldUnits: 4, nowMs: 2_000 });
     expect(endsHeld).toBe(true);
     expect(asked.numbers).toMatchObject({ used: 4, told: 0, units: 0 });
   });
 
-  test("takes no fill of a fetch that another one overtook, and none twice", () => {
+  test("ignores the fill of a fetch that was overtaken by another, and a repeated fill", () => {
     const state = filled();
     const first = askForPool(state, ASK, { heldUnits: 0, nowMs: 1_300 }).asked.numbers.seq;
     const second = askForPool(state, ASK, { heldUnits: 0, nowMs: 1_900 }).asked.numbers.seq;
@@ -90,14 +90,14 @@ describe("a pool", () => {
     expect(state.units).toBe(2);
   });
 
-  test("remembers a refusal for its cost and above, and tells when to come again", () => {
+  test("remembers a refusal for its cost and above, and reports when to come again", () => {
     const state = filled({ units: 1, refusedForMs: 50, refusedCost: 2, retryAfterMs: 900 });
     expect(look(state, 1, 1_120).allowed).toBe(true);
     expect(look(state, 2, 1_120)).toMatchObject({ allowed: false, retryAfterMs: 880 });
     expect(look(state, 2, 1_150)).toMatchObject({ allowed: false, retryAfterMs: 0 });
   });
 
-  test("ends when its clock goes back, and its number does not", () => {
+  test("expires when its clock goes back, but its number does not go back", () => {
     const state = filled();
     expect(look(state, 1, 900)).toMatchObject({ allowed: false, remaining: 0, retryAfterMs: 0 });
     const { seq } = state;
@@ -105,7 +105,14 @@ describe("a pool", () => {
     expect(asked.numbers).toMatchObject({ told: 0, seq: seq + 1 });
   });
 
-  test("gives back all but what instances hold; if it is idle, only then", () => {
+  test("does not know how long ago its last ask was once its clock went back", () => {
+    const state = filled();
+    const back = askForPool(state, ASK, { heldUnits: 0, nowMs: -600_000 });
+    expect(back.asked).toMatchObject({ isMine: true, elapsedMs: 0 });
+    expect(askForPool(state, ASK, { heldUnits: 0, nowMs: -599_000 }).asked.elapsedMs).toBe(1_000);
+  });
+
+  test("gives back everything that instances do not hold; with if-idle, only if it is idle", () => {
     const state = filled();
     usePool(state, 1, 1_200);
     const busy = askForPool(state, { ...ASK, givesBack: "if-idle" }, { heldUnits: 2, nowMs: 1_300 });
@@ -114,7 +121,7 @@ describe("a pool", () => {
     expect(idle.asked.numbers.told).toBe(2);
   });
 
-  test("a charge beyond its units, given back, leaves it no more than it had; once told, the global store has the debt", () => {
+  test("a charge beyond its units, given back, leaves it no more than it had; once reported, the global store has the debt", () => {
     const state = filled();
     usePool(state, 1_000, 1_200);
     expect(look(state, 1, 1_200)).toMatchObject({ allowed: false, remaining: -990 });
@@ -125,7 +132,7 @@ describe("a pool", () => {
     expect(asked.numbers).toMatchObject({ used: 12, told: 0, units: 0 });
   });
 
-  test("takes a unit back whose use it has not told", () => {
+  test("takes back a unit whose use it has not reported", () => {
     const state = filled();
     usePool(state, 2, 1_200);
     pool.refund(state, policy, { cost: 1, nowMs: 1_250, chargedAtMs: 1_200, requestId: "" });

@@ -1,10 +1,10 @@
 /**
- * A region's pool: units of a global counter that the region fetched home and hands on to its requests and instances. Twin: pool.lua.
- * It lies in the region's store like a counter, so that one script decides a request under rules of both scopes.
+ * A region's pool: units of a global counter that the region has fetched and hands out to its requests and instances. Twin: pool.lua. It is
+ * stored in the region's store like a counter, so that one script decides a request under rules of both scopes.
  *
- * Towards the global store the pool is a holder of units (grants.ts): it tells what was used and what it holds, under a number that only
- * grows. `ask` is taken before such a fetch is sent, `fill` when its answer is back. Units end `life` after the `ask`, on this store's
- * clock: that is before the global store's own end, wherever the two clocks stand. A clock that goes back ends the pool.
+ * To the global store, the pool is a holder of units (grants.ts): it reports what was used and what it holds, under a growing sequence
+ * number. `ask` runs before such a fetch is sent, `fill` when its answer is back. Units expire `life` after the `ask`, on this store's
+ * clock: that is before they expire in the global store, whatever the two clocks show. A clock that goes back ends the pool.
  */
 import { NEVER_MS } from "../decision.js";
 import { type Charge, type Model, type State, type Verdict, verdict } from "./model.js";
@@ -12,75 +12,75 @@ import type { PoolPolicy } from "./policy.js";
 
 /** The numbers of a pool, in the order of pool.lua. */
 export interface PoolNumbers {
-  /** Not used yet; those that instances hold are among them. Below 0 where charges took more than there was, until the next ask. */
+  /** Not used yet, including those held by instances. Negative if charges took more than there was, until the next ask. */
   units: number;
-  /** Nothing of them is usable from then on. */
+  /** None of the units is usable from then on. */
   unitsEndMs: number;
-  /** All units used since the pool began to count. */
+  /** All units used since the pool started counting. */
   used: number;
-  /** At or below so many units, or from this instant on, the next fetch is due. */
+  /** The next fetch is due at or below this many units, or from this instant on. */
   low: number;
   renewAtMs: number;
-  /** The last charge, ask or fill. */
+  /** The time of the last charge, ask or fill. */
   lastMs: number;
   /** Used since the last ask. */
   arrived: number;
-  /** Until then a fetch is taken to be under way. */
+  /** Until then a fetch counts as in flight. */
   fetchingUntilMs: number;
-  /** Until then the global store would refuse this cost and above, as far as is known; and when it says that it would not. */
+  /** Until when the global store would refuse this cost and above, as far as is known; and when it expects to allow it. */
   refusedUntilMs: number;
   refusedCost: number;
   retryAtMs: number;
   /** When the global counter is as good as new. */
   resetAtMs: number;
   seq: number;
-  /** What the pool calls itself: one that was lost and begins anew has nothing to do with what it held. */
+  /** Identifies the pool: one that was lost and starts over has nothing to do with what the old one held. */
   name: number;
-  /** What the last ask told to hold, below 0 once it was answered; and when it was. */
+  /** The units that the last ask reported as held, negative once it was answered; and the time of that ask. */
   told: number;
   askedAtMs: number;
-  /** Units a ms; kept for the fetcher. */
+  /** Units per millisecond; kept for the fetcher. */
   rate: number;
-  /** The region's part of the limit, by what it used lately; below 0 if not known. */
+  /** The region's share of the limit, by its recent use; negative if unknown. */
   share: number;
 }
 
 export interface PoolState extends State, PoolNumbers {}
 
-/** How long a pool that nobody uses is remembered: its share answers while the global store is away. */
+/** How long an unused pool is remembered: its share answers while the global store is away. */
 export const POOL_MS = 60_000;
 
 export type GivesBack = "no" | "if-idle" | "all";
 
 export interface PoolAsk {
-  /** For a pool that is not known. */
+  /** The name to give to a pool that is not known yet. */
   readonly name: number;
-  /** Only if the last fetch was this one; 0: whichever it was; below 0: the numbers are only read. */
+  /** Only if the last fetch was this one; 0: whichever it was; negative: the numbers are only read. */
   readonly onlySeq: number;
-  /** Whether what no instance holds is to go back: no, if nothing was used since the last ask, or in any case. */
+  /** Whether to give back what no instance holds: never, if nothing was used since the last ask, or always. */
   readonly givesBack: GivesBack;
-  /** How long others leave it to this fetch. */
+  /** How long others leave the fetch to this caller. */
   readonly leaseMs: number;
 }
 
-/** `isMine`: this fetch may be sent; else another one is under way, or came since. `numbers`: as they are after the ask. */
+/** `isMine`: this fetch may be sent; otherwise another one is in flight, or came since. `numbers`: the state after the ask. */
 export interface PoolAsked {
   readonly nowMs: number;
   readonly isMine: boolean;
   readonly numbers: Readonly<PoolNumbers>;
-  /** Between this ask and the one before. */
+  /** Between the previous ask and this one; 0 ms if unknown. */
   readonly arrived: number;
   readonly elapsedMs: number;
 }
 
-/** The answer to a fetch, or that there was none: then only `seq` matters. */
+/** The answer to a fetch; if there was none, only `seq` matters. */
 export interface PoolFill {
   readonly seq: number;
   readonly isAnswered: boolean;
   readonly units: number;
   readonly kept: number;
   readonly unitsEndMs: number;
-  /** Of all units, at or below this part the next fetch is due; below 0: never. */
+  /** The next fetch is due at or below this fraction of all units; negative: never. */
   readonly lowPart: number;
   readonly renewAtMs: number;
   readonly refusedForMs: number;
@@ -101,7 +101,7 @@ function left(state: PoolState, nowMs: number): number {
   return nowMs < state.unitsEndMs && nowMs >= state.lastMs ? state.units : 0;
 }
 
-/** `beside`: units that instances hold. A refusal that may be wrong, because nobody has asked the global store yet, has no wait. */
+/** `beside`: units that instances hold. A refusal has no wait if it may be wrong because nobody has asked the global store yet. */
 export function lookAtPool(
   state: PoolState,
   policy: PoolPolicy,
@@ -115,7 +115,7 @@ export function lookAtPool(
   const isRefused = isCurrent && nowMs < state.refusedUntilMs && cost >= state.refusedCost;
   const isDue = !isFetching && !isRefused && (units <= state.low || nowMs >= state.renewAtMs);
   const resetAfterMs = Math.max(0, state.resetAtMs - nowMs);
-  // Below 0: a fetch is due.
+  // Negative: a fetch is due.
   const reset = isDue ? -1 - resetAfterMs : resetAfterMs;
   if (cost === 0 && !strict) return verdict(true, remaining, 0, reset, undefined);
   if (cost > policy.largestCost) return verdict(false, remaining, NEVER_MS, resetAfterMs, "cost-exceeds-limit");
@@ -131,7 +131,7 @@ export function usePool(state: PoolState, cost: number, nowMs: number): void {
   touch(state, nowMs);
 }
 
-/** A clock that went back ends the units: how long ago they were fetched is not known any more. */
+/** A clock that went back ends the units: it is no longer known how long ago they were fetched. */
 function touch(state: PoolState, nowMs: number): void {
   if (nowMs < state.lastMs) {
     state.unitsEndMs = 0;
@@ -142,14 +142,15 @@ function touch(state: PoolState, nowMs: number): void {
   state.endsAtMs = nowMs + POOL_MS;
 }
 
-/** `heldUnits`: what instances hold. Returns whether these are ended with the pool: then they are taken for used. */
+/** `heldUnits`: what instances hold. Returns whether these end with the pool: then they count as used. */
 export function askForPool(
   state: PoolState,
   { name, onlySeq, givesBack, leaseMs }: PoolAsk,
   { heldUnits, nowMs }: { heldUnits: number; nowMs: number },
 ): { asked: PoolAsked; endsHeld: boolean } {
   const isKnown = state.seq > 0;
-  const elapsedMs = isKnown ? nowMs - state.askedAtMs : 0;
+  // If the clock went back since the last ask, it is unknown how long ago that was, and nothing can be measured by it.
+  const elapsedMs = isKnown ? Math.max(0, nowMs - state.askedAtMs) : 0;
   const { arrived } = state;
   const isFetching = nowMs >= state.lastMs && nowMs < state.fetchingUntilMs;
   if (isFetching || (onlySeq !== 0 && onlySeq !== state.seq)) {
@@ -162,10 +163,10 @@ export function askForPool(
     state.units = 0;
   } else if (givesBack === "all" || (givesBack === "if-idle" && arrived === 0))
     state.units = Math.min(state.units, heldUnits);
-  // The global store is told all that was used: it holds the debt from now on.
+  // The fetch reports all use to the global store, which holds the debt from now on.
   state.units = Math.max(0, state.units);
   touch(state, nowMs);
-  // By the clock, so that a store that lost its last writes does not count them again.
+  // At least the time, so that a store that lost its last writes does not reuse a number.
   state.seq = Math.max(state.seq + 1, nowMs);
   state.told = state.units;
   state.askedAtMs = nowMs;
@@ -174,7 +175,7 @@ export function askForPool(
   return { asked: { nowMs, isMine: true, numbers: numbersOf(state), arrived, elapsedMs }, endsHeld };
 }
 
-/** False if a later fetch was sent meanwhile, which told the global store that these units were never heard of; or if it was filled before. */
+/** False if a later fetch was sent meanwhile, which reported these units as never received; or if it was filled before. */
 export function fillPool(state: PoolState, fill: PoolFill, nowMs: number): boolean {
   const { told } = state;
   if (state.seq === 0 || fill.seq !== state.seq || told < 0 || nowMs < state.lastMs) return false;
@@ -182,7 +183,7 @@ export function fillPool(state: PoolState, fill: PoolFill, nowMs: number): boole
   state.told = -1;
   touch(state, nowMs);
   if (!fill.isAnswered) return true;
-  // Units that had ended on the way were taken for used.
+  // Units that expired on the way were counted as used.
   state.units = (fill.kept < told ? 0 : state.units) + fill.units;
   state.unitsEndMs = fill.unitsEndMs;
   state.low = fill.lowPart < 0 ? -1 : Math.floor(state.units * fill.lowPart);
@@ -237,7 +238,7 @@ export const pool: Model<PoolPolicy, PoolState> = {
     found.resetAfterMs = isDue ? -1 - resetAfterMs : resetAfterMs;
   },
 
-  /** What the global store was told stays used there. */
+  /** What was reported to the global store stays used there. */
   refund(state: PoolState, _policy: PoolPolicy, { cost, nowMs, chargedAtMs }): void {
     if (chargedAtMs <= state.askedAtMs || nowMs < state.lastMs || nowMs >= state.unitsEndMs) return;
     const back = Math.min(cost, state.arrived);

@@ -16,7 +16,7 @@ const remaining = (state: RollingWindowState, nowMs: number): number =>
 const refund = (state: RollingWindowState, cost: number, chargedAtMs: number): void =>
   rollingWindow.refund(state, policy, { cost, chargedAtMs, nowMs: chargedAtMs, requestId: "" });
 
-test("each arrival leaves a window after it came, and the wait is until enough have left", () => {
+test("each arrival leaves one window after it came, and the wait is until enough have left", () => {
   const state = rollingWindow.fresh();
   for (const atMs of [0, 30, 60]) charge(state, atMs);
   const waits = [1, 2, 3].map((cost) => rollingWindow.look(state, policy, cost, 70).retryAfterMs);
@@ -24,7 +24,7 @@ test("each arrival leaves a window after it came, and the wait is until enough h
   expect([99, 100, 130, 160].map((nowMs) => remaining(state, nowMs))).toEqual([0, 1, 2, 3]);
 });
 
-test("the minimum interval refuses what follows too closely, with the longer of both waits", () => {
+test("the minimum interval refuses requests that follow too closely, with the longer of both waits", () => {
   const spaced = { ...policy, minIntervalMs: 20 };
   const state = rollingWindow.fresh();
   charge(state, 0, 2, spaced);
@@ -42,7 +42,7 @@ test("a charge beyond the limit becomes debt: the ring holds the newest, and mem
   expect([remaining(state, 149), remaining(state, 150)]).toEqual([3 - 1_000_002, 3]);
 });
 
-test("a sorted set takes more entries than it may write at once as debt alone", () => {
+test("a sorted set stores more entries than it may write at once only as debt", () => {
   const sorted: RollingWindowPolicy = { ...policy, stored: "rolling-window", limit: 10_000 };
   const state = rollingWindow.fresh();
   charge(state, 0, MOST_ENTRIES + 1, sorted);
@@ -76,7 +76,7 @@ test("giving back takes the newest", () => {
   expect(rollingWindow.giveBack(state, policy, { cost: 1, nowMs: 100 })).toBe(false);
 });
 
-test("a counter that lies more than a window ahead counts as now, once", () => {
+test("a counter that is more than a window ahead counts as now, once", () => {
   const state = rollingWindow.fresh();
   charge(state, 1_000_000, 2);
   expect(remaining(state, 0)).toBe(1);

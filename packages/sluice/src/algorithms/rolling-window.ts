@@ -1,11 +1,11 @@
 /**
  * Rolling window, exact (paper, Algorithms 3 and 4), with a minimum interval. Twins: rolling-window.lua (sorted set) and
- * rolling-window-packed.lua (ring of slots); the two storages have this one meaning.
- * Keeps the arrival of every charged unit in a ring that grows up to the limit.
+ * rolling-window-packed.lua (ring of slots); both storages have this one meaning. Keeps the arrival of every charged unit in a ring that
+ * grows up to the limit.
  *
- * Only a charge can pass the limit. Of the units then in the window the newest stay in the ring, as many as the limit; the older
- * ones become the debt, a number with the arrival of its newest unit. Verdicts stay exact, for while any of the debt is in the
- * window, so is the whole ring, and that alone refuses. A counter takes no more memory, whatever is charged.
+ * Only a charge can exceed the limit. Of the units then in the window, the newest stay in the ring, as many as the limit; the older ones
+ * become the debt, a number with the arrival of its newest unit. Verdicts stay exact, because while any of the debt is in the window, so is
+ * the whole ring, and that alone refuses. A counter takes no more memory, whatever is charged.
  */
 import { NEVER_MS } from "../decision.js";
 import {
@@ -20,29 +20,35 @@ import {
 } from "./model.js";
 import type { RollingWindowPolicy } from "./policy.js";
 
-/** Units older than those in the ring. All leave with the newest of them. */
+/** Units older than those in the ring. All of them leave together with the newest. */
 interface Debt {
   units: number;
   atMs: number;
-  /** The arrival of the oldest that can be refunded: an earlier charge is not in here, or has saturated the counter. */
+  /** The arrival of the oldest unit that can be refunded: an earlier charge is not in here, or has saturated the counter. */
   fromMs: number;
 }
 
 export interface RollingWindowState extends State {
-  /** Arrivals in ms, oldest at `head`, never decreasing. */
+  /** Arrivals in ms, starting with the oldest at `head`, never decreasing. */
   ring: Float64Array;
   head: number;
   count: number;
   debt: Debt | undefined;
 }
 
-/** A sorted set has an entry for each unit, and Redis writes them while everybody waits: some milliseconds for this many. */
+/** A sorted set has an entry per unit, and all other clients wait while Redis writes them: some milliseconds for this many. */
 export const MOST_ENTRIES = 5_000;
 
 const EMPTY = new Float64Array(0);
 
+/** The ring index of the i-th oldest entry. A modulo would cost as much as the rest of a look. */
+function indexOf({ ring, head }: RollingWindowState, i: number): number {
+  const at = head + i;
+  return at < ring.length ? at : at - ring.length;
+}
+
 function arrival(state: RollingWindowState, i: number): number {
-  return state.ring[(state.head + i) % state.ring.length]!;
+  return state.ring[indexOf(state, i)]!;
 }
 
 export function newestOf(state: RollingWindowState): number {
@@ -54,7 +60,7 @@ export function newestOf(state: RollingWindowState): number {
 function countDead(state: RollingWindowState, cutoffMs: number): number {
   let low = 0;
   let high = state.count;
-  // Nearly always none has left, or the oldest one; bisection is for the key that comes back after a pause.
+  // Nearly always none has left, or only the oldest; bisection is for a key that returns after a pause.
   if (high === 0 || arrival(state, 0) > cutoffMs) return 0;
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -77,7 +83,7 @@ function clockAhead(state: RollingWindowState, policy: RollingWindowPolicy, nowM
   const { windowMs, maxWaitMs = 0 } = policy;
   const newestMs = newestOf(state);
   if (newestMs - nowMs <= windowMs + maxWaitMs) return newestMs;
-  // All entries lie within a window of the newest, so all of them lie ahead: they count as now.
+  // All entries lie within a window of the newest, so all of them are ahead: they count as now.
   const cutoffMs = newestMs - windowMs;
   const units = state.count - countDead(state, cutoffMs) + liveDebt(state, cutoffMs);
   state.ring = EMPTY;
@@ -95,11 +101,13 @@ function dropDead(state: RollingWindowState, cutoffMs: number): void {
 }
 
 function dropOldest(state: RollingWindowState, n: number): void {
-  state.head = (state.head + n) % state.ring.length;
+  state.head = indexOf(state, n);
   state.count -= n;
 }
 
-/** Makes the oldest units debt until `room` are left: those of the ring first, then those that arrive now. Returns how many of the latter. */
+/**
+ * Turns the oldest units into debt until `room` are left: those of the ring first, then those arriving now. Returns how many of the latter.
+ */
 function intoDebt(
   state: RollingWindowState,
   { cost, room, atMs }: { cost: number; room: number; atMs: number },
@@ -126,10 +134,21 @@ function takeFromDebt(state: RollingWindowState, n: number): number {
   return taken;
 }
 
+/**
+ * A counter whose clock is ahead keeps that clock as an empty debt when its last unit goes: a reset sets the clock ahead for the rest of
+ * its millisecond, and a refund of a charge from before the reset must not match one from after it.
+ */
+function keepClock(state: RollingWindowState, newestMs: number, nowMs: number): void {
+  if (state.count > 0 || (state.debt?.units ?? 0) > 0) return;
+  state.debt = newestMs > nowMs ? { units: 0, atMs: newestMs, fromMs: newestMs } : undefined;
+}
+
 function makeRoom(state: RollingWindowState, needed: number, limit: number): void {
   if (needed <= state.ring.length) return;
   const ring = new Float64Array(Math.max(needed, Math.min(limit, needed * 2)));
-  for (let i = 0; i < state.count; i++) ring[i] = arrival(state, i);
+  const toEnd = state.ring.subarray(state.head, state.head + state.count);
+  ring.set(toEnd);
+  ring.set(state.ring.subarray(0, state.count - toEnd.length), toEnd.length);
   state.ring = ring;
   state.head = 0;
 }
@@ -168,7 +187,7 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
     if (state.count + cost > room) entries -= intoDebt(state, { cost, room, atMs });
     makeRoom(state, state.count + entries, limit);
     for (let i = 0; i < entries; i++) {
-      state.ring[(state.head + state.count) % state.ring.length] = atMs;
+      state.ring[indexOf(state, state.count)] = atMs;
       state.count++;
     }
     state.endsAtMs = atMs + windowMs;
@@ -176,9 +195,10 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
-  /** Entries of one millisecond are alike, so any of them may go. What came later moves up. */
-  refund(state: RollingWindowState, _policy: RollingWindowPolicy, { cost, chargedAtMs }: Refund): void {
+  /** Entries of one millisecond are identical, so any of them may go. Later entries move up. */
+  refund(state: RollingWindowState, _policy: RollingWindowPolicy, { cost, nowMs, chargedAtMs }: Refund): void {
     if (chargedAtMs < state.bornMs) return;
+    const newestMs = newestOf(state);
     // A charge after a reset in the same millisecond has a fraction.
     const arrivedMs = Math.floor(chargedAtMs);
     let last = state.count - 1;
@@ -187,21 +207,22 @@ export const rollingWindow: Model<RollingWindowPolicy, RollingWindowState> = {
     while (first >= 0 && last - first < cost && arrival(state, first) === arrivedMs) first--;
     const taken = last - first;
     for (let i = last + 1; i < state.count; i++) {
-      state.ring[(state.head + i - taken) % state.ring.length] = arrival(state, i);
+      state.ring[indexOf(state, i - taken)] = arrival(state, i);
     }
     state.count -= taken;
     const { debt } = state;
     if (debt !== undefined && arrivedMs >= debt.fromMs && arrivedMs <= debt.atMs) takeFromDebt(state, cost - taken);
+    keepClock(state, newestMs, nowMs);
   },
 
   giveBack(state: RollingWindowState, policy: RollingWindowPolicy, { cost, nowMs }: GivenBack): boolean {
     const cutoffMs = clockOf(state, policy, nowMs) - policy.windowMs;
     const live = state.count - countDead(state, cutoffMs);
+    const newestMs = newestOf(state);
     const taken = Math.min(cost, live);
     state.count -= taken;
     const ofDebt = liveDebt(state, cutoffMs) > 0 ? takeFromDebt(state, cost - taken) : 0;
-    // A counter with nothing left goes, as on Redis, and with it the clock that a reset had set ahead (a debt of 0 units).
-    if (taken > 0 && state.count === 0 && state.debt?.units === 0) state.debt = undefined;
+    keepClock(state, newestMs, nowMs);
     return taken + ofDebt > 0;
   },
 

@@ -3,7 +3,7 @@ import { sharePolicy } from "./share-policy.js";
 
 const bucket = { stored: "token-bucket", limit: 10, capacity: 10, amount: 1, scaleMs: 100 } as const;
 
-test("a share is rounded down, and is 1 at least", () => {
+test("a share is rounded down, but is at least 1", () => {
   const window = { stored: "fixed-window", limit: 10, windowMs: 1_000 } as const;
   expect(sharePolicy(window, 0.39)).toMatchObject({ limit: 3, windowMs: 1_000 });
   expect(sharePolicy(window, 0)).toMatchObject({ limit: 1 });

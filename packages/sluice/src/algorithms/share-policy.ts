@@ -1,9 +1,9 @@
 /**
- * The part of a limit that one of several who share it admits on its own, while the store that counts for all is away. Pure.
+ * The part of a limit that one of several sharers admits on its own while the store that counts for all is away. Pure.
  */
 import type { Policy } from "./policy.js";
 
-/** A part of a limit, at least 1: an instance that may admit nothing would be an outage of its own. */
+/** A fraction of a limit, at least 1: an instance that may admit nothing would itself be an outage. */
 export function sharePolicy(policy: Policy, share: number): Policy {
   if (policy.limit === 0) return policy;
   const limit = Math.max(1, Math.floor(policy.limit * share));

@@ -1,6 +1,6 @@
 /**
- * Sliding counter: two cells, the previous one weighted by how much of it the window still covers. Twin: sliding-counter.lua.
- * APPROXIMATE: it assumes that the previous cell's requests came evenly. Where that matters, use a rolling window.
+ * Sliding counter: two cells, the previous one weighted by how much of it the window still covers. Twin: sliding-counter.lua. APPROXIMATE:
+ * it assumes that the previous cell's requests were evenly spread. Where that matters, use a rolling window.
  */
 import { NEVER_MS } from "../decision.js";
 import {
@@ -21,7 +21,7 @@ interface SlidingCounterState extends State {
   current: number;
   /** The last admission; the cells are derived from it. */
   lastMs: number;
-  /** Of the last charge. */
+  /** The window of the last charge. */
   windowMs: number;
 }
 
@@ -29,12 +29,13 @@ interface SlidingCounterState extends State {
 function clockOf(state: SlidingCounterState, windowMs: number, nowMs: number): number {
   if (state.lastMs <= nowMs) return nowMs;
   if (state.lastMs - nowMs <= windowMs) return state.lastMs;
-  // Where the previous cell's requests came within it is not known: what counts of them now counts from now on.
+  // It is unknown where in the previous cell its requests arrived: what still counts of them counts from now on.
   state.current = Math.ceil(weighed(state, state.lastMs % windowMs, windowMs) / windowMs);
   state.previous = 0;
   state.lastMs = nowMs;
   state.windowMs = windowMs;
-  state.bornMs = Math.min(state.bornMs, nowMs);
+  // How much is left of a weighted charge is unknown: none of them can be refunded.
+  state.bornMs = nowMs + 1;
   state.endsAtMs = nowMs + untilEmptyMs(state, nowMs % windowMs, windowMs);
   return nowMs;
 }
@@ -97,7 +98,9 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     const atMs = clockOf(state, windowMs, nowMs);
     const elapsedMs = atMs % windowMs;
     const { previous, current } = cellsAt(state, windowMs, atMs);
-    state.bornMs = Math.max(state.bornMs, previous + current === 0 ? atMs : atMs - OLDEST_BIRTH_MS);
+    // As from an empty counter: the cell of a charge under another window is unknown, even after the rule was edited back.
+    const isNew = previous + current === 0 || state.windowMs !== windowMs;
+    state.bornMs = Math.max(state.bornMs, isNew ? atMs : atMs - OLDEST_BIRTH_MS);
     state.previous = previous;
     state.current = current + cost;
     state.lastMs = atMs;
@@ -111,22 +114,17 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     found.resetAfterMs = state.endsAtMs - nowMs;
   },
 
-  refund(state: SlidingCounterState, policy: SlidingCounterPolicy, { cost, nowMs, chargedAtMs }: Refund): void {
-    const { windowMs } = policy;
-    // The window was edited since: which cell the charge is in now is unknown, so nothing is given back.
+  /**
+   * Uses the cells as the last charge left them. A refund that advanced them to now would do so for a longer window too, if the rule is
+   * edited to one: that window would find others' charges in its previous cell, or gone.
+   */
+  refund(state: SlidingCounterState, { windowMs }: SlidingCounterPolicy, { cost, chargedAtMs }: Refund): void {
     if (windowMs !== state.windowMs || chargedAtMs < state.bornMs) return;
-    const atMs = clockOf(state, windowMs, nowMs);
-    // Charged by a clock that was ahead: it counts for what it weighed when the counter was moved to now.
-    if (chargedAtMs >= atMs + 1) return;
-    const elapsedMs = atMs % windowMs;
-    const startMs = atMs - elapsedMs;
-    let { previous, current } = cellsAt(state, windowMs, atMs);
-    if (chargedAtMs >= startMs) current = Math.max(0, current - cost);
-    else if (chargedAtMs >= startMs - windowMs) previous = Math.max(0, previous - cost);
-    state.previous = previous;
-    state.current = current;
-    state.lastMs = atMs;
-    state.endsAtMs = atMs + untilEmptyMs(state, elapsedMs, windowMs);
+    // Charged by a clock that was ahead: it counts with its weight from when the counter was moved to now.
+    if (chargedAtMs >= state.lastMs + 1) return;
+    const startMs = state.lastMs - (state.lastMs % windowMs);
+    if (chargedAtMs >= startMs) state.current = Math.max(0, state.current - cost);
+    else if (chargedAtMs >= startMs - windowMs) state.previous = Math.max(0, state.previous - cost);
   },
 
   giveBack(state: SlidingCounterState, { windowMs }: SlidingCounterPolicy, { cost, nowMs }: GivenBack): boolean {
@@ -134,6 +132,7 @@ export const slidingCounter: Model<SlidingCounterPolicy, SlidingCounterState> = 
     const elapsedMs = atMs % windowMs;
     const { previous, current } = cellsAt(state, windowMs, atMs);
     const ofCurrent = Math.min(cost, current);
+    if (state.windowMs !== windowMs) state.bornMs = Math.max(state.bornMs, atMs);
     state.previous = Math.max(0, previous - (cost - ofCurrent));
     state.current = current - ofCurrent;
     state.lastMs = atMs;

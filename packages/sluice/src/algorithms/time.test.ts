@@ -8,7 +8,7 @@ import type { Policy } from "./policy.js";
 const START_MS = 1_795_000_000_000;
 const utc = (text: string): number => Date.parse(text);
 
-/** A key under one policy; `at` charges if it may and tells whether it did. */
+/** A key under one policy; `at` charges if allowed, and returns whether it was. */
 function key(policy: Policy): { at(nowMs: number, cost?: number): boolean; remainingAt(nowMs: number): number } {
   const model = models[policy.stored];
   const state = model.fresh();
@@ -34,13 +34,13 @@ test("two requests in the same millisecond are counted as two", () => {
   expect([ann.at(START_MS), ann.at(START_MS), ann.at(START_MS)]).toEqual([true, true, false]);
 });
 
-test("a fixed window lets through twice its limit around its edge, which is why the rolling window exists", () => {
+test("a fixed window admits twice its limit around its edge, which is why the rolling window exists", () => {
   const ann = key(compilePolicy({ algorithm: "fixed-window", limit: 2, window: "1s" }));
   expect([ann.at(START_MS - 1, 2), ann.at(START_MS, 2), ann.at(START_MS + 999)]).toEqual([true, true, false]);
 });
 
 test.each(["token-bucket", "gcra"] as const)(
-  "%s: a refill of a third of a token a millisecond does not drift over a million operations",
+  "%s: a refill of a third of a token per millisecond does not drift over a million operations",
   (algorithm) => {
     // 1000 tokens every 3000 ms; asked each ms, exactly every third request passes once the bucket is empty.
     const ann = key(compilePolicy({ algorithm, limit: 1_000, window: "3s" }));
@@ -51,7 +51,7 @@ test.each(["token-bucket", "gcra"] as const)(
   },
 );
 
-test("a refill that no double can hold does not drift over a million operations", () => {
+test("a refill that no double can represent does not drift over a million operations", () => {
   const ann = key(compilePolicy({ algorithm: "token-bucket", limit: 7, refill: { amount: 7, every: "86400001ms" } }));
   expect(ann.at(START_MS, 7)).toBe(true);
   for (let i = 1; i < 1_000_000; i++) ann.at(START_MS + i * 86, 7);
@@ -93,7 +93,7 @@ test("time that steps back frees nothing, in every algorithm", () => {
   }
 });
 
-test("after a step back, waits are told by the key's own clock", () => {
+test("after a step back, waits follow the key's own clock", () => {
   for (const algorithm of ["fixed-window", "rolling-window", "token-bucket"] as const) {
     const policy = compilePolicy({ algorithm, limit: 2, window: "1m" });
     const model = models[policy.stored];
@@ -111,7 +111,7 @@ test("after a step back, waits are told by the key's own clock", () => {
 });
 
 test.each(["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-window"] as const)(
-  "%s: after a step back by more than a window, what was charged counts from now, and no longer than anything else does",
+  "%s: after a step back by more than a window, earlier charges count from now, and for no longer than any other",
   (algorithm) => {
     const policy = compilePolicy({ algorithm, limit: 2, window: "1m" });
     const model = models[policy.stored];
@@ -129,7 +129,7 @@ test.each(["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-w
   },
 );
 
-test("a calendar window that was counted a month ahead is counted in the present one", () => {
+test("a calendar window charged a month ahead counts in the present one", () => {
   const ann = key(compilePolicy({ algorithm: "fixed-window", limit: 1, window: "day", align: "calendar" }));
   expect(ann.at(utc("2026-12-15T12:00:00Z"))).toBe(true);
   expect(ann.at(utc("2026-11-15T13:00:00Z"))).toBe(false);

@@ -30,7 +30,7 @@ test("the wait is until the cost has been refilled, and reset until the bucket i
   });
 });
 
-test("time that a stepping clock lives twice refills once; a bucket far ahead is moved to now", () => {
+test("time that passes twice after a clock step refills once; a bucket far ahead is moved to now", () => {
   const state = tokenBucket.fresh();
   charge(state, 1_000, 10);
   charge(state, 1_050, 5);
@@ -39,7 +39,7 @@ test("time that a stepping clock lives twice refills once; a bucket far ahead is
   expect([remaining(state, 1_000), remaining(state, 1_050)]).toEqual([0, 5]);
 });
 
-test("a rule whose refill changes keeps the missing tokens", () => {
+test("a rule whose refill changes keeps its missing tokens", () => {
   const state = tokenBucket.fresh();
   charge(state, 1_000, 4);
   expect(remaining(state, 1_000, { ...policy, scaleMs: 25 })).toBe(6);
@@ -62,7 +62,7 @@ test("giving back reports whether tokens were missing", () => {
   expect(tokenBucket.giveBack(state, policy, { cost: 1, nowMs: 1_001 })).toBe(false);
 });
 
-test("the birth that is kept lies no further back than the stored form can say", () => {
+test("the stored birth is no older than the stored form can express", () => {
   const slow: BucketPolicy = { ...policy, scaleMs: 10 ** 9 };
   const state = tokenBucket.fresh();
   charge(state, 1_000, 10, slow);
@@ -70,7 +70,7 @@ test("the birth that is kept lies no further back than the stored form can say",
   expect(state.bornMs).toBe(1_000 + OLDEST_BIRTH_MS);
 });
 
-test("a reservation that was not used gives everything back, at whatever moment", () => {
+test("a reservation that was not used gives everything back, at any time", () => {
   const slow: BucketPolicy = { stored: "token-bucket", limit: 100, capacity: 100, amount: 1, scaleMs: 600 };
   for (const nowMs of [1_000, 1_001, 1_599, 1_600, 30_000]) {
     const state = tokenBucket.fresh();
@@ -103,7 +103,7 @@ test.each([
   [1, 10],
   [7, 600],
   [90, 7],
-])("what a charge reports is what the bucket lacks, to the millisecond: %i units a ms", (amount, scaleMs) => {
+])("what a charge reports is what the bucket lacks, to the millisecond: %i units per ms", (amount, scaleMs) => {
   const odd: BucketPolicy = { stored: "token-bucket", limit: 50, capacity: 50, amount, scaleMs };
   const state = tokenBucket.fresh();
   for (const [nowMs, cost] of [
@@ -120,17 +120,21 @@ test.each([
   }
 });
 
-test("units that were given back without a name are not given back again by a refund of the charge that they were of", () => {
-  const state = tokenBucket.fresh();
-  charge(state, 1_000, 5);
-  const owed = owedBy(state, policy, 1_000);
-  tokenBucket.giveBack(state, policy, { cost: 5, nowMs: 1_000 });
-  charge(state, 1_000, 4);
-  tokenBucket.refund(state, policy, { cost: 5, nowMs: 1_000, chargedAtMs: 1_000, requestId: "", owed });
-  expect(remaining(state, 1_000)).toBe(6);
-});
+// With a fraction: charged after a reset in the same millisecond.
+test.each([1_000, 1_000 + 2 ** -10])(
+  "units given back without a name are not given back again by a refund of their charge at %d ms",
+  (chargedAtMs) => {
+    const state = tokenBucket.fresh();
+    charge(state, 1_000, 5);
+    const owed = owedBy(state, policy, 1_000);
+    tokenBucket.giveBack(state, policy, { cost: 5, nowMs: 1_000 });
+    charge(state, 1_000, 4);
+    tokenBucket.refund(state, policy, { cost: 5, nowMs: 1_000, chargedAtMs, requestId: "", owed });
+    expect(remaining(state, 1_000)).toBe(6);
+  },
+);
 
-test("refunds beyond those whose places are kept give back less, and never another's", () => {
+test("refunds beyond those with a known place give back less, and never another's units", () => {
   const slow: BucketPolicy = { ...policy, capacity: 100, limit: 100, scaleMs: 600 };
   const state = tokenBucket.fresh();
   const owed: number[] = [];
@@ -146,7 +150,7 @@ test("refunds beyond those whose places are kept give back less, and never anoth
   expect(remaining(state, 1_100, slow)).toBeGreaterThanOrEqual(77);
 });
 
-test("undos of the newest charge leave no trace, however many: an older charge then goes back whole", () => {
+test("any number of undos of the newest charge leaves no trace: an older charge then goes back in full", () => {
   const slow: BucketPolicy = { ...policy, scaleMs: 1e9 };
   const state = tokenBucket.fresh();
   const refund = (chargedAtMs: number, owed: number): void =>
@@ -159,7 +163,7 @@ test("undos of the newest charge leave no trace, however many: an older charge t
     const owedFirst = owedBy(state, slow, first);
     charge(state, second, 1, slow);
     const owedSecond = owedBy(state, slow, second);
-    // In both orders: a gap that others stood behind goes when they have gone.
+    // In both orders: a gap with others behind it goes when they have gone.
     if (i % 2 === 0) refund(first, owedFirst);
     refund(second, owedSecond);
     if (i % 2 === 1) refund(first, owedFirst);
@@ -169,7 +173,7 @@ test("undos of the newest charge leave no trace, however many: an older charge t
   expect(remaining(state, 2_000, slow)).toBe(10);
 });
 
-test("a clock that is taken back takes no refill back: a refund frees nothing that others charged in that time", () => {
+test("setting the clock back does not undo refill: a refund frees nothing that others charged in that time", () => {
   // Refilled in 100 ms. The charge owes more than the bucket holds, so that it is never full meanwhile.
   for (const backAtMs of [1_000, 1_001, 1_040]) {
     const state = tokenBucket.fresh();
@@ -181,7 +185,7 @@ test("a clock that is taken back takes no refill back: a refund frees nothing th
     tokenBucket.look(state, policy, 0, backAtMs);
     tokenBucket.refund(state, policy, { cost: 100, nowMs: backAtMs, chargedAtMs: 1_000, requestId: "", owed });
     expect(remaining(state, backAtMs)).toBe(3);
-    // When the clock is there again, this charge has had the refill of both times.
+    // When the clock reaches this time again, this charge has had the refill of both passes.
     charge(state, backAtMs + 55, 5);
     const before = remaining(state, 1_150);
     tokenBucket.refund(state, policy, { cost: 4, nowMs: 1_150, chargedAtMs: 1_150, requestId: "", owed: ahead });
@@ -189,7 +193,7 @@ test("a clock that is taken back takes no refill back: a refund frees nothing th
   }
 });
 
-test("a rule that was edited and edited back gives nothing back of what was charged before", () => {
+test("after a rule was edited and edited back, earlier charges give nothing back", () => {
   const state = tokenBucket.fresh();
   charge(state, 1_000, 8);
   const owed = owedBy(state, policy, 1_000);
@@ -199,4 +203,63 @@ test("a rule that was edited and edited back gives nothing back of what was char
   charge(state, 1_007, 5);
   tokenBucket.refund(state, policy, { cost: 8, nowMs: 1_007, chargedAtMs: 1_000, requestId: "", owed });
   expect(remaining(state, 1_007)).toBe(3);
+});
+
+test.each([
+  ["edited", (fast: BucketPolicy) => [fast]],
+  ["edited and edited back", (fast: BucketPolicy) => [fast, policy]],
+])("after the rate was %s in the same unit, earlier charges give nothing back", (_, edits) => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 8);
+  const owed = owedBy(state, policy, 1_000);
+  // Ten times as fast: seven of the eight are refilled by then.
+  const rates = edits({ ...policy, amount: 10 });
+  for (const rate of rates) charge(state, 1_007, 3, rate);
+  const before = remaining(state, 1_007);
+  tokenBucket.refund(state, policy, { cost: 8, nowMs: 1_007, chargedAtMs: 1_000, requestId: "", owed });
+  expect(remaining(state, 1_007)).toBe(before);
+  expect(before).toBe(10 - 1 - 3 * rates.length);
+});
+
+test("an edit of the rate under which nothing was charged does not affect refunds", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 8);
+  const owed = owedBy(state, policy, 1_000);
+  tokenBucket.look(state, { ...policy, amount: 10 }, 1, 1_005);
+  tokenBucket.refund(state, policy, { cost: 8, nowMs: 1_010, chargedAtMs: 1_000, requestId: "", owed });
+  expect(remaining(state, 1_010)).toBe(10);
+});
+
+test("after a clock was set back under another rate nothing can be refunded", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 1_000, 100);
+  const owed = owedBy(state, policy, 1_000);
+  charge(state, 1_150, 4);
+  const slow: BucketPolicy = { ...policy, amount: 2, scaleMs: 100, capacity: 1 };
+  tokenBucket.look(state, slow, 0, 1_000);
+  const before = tokenBucket.describe(state).missing;
+  tokenBucket.refund(state, policy, { cost: 100, nowMs: 1_000, chargedAtMs: 1_000, requestId: "", owed });
+  expect(tokenBucket.describe(state).missing).toBe(before);
+});
+
+test("a full bucket forgets what a clock that stepped back left ahead, like an expired key", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 10_000, 3);
+  tokenBucket.look(state, policy, 0, 1_000);
+  const found = tokenBucket.look(state, policy, 1, 2_000);
+  tokenBucket.charge(state, policy, { cost: 1, nowMs: 2_000, requestId: "" }, found);
+  expect(found.given).toBeUndefined();
+  expect(state).toMatchObject({ given: 0, namelessMs: 0 });
+});
+
+test("units given back in the millisecond of a charge are kept, even after a clock step back", () => {
+  const state = tokenBucket.fresh();
+  charge(state, 10_000, 100);
+  tokenBucket.look(state, policy, 0, 1_000);
+  charge(state, 1_000, 4);
+  const owed = owedBy(state, policy, 1_000);
+  tokenBucket.giveBack(state, policy, { cost: 200, nowMs: 1_000 });
+  charge(state, 1_000, 4);
+  tokenBucket.refund(state, policy, { cost: 4, nowMs: 1_000, chargedAtMs: 1_000, requestId: "", owed });
+  expect(remaining(state, 1_000)).toBe(6);
 });

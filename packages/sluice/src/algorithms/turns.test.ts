@@ -56,7 +56,7 @@ const arrivals = fc.array(
       { weight: 3, arbitrary: fc.constant(1) },
       { weight: 1, arbitrary: fc.integer({ min: 1, max: LIMIT }) },
     ),
-    /** How long it waits at most; then it leaves, if its turn has not come. */
+    /** How long it waits at most; it leaves if its turn has not come by then. */
     patienceMs: fc.constantFrom(0, 5, 40, 1_000, 1_000, 1_000),
   }),
   { minLength: 1, maxLength: 60 },
@@ -90,7 +90,7 @@ async function play(limiter: Limiter, clock: ReturnType<typeof virtualClock>, st
 
 type Step = { afterMs: number; cost: number; patienceMs: number };
 
-test.each(algorithms)("$name: whoever waits and whoever leaves, the uses keep the limit", async ({ rule, holds }) => {
+test.each(algorithms)("$name: whichever requests wait or leave, the limit holds", async ({ rule, holds }) => {
   await fc.assert(
     fc.asyncProperty(arrivals, async (steps) => {
       const clock = virtualClock();
@@ -101,7 +101,7 @@ test.each(algorithms)("$name: whoever waits and whoever leaves, the uses keep th
   );
 });
 
-test.each(algorithms)("$name: turns come in the order in which they were asked for", async ({ rule }) => {
+test.each(algorithms)("$name: turns come in the order in which they were requested", async ({ rule }) => {
   await fc.assert(
     fc.asyncProperty(arrivals, async (steps) => {
       const clock = virtualClock();
@@ -146,7 +146,7 @@ test("a turn of a fixed window is the start of the next one", async () => {
   expect(await delays(limiter, 7)).toEqual([0, 0, 700, 700, 1700, 1700, "refused"]);
 });
 
-test("a rolling window's turn comes when the entry that must leave has left, beyond a window too", async () => {
+test("a rolling window's turn comes when the required entry has left, even more than a window away", async () => {
   const rule: Rule = { id: "r", key: [], algorithm: "rolling-window", limit: 2, window: "1s", maxWait: "10s" };
   const clock = virtualClock();
   const limiter = createLimiter({ clock, rules: [rule] });
@@ -155,7 +155,7 @@ test("a rolling window's turn comes when the entry that must leave has left, bey
   expect(await delays(limiter, 6)).toEqual([0, 600, 1000, 1600, 2000, 2600]);
 });
 
-test("a turn that is given back is the next one's, in parts if it costs less", async () => {
+test("a turn that is given back goes to the next request, in parts if it costs less", async () => {
   const rule: Rule = { id: "r", key: [], algorithm: "rolling-window", limit: 4, window: "1s", maxWait: "10s" };
   const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
   await limiter.check({}, { cost: 4 });
@@ -165,12 +165,12 @@ test("a turn that is given back is the next one's, in parts if it costs less", a
   expect(await limiter.refund(turn)).toBe(true);
   expect(await limiter.refund(turn)).toBe(false);
   expect(await delays(limiter, 3)).toEqual([1000, 1000, 1000]);
-  // Only one unit of it is left: a cost of 2 waits behind everybody.
+  // Only one unit of it is left: a cost of 2 waits behind everyone.
   expect(await delays(limiter, 1, 2)).toEqual([2000]);
   expect(await delays(limiter, 1)).toEqual([1000]);
 });
 
-test("a thousand turns that are booked and left do not delay the next one", async () => {
+test("a thousand turns that are booked and given back do not delay the next one", async () => {
   const rule: Rule = { id: "r", key: [], algorithm: "gcra", limit: 100, window: "1s", burst: 1, maxWait: "10s" };
   const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
   await limiter.check({});
@@ -205,7 +205,7 @@ test("the longest wait counts, and a request that one rule refuses takes no turn
   expect(second.delayMs).toBe(500);
   expect(second.checks.map(({ delayMs }) => delayMs)).toEqual([100, 500]);
   expect((await limiter.check({ user: "ann" })).violated).toEqual(["slow"]);
-  // One user's long wait does not put off the others: they wait for the fast rule alone.
+  // One user's long wait does not delay the others: they wait only for the fast rule.
   expect((await limiter.check({ user: "bob" })).delayMs).toBe(200);
 });
 
@@ -222,7 +222,7 @@ test("the same id gets the same turn, from now on", async () => {
   expect((await limiter.check({})).delayMs).toBe(600);
 });
 
-test("a caller that cannot wait is refused, and never goes before those who do", async () => {
+test("a caller that cannot wait is refused, and never overtakes those who wait", async () => {
   const rule: Rule = { id: "r", key: [], algorithm: "rolling-window", limit: 2, window: "1s", maxWait: "10s" };
   const clock = virtualClock();
   const limiter = createLimiter({ clock, rules: [rule] });
@@ -233,7 +233,7 @@ test("a caller that cannot wait is refused, and never goes before those who do",
   expect(await limiter.check({}, { wait: false })).toMatchObject({ allowed: true, delayMs: 0 });
 });
 
-test("a clock that jumps back by an hour does not make anybody wait for it", async () => {
+test("a clock that jumps back by an hour makes nobody wait for it", async () => {
   const rule: Rule = { id: "r", key: [], algorithm: "gcra", limit: 10, window: "1s", maxWait: "10s" };
   const clock = virtualClock();
   const limiter = createLimiter({ clock, rules: [rule] });
@@ -253,7 +253,7 @@ test("a reset forgets turns, and turns given back", async () => {
   expect(await delays(limiter, 3)).toEqual([0, 1000, 2000]);
 });
 
-test("a shadow rule reports the turn, and delays nobody", async () => {
+test("a shadow rule reports the turn and delays nobody", async () => {
   const rule: Rule = { id: "r", key: [], algorithm: "gcra", limit: 1, window: "1s", maxWait: "10s", mode: "shadow" };
   const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
   await limiter.check({});

@@ -1,11 +1,11 @@
 /**
  * Turns in the future (`maxWait`): a request that does not fit now is charged at the first instant at which it fits, behind everything
- * that is booked already, if that is near enough. Nothing queues: the counter itself holds the charge, stamped ahead of now, and its own
- * clock keeps later requests behind it. Twin: turns.lua. Pure; time is an argument.
+ * already booked, if that is soon enough. There is no queue: the counter itself holds the charge, stamped ahead of now, and its own clock
+ * keeps later requests behind it. Twin: turns.lua. Pure; time is an argument.
  *
- * A turn that is given back before it comes is vacant. Its charge stays in the counter, so that every window holds as it did, and
- * the next request that would otherwise wait longer takes it over. A vacant turn that nobody took by its time is refunded; a bucket
- * cannot tell what that would be worth by then, there it is spent.
+ * A turn that is given back before it comes is vacant. Its charge stays in the counter, so that every window still holds, and the next
+ * request that would otherwise wait longer takes it over. A vacant turn that nobody took by its time is refunded, except in a bucket, which
+ * cannot tell what it would be worth by then: there it is spent.
  */
 import { NEVER_MS } from "../decision.js";
 import { type FixedWindowState, windowEnd, windowStart } from "./fixed-window.js";
@@ -17,16 +17,16 @@ import type { BucketState } from "./token-bucket.js";
 export interface VacantTurn {
   readonly atMs: number;
   cost: number;
-  /** Of the charge in the counter. */
+  /** The name of the charge in the counter. */
   readonly name: string;
 }
 
-/** The vacant turns of one counter, as turns.lua orders them: by time, then by cost and name as text. */
+/** The vacant turns of one counter, in the order of turns.lua: by time, then by cost and name as text. */
 export interface VacantState extends State {
   turns: VacantTurn[];
 }
 
-/** A decision looks at no more vacant turns than these, so that many cannot make it slow. */
+/** A decision looks at no more vacant turns than this, so that many of them cannot slow it down. */
 export const MOST_VACANT_SEEN = 64;
 
 export function freshVacant(): VacantState {
@@ -37,7 +37,7 @@ export function isBucket(policy: Policy): boolean {
   return policy.stored === "token-bucket" || policy.stored === "gcra";
 }
 
-/** The last instant that the counter holds a charge at. The turns of a fixed window all come at its start. */
+/** The latest instant at which the counter holds a charge. The turns of a fixed window all come at its start. */
 export function tailOf(state: State, policy: Policy): number {
   if (isBucket(policy)) return (state as BucketState).lastMs;
   if (policy.stored !== "fixed-window") return newestOf(state as RollingWindowState);
@@ -57,24 +57,29 @@ export interface ChargeTimes {
   readonly verdicts: readonly Verdict[];
 }
 
-/** When the check at a place was charged: at its turn, where that had not come yet. */
+/** When the check at an index was charged: at its turn, if that had not come yet. */
 export function chargedAt({ nowMs, timesMs, verdicts }: ChargeTimes, at: number): number {
   return (timesMs?.[at] ?? nowMs) + verdicts[at]!.delayMs;
+}
+
+/** How far away a turn this caller accepts, under a policy that hands out turns up to `maxWaitMs` away. */
+export function callerWait(policy: Policy, maxWaitMs: number): number {
+  return "callerWaitsMs" in policy ? policy.callerWaitsMs! : maxWaitMs;
 }
 
 interface Wanted {
   readonly cost: number;
   readonly nowMs: number;
   readonly tailMs: number;
-  /** Those still to come. */
+  /** Only those still to come. */
   readonly vacant: readonly VacantTurn[];
-  /** 0: nobody waits, but those who came before go first. */
+  /** 0: this request does not wait, but those that came before go first. */
   readonly maxWaitMs: number;
 }
 
-/** Turns a look at the counter into a turn, or into a refusal where that is too far away. Returns the vacant turn to be taken, if one is. */
+/** Turns the result of a look into a turn, or into a refusal if the turn is too far away. Returns the vacant turn to take, if any. */
 export function findTurn(found: Verdict, { cost, nowMs, tailMs, vacant, maxWaitMs }: Wanted): VacantTurn | undefined {
-  // Those who wait have what is left.
+  // What is left belongs to those already waiting.
   if (tailMs > nowMs) found.remaining = Math.min(found.remaining, 0);
   if (cost === 0) return undefined;
   const isTooEarly = found.reason === "limit" || found.reason === "min-interval";
@@ -103,7 +108,7 @@ export function addVacant(state: VacantState, turn: VacantTurn): void {
   state.turns.splice(at < 0 ? state.turns.length : at, 0, turn);
 }
 
-/** Takes so many units of a vacant turn; what is left of it stays vacant. */
+/** Takes this many units of a vacant turn; the rest of it stays vacant. */
 export function takeVacant(state: VacantState, turn: VacantTurn, cost: number): void {
   state.turns.splice(state.turns.indexOf(turn), 1);
   if (turn.cost > cost) addVacant(state, { ...turn, cost: turn.cost - cost });

@@ -1,12 +1,12 @@
 /**
- * A `fetch` for callers of rate-limited servers: it keeps below the quota that the server states, and when it is refused all the same it
- * waits as long as the server asks, with jitter, and retries. It gives up by a deadline or the caller's AbortSignal.
+ * A `fetch` for callers of rate-limited servers: it stays below the quota that the server announces, and if it is refused anyway, it waits
+ * as long as the server asks, with jitter, and retries. It gives up at a deadline or when the caller's AbortSignal aborts.
  *
  *   const fetch = createFetch({ deadlineMs: 10_000 });
  *
- * Against a server that sheds load (503) it drops requests itself and retries within a budget, and it passes its class and its deadline on.
+ * Against a server that sheds load (503) it drops requests itself and retries within a budget, and it passes on its class and its deadline.
  *
- * In: what `fetch` takes. Out: what `fetch` gives; a refusal that is not worth waiting for is returned as it came, never thrown.
+ * In: what `fetch` takes. Out: what `fetch` returns; a refusal that is not worth waiting for is returned as it came, never thrown.
  */
 import { Pacer } from "./pacer.js";
 import { type QuotaSignal, readQuotas, readRetryAfterMs } from "./rate-limit-signals.js";
@@ -14,50 +14,50 @@ import { RetryBudget } from "./retry-budget.js";
 import { Throttle } from "./throttle.js";
 
 export interface FetchOptions {
-  /** The `fetch` underneath. Default: the global one. */
+  /** The underlying `fetch`. Default: the global one. */
   fetch?: typeof fetch;
-  /** How long a call may take with all its waits, up to the response's headers. Default 60 000. */
+  /** How long a call may take including all waits, up to the response's headers. Default 60 000. */
   deadlineMs?: number;
-  /** How often a refused request is sent again. Default 5. */
+  /** How often a refused request is retried. Default 5. */
   maxRetries?: number;
-  /** Each wait grows by a random part of this share, so that many callers do not come back at once. Default 0.1. */
+  /** Each wait grows by a random part of this fraction, so that many callers do not come back at once. Default 0.1. */
   jitter?: number;
-  /** Whether to wait before requests that would exceed the stated quota. Default true. */
+  /** Whether to wait before requests that would exceed the announced quota. Default true. */
   pace?: boolean;
   /** Requests with the same key share a quota. Default: the origin of the URL. */
   keyOf?: (url: URL) => string;
   /**
-   * Whether to drop requests here while the server sheds most of them: such a call resolves at once to a 503 that was never sent, with
+   * Whether to drop requests locally while the server sheds most of them: such a call resolves at once to a 503 that was never sent, with
    * `x-sluice-throttled: client`. By key and class. Default true.
    */
   throttle?: boolean;
-  /** Retries after a 503 are at most this share of the requests. Default 0.1. */
+  /** Retries after a 503 are at most this fraction of the requests. Default 0.1. */
   retryBudget?: number;
   /** The class of these requests, sent in `criticalityHeader` unless a request names its own. Default: none is sent. */
   criticality?: string;
   /** Default `x-criticality`. */
   criticalityHeader?: string;
-  /** Sends the ms that are left until the deadline in this header, such as `x-deadline-ms`. Default: not sent. */
+  /** Sends the milliseconds left until the deadline in this header, such as `x-deadline-ms`. Default: not sent. */
   deadlineHeader?: string;
 }
 
-/** What is known of a server, by key; of a class there, by key and class. */
+/** What is known about a server, by key; about one of its classes, by key and class. */
 interface Server {
   readonly pacer: Pacer;
   readonly retries: RetryBudget;
   readonly throttles: Map<string, Throttle>;
 }
 
-/** Quotas of this many origins are remembered; the one longest unused is forgotten first. */
+/** How many keys are remembered; the least recently used is forgotten first (LRU). */
 const MOST_KEYS = 1_000;
-/** Classes of one server that are throttled apart; later ones share one throttle. */
+/** Classes of one server that are throttled separately; later ones share one throttle. */
 const MOST_CLASSES = 16;
-/** A timer of Node that is asked for more fires after one millisecond. */
+/** Node fires a timer with a longer delay after one millisecond. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 30_000;
 const LEAST_JITTER_MS = 50;
-/** RFC 9110, section 9.2.2. After a 503 it is not known whether the request was carried out; after a 429 it was not. */
+/** RFC 9110, section 9.2.2. After a 503 it is unknown whether the request was carried out; after a 429 it was not. */
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"]);
 
 type FetchInput = Parameters<typeof fetch>[0];
@@ -104,18 +104,18 @@ interface CallOptions {
   readonly headers: HeaderOptions;
 }
 
-/** One call of the caller's, over all its attempts. */
+/** One call by the caller, over all its attempts. */
 class Call {
   readonly url: URL;
   readonly method: string;
-  /** A body that is a stream is gone after the first attempt. */
+  /** A body that is a stream is consumed by the first attempt. */
   readonly canRepeat: boolean;
   readonly #send: typeof fetch;
   readonly #input: FetchInput;
   readonly #init: FetchInit;
   readonly #signal: AbortSignal | undefined;
   readonly #deadlineAtMs: number;
-  /** The class that the request or the options name; "" for none. */
+  /** The class named by the request or the options; "" for none. */
   readonly criticality: string;
   readonly #options: HeaderOptions;
 
@@ -140,7 +140,7 @@ class Call {
     return new Headers(this.#init?.headers ?? request?.headers);
   }
 
-  /** Undefined where nothing is added: the caller's own go as they are. */
+  /** Undefined if nothing is added: the caller's own headers are sent as they are. */
   #headers(): Headers | undefined {
     const { criticalityHeader = CRITICALITY_HEADER, deadlineHeader } = this.#options;
     if (this.criticality === "" && deadlineHeader === undefined) return undefined;
@@ -156,7 +156,7 @@ class Call {
     return Date.now() + waitMs < this.#deadlineAtMs;
   }
 
-  /** Throws where the caller gave up, or where there is no time to wait. */
+  /** Throws if the caller gave up, or if there is no time to wait. */
   async wait(ms: number): Promise<void> {
     this.#signal?.throwIfAborted();
     if (!this.hasTimeFor(ms))
@@ -185,7 +185,7 @@ class Call {
     const leftMs = Math.min(Math.max(0, this.#deadlineAtMs - Date.now()), LONGEST_TIMER_MS);
     const timer = setTimeout(() => deadline.abort(tooLate("no response by the deadline")), leftMs);
     const signal = this.#signal === undefined ? deadline.signal : AbortSignal.any([this.#signal, deadline.signal]);
-    // A clone, because a Request's body can be sent once.
+    // A clone, because a Request's body can be sent only once.
     const input = this.#input instanceof Request ? this.#input.clone() : this.#input;
     pacer.started();
     let signals: readonly QuotaSignal[] = [];
@@ -202,7 +202,7 @@ class Call {
       pacer.ended({ nowMs: Date.now(), signals, counted });
       // A caller that gave up says nothing about the server.
       if (!this.#signal?.aborted) throttle?.ended(Date.now(), wasAccepted);
-      // The deadline is for the answer; how long its body takes is the caller's business.
+      // The deadline applies to the headers; how long the body takes is up to the caller.
       clearTimeout(timer);
     }
   }
@@ -215,14 +215,14 @@ interface Refused {
   readonly method: string;
 }
 
-/** How long to wait before sending the request again; undefined where it is not to be sent again. */
+/** How long to wait before sending the request again; undefined if it must not be sent again. */
 function retryWaitMs({ response, signals, attempt, method }: Refused): number | undefined {
   const { status, headers } = response;
   const toldMs = readRetryAfterMs(headers, Date.now());
   if (status === 503) return IDEMPOTENT.has(method) ? toldMs : undefined;
   if (status !== 429) return undefined;
   if (toldMs !== undefined) return toldMs;
-  // A server that explains its refusal and names no time means that no wait helps.
+  // A server that explains its refusal without a time means that waiting does not help.
   if (headers.get("content-type")?.startsWith("application/problem+json")) return undefined;
   const resets = signals.flatMap(({ remaining, resetAfterMs }) =>
     remaining === 0 && resetAfterMs ? [resetAfterMs] : [],
@@ -270,7 +270,7 @@ function isStream(body: unknown): boolean {
   return typeof body === "object" && body !== null && ("getReader" in body || Symbol.asyncIterator in body);
 }
 
-/** As AbortSignal.timeout has it. */
+/** The same error as AbortSignal.timeout. */
 function tooLate(message: string): DOMException {
   return new DOMException(message, "TimeoutError");
 }

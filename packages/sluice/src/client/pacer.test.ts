@@ -14,13 +14,13 @@ function exchange(
   pacer.ended({ nowMs, signals: signal === undefined ? [] : [{ name: "p", ...signal }], counted: true });
 }
 
-test("nothing is known, so nothing waits", () => {
+test("without any known quota nothing waits", () => {
   const pacer = new Pacer();
   for (let i = 0; i < 100; i++) exchange(pacer, i);
   expect(pacer.waitMs(100)).toBe(0);
 });
 
-test("after as many requests as the quota, the next goes one window after the first", () => {
+test("once the quota is spent, the next request goes one window after the first", () => {
   const pacer = new Pacer();
   exchange(pacer, 0, { quota: 2, windowMs: 1000, remaining: 1, resetAfterMs: 1000 });
   expect(pacer.waitMs(100)).toBe(0);
@@ -29,14 +29,14 @@ test("after as many requests as the quota, the next goes one window after the fi
   expect(pacer.waitMs(1000)).toBe(0);
 });
 
-test("where others use the quota up, the server's word decides", () => {
+test("if others use up the quota, the server's numbers decide", () => {
   const pacer = new Pacer();
   exchange(pacer, 0, { quota: 100, windowMs: 60_000, remaining: 0, resetAfterMs: 30_000 });
   expect(pacer.waitMs(10_000)).toBe(20_000);
   expect(pacer.waitMs(30_000)).toBe(0);
 });
 
-test("without a window, what remains is spent and then the reset awaited", () => {
+test("without a window, the remaining requests are sent and then the reset is awaited", () => {
   const pacer = new Pacer();
   exchange(pacer, 0, { quota: 100, remaining: 2, resetAfterMs: 5000 });
   expect(pacer.waitMs(0)).toBe(0);

@@ -1,28 +1,28 @@
 /**
- * Keeps one caller below the quotas that a server has announced.
- * In: what was sent, and what responses say. Out: how long to wait before the next request. Time is an argument.
+ * Keeps one caller below the quotas that a server has announced. In: what was sent, and what responses report. Out: how long to wait before
+ * the next request. Time is an argument.
  *
- * Two things are known of a policy. From its quota and window: how many of our own requests may still be counted (windows and
- * buckets forget a request at the latest one window after its response; only approximate counters remember longer). From
- * `remaining`: what the server has left. Where our own requests explain it, they tell exactly when the next may go; where they do
- * not, others share the quota (or requests cost more than 1), and we wait as long as the server says.
+ * Two things are known about a policy. From its quota and window: how many of our own requests may still be counted (windows and buckets
+ * forget a request at the latest one window after its response; only approximate counters remember longer). From `remaining`: what the
+ * server has left. If our own requests explain it, they determine exactly when the next one may go; if not, others share the quota (or
+ * requests cost more than 1), and we wait as long as the server asks.
  */
 import type { QuotaSignal } from "./rate-limit-signals.js";
 
 interface Policy {
   quota: number | undefined;
   windowMs: number | undefined;
-  /** When responses to our own requests came, oldest first. */
+  /** When responses to our own requests arrived, oldest first. */
   answeredMs: number[];
   remaining: number | undefined;
   resetAtMs: number;
   /** Whether more is used up than by our own requests. */
   shared: boolean;
-  /** Requests that started after `remaining` was announced and that it does not include. */
+  /** Requests that started after `remaining` was announced and are not included in it. */
   startedSince: number;
 }
 
-/** A server may name ever new policies; a caller remembers this many. */
+/** A server may keep naming new policies; this many are remembered. */
 const MOST_POLICIES = 64;
 /** Own requests remembered per policy; a larger quota is left to `remaining`. */
 const MOST_ANSWERS = 10_000;
@@ -32,20 +32,22 @@ export class Pacer {
   readonly #policies = new Map<string, Policy>();
   #inFlight = 0;
 
-  /** Ms until a request can be sent without exceeding what is known; 0 for now. */
+  /** Milliseconds until a request can be sent without exceeding any known quota; 0 means now. */
   waitMs(nowMs: number): number {
     let waitMs = 0;
     for (const policy of this.#policies.values()) waitMs = Math.max(waitMs, this.#waitUnder(policy, nowMs));
     return waitMs;
   }
 
-  /** A request leaves. */
+  /** Call when a request is sent. */
   started(): void {
     this.#inFlight++;
     for (const policy of this.#policies.values()) policy.startedSince++;
   }
 
-  /** Its response came, or will never come (no signals then). `counted` is false for a refusal, which charges nothing. */
+  /**
+   * Call when its response arrived, or will never arrive (then without signals). `counted` is false for a refusal, which charges nothing.
+   */
   ended(end: { nowMs: number; signals: readonly QuotaSignal[]; counted: boolean }): void {
     this.#inFlight--;
     for (const signal of end.signals) this.#learn(signal, end.nowMs);
@@ -69,7 +71,7 @@ export class Pacer {
     if (signal.remaining === undefined) return;
     policy.remaining = signal.remaining;
     policy.resetAtMs = nowMs + (signal.resetAfterMs ?? 0);
-    // Those in flight may or may not be in the number already: taken as not, which is the careful side.
+    // Requests in flight may or may not be included already: assume not, which is the safe side.
     policy.startedSince = this.#inFlight;
   }
 
@@ -84,7 +86,7 @@ export class Pacer {
     if (quota !== undefined && windowMs !== undefined) {
       const answered = recent(answeredMs, nowMs - windowMs);
       const over = answered + this.#inFlight + 1 - quota;
-      // The whole quota is in flight: only a response can tell more, so look again soon.
+      // The whole quota is in flight: only a response can bring news, so look again soon.
       if (over > answered) return Math.max(LOOK_AGAIN_MS, windowMs / quota);
       if (over > 0) return answeredMs[over - 1]! + windowMs - nowMs;
       if (!policy.shared) return 0;
@@ -94,7 +96,7 @@ export class Pacer {
   }
 }
 
-/** How many came after `sinceMs`; the others are dropped. */
+/** How many arrived after `sinceMs`; drops the others. */
 function recent(answeredMs: number[], sinceMs: number): number {
   const kept = answeredMs.findIndex((atMs) => atMs > sinceMs);
   answeredMs.splice(0, kept === -1 ? answeredMs.length : kept);

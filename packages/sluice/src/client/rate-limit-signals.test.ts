@@ -17,7 +17,7 @@ test.each([
   expect(readRetryAfterMs(new Headers({ "retry-after": text }), NOW_MS)).toBe(expected);
 });
 
-test("draft 8 to 11: policies by name, state joined to them", () => {
+test("draft 8 to 11: policies by name, with their state merged in", () => {
   expect(
     quotas({
       "ratelimit-policy": '"burst";q=100;w=60, "da,ily";q=1000;w=86400;qu="requests";pk=:cHNkZg==:',
@@ -29,7 +29,7 @@ test("draft 8 to 11: policies by name, state joined to them", () => {
   ]);
 });
 
-test("draft 8 with blanks, as express-rate-limit spells it", () => {
+test("draft 8 with spaces, as sent by express-rate-limit", () => {
   expect(
     quotas({ "ratelimit-policy": '"5-in-1min"; q=5; w=60; pk=:YWJj:', ratelimit: '"5-in-1min"; r=4; t=60' }),
   ).toEqual([{ name: "5-in-1min", quota: 5, windowMs: 60_000, remaining: 4, resetAfterMs: 60_000 }]);
@@ -53,7 +53,7 @@ test("draft 6 and the legacy fields, with a reset from now or since 1970", () =>
   );
 });
 
-test("what cannot be read is taken as not said", () => {
+test("unreadable values count as absent", () => {
   expect(quotas({})).toEqual([]);
   expect(quotas({ ratelimit: "nonsense" })).toEqual([{ name: "" }]);
   expect(quotas({ ratelimit: '"x";r=many;t=' })).toEqual([{ name: "x" }]);

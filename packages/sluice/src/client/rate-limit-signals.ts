@@ -1,23 +1,22 @@
 /**
- * Reads what a response says of limits: Retry-After, and RateLimit in every version in use.
- * In: the response's headers. Out: times to wait in ms, and quotas. Pure. What cannot be read is taken as not said: a client must
- * work with servers that get these fields wrong.
+ * Reads what a response reports about limits: Retry-After, and RateLimit in every version in use. In: the response's headers. Out: times to
+ * wait in ms, and quotas. Pure. Unreadable values count as absent: a client must work with servers that get these fields wrong.
  */
 
-/** One policy, as far as the server tells it. */
+/** One policy, as far as the server describes it. */
 export interface QuotaSignal {
-  /** The policy's name; "" where the format has none. */
+  /** The policy's name; "" if the format has none. */
   readonly name: string;
   readonly quota?: number;
   readonly windowMs?: number;
   readonly remaining?: number;
-  /** From the response on. */
+  /** Counted from the response. */
   readonly resetAfterMs?: number;
 }
 
 /** More than a server can mean: 10 years. */
 const LONGEST_MS = 3650 * 86_400_000;
-/** A number of seconds beyond this is a time since 1970, as some servers have it in X-RateLimit-Reset. */
+/** More seconds than this are a time since 1970, which some servers send in X-RateLimit-Reset. */
 const EPOCH_FROM_SECONDS = 1_000_000_000;
 
 /** RFC 9110, section 10.2.3: seconds, or a date. */
@@ -25,12 +24,12 @@ export function readRetryAfterMs(headers: Headers, nowMs: number): number | unde
   const text = headers.get("retry-after")?.trim();
   if (!text) return undefined;
   if (/^\d+$/.test(text)) return bounded(Number(text) * 1000);
-  // Date.parse takes "-5" for a year: only what starts with the name of a day is a date of HTTP.
+  // Date.parse reads "-5" as a year: only text that starts with a weekday is an HTTP date.
   const dateMs = /^[A-Za-z]+, /.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(dateMs) ? undefined : bounded(Math.max(0, dateMs - nowMs));
 }
 
-/** The policies that a response speaks of, those of RateLimit and RateLimit-Policy brought together. */
+/** The policies in a response, merged from RateLimit and RateLimit-Policy. */
 export function readQuotas(headers: Headers, nowMs: number): QuotaSignal[] {
   const state = headers.get("ratelimit");
   const policy = headers.get("ratelimit-policy") ?? "";
@@ -86,7 +85,7 @@ interface Item {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** The strings of a Structured Fields list with their plain parameters (RFC 9651, section 3.1); commas may stand inside strings. */
+/** The strings of a Structured Fields list with their plain parameters (RFC 9651, section 3.1); strings may contain commas. */
 function items(text: string): Item[] {
   const found: Item[] = [];
   for (const [, name, tail] of text.matchAll(/"((?:[^"\\]|\\["\\])*)"((?:\s*;[^",]*(?:"(?:[^"\\]|\\["\\])*")?)*)/g)) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RetryBudget } from "./retry-budget.js";
 
-test("retries are at most a share of the requests, beside the first ten", () => {
+test("retries are at most a fraction of the requests, plus the first ten", () => {
   const budget = new RetryBudget(0.1);
   let retries = 0;
   for (let i = 0; i < 1_000; i++) {

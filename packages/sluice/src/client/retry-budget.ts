@@ -1,9 +1,9 @@
 /**
- * A retry budget: retries after an overloaded backend's refusals are at most a share of the requests, so that a fleet of callers does not
- * multiply the load of a backend that has too much already. A token bucket: each request adds the share, each retry takes one. Pure.
+ * A retry budget: retries after refusals of an overloaded backend are at most a fraction of the requests, so that a fleet of callers does
+ * not multiply the load of a backend that already has too much. A token bucket: each request adds the fraction, each retry takes one. Pure.
  */
 
-/** Saved up at most, and there from the start: a program of few requests may retry. */
+/** The capacity, also available from the start: a program with few requests may retry. */
 const MOST_TOKENS = 10;
 
 export class RetryBudget {
@@ -18,7 +18,7 @@ export class RetryBudget {
     this.#tokens = Math.min(MOST_TOKENS, this.#tokens + this.#share);
   }
 
-  /** Whether one more retry is within the budget; then it is taken. */
+  /** Takes one retry from the budget; false if there is none left. */
   take(): boolean {
     if (this.#tokens < 1) return false;
     this.#tokens--;

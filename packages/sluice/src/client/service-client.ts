@@ -5,7 +5,7 @@
  *   const sluice = createClient({ server: "http://127.0.0.1:8080" });
  *   const decision = await sluice.check({ user: "42" });
  *
- * A refusal is a value. Errors mean that the service could not be asked, or did not accept the question.
+ * A refusal is a value. Errors mean that the service could not be asked, or rejected the request.
  */
 import type { DecisionSummary, Settlement } from "../decision.js";
 import type { Attributes } from "../rules/rule.js";
@@ -17,14 +17,14 @@ export interface ClientOptions {
   token?: string;
   /** How long a call may take. Default 2 000. */
   timeoutMs?: number;
-  /** The `fetch` underneath. Default: the global one. */
+  /** The underlying `fetch`. Default: the global one. */
   fetch?: typeof fetch;
 }
 
 export interface RemoteCheckOptions {
-  /** Overrides the rules' own cost; 0 only looks. */
+  /** Overrides the cost that the rules define; 0 only looks. */
   cost?: number;
-  /** The same id again within a minute returns the same decision and charges nothing. */
+  /** Idempotency key: the same id within a minute returns the same decision and charges nothing. */
   id?: string;
 }
 
@@ -54,20 +54,22 @@ export interface RemoteExplainedRule {
   readonly variant?: string;
   readonly state?: Readonly<Record<string, number>>;
   readonly nextAllowedAt?: string;
+  /** The attribute that sets the cost under the rule, whatever cost the request itself names. */
+  readonly costAttribute?: string;
 }
 
 export interface RemoteExplanation extends DecisionSummary {
   readonly decision: RemoteDecision;
   /** All rules that apply, and the first hundred of the others. */
   readonly rules: readonly RemoteExplainedRule[];
-  /** How many more do not apply; absent if none. */
+  /** How many more rules do not apply; absent if none. */
   readonly more?: number;
 }
 
 /** The service answered with an error. */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
-  /** Stable; `docs/errors.md` lists them. `unreadable-answer` where what answered was not the service. */
+  /** Stable; `docs/errors.md` lists them. `unreadable-answer` if what answered was not the service. */
   readonly code: string;
   readonly status: number;
 
@@ -78,7 +80,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** As the service limits it. */
+/** The service's own limit. */
 const MOST_PER_BATCH = 1_000;
 
 export class ServiceClient {
@@ -88,7 +90,7 @@ export class ServiceClient {
   readonly #fetch: typeof fetch | undefined;
 
   constructor({ server, token, timeoutMs = 2_000, fetch }: ClientOptions) {
-    // A path is kept (a service behind /limits), with a slash, or it would be replaced by what is resolved against it.
+    // A path is kept (a service behind /limits) and gets a trailing slash, because otherwise relative URLs would replace its last segment.
     this.#base = new URL(server);
     if (!this.#base.pathname.endsWith("/")) this.#base.pathname += "/";
     this.#headers = {
@@ -104,14 +106,14 @@ export class ServiceClient {
     return this.#decision(await this.#post<RemoteDecision>("check", { attributes, ...options }));
   }
 
-  /** Charges a cost that has been incurred: never refused, counters may pass their limits. */
+  /** Charges a cost that has already been incurred: never refused, counters may pass their limits. */
   charge(attributes: Attributes, options: RemoteCheckOptions = {}): Promise<RemoteDecision> {
     return this.#post("charge", { attributes, ...options });
   }
 
   /**
-   * Decisions in the order of the requests. More than the service takes at once are sent in several calls, one after the other. Rejects
-   * with the mistake of the first request that has one; the others were decided all the same.
+   * Decisions in the order of the requests. If there are more than the service accepts at once, they are sent in several calls, one after
+   * the other. Rejects with the mistake of the first invalid request; the others were decided anyway.
    */
   async checkBatch(requests: readonly RemoteRequest[]): Promise<RemoteDecision[]> {
     const decisions: RemoteDecision[] = [];
@@ -135,12 +137,12 @@ export class ServiceClient {
     return this.#post("peek", { attributes, ...options });
   }
 
-  /** A peek that also tells which rules were considered, and why each applies or not. */
+  /** A peek that also reports which rules were considered, and why each applies or not. */
   explain(attributes: Attributes, options: RemoteCheckOptions = {}): Promise<RemoteExplanation> {
     return this.#post("explain", { attributes, ...options });
   }
 
-  /** Frees a lease. False if it was not held any more; releasing twice is harmless. */
+  /** Frees a lease. False if it was no longer held; releasing twice is harmless. */
   async release(lease: string | { readonly id: string }, outcome?: string): Promise<boolean> {
     const answer = await this.#post<{ released: boolean }>("release", {
       lease: idOf(lease),
@@ -149,17 +151,17 @@ export class ServiceClient {
     return answer.released;
   }
 
-  /** Holds a lease for another term. False if it was lost: stop the work, someone else may have the place. */
+  /** Holds a lease for another term. False if it was lost: stop the work, because someone else may have the place. */
   async renew(lease: string | { readonly id: string }): Promise<boolean> {
     return (await this.#post<{ renewed: boolean }>("renew", { lease: idOf(lease) })).renewed;
   }
 
-  /** Charges what a reserved request really cost, by the cost attributes of its rules. Safe to send again. */
+  /** Charges what a reserved request really cost, by the cost attributes of its rules. Idempotent. */
   settle(reservation: string | { readonly id: string }, attributes: Attributes): Promise<Settlement> {
     return this.#post("settle", { reservation: idOf(reservation), attributes });
   }
 
-  /** Holds more for a reservation, up to these costs in all, and begins its term anew. */
+  /** Holds more for a reservation, up to these total costs, and renews its term. */
   extend(reservation: string | { readonly id: string }, attributes: Attributes): Promise<RemoteDecision> {
     return this.#post("extend", { reservation: idOf(reservation), attributes });
   }

@@ -35,14 +35,14 @@ test("a backend that accepts nothing still gets a few requests", () => {
   expect(sent).toBeLessThan(200);
 });
 
-test("what was refused half a minute ago is forgotten", () => {
+test("refusals are forgotten after half a minute", () => {
   const throttle = new Throttle();
   send(throttle, { count: 1_000, accepts: () => false, nowMs: 0 });
   expect(throttle.share(15_000)).toBeGreaterThan(0.9);
   expect(throttle.share(30_000)).toBe(0);
 });
 
-test("a burst of first requests goes out whole", () => {
+test("a burst of first requests is sent in full", () => {
   const throttle = new Throttle();
   expect(Array.from({ length: 100 }, () => throttle.drops(0, 0)).filter(Boolean)).toEqual([]);
 });

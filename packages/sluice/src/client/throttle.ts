@@ -1,20 +1,20 @@
 /**
  * Throttles a caller against a backend that sheds load: it drops requests itself, before they cost the backend anything, with the
- * probability max(0, (requests - 2 * accepts) / (requests + 1)) over the last half minute (Site Reliability Engineering, chapter 21).
- * A backend that accepts half of what it gets is left alone; one that accepts nothing still gets a few requests, by which recovery shows.
- * The window is short because requests that were dropped count too: after an outage, what is accepted grows with the window's length.
- * Time and chance are arguments.
+ * probability max(0, (requests - 2 * accepts) / (requests + 1)) over the last half minute (Site Reliability Engineering, chapter 21). A
+ * backend that accepts half of what it gets is left alone; one that accepts nothing still gets a few requests, which show when it recovers.
+ * The window is short because dropped requests count too: after an outage, the time to recover grows with the window's length. Time and
+ * chance are arguments.
  */
 
-/** Requests for each one that was accepted before any is dropped. */
+/** Requests per accepted one before any is dropped. */
 const MULTIPLIER = 2;
-/** Fewer requests than this say nothing: a program that asks once a minute is no crowd. */
+/** Fewer requests than this are no evidence: a program that asks once a minute is no crowd. */
 const LEAST_REQUESTS = 10;
 const STEP_MS = 3_000;
 const STEPS = 10;
 
 interface Step {
-  /** The number of the step since time began. */
+  /** The number of the step since the epoch. */
   at: number;
   requests: number;
   accepts: number;
@@ -23,21 +23,21 @@ interface Step {
 export class Throttle {
   readonly #steps: Step[] = Array.from({ length: STEPS }, () => ({ at: -1, requests: 0, accepts: 0 }));
 
-  /** Whether to drop the next request, which then counts. `chance` from 0 to 1. */
+  /** Whether to drop the next request, which then counts. `chance`: from 0 to 1. */
   drops(nowMs: number, chance: number): boolean {
     if (chance >= this.share(nowMs)) return false;
     this.#step(nowMs).requests++;
     return true;
   }
 
-  /** A request that was sent counts when its outcome is known: a burst of first requests is no refusal. */
+  /** A request that was sent counts when its outcome is known: a burst of first requests is not a refusal. */
   ended(nowMs: number, wasAccepted: boolean): void {
     const step = this.#step(nowMs);
     step.requests++;
     if (wasAccepted) step.accepts++;
   }
 
-  /** The share of requests that is dropped now. */
+  /** The fraction of requests to drop now. */
   share(nowMs: number): number {
     const oldest = Math.floor(nowMs / STEP_MS) - STEPS + 1;
     let requests = 0;

@@ -71,7 +71,7 @@ test.each<[string, Rule, string]>([
   expect(() => parseList(headers["RateLimit-Policy"]!)).not.toThrow();
 });
 
-test("overrides and variants tell the numbers that were in force for the request", async () => {
+test("overrides and variants report the numbers that applied to the request", async () => {
   const rule: Rule = { ...rolling, limit: 10, overrides: [{ match: { user: "a" }, limit: 70, window: "2h" }] };
   expect((await answerAfter(1, [rule])).headers["RateLimit-Policy"]).toBe('"r";q=70;w=7200');
 });
@@ -88,14 +88,14 @@ test("Retry-After is never earlier than t, nor than the wait itself", async () =
   expect(body?.detail).toBe('Requests under "r" follow each other too closely. Try again in 2 s.');
 });
 
-test("legacy fields count from 1970, or from now where asked for", async () => {
+test("legacy fields count from 1970, or from now if configured", async () => {
   const reset = async (legacyReset: "epoch" | "delta") =>
     (await answerAfter(1, [rolling], { headers: "legacy", legacyReset })).headers["X-RateLimit-Reset"];
   expect(await reset("delta")).toBe("60");
   expect(await reset("epoch")).toBe(String(Date.UTC(2026, 0, 1) / 1000 + 60));
 });
 
-test("no fields at all leave Retry-After, which belongs to the refusal", async () => {
+test("with all fields off, Retry-After remains, because it belongs to the refusal", async () => {
   const { headers } = await answerAfter(2, [rolling], { headers: false });
   expect(Object.keys(headers)).toEqual(["Retry-After", "Content-Type"]);
 });
@@ -104,7 +104,7 @@ test.each([
   ["day", 86_400],
   ["week", 7 * 86_400],
   ["month", 31 * 86_400],
-] as const)("a calendar %s is told as a window of %i s", async (window, seconds) => {
+] as const)("a calendar %s is reported as a window of %i s", async (window, seconds) => {
   const rule: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 2, window, align: "calendar" };
   expect((await answerAfter(1, [rule])).headers["RateLimit-Policy"]).toBe(`"r";q=2;w=${seconds}`);
 });

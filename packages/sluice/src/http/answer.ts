@@ -1,6 +1,6 @@
 /**
- * A decision as HTTP: status, fields and body, for middlewares, forward-auth and the proxy alike.
- * In: a decision. Out: an answer that any server can send. Pure: nothing is sent here.
+ * A decision as HTTP: status, fields and body, shared by middleware, forward-auth and the proxy. In: a decision. Out: an answer that any
+ * server can send. Pure: nothing is sent here.
  */
 import type { Decision } from "../limiter/decision.js";
 import { PROBLEM_CONTENT_TYPE, type Problem, problemOf, refusalStatus } from "./problem.js";
@@ -20,10 +20,10 @@ export interface AnswerOptions {
 }
 
 export interface Answer {
-  /** 200 where the request passed; else 429, or 503 for a store outage under `deny`. */
+  /** 200 if the request passed; otherwise 429, or 503 for overload and for a store outage under `deny`. */
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Only of a refusal. */
+  /** Only for a refusal. */
   readonly body?: Problem;
 }
 
@@ -37,7 +37,7 @@ export function answerOf(decision: Decision, options: AnswerOptions = {}): Answe
   };
 }
 
-/** `Retry-After`, where a wait helps. */
+/** `Retry-After`, if waiting helps. */
 export function retryFields(decision: Decision): Field[] {
   const seconds = retryAfterSeconds(decision);
   return seconds === undefined ? [] : [["Retry-After", String(seconds)]];

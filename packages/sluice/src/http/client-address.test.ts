@@ -1,6 +1,6 @@
 import { beforeEach, expect, test, vi } from "vitest";
 
-/** Fresh modules, because a warning is told once per process. */
+/** Fresh modules, because a warning is emitted once per process. */
 let clientAddresses: typeof import("./client-address.js").clientAddresses;
 let warnings: string[];
 
@@ -44,7 +44,7 @@ test("a peer that is not trusted cannot forward anything", () => {
   expect(read({ peer: "192.0.2.1", forwarded: "10.0.0.9, 203.0.113.1" })).toBe("192.0.2.1");
 });
 
-test("a proxy on a Unix socket has no address, and is trusted by its number", () => {
+test("a proxy on a Unix socket has no address, and is trusted by hop count", () => {
   expect(clientAddresses({ trustProxy: 1 })({ peer: undefined, forwarded: "203.0.113.1" })).toBe("203.0.113.1");
   expect(warnings).toEqual([]);
 });
@@ -70,14 +70,14 @@ test("requests without an address are counted together, with a warning", () => {
 });
 
 test.each([["0.0.0.0/0"], ["::/0"], [["10.0.0.0/8", "0.0.0.0/0"]], [999]])(
-  "trust in everybody (%j) is warned of",
+  "trusting everyone (%j) is warned of",
   (trustProxy) => {
     clientAddresses({ trustProxy });
     expect(warnings).toEqual(["SLUICE_TRUSTS_EVERYBODY"]);
   },
 );
 
-test("nothing that a request can bring throws", () => {
+test("nothing in a request throws", () => {
   const read = clientAddresses({ trustProxy: 40 });
   for (const forwarded of [
     ",",

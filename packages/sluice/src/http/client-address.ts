@@ -1,10 +1,9 @@
 /**
- * The address by which a client is counted.
- * In: the peer of the connection, its X-Forwarded-For, and the trusted proxies. Out: an address as text.
- * Never throws for what a request brings; mistakes of the set-up are warned of once.
+ * The address by which a client is counted. In: the peer of the connection, its X-Forwarded-For, and the trusted proxies. Out: an address
+ * as text. Never throws because of a request; configuration mistakes are warned of once.
  *
- * Forwarded addresses are read from the right, as far as each hop is trusted: what stands further left was written by the
- * client itself, or by someone that we do not know.
+ * Forwarded addresses are read from the right, as far as each hop is trusted: what is further left was written by the client itself, or by
+ * someone unknown.
  */
 import { SluiceError } from "../errors.js";
 import { type Address, leadingBits, parseAddress } from "../rules/cidr.js";
@@ -12,30 +11,30 @@ import { compileTrust, type Trust, type TrustedProxies, trustsEverybody } from "
 import { warnOnce } from "./warn-once.js";
 
 export interface ClientAddressOptions {
-  /** The proxies that may name the client in X-Forwarded-For. Default: none. */
+  /** The proxies that may set the client's address in X-Forwarded-For. Default: none. */
   trustProxy?: TrustedProxies;
   /**
-   * IPv6 clients own whole prefixes and could take a new address for every request, so they are counted by prefix.
-   * Bits, 1 to 128; 128 counts single addresses. Default 56.
+   * IPv6 clients own whole prefixes and could use a new address for every request, so they are counted by prefix. Bits, 1 to 128; 128
+   * counts single addresses. Default 56.
    */
   ipv6Prefix?: number;
 }
 
-/** The facts that a server has about a request. */
+/** What a server knows about the path of a request. */
 export interface Hops {
-  /** The address at the other end of the connection; absent for Unix sockets and connections that are gone. */
+  /** The address at the other end of the connection; absent for Unix sockets and closed connections. */
   readonly peer: string | undefined;
-  /** The value of X-Forwarded-For, if it came; several fields as a list. */
+  /** The value of X-Forwarded-For, if present; several fields as a list. */
   readonly forwarded?: string | readonly string[] | undefined;
 }
 
 /**
- * The one name under which all requests without an address are counted. Letting them pass uncounted would let a client escape
- * every limit by closing its connection early.
+ * The one name under which all requests without an address are counted. If they passed uncounted, a client could escape every limit by
+ * closing its connection early.
  */
 export const UNKNOWN_ADDRESS = "unknown";
 
-/** A forwarded list longer than this is an attack, not a chain of proxies. */
+/** A longer forwarded list is an attack, not a chain of proxies. */
 const MOST_FORWARDED = 64;
 
 export const warnings = {
@@ -54,7 +53,7 @@ export function warnOfSetup(mistake: keyof typeof warnings): void {
   warnOnce(`SLUICE_${mistake}`, warnings[mistake]);
 }
 
-/** Makes the reader of client addresses, once per middleware or server. */
+/** Makes the function that reads client addresses, once per middleware or server. */
 export function clientAddresses(options: ClientAddressOptions = {}): (hops: Hops) => string {
   const { trustProxy = false, ipv6Prefix } = options;
   const trust = compileTrust(trustProxy);
@@ -67,7 +66,7 @@ export function clientAddresses(options: ClientAddressOptions = {}): (hops: Hops
   };
 }
 
-/** The address of the first hop, from the right, that is not trusted; or the farthest there is. */
+/** The address of the first untrusted hop from the right; or the farthest there is. */
 export function farthestTrusted({ peer, forwarded }: Hops, trust: Trust): string | undefined {
   const list =
     forwarded === undefined
@@ -77,17 +76,17 @@ export function farthestTrusted({ peer, forwarded }: Hops, trust: Trust): string
         : forwarded.flatMap((field) => field.split(","));
   let address = peer;
   for (let hop = 0; hop < Math.min(list.length, MOST_FORWARDED); hop++) {
-    // An empty name cannot be in a CIDR block; it still counts as a hop (nginx on a Unix socket).
+    // An empty address cannot be in a CIDR block; it still counts as a hop (nginx on a Unix socket).
     if (!trust(address ?? "", hop)) break;
     const next = bareAddress(list[list.length - 1 - hop]!);
-    // Something unreadable was written by an untrusted hand, or by a proxy that hides its peer ("unknown"): stop before it.
+    // Something unreadable was written by an untrusted party, or by a proxy that hides its peer ("unknown"): stop before it.
     if (next === undefined) break;
     address = next;
   }
   return address;
 }
 
-/** Without the port and brackets that some proxies add; undefined if no address is left. */
+/** Strips the port and brackets that some proxies add; undefined if no address is left. */
 function bareAddress(text: string): string | undefined {
   const trimmed = text.trim();
   const bracketed = /^\[([^\]]+)\](?::\d+)?$/.exec(trimmed)?.[1];
@@ -96,7 +95,7 @@ function bareAddress(text: string): string | undefined {
   return parseAddress(address) === undefined ? undefined : address;
 }
 
-/** IPv4 as it is, IPv4 in IPv6 as IPv4, IPv6 as the first address of its prefix. */
+/** IPv4 unchanged, IPv4-mapped IPv6 as IPv4, IPv6 as the first address of its prefix. */
 export function addressNormaliser(ipv6Prefix = 56): (address: string | undefined) => string {
   if (!Number.isSafeInteger(ipv6Prefix) || ipv6Prefix < 1 || ipv6Prefix > 128) {
     throw new SluiceError(

@@ -28,15 +28,15 @@ test.each(["\n", "\r\n", "\r"])("lines may end in %j", (end) => {
   expect(read([bytes(text)])).toEqual(["one\ntwo", " three", ""]);
 });
 
-test("fields whose names begin or end alike are not data", () => {
+test("fields whose names begin or end like data are not data", () => {
   expect(read([bytes("dat: 1\ndata2: 2\ndatab\n xdata: 3\nDATA: 4\ndata: 5\n\n")])).toEqual(["5"]);
 });
 
-test("a byte order mark at the beginning is passed over, and no event is dispatched before its blank line", () => {
+test("a leading byte order mark is skipped, and no event is dispatched before its blank line", () => {
   expect(read([bytes("\u00ef\u00bb\u00bfdata: 1\n\ndata: 2\n")])).toEqual(["1"]);
 });
 
-test("events are the same however the stream is cut", () => {
+test("events are the same however the stream is split", () => {
   const piece = fc.constantFrom(
     "data: a",
     "data:",
@@ -60,7 +60,7 @@ test("events are the same however the stream is cut", () => {
   );
 });
 
-test("an event's end is reported behind its blank line, and a CR that may be half of a line end as such", () => {
+test("an event's end is reported after its blank line, and marks a CR that may be half of a line end", () => {
   const ends: [number, boolean][] = [];
   const stream = new EventStream({ data: () => undefined, end: (next, byReturn) => ends.push([next, byReturn]) });
   stream.push(bytes("data: 1\n\ndata: 2\r\n\r"));

@@ -1,14 +1,16 @@
 /**
- * Reads server-sent events as their bytes arrive (WHATWG HTML, section 9.2.6): lines that end in LF, CR or CRLF, several data lines
- * an event, chunk boundaries anywhere. Nothing is held: data is handed on in the pieces in which it came.
+ * Parses server-sent events as their bytes arrive (WHATWG HTML, section 9.2.6): lines that end in LF, CR or CRLF, several data lines per
+ * event, chunk boundaries anywhere. Nothing is buffered: data is passed on in the pieces in which it arrived.
  */
 
 interface EventVisitor {
-  /** A piece of the event's data: bytes `from` to `to` of the chunk. Between two data lines comes a line feed. */
+  /** A piece of the event's data: bytes `from` to `to` of the chunk. A line feed is passed between two data lines. */
   data(chunk: Buffer, from: number, to: number): void;
-  /** A blank line ended the event, just before byte `next` of the chunk. `byReturn`: by a CR, to which a following LF belongs. */
+  /**
+   * A blank line ended the event, just before byte `next` of the chunk. `byReturn`: it ended with a CR, and a following LF belongs to it.
+   */
   end(next: number, byReturn: boolean): void;
-  /** Bytes of a line that is neither a field of the standard nor a comment: the body may be no event stream at all. */
+  /** Bytes of a line that is neither a standard field nor a comment: the body may not be an event stream at all. */
   stray?(bytes: number): void;
 }
 
@@ -17,7 +19,7 @@ const LF = 0x0a;
 const COLON = 0x3a;
 const SPACE = 0x20;
 const FIELD = Buffer.from("data");
-/** All fields of the standard, by their first byte. */
+/** All standard fields, by their first byte. */
 const fields: ReadonlyMap<number, Buffer> = new Map(
   [FIELD, ...["event", "id", "retry"].map((name) => Buffer.from(name))].map((name) => [name[0]!, name]),
 );
@@ -29,11 +31,11 @@ type Place = "mark" | "start" | "name" | "space" | "data" | "skipped" | "stray";
 export class EventStream {
   readonly #visitor: EventVisitor;
   #place: Place = "mark";
-  /** Bytes of the byte order mark, or of the field's name, that have matched so far. */
+  /** How many bytes of the byte order mark, or of the field's name, have matched so far. */
   #matched = 0;
   /** The field that the line may begin with. */
   #field: Buffer = FIELD;
-  /** The previous byte was a CR: a LF now is the second half of the same line end. */
+  /** The previous byte was a CR: an LF now belongs to the same line end. */
   #afterReturn = false;
   #hasData = false;
 
@@ -58,7 +60,7 @@ export class EventStream {
     }
   }
 
-  /** Up to the end of the line, or of the chunk. */
+  /** Reads to the end of the line, or of the chunk. */
   #readRest(chunk: Buffer, from: number): number {
     const end = lineEnd(chunk, from);
     if (this.#place === "data" && end > from) this.#visitor.data(chunk, from, end);
@@ -68,7 +70,7 @@ export class EventStream {
     return end + 1;
   }
 
-  /** False: the byte belongs to what comes next, and is read again. */
+  /** Returns false if the byte belongs to what comes next, and must be read again. */
   #readBegin(byte: number): boolean {
     switch (this.#place) {
       case "mark":
@@ -91,7 +93,7 @@ export class EventStream {
         else this.#place = "skipped";
         return true;
       default:
-        // One space behind the colon is no part of the data.
+        // One space after the colon is not part of the data.
         this.#place = "data";
         return byte === SPACE;
     }
@@ -103,7 +105,7 @@ export class EventStream {
     this.#place = place;
   }
 
-  /** What matched so far, and the byte that did not. */
+  /** Counts what matched so far, and the byte that did not. */
   #beginStray(): void {
     this.#visitor.stray?.(this.#matched + 1);
     this.#place = "stray";
@@ -111,7 +113,7 @@ export class EventStream {
 
   #endLine(byte: number, next: number): void {
     const isBlank = this.#place === "start" || this.#place === "mark";
-    // A line that is the field's name alone stands for empty data.
+    // A line with only the field's name means empty data.
     if (this.#place === "name") {
       if (this.#matched < this.#field.length) this.#visitor.stray?.(this.#matched);
       else if (this.#field === FIELD) this.#beginData("data");

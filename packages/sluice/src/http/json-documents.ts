@@ -1,11 +1,11 @@
 /**
- * The JSON documents of a body, by its media type: one, one a line, or one a server-sent event. In: the body's bytes as they come.
- * Out: the scanner's reports. Holds no part of the body, whatever its size.
+ * The JSON documents of a body, by its media type: one document, one per line, or one per server-sent event. In: the body's bytes as they
+ * arrive. Out: the scanner's reports. Buffers no part of the body, whatever its size.
  */
 import { EventStream } from "./event-stream.js";
 import type { JsonScanner } from "./json-scanner.js";
 
-/** `unread`: no JSON, or in a coding that is not decoded. */
+/** `unread`: not JSON, or in an encoding that is not decoded. */
 export type BodyKind = "json" | "events" | "lines" | "unread";
 
 export function bodyKind(contentType: string): BodyKind {
@@ -18,14 +18,14 @@ export function bodyKind(contentType: string): BodyKind {
 interface Documents {
   readonly kind: BodyKind;
   readonly scanner: JsonScanner;
-  /** An event ended before byte `next` of the chunk. `byReturn`: by a CR, to which a following LF belongs. */
+  /** An event ended before byte `next` of the chunk. `byReturn`: it ended with a CR, and a following LF belongs to it. */
   readonly onEvent?: (next: number, byReturn: boolean) => void;
-  /** A document of so many bytes ended. The mark at the end of OpenAI's streams is taken for JSON. */
+  /** A document of this many bytes ended. The end mark of OpenAI's streams counts as JSON. */
   readonly onDocument?: (bytes: number, isJson: boolean) => void;
 }
 
 const LF = 0x0a;
-/** Ends a stream of OpenAI's, as an event of its own. */
+/** Ends OpenAI's streams, as a separate event. */
 const END_MARK = Buffer.from("[DONE]");
 
 export class JsonDocuments {
@@ -33,7 +33,7 @@ export class JsonDocuments {
   readonly #scanner: JsonScanner;
   readonly #events: EventStream;
   readonly #onDocument: Documents["onDocument"];
-  /** Bytes of the document that is being read, and how many of them are those of the mark at a stream's end. */
+  /** Bytes of the current document so far, and how many of them match the end mark. */
   #bytes = 0;
   #marked = 0;
   #strayBytes = 0;
@@ -54,12 +54,12 @@ export class JsonDocuments {
     });
   }
 
-  /** Bytes of an event stream that are no part of one. */
+  /** Bytes that do not belong to an event stream. */
   get strayBytes(): number {
     return this.#strayBytes;
   }
 
-  /** Bytes so far of a document that is no JSON, as far as that shows. */
+  /** Bytes so far of a document that has turned out not to be JSON. */
   get brokenBytes(): number {
     return this.#scanner.mistake === undefined || this.#isMark() ? 0 : this.#bytes;
   }
@@ -70,7 +70,7 @@ export class JsonDocuments {
     else if (this.#kind === "lines") this.#pushLines(chunk);
   }
 
-  /** After the last byte of a body that came whole. A document that ends too early is no JSON. */
+  /** Call after the last byte of a complete body. A document that is cut short is not JSON. */
   end(): void {
     if (this.#bytes > 0) this.#scanner.end();
   }
@@ -94,7 +94,7 @@ export class JsonDocuments {
 
   #endDocument(): void {
     const scanner = this.#scanner;
-    // Ends a number that is the whole document.
+    // This also ends a number that is the whole document.
     const isJson = scanner.end() || this.#isMark();
     this.#onDocument?.(this.#bytes, isJson);
     this.#bytes = 0;

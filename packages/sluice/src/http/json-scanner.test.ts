@@ -39,7 +39,7 @@ test("values come with their paths and places", () => {
   ]);
 });
 
-test("any JSON is whole, and reported the same however it is cut", () => {
+test("any valid JSON is accepted, and reported the same however it is split", () => {
   fc.assert(
     fc.property(fc.json(), fc.array(fc.nat(), { maxLength: 12 }), (text, places) => {
       const whole = bytes(text);
@@ -50,7 +50,7 @@ test("any JSON is whole, and reported the same however it is cut", () => {
   );
 });
 
-test("what JSON.parse refuses is refused, and the other way round", () => {
+test("it refuses exactly what JSON.parse refuses", () => {
   const fragment = fc.constantFrom(..."{}[],:\"\\/*'1-.eE+ \n", "true", "null", "NaN", '"a"', '"a":', "0", "01", "1e5");
   fc.assert(
     fc.property(fc.array(fragment, { maxLength: 10 }), (fragments) => {
@@ -77,11 +77,11 @@ test.each([
   ["two documents", "{}{}"],
   ["nothing", ""],
   ["an open end", '{"a":'],
-])("%s is no JSON", (_what, text) => {
+])("%s is not JSON", (_what, text) => {
   expect(scan([bytes(text)]).whole).toBe(false);
 });
 
-test("UTF-16 is no JSON", () => {
+test("UTF-16 is not JSON", () => {
   expect(scan([Buffer.from('{"a":1}', "utf16le")]).mistake).toBe('"\\u0000" at byte 1 is not expected there');
 });
 
@@ -91,13 +91,13 @@ test("a million levels cost no memory: the first 256 are read, then the document
   expect(lines.length).toBe(256);
 });
 
-test("of a long string its length and its first kilobyte are reported, of a long number nothing", () => {
+test("a long string is reported by its length and first kilobyte, a long number not at all", () => {
   const { lines } = scan([bytes(`{"s":"${"x".repeat(5_000_000)}"}`)]);
   expect(lines[2]).toBe(`string s 5000000 ${"x".repeat(1_024)} 5`);
   expect(scan([bytes("9".repeat(2_000_000))]).mistake).toContain("is no value");
 });
 
-test("escaped keys are read as what they mean, and slashes in keys are no steps", () => {
+test("escaped keys are decoded, and slashes in keys do not make steps", () => {
   expect(scan([bytes('{"\\u0061":1}')]).lines[1]).toBe("key a");
   expect(scan([bytes('{"a/b~":1}')]).lines[1]).toBe("key a~1b~0");
   expect(scan([bytes(`{"${"k".repeat(300)}":1}`)]).lines[1]).toBe("key …");
@@ -107,6 +107,14 @@ test("text that is not UTF-8 has no meaning", () => {
   expect(textOf("caf\u00c3\u00a9 \\u00e9")).toBe("café é");
   expect(textOf("\u00ff")).toBeUndefined();
   expect(textOf("\\x")).toBeUndefined();
+});
+
+test("a number that the end cuts off is not reported, unless it is the whole document", () => {
+  for (const text of ['{"a":12', "[12", '[{"a":[tru']) {
+    const { lines, mistake } = scan([bytes(text)]);
+    expect([lines.filter((line) => line.startsWith("literal")), mistake]).toEqual([[], "it ends too early"]);
+  }
+  expect(scan([bytes("12")])).toMatchObject({ lines: ["literal  12 0-2"], whole: true });
 });
 
 test("a scanner that was reset reads the next document from its beginning", () => {

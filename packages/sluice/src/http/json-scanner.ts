@@ -1,25 +1,25 @@
 /**
- * Reads JSON as its bytes arrive, without building it: reports keys, strings and scalars to a visitor, together with their path.
- * Memory is bounded whatever the document holds: 256 levels, 256 bytes of a key, the first kilobyte of a string.
- * The grammar is strict (RFC 8259), so that no server behind the proxy can read another document out of the same bytes: no comments, no
- * single quotes, no NaN, no byte order mark, no other encoding than UTF-8.
+ * Scans JSON as its bytes arrive, without building it: reports keys, strings and scalars to a visitor, with their path. Memory is bounded
+ * whatever the document contains: 256 levels, 256 bytes of a key, the first kilobyte of a string. The grammar is strict (RFC 8259), so that
+ * no server behind the proxy can read a different document from the same bytes: no comments, no single quotes, no NaN, no byte order mark,
+ * no encoding other than UTF-8.
  */
 
 interface JsonVisitor {
-  /** A member's name. It is the last step of the path already. */
+  /** A member's name. It is already the last step of the path. */
   key?(): void;
   /** An object or an array begins. */
   open?(kind: "object" | "array"): void;
-  /** A number, `true`, `false` or `null`, as it was written. */
+  /** A number, `true`, `false` or `null`, as written. */
   literal?(text: string): void;
-  /** `bytes`: its length between the quotes. `start`: its first kilobyte, as it was written (Latin-1: one character a byte). */
+  /** `bytes`: its length between the quotes. `start`: its first kilobyte, as written (Latin-1: one character per byte). */
   string?(bytes: number, start: string): void;
 }
 
 const MOST_LEVELS = 256;
 const MOST_KEY_BYTES = 256;
 const MOST_START_BYTES = 1_024;
-/** A number of more digits is no number that anyone counts by. */
+/** A number with more digits is not one that anyone counts by. */
 const MOST_LITERAL_BYTES = 1_024;
 
 const literalPattern = /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)$/;
@@ -27,7 +27,7 @@ const literalPattern = /^(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|fal
 type Expecting = "value" | "value-or-end" | "key" | "key-or-end" | "colon" | "comma-or-end" | "nothing";
 type Within = "structure" | "string" | "escape" | "literal";
 
-/** Neither escapes, nor more than ASCII, nor what a pointer spells in its own way. */
+/** No escapes, nothing beyond ASCII, and nothing that a JSON pointer escapes. */
 const plainKey = /^[\w .:-]*$/;
 /** Stands for keys that nobody looks for. */
 const UNNAMED = "…";
@@ -36,7 +36,7 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 export class JsonScanner {
-  /** Why the bytes are not JSON; undefined while they may be. */
+  /** Why the bytes are not JSON; undefined as long as they may be. */
   mistake: string | undefined;
   /** Bytes pushed before the current chunk. */
   #offset = 0;
@@ -49,7 +49,7 @@ export class JsonScanner {
   #text = "";
   #bytes = 0;
   readonly #kinds: ("object" | "array")[] = [];
-  /** One step a level: the member's name, or `*` for the elements of an array. */
+  /** One step per level: the member's name, or `*` for the elements of an array. */
   readonly #steps: string[] = [];
   readonly #visitor: JsonVisitor;
 
@@ -57,12 +57,12 @@ export class JsonScanner {
     this.#visitor = visitor;
   }
 
-  /** The steps to the reported value, spelled as a JSON pointer without its first slash; `*` for the elements of an array. */
+  /** The steps to the reported value, as a JSON pointer without its first slash; `*` for the elements of an array. */
   get path(): string {
     return this.#steps.join("/");
   }
 
-  /** The last of them: cheaper to ask for than the path. */
+  /** The last step: cheaper to get than the path. */
   get lastStep(): string {
     return this.#steps.at(-1) ?? "";
   }
@@ -71,26 +71,29 @@ export class JsonScanner {
     return this.#steps.length;
   }
 
-  /** Bytes that have come of a string that has not ended yet, which `string` will report at its end; 0 outside of one, and within a key. */
+  /** Bytes so far of an unfinished string, which `string` will report at its end; 0 outside a string, and within a key. */
   get openBytes(): number {
     const isOpen = this.#within === "string" || this.#within === "escape";
     return isOpen && !this.#isKey && this.mistake === undefined ? this.#bytes : 0;
   }
 
-  /** Where the reported token stands in all that was pushed: its first byte, and the one behind its last. */
+  /** Position of the reported token in everything pushed: its first byte, and the one after its last. */
   get span(): { start: number; end: number } {
     return { start: this.#tokenStart, end: this.#tokenEnd };
   }
 
-  /** Whether one whole document was read. Ends a number that nothing follows. */
+  /**
+   * Whether one whole document was read. Ends a number that is the whole document. A number cut off within an object or array is not
+   * reported: its digits so far are another number.
+   */
   end(): boolean {
-    if (this.#within === "literal") this.#endLiteral(this.#offset);
+    if (this.#within === "literal" && this.#kinds.length === 0) this.#endLiteral(this.#offset);
     if (this.mistake === undefined && (this.#expecting !== "nothing" || this.#within !== "structure"))
       this.mistake = "it ends too early";
     return this.mistake === undefined;
   }
 
-  /** Ready for the next document. */
+  /** Prepares for the next document. */
   reset(): void {
     this.mistake = undefined;
     this.#offset = 0;
@@ -101,13 +104,13 @@ export class JsonScanner {
   }
 
   push(chunk: Buffer, from = 0, to = chunk.length): void {
-    // A chunk may hold many documents; offsets are those of this one.
+    // A chunk may contain many documents; offsets count from the start of this one.
     const base = this.#offset - from;
     let i = from;
     while (i < to && this.mistake === undefined) {
       if (this.#within === "string") i = this.#readString(chunk, i, to, base);
       else if (this.#within === "escape") {
-        // The escaped byte stands for itself here: only a quote behind a backslash must not end the string.
+        // The escaped byte is kept as it is: all that matters is that a quote after a backslash does not end the string.
         this.#keep(chunk, i, i + 1);
         this.#within = "string";
         i++;
@@ -132,7 +135,7 @@ export class JsonScanner {
     return i + 1;
   }
 
-  /** Counts the bytes, and keeps the first of them. */
+  /** Counts the bytes, and keeps the first ones. */
   #keep(chunk: Buffer, from: number, to: number): void {
     const room = MOST_START_BYTES - this.#text.length;
     this.#bytes += to - from;
@@ -147,7 +150,7 @@ export class JsonScanner {
       this.#endValue();
       return;
     }
-    // A longer key is none that anyone looks for; its beginning must not be taken for one.
+    // Nobody looks for a longer key; its beginning must not be mistaken for one.
     this.#steps[this.#steps.length - 1] = this.#bytes > MOST_KEY_BYTES ? UNNAMED : stepOf(this.#text);
     this.#expecting = "colon";
     this.#visitor.key?.();
@@ -157,7 +160,7 @@ export class JsonScanner {
     let i = from;
     while (i < to && isLiteralByte(chunk[i]!)) i++;
     this.#keep(chunk, from, i);
-    // Now, not at its end: it may have none.
+    // Check now rather than at its end: it may have none.
     if (i < to || this.#bytes >= MOST_LITERAL_BYTES) this.#endLiteral(base + i);
     return i;
   }
@@ -271,13 +274,13 @@ export class JsonScanner {
 }
 
 function stepOf(written: string): string {
-  // Nearly every key; decoding would take longer than all the rest.
+  // Nearly every key; decoding would take longer than everything else.
   if (plainKey.test(written)) return written;
   // As in a JSON pointer (RFC 6901): a name with a slash must not look like two steps.
   return (textOf(written) ?? UNNAMED).replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-/** The text of a string as it was written between its quotes; undefined if that is not JSON's spelling of one. */
+/** Decodes a string as written between its quotes; undefined if that is not a valid JSON string. */
 export function textOf(written: string): string | undefined {
   try {
     const text: unknown = JSON.parse(`"${utf8.decode(Buffer.from(written, "latin1"))}"`);
@@ -289,7 +292,7 @@ export function textOf(written: string): string | undefined {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Letters, digits, `+`, `-` and `.`: whether they spell a value is asked at the end. */
+/** Letters, digits, `+`, `-` and `.`: whether they form a value is checked at the end. */
 function isLiteralByte(byte: number): boolean {
   return (
     (byte >= 0x30 && byte <= 0x39) ||

@@ -25,11 +25,11 @@ test.each([
   ["min-interval", 'Requests under "r" follow each other too closely. Try again in 2 s.'],
   ["concurrency", 'All 10 places of "r" are taken. Try again in 2 s.'],
   ["store-unavailable", 'The quota of "r" cannot be checked at the moment. Try again in 2 s.'],
-] as const)("%s is told in a sentence", (reason, detail) => {
+] as const)("%s is explained in a sentence", (reason, detail) => {
   expect(problemOf(refusal(reason)).detail).toBe(detail);
 });
 
-test("a cost that never fits says that no wait helps, and keeps NEVER_MS", () => {
+test("a cost that never fits states that no wait helps, and keeps NEVER_MS", () => {
   expect(problemOf(refusal("cost-exceeds-limit", NEVER_MS))).toMatchObject({
     detail: 'The request costs more than "r" ever allows at once. No wait helps.',
     retryAfterMs: NEVER_MS,
@@ -37,14 +37,14 @@ test("a cost that never fits says that no wait helps, and keeps NEVER_MS", () =>
   });
 });
 
-test("an outage is 503 and of a type of its own; every other refusal is 429", () => {
+test("an outage is a 503 with its own type; every other refusal is a 429", () => {
   expect(refusalStatus(refusal("store-unavailable"))).toBe(503);
   expect(problemOf(refusal("store-unavailable")).type).toMatch(/#temporary-reduced-capacity$/);
   expect(refusalStatus(refusal("limit"))).toBe(429);
   expect(problemOf(refusal("limit")).type).toMatch(/#quota-exceeded$/);
 });
 
-test("a rule without a window is told by its limit alone", () => {
+test("a rule without a window is described by its limit alone", () => {
   const places: Policy = { stored: "concurrency", limit: 3, ttlMs: 1_000 };
   expect(problemOf(refusal("limit", 1_000, places)).detail).toContain('"r" (3) is used up');
 });

@@ -14,7 +14,7 @@ export interface Problem {
   readonly status: number;
   readonly detail: string;
   readonly "violated-policies": readonly string[];
-  /** `NEVER_MS` where no wait helps. */
+  /** `NEVER_MS` if no wait helps. */
   readonly retryAfterMs: number;
 }
 
@@ -24,7 +24,7 @@ const kinds = {
     title: "Request cannot be satisfied as assigned quota has been exceeded",
     status: 429,
   },
-  // An outage or overload of ours is no fault of the client's: 429 would make well-behaved clients slow down for good.
+  // Our own outage or overload is not the client's fault: 429 would make well-behaved clients slow down permanently.
   capacity: {
     type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
     title: "Request cannot be satisfied due to temporary server capacity constraints",
@@ -32,7 +32,6 @@ const kinds = {
   },
 } as const;
 
-/** The status of a refusal. */
 export function refusalStatus(decision: Decision): number {
   return kindOf(decision).status;
 }

@@ -1,7 +1,7 @@
 /**
- * Spells the rate limit fields of a response, one way per version of the IETF draft, byte for byte.
- * In: the decisions a request has met (nearly always one). Out: field names with values, in the order in which they are sent.
- * Pure. Versions never share spelling code: a draft that changes must not change what clients of an older one read.
+ * Formats the rate limit fields of a response, one format per version of the IETF draft, byte for byte. In: the decisions about a request
+ * (nearly always one). Out: field names with values, in sending order. Pure. Versions never share formatting code: a draft that changes
+ * must not change what clients of an older one read.
  */
 import type { Policy } from "../algorithms/policy.js";
 import type { CheckPlan } from "../check.js";
@@ -12,7 +12,7 @@ import { Decision } from "../limiter/decision.js";
 /** `legacy`: `X-RateLimit-*`, never standardised. */
 export type HeaderFormat = "draft-11" | "draft-7" | "draft-6" | "legacy";
 
-/** Several formats may be sent side by side; `false` sends none. */
+/** Several formats may be sent together; `false` sends none. */
 export type HeadersOption = HeaderFormat | readonly HeaderFormat[] | false;
 
 /** The unit of `X-RateLimit-Reset`: seconds since 1970 (Express, GitHub) or seconds from now (Fastify, Nest). */
@@ -24,7 +24,7 @@ export type Field = readonly [name: string, value: string];
 interface Tightest {
   readonly plan: CheckPlan;
   readonly remaining: number;
-  /** Until it passes again, for a refusal; until it is as new, otherwise. */
+  /** For a refusal, the time until it passes again; otherwise, until it is as good as new. */
   readonly afterMs: number;
   readonly nowMs: number;
   readonly refused: boolean;
@@ -33,9 +33,13 @@ interface Tightest {
 interface Survey {
   /** Every enforced policy that applied, in the order of the rules. */
   readonly plans: readonly CheckPlan[];
-  /** Absent where nothing was counted, so that no number is made up. */
+  /** The policies that refused, if any. */
+  readonly violated: readonly string[];
+  /** Absent if nothing was counted: no number is made up. */
   readonly tightest: Tightest | undefined;
 }
+
+const NONE: readonly string[] = [];
 
 type Spell = (survey: Survey, legacyReset: LegacyReset) => Field[];
 
@@ -46,7 +50,7 @@ const formats: Readonly<Record<HeaderFormat, Spell>> = {
   legacy,
 };
 
-/** Makes the writer of a response's fields, once per middleware. */
+/** Makes the function that formats a response's fields, once per middleware. */
 export function rateLimitFields(
   option: HeadersOption = "draft-11",
   legacyReset: LegacyReset = "epoch",
@@ -66,10 +70,10 @@ export function rateLimitFields(
   };
 }
 
-/** Whole seconds to wait; undefined where the request passed or no wait helps. */
+/** Whole seconds to wait; undefined if the request passed or no wait helps. */
 export function retryAfterSeconds({ allowed, retryAfterMs }: Decision): number | undefined {
   if (allowed || retryAfterMs === NEVER_MS) return undefined;
-  // At least 1: "0" invites a client to come back at once.
+  // At least 1: "0" invites a client to come back immediately.
   return Math.max(1, secondsOf(retryAfterMs));
 }
 
@@ -81,15 +85,17 @@ export function windowMsOf(policy: Policy): number | undefined {
 
 function surveyOf(decisions: readonly Decision[]): Survey {
   const plans: CheckPlan[] = [];
+  let violated = NONE;
   let tightest: Tightest | undefined;
   for (const decision of decisions) {
     const { checks, nowMs } = Decision.originOf(decision);
-    // A policy that answers for a store does not count: what remains is not known then.
+    // A failure policy's answer does not count: what remains is unknown.
     const counted = decision.degraded === undefined || decision.degraded === "local";
     let speaks = counted;
+    if (decision.violated.length > 0) violated = violated.concat(decision.violated);
     for (const { plan } of checks) {
       if (plan.mode !== "enforce") continue;
-      // One decision may hold a rule twice, for two keys.
+      // One decision may contain a rule twice, for two keys.
       if (!plans.includes(plan)) plans.push(plan);
       if (!speaks || plan.rule !== decision.rule) continue;
       speaks = false;
@@ -100,7 +106,7 @@ function surveyOf(decisions: readonly Decision[]): Survey {
       if (tightest === undefined || isTighter(state, tightest)) tightest = state;
     }
   }
-  return { plans, tightest };
+  return { plans, violated, tightest };
 }
 
 function isTighter(a: Tightest, b: Tightest): boolean {
@@ -109,43 +115,46 @@ function isTighter(a: Tightest, b: Tightest): boolean {
 }
 
 /**
- * draft-ietf-httpapi-ratelimit-headers-08 to -11. A rule's id is a valid sf-string as it stands: its alphabet has neither
- * quotes nor backslashes. `RateLimit` speaks for the tightest policy alone, so that Retry-After is never earlier than its `t`.
+ * draft-ietf-httpapi-ratelimit-headers-08 to -11. A rule's id is a valid sf-string as it is: its alphabet has neither quotes nor
+ * backslashes. `RateLimit` reports only the tightest policy, so that Retry-After is never earlier than its `t`.
  */
-function draft11({ plans, tightest }: Survey): Field[] {
-  const policy: Field = ["RateLimit-Policy", listOf(plans, policyItem)];
+function draft11(survey: Survey): Field[] {
+  const policy: Field = ["RateLimit-Policy", listOf(survey, policyItem)];
+  const { tightest } = survey;
   if (tightest === undefined) return [policy];
   const { plan, remaining, afterMs, refused } = tightest;
-  // Places come back when requests end, not with time: only a refusal has a time to tell.
+  // Places come back when requests end, not with time: only a refusal has a time to report.
   const timed = refused || plan.policy.stored !== "concurrency";
   return [policy, ["RateLimit", `"${plan.rule}";r=${remaining}${timed ? `;t=${secondsOf(afterMs)}` : ""}`]];
 }
 
-/** A policy's text never changes, and there are few: spelled once each. `adapt` puts another policy into the same plan. */
-const policyItems = new WeakMap<CheckPlan, { policy: Policy; text: string }>();
+/** A policy's text never changes, and there are few: each is formatted once. */
+const policyItems = new WeakMap<CheckPlan, string>();
 
 function policyItem(plan: CheckPlan): string {
   const { policy } = plan;
   let item = policyItems.get(plan);
-  if (item?.policy !== policy) {
+  if (item === undefined) {
     const quota = `"${plan.rule}";q=${policy.limit}`;
     const window = windowSeconds(policy);
-    item = { policy, text: window === undefined ? `${quota};qu="concurrent-requests"` : `${quota};w=${window}` };
+    item = window === undefined ? `${quota};qu="concurrent-requests"` : `${quota};w=${window}`;
     policyItems.set(plan, item);
   }
-  return item.text;
+  return item;
 }
 
-function draft7({ plans, tightest }: Survey): Field[] {
-  const policy: Field = ["RateLimit-Policy", listOf(plans, namelessItem)];
+function draft7(survey: Survey): Field[] {
+  const policy: Field = ["RateLimit-Policy", listOf(survey, namelessItem)];
+  const { tightest } = survey;
   if (tightest === undefined) return [policy];
   const { limit } = tightest.plan.policy;
   const reset = secondsOf(tightest.afterMs);
   return [policy, ["RateLimit", `limit=${limit}, remaining=${tightest.remaining}, reset=${reset}`]];
 }
 
-function draft6({ plans, tightest }: Survey): Field[] {
-  const policy: Field = ["RateLimit-Policy", listOf(plans, namelessItem)];
+function draft6(survey: Survey): Field[] {
+  const policy: Field = ["RateLimit-Policy", listOf(survey, namelessItem)];
+  const { tightest } = survey;
   if (tightest === undefined) return [policy];
   return [
     policy,
@@ -170,8 +179,36 @@ function legacy({ tightest }: Survey, legacyReset: LegacyReset): Field[] {
   ];
 }
 
-function listOf(plans: readonly CheckPlan[], spell: (plan: CheckPlan) => string): string {
-  return plans.length === 1 ? spell(plans[0]!) : plans.map(spell).join(", ");
+/**
+ * The most bytes of policies. A proxy has one buffer for all fields of a response (nginx: 4 KiB) and treats a response that does not fit as
+ * a failure; so a long list would open a gateway that fails open when its rate limiter fails.
+ */
+const MOST_LIST_BYTES = 1_024;
+
+/** If a list is too long, the policy that `RateLimit` reports comes first, then those that refused, then the others. */
+function listOf({ plans, violated, tightest }: Survey, spell: (plan: CheckPlan) => string): string {
+  if (plans.length === 1) return spell(plans[0]!);
+  return policyList(plans.map(spell), () => {
+    const refused = new Set(violated);
+    const rank = (plan: CheckPlan): number => (plan === tightest?.plan ? 0 : refused.has(plan.rule) ? 1 : 2);
+    return [...plans].sort((a, b) => rank(a) - rank(b)).map(spell);
+  });
+}
+
+/** All items, or the most important ones: as many as there is room for, and at least one. */
+export function policyList(items: readonly string[], byImportance: () => readonly string[]): string {
+  const { text, isWhole } = fill(items);
+  return isWhole ? text : fill(byImportance()).text;
+}
+
+function fill(items: readonly string[]): { readonly text: string; readonly isWhole: boolean } {
+  let text = items[0] ?? "";
+  for (let i = 1; i < items.length; i++) {
+    const item = items[i]!;
+    if (text.length + 2 + item.length > MOST_LIST_BYTES) return { text, isWhole: false };
+    text += `, ${item}`;
+  }
+  return { text, isWhole: true };
 }
 
 function windowSeconds(policy: Policy): number | undefined {
@@ -179,7 +216,7 @@ function windowSeconds(policy: Policy): number | undefined {
   return windowMs === undefined ? undefined : secondsOf(windowMs);
 }
 
-/** Round up: a client told "1 s" at 1.4 s would come back early and be refused twice. A window is never 0 this way. */
+/** Round up: a client that waits "1 s" for 1.4 s would come back early and be refused twice. A window is never 0 this way. */
 function secondsOf(ms: number): number {
   return Math.ceil(ms / 1000);
 }

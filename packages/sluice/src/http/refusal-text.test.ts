@@ -1,5 +1,5 @@
-import { expect, test } from "vitest";
-import { Decision } from "../limiter/decision.js";
+import { expect, test, vi } from "vitest";
+import type { Decision } from "../limiter/decision.js";
 import { createLimiter } from "../limiter/limiter.js";
 import type { Rule } from "../rules/rule.js";
 import { answerOf } from "./answer.js";
@@ -7,7 +7,7 @@ import { refusalText } from "./refusal-text.js";
 
 const rule: Rule = { id: "r", key: ["user"], algorithm: "rolling-window", limit: 1, window: "1m" };
 
-test("is what a refusal's answer says, whatever was spelled before", async () => {
+test("equals the refusal's answer, whatever was cached before", async () => {
   const rules: Rule[] = [
     rule,
     { ...rule, id: "spaced", key: ["spaced"], limit: 9, minInterval: "10s" } as Rule,
@@ -37,7 +37,7 @@ test("is what a refusal's answer says, whatever was spelled before", async () =>
   await limiter.close();
 });
 
-test("a limit that was edited is told as it stands", async () => {
+test("an edited limit is reported as it is now", async () => {
   const limiter = createLimiter({ rules: [rule] });
   for (const limit of [1, 2, 3]) {
     limiter.setRules([{ ...rule, limit }]);
@@ -48,14 +48,18 @@ test("a limit that was edited is told as it stands", async () => {
   await limiter.close();
 });
 
-test("a limit that moved under its plan, as by adapt, is told as it stands", async () => {
-  const limiter = createLimiter({ rules: [rule] });
+test("a limit moved by adapt is reported as it is now, and an earlier refusal as it was", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval"] });
+  const adapt = { signal: "reported", target: 0.8, min: 1, max: 200 } as const;
+  const limiter = createLimiter({ rules: [{ ...rule, limit: 100, adapt } as Rule] });
   const policyField = (decision: Decision): string | undefined =>
     Object.fromEntries(refusalText(decision).fields)["RateLimit-Policy"];
-  const decision = await limiter.check({ user: "a" }, { cost: 4 });
-  expect(policyField(decision)).toBe('"r";q=1;w=60');
-  const plan = Decision.originOf(decision).checks[0]!.plan as { policy: object };
-  plan.policy = { ...plan.policy, limit: 7 };
-  expect(policyField(decision)).toBe('"r";q=7;w=60');
+  const before = await limiter.check({ user: "a" }, { cost: 101 });
+  expect(policyField(before)).toBe('"r";q=100;w=60');
+  await limiter.reportUtilisation(1, { source: "db" });
+  await vi.advanceTimersByTimeAsync(1_000);
+  vi.useRealTimers();
+  expect(policyField(await limiter.check({ user: "a" }, { cost: 101 }))).toBe('"r";q=70;w=60');
+  expect(policyField(before)).toBe('"r";q=100;w=60');
   await limiter.close();
 });

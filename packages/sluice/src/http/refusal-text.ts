@@ -1,8 +1,7 @@
 /**
- * A refusal as fields and the text of its body. Refusals of one rule mostly differ in nothing but the wait: under attack they are nearly all
- * that is sent, so what was spelled last for a rule is used again. Pure but for that memory.
+ * A refusal as fields and the text of its body. Refusals of one rule mostly differ only in the wait, and under attack they are nearly all
+ * that is sent, so the last text of each rule is cached. Pure apart from that cache.
  */
-import type { Policy } from "../algorithms/policy.js";
 import type { CheckPlan } from "../check.js";
 import { Decision } from "../limiter/decision.js";
 import { answerOf } from "./answer.js";
@@ -16,18 +15,17 @@ export interface RefusalText {
 }
 
 interface Spelled {
-  readonly policy: Policy;
   readonly remaining: number | undefined;
   readonly reason: string | undefined;
   readonly degraded: string | undefined;
-  /** Of `Retry-After`. */
+  /** The value of `Retry-After`. */
   readonly seconds: number | undefined;
   readonly fields: readonly Field[];
   /** The body up to its last number, the wait in ms. */
   readonly head: string;
 }
 
-/** Of each rule, as it stands. */
+/** By plan: a changed rule has another. */
 const lastSpelled = new WeakMap<CheckPlan, Spelled>();
 
 export function refusalText(decision: Decision): RefusalText {
@@ -35,20 +33,19 @@ export function refusalText(decision: Decision): RefusalText {
   const plan = checks.length === 1 ? checks[0]!.plan : undefined;
   if (plan === undefined) return spell(decision);
   let spelled = lastSpelled.get(plan);
-  if (spelled === undefined || !isLike(spelled, plan, decision)) {
+  if (spelled === undefined || !isLike(spelled, decision)) {
     const { fields, body } = spell(decision);
     const { remaining, reason, degraded } = decision;
     const seconds = retryAfterSeconds(decision);
     const head = body.slice(0, body.lastIndexOf(":") + 1);
-    spelled = { policy: plan.policy, remaining, reason, degraded, seconds, fields, head };
+    spelled = { remaining, reason, degraded, seconds, fields, head };
     lastSpelled.set(plan, spelled);
   }
   return { fields: spelled.fields, body: `${spelled.head}${decision.retryAfterMs}}` };
 }
 
-function isLike(spelled: Spelled, { policy }: CheckPlan, decision: Decision): boolean {
+function isLike(spelled: Spelled, decision: Decision): boolean {
   return (
-    spelled.policy === policy &&
     spelled.reason === decision.reason &&
     spelled.remaining === decision.remaining &&
     spelled.degraded === decision.degraded &&

@@ -62,7 +62,7 @@ test.each([
   expect(requestPath(target)).toBe(path);
 });
 
-test("options fold what some servers fold", () => {
+test("options merge what some servers merge", () => {
   expect(requestPath("/api%2fx", { encodedSlashes: "decode" })).toBe("/api/x");
   expect(requestPath("/x%2f..%5clogin", { encodedSlashes: "decode" })).toBe("/login");
   expect(requestPath("/LogIn", { ignoreCase: true })).toBe("/login");
@@ -116,13 +116,13 @@ describe("what a proxy passes on", () => {
   });
 });
 
-test("a target that climbs has a second reading, others have none", () => {
+test("a target that climbs has a second reading, others do not", () => {
   expect(unresolvedPath("/admin/../x?y")).toBe("/admin/../x");
   expect(unresolvedPath("/admin/%2e%2E//x")).toBe("/admin/../x");
   for (const target of ["/x", "/x..y", "/x/...", "/x?a=/../b", "*"]) expect(unresolvedPath(target)).toBeUndefined();
 });
 
-test("what Node's url.parse makes of backslashes and of a blank at the end is a second reading", () => {
+test("Node's url.parse reading of backslashes and a trailing blank is a second reading", () => {
   expect(unresolvedPath("HTTP://host/expensive\\x")).toBe("/expensive/x");
   expect(unresolvedPath("http://host\\login")).toBe("/login");
   expect(unresolvedPath("/expensive\\x#f")).toBe("/expensive/x");
@@ -144,7 +144,7 @@ test("every path that Node's url.parse finds in a target is one of its readings,
   );
 });
 
-test("encoded slashes are seen in the path only", () => {
+test("encoded slashes are detected only in the path", () => {
   for (const target of ["/a%2fb", "/a%5Cb", "/a\\b"]) expect(hasEncodedSlash(target)).toBe(true);
   for (const target of ["/a/b", "/a?x=%2f", "/a#%2f", "http://h/a"]) expect(hasEncodedSlash(target)).toBe(false);
 });

@@ -1,17 +1,20 @@
 /**
- * The normal form of a request's path: every spelling that a server may route to one place becomes one path, so that no spelling escapes
- * a rule. RFC 3986, sections 5.2.4 (dot segments) and 6.2.2 (escapes, upper-case hex), and doubled slashes merged as nginx does.
- * In: a request target as it came. Out: the path that rules see, and the target that a proxy may pass on. Pure.
+ * The normal form of a request's path: every spelling that a server may route to the same place becomes one path, so that no spelling
+ * escapes a rule. RFC 3986, sections 5.2.4 (dot segments) and 6.2.2 (escapes, upper-case hex), and doubled slashes are merged as nginx
+ * does. In: a request target as received. Out: the path that rules see, and the target that a proxy may pass on. Pure.
  *
  *   normalTarget  a URI: every escape that RFC 3986 distinguishes from its character is kept
- *   requestPath   the same for readers: escapes become characters (`/caf%C3%A9` is `/café`), except those that would change
- *                 the path's structure (`%2F`, `%5C`, `%3B`, `%3F`, `%23`, `%25`), control characters, and bytes that are no UTF-8
+ *   requestPath   the same for humans: escapes become characters (`/caf%C3%A9` is `/café`), except those that would change the
+ *                 path's structure (`%2F`, `%5C`, `%3B`, `%3F`, `%23`, `%25`), control characters, and bytes that are not UTF-8
  */
 
 export interface PathOptions {
-  /** The meaning of `%2F` and `%5C`. Default `keep`: characters of a segment. `decode`: slashes, as nginx and most servlet containers read them. */
+  /**
+   * The meaning of `%2F` and `%5C`. Default `keep`: characters of a segment. `decode`: slashes, as nginx and most servlet containers read
+   * them.
+   */
   encodedSlashes?: "keep" | "decode";
-  /** Paths in lower case, for servers that route so (Express by default). Write rules in lower case then. */
+  /** Lower-case paths, for servers that ignore case (Express by default). Rules must then be in lower case. */
   ignoreCase?: boolean;
   /** `/login/` is `/login`. */
   ignoreTrailingSlash?: boolean;
@@ -19,19 +22,19 @@ export interface PathOptions {
   ignoreParams?: boolean;
 }
 
-/** Signs of a path that is not in normal form, as most are: escapes, characters to escape, empty segments, segments that begin with a dot. */
+/** Signs of a path that is not in normal form (most paths are): escapes, characters to escape, empty segments, dot segments. */
 const UNUSUAL = /[^\w\-.~!$&'()*+,;=:@/]|\/[/.]/;
 
-/** The whole path that was asked for, as rules see it: no query, no fragment. `*` of OPTIONS stays. */
+/** The whole requested path, as rules see it: no query, no fragment. The `*` of OPTIONS is kept. */
 export function requestPath(target: string, options: PathOptions = {}): string {
   return readable(normalPath(pathPart(target), options), options);
 }
 
 /**
- * The path of the same request as a lenient router reads it; absent if that is the same path. Express and Koa leave `..` where it is and
- * compare by prefix: to them `/admin/../x` is below `/admin`. Node's `url.parse`, which they ask for unusual targets (absolute form, a
- * fragment), takes a backslash for a slash and drops a no-break space at the end. Where Sluice does not write the target that the
- * application sees, both readings have to pass.
+ * The path of the same request as a lenient router reads it; absent if that is the same path. Express and Koa leave `..` in place and
+ * compare by prefix: to them `/admin/../x` is below `/admin`. Node's `url.parse`, which they use for unusual targets (absolute form, a
+ * fragment), reads a backslash as a slash and drops a trailing no-break space. If Sluice does not write the target that the application
+ * sees, both readings have to pass.
  */
 export function unresolvedPath(target: string, options: PathOptions = {}): string | undefined {
   const isOdd = target.includes("\\") || isBlank(target.charCodeAt(target.length - 1));
@@ -49,7 +52,7 @@ function parsedLeniently(target: string): string {
   return path.replaceAll("\\", "/") + target.slice(path.length, end);
 }
 
-/** White space that an HTTP parser lets through in a target. */
+/** White space that an HTTP parser accepts in a target. */
 function isBlank(code: number): boolean {
   return code === 0xa0 || code === 0xfeff;
 }
@@ -63,7 +66,7 @@ export function normalTarget(target: string, options: Pick<PathOptions, "encoded
   return normalPath(pathPart(target), options) + query.replaceAll(NOT_IN_QUERY, escapeBytes);
 }
 
-/** Whether a slash or backslash stands in the path that not every server takes for one. */
+/** Whether the path contains a slash or backslash that not every server reads as one. */
 export function hasEncodedSlash(target: string): boolean {
   return /%2f|%5c|\\/i.test(pathPart(target));
 }
@@ -71,7 +74,7 @@ export function hasEncodedSlash(target: string): boolean {
 function pathPart(target: string): string {
   const path = before("#", before("?", target));
   if (path.startsWith("/") || path === "*") return path;
-  // Absolute form (RFC 9112, section 3.2.2). Whatever else it is, it is read as a path.
+  // Absolute form (RFC 9112, section 3.2.2). Anything else is read as a path.
   const afterAuthority = /^[a-z][a-z0-9+.-]*:\/\/[^/\\]*(.*)$/is.exec(path)?.[1] ?? path;
   return afterAuthority.startsWith("/") ? afterAuthority : `/${afterAuthority}`;
 }
@@ -94,7 +97,7 @@ function normalPath(path: string, options: PathOptions): string {
   return `/${kept.join("/")}`;
 }
 
-/** Escapes in normal form, then split at slashes. Empty segments are gone, but for one at the end, which is the trailing slash. */
+/** Normalises escapes, then splits at slashes. Drops empty segments, except one at the end, which is the trailing slash. */
 function mergedSegments(path: string, { encodedSlashes, ignoreParams }: PathOptions): string[] {
   let text = path.includes("%") ? path.replaceAll(ESCAPE, normalEscape) : path;
   if (NOT_ASCII_PATH.test(text)) text = text.replaceAll(NOT_IN_PATH, escapeBytes);
@@ -109,7 +112,7 @@ const ESCAPE = /%(?:[0-9a-f]{2})?/gi;
 const UNRESERVED = /[\w\-.~]/;
 
 function normalEscape(triplet: string): string {
-  // A percent sign that begins no escape stands for itself.
+  // A percent sign that does not begin an escape stands for itself.
   if (triplet === "%") return "%25";
   const character = String.fromCharCode(Number.parseInt(triplet.slice(1), 16));
   return UNRESERVED.test(character) ? character : triplet.toUpperCase();
@@ -118,10 +121,10 @@ function normalEscape(triplet: string): string {
 /** Characters that RFC 3986, sections 3.3 and 3.4, does not allow unescaped. */
 const NOT_IN_PATH = /[^\w\-.~!$&'()*+,;=:@/%]/gu;
 const NOT_ASCII_PATH = /[^\w\-.~!$&'()*+,;=:@/%]/;
-// Brackets and the like stand raw in many queries, and no rule sees them: only what ends a line or a target is escaped.
+// Brackets and the like are unescaped in many queries, and no rule sees them: only what would end a line or a target is escaped.
 const NOT_IN_QUERY = /[^\x21-\x7e]/gu;
 
-/** A target is bytes, which Node reads as Latin-1; characters beyond that were decoded by the caller and are spelled in UTF-8. */
+/** A target consists of bytes, which Node reads as Latin-1; characters beyond that were decoded by the caller and are encoded as UTF-8. */
 function escapeBytes(character: string): string {
   return Array.from(Buffer.from(character, character <= "\xff" ? "latin1" : "utf8"), escapeByte).join("");
 }
@@ -137,7 +140,10 @@ function readable(path: string, { ignoreCase, ignoreTrailingSlash }: PathOptions
   return text;
 }
 
-/** Printable ASCII but for `#`, `%`, `/`, `;`, `?` and the backslash. Globs give none of these a meaning, so no client escapes a rule by their spelling. */
+/**
+ * Printable ASCII except `#`, `%`, `/`, `;`, `?` and the backslash. None of these has a meaning in globs, so no client escapes a rule by
+ * escaping them.
+ */
 const ASCII_ESCAPE = /%(?:2[0-246-9A-C]|3[AC-E]|[46]0|5[BDE]|7[B-D])/g;
 const UTF8_ESCAPES = /%[CD][\dA-F]%[89AB][\dA-F]|%E[\dA-F](?:%[89AB][\dA-F]){2}|%F[0-4](?:%[89AB][\dA-F]){3}/g;
 
@@ -145,7 +151,7 @@ function decode(escapes: string): string {
   try {
     return decodeURIComponent(escapes);
   } catch {
-    // An overlong form or a surrogate: bytes that are no UTF-8.
+    // An overlong form or a surrogate: not valid UTF-8.
     return escapes;
   }
 }

@@ -26,6 +26,6 @@ test.each([
   ["10.0.0.0/8", false],
   ["0.0.0.0/0", true],
   [["loopback", "::/0"], true],
-] as [TrustedProxies, boolean][])("%j trusts everybody: %s", (trusted, everybody) => {
+] as [TrustedProxies, boolean][])("%j trusts everyone: %s", (trusted, everybody) => {
   expect(trustsEverybody(trusted)).toBe(everybody);
 });

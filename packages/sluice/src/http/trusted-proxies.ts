@@ -1,17 +1,20 @@
 /**
- * The proxies that may name a client's address. In: a hop count, or addresses, CIDR blocks and the names of private ranges.
- * Out: a function that returns whether a hop is trusted. Pure.
+ * The proxies that may set a client's address. In: a hop count, or addresses, CIDR blocks and the names of private ranges. Out: a function
+ * that returns whether a hop is trusted. Pure.
  */
 import { SluiceError } from "../errors.js";
 import { type Cidr, contains, parseAddress, parseCidr } from "../rules/cidr.js";
 
-/** `false`: none. A number: that many hops, counted from this server. Blocks: `10.0.0.0/8`, an address, or `loopback`, `linklocal`, `uniquelocal`. */
+/**
+ * `false`: none. A number: that many hops, counted from this server. Blocks: `10.0.0.0/8`, an address, or `loopback`, `linklocal`,
+ * `uniquelocal`.
+ */
 export type TrustedProxies = false | number | string | readonly string[];
 
 /** `hop` 0 is the peer of the connection. The same shape as the compiled "trust proxy" of Express. */
 export type Trust = (address: string, hop: number) => boolean;
 
-/** The names that Express and Fastify know. */
+/** The names that Express and Fastify use. */
 const namedBlocks: Readonly<Record<string, readonly string[]>> = {
   loopback: ["127.0.0.0/8", "::1/128"],
   linklocal: ["169.254.0.0/16", "fe80::/10"],
@@ -31,7 +34,7 @@ export function compileTrust(trusted: TrustedProxies): Trust {
   };
 }
 
-/** Whether any client may claim any address: then addresses mean nothing. */
+/** Whether any client can claim any address: addresses then mean nothing. */
 export function trustsEverybody(trusted: TrustedProxies): boolean {
   if (trusted === false) return false;
   if (typeof trusted === "number") return trusted > MOST_HOPS;

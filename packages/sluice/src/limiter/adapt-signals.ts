@@ -1,6 +1,6 @@
 /**
- * Utilisation for rules with `adapt`: what is reported, or the busiest event loop of the instances, each of which reports its own to the
- * others under a key of its own.
+ * Utilisation for rules with `adapt`: either what was reported, or the busiest event loop among the instances. Each instance reports its
+ * own event loop to the others under a reserved key.
  */
 import type { AdaptSignal } from "../rules/rule.js";
 import { EventLoop } from "../shedding/event-loop.js";
@@ -14,7 +14,7 @@ interface AdaptSignalsOptions {
   readonly now: () => number;
 }
 
-/** Of an instance that is gone, its event loop stops counting by itself. */
+/** The event loop of an instance that is gone stops counting after this. */
 const LOOP_TTL_MS = 5_000;
 
 export class AdaptSignals {
@@ -32,7 +32,7 @@ export class AdaptSignals {
     try {
       void shared.report({ value, source: instance, key: LOOP_KEY, ttlMs: LOOP_TTL_MS });
     } catch {
-      // More instances than reports are held: this one still knows itself.
+      // There are more instances than the store holds reports: this one still knows its own value.
     }
     return Math.max(value, reports.highestOf(LOOP_KEY, now()) ?? 0);
   }

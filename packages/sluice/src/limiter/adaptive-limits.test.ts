@@ -15,7 +15,7 @@ const tuned: Rule = {
   overrides: [{ match: { user: "acme" }, limit: 1_000 }],
 };
 
-/** Limits as Redis keeps them, for several instances; `isAway`: it does not answer. */
+/** Limits as Redis stores them, for several instances; `isAway`: it does not answer. */
 class Shared {
   isAway = false;
   leader: string | undefined;
@@ -60,7 +60,7 @@ function instance(name: string, store: Store, rules: readonly Rule[] = [tuned]) 
   return { book, limits, moves, steps, limitOf };
 }
 
-test("the limit in force is that of the checks, and overrides move in proportion", async () => {
+test("the limit in force applies to checks, and overrides move in proportion", async () => {
   const { steps, limitOf, limits, moves } = instance("a", new MemoryStore());
   await steps(1, 1);
   expect([limitOf("ann"), limitOf("acme")]).toEqual([70, 700]);
@@ -74,7 +74,7 @@ test("the limit in force is that of the checks, and overrides move in proportion
   expect(moves[0]).toEqual({ rule: "tuned", from: 100, to: 70, utilisation: 1, leads: true, alone: false });
 });
 
-test("one instance moves the number, the others follow it, whatever they measure", async () => {
+test("one instance moves the limit, the others follow, whatever they measure", async () => {
   const shared = new Shared();
   const [a, b] = [instance("a", shared.store()), instance("b", shared.store())];
   for (let second = 0; second < 5; second++) {
@@ -86,7 +86,7 @@ test("one instance moves the number, the others follow it, whatever they measure
   expect([a.moves.every(({ leads }) => leads), b.moves.every(({ leads }) => !leads)]).toEqual([true, true]);
 });
 
-test("a new leader goes on from the number that it finds", async () => {
+test("a new leader continues from the limit that it finds", async () => {
   const shared = new Shared();
   const a = instance("a", shared.store());
   await a.steps(4, 1);
@@ -97,7 +97,7 @@ test("a new leader goes on from the number that it finds", async () => {
   expect(b.limitOf("ann")).toBe(found);
 });
 
-test("without the store the last number holds, then goes back to the rule's own; with it, its number counts again", async () => {
+test("without the store the last limit holds, then drifts back to the rule's own; with it, its limit applies again", async () => {
   const shared = new Shared();
   const a = instance("a", shared.store());
   await a.steps(4, 1);
@@ -114,7 +114,7 @@ test("without the store the last number holds, then goes back to the rule's own;
   expect(a.limitOf("ann")).toBe(42);
 });
 
-test("a number out of its range, as another version might have written it, is brought into it", async () => {
+test("a limit out of range, possibly written by another version, is brought into range", async () => {
   const shared = new Shared();
   shared.leader = "somebody else";
   shared.limits.set("tuned", 1e9);
@@ -138,4 +138,22 @@ test("a lowered limit never answers with a remaining below 0, and keeps what was
   expect(decide(90).allowed).toBe(true);
   await steps(3, 1);
   expect(decide(1)).toMatchObject({ allowed: false, reason: "limit" });
+});
+
+test("a check keeps the numbers that it was made with, however the limit moves", async () => {
+  const { book, steps, limitOf } = instance("a", new MemoryStore());
+  const [check] = book.checks({ user: "ann" }, 1);
+  const { policy } = check!.plan;
+  await steps(2, 1);
+  expect(limitOf("ann")).toBe(49);
+  expect(check!.plan.policy).toBe(policy);
+});
+
+test("the fast path of a book with one rule follows the limit, and its earlier decisions keep their numbers", async () => {
+  const { overrides: _, ...sole } = tuned as Rule & { overrides: unknown };
+  const { book, steps } = instance("a", new MemoryStore(), [sole]);
+  const before = book.sole!.requestOf({ user: "ann" })!;
+  await steps(1, 1);
+  expect(book.sole!.requestOf({ user: "ann" })!.check.plan.policy.limit).toBe(70);
+  expect(before.check.plan.policy.limit).toBe(100);
 });

@@ -1,12 +1,12 @@
 /**
- * Moves the limits of rules with `adapt`, once a second: one number a rule for all instances, kept in the store, moved by the instance
- * that leads (limits.lua). In: rules in force, utilisation. Out: plans whose policies have the limit in force, and an event for each move.
+ * Moves the limits of rules with `adapt`, once a second. Each rule has one limit for all instances; it is kept in the store and moved by
+ * the elected leader (limits.lua). In: rules in force, utilisation. Out: plans with the limit in force, which replace the previous plans,
+ * and an event for each move. A plan is never mutated: refunds and settlements use the numbers that their charge was made with.
  *
- * Without the store each instance keeps the last number, and after half a minute lets it go back to the rule's own limit; when the
- * store is back, its number counts again.
+ * While the store is away, each instance keeps the last limit, and after half a minute lets it drift back to the rule's configured limit.
+ * When the store is back, its limit applies again.
  */
 
-import type { Policy } from "../algorithms/policy.js";
 import { scalePolicy } from "../algorithms/scale-policy.js";
 import type { CheckPlan } from "../check.js";
 import type { AdaptSignal, CountingRule, Rule } from "../rules/rule.js";
@@ -19,18 +19,18 @@ export interface LimitMove {
   readonly rule: string;
   readonly from: number;
   readonly to: number;
-  /** What moved it; undefined where none is known. */
+  /** The utilisation that caused the move; undefined if unknown. */
   readonly utilisation: number | undefined;
-  /** Whether this instance moved it for all; false: it follows another's move, or moves alone. */
+  /** True if this instance moved the limit for all. False: it follows the leader's move, or moves alone. */
   readonly leads: boolean;
-  /** The store is away: it moved for this instance alone. */
+  /** The store is away, so the limit moved for this instance only. */
   readonly alone: boolean;
 }
 
-/** How an adaptive rule stands. */
+/** The state of an adaptive rule. */
 export interface AdaptiveStats {
   readonly rule: string;
-  /** In force now. */
+  /** The limit in force now. */
   readonly limit: number;
   readonly configured: number;
   readonly min: number;
@@ -44,7 +44,9 @@ export interface AdaptiveStats {
 
 interface Adaptive {
   readonly rule: CountingRule & { adapt: NonNullable<CountingRule["adapt"]> };
-  readonly plans: readonly { readonly plan: { policy: Policy }; readonly own: Policy }[];
+  readonly book: RuleBook;
+  /** With the rule's configured numbers. */
+  readonly plans: readonly CheckPlan[];
   readonly controller: LimitController;
   /** Not rounded. */
   limit: number;
@@ -62,7 +64,7 @@ interface AdaptiveLimitsOptions {
 }
 
 const STEP_MS = 1_000;
-/** A leader that is gone is followed by another after so long. */
+/** Leader lease: another instance takes over this long after the leader is gone. */
 const LEADS_MS = 3_000;
 
 export class AdaptiveLimits {
@@ -77,7 +79,7 @@ export class AdaptiveLimits {
     this.#options = options;
   }
 
-  /** Rules that go on keep their numbers. */
+  /** Rules that stay in force keep their limits and counts. */
   follow(book: RuleBook): void {
     const before = new Map(this.#rules.map((adaptive) => [adaptive.rule.id, adaptive]));
     this.#rules = book.rules.filter(isAdaptive).map((rule) => this.#adaptive(rule, book, before.get(rule.id)));
@@ -109,26 +111,26 @@ export class AdaptiveLimits {
     this.#timer = undefined;
   }
 
-  /** One step of every rule. A step that takes longer than a second is not overtaken by the next. */
+  /** One step for every rule. Steps never overlap, even if one takes longer than a second. */
   async step(): Promise<void> {
     if (this.#isStepping) return;
     this.#isStepping = true;
     const rules = this.#rules;
     const nowMs = this.#options.now();
     const wanted = rules.map((adaptive) => {
-      // Without the store nobody knows what the others measure.
+      // Without the store, no instance knows what the others measure.
       adaptive.utilisation = this.#isAway ? undefined : this.#measure(adaptive);
       return adaptive.controller.next(adaptive.limit, adaptive.utilisation, nowMs);
     });
     const agreed = await this.#share(rules, wanted);
     this.#isStepping = false;
-    // Rules that were replaced meanwhile took their numbers along; the next step moves them.
+    // If the rules were replaced meanwhile, the new ones took over these numbers; the next step moves them.
     if (rules !== this.#rules) return;
     const alone = agreed === undefined && this.#isAway;
     for (const [i, adaptive] of rules.entries()) this.#move(adaptive, agreed?.[i] ?? wanted[i]!, alone);
   }
 
-  /** What the fleet agrees on; undefined where nobody shares the store, or it does not answer. */
+  /** The limits that the fleet agreed on. Undefined if the store is not shared, or does not answer. */
   async #share(
     rules: readonly Adaptive[],
     wanted: readonly number[],
@@ -179,7 +181,8 @@ export class AdaptiveLimits {
     const isSame = before !== undefined && before.rule.limit === rule.limit;
     return {
       rule,
-      plans: book.plansOf(rule.id).map((plan) => ({ plan: plan as CheckPlan & { policy: Policy }, own: plan.policy })),
+      book,
+      plans: before?.book === book ? before.plans : book.plansOf(rule.id),
       controller: new LimitController({ limit: rule.limit, min, max, target }, this.#options.now()),
       limit: isSame ? Math.min(max, Math.max(min, before.limit)) : rule.limit,
       utilisation: undefined,
@@ -193,7 +196,11 @@ function isAdaptive(rule: Rule): rule is Adaptive["rule"] {
   return rule.adapt !== undefined && rule.mode !== "off";
 }
 
-/** Overrides and variants move in proportion. Decisions under way keep the policy that they were asked with. */
-function apply({ rule, plans, limit }: Adaptive): void {
-  for (const { plan, own } of plans) plan.policy = scalePolicy(own, Math.round(limit) / rule.limit);
+/** Scales overrides and variants in proportion. Decisions in flight keep the plans that they started with. */
+function apply({ rule, book, plans, limit }: Adaptive): void {
+  const share = Math.round(limit) / rule.limit;
+  book.replacePlans(
+    rule.id,
+    plans.map((own) => ({ ...own, policy: scalePolicy(own.policy, share) })),
+  );
 }

@@ -14,7 +14,7 @@ test("checks become charges, and places are only looked at", () => {
   expect(asCharges([check("concurrency", 2)])[0]).not.toHaveProperty("charge");
 });
 
-test("a charge's verdicts pass, and keep how the counters stand", () => {
+test("a charge's verdicts pass, and keep the state of the counters", () => {
   const refused = verdict(false, -4, 900, 1_000, "limit");
   const reply = refusingNothing({ nowMs: 1, verdicts: [refused], guarantee: "atomic" });
   expect(reply.verdicts[0]).toMatchObject({ allowed: true, remaining: -4, retryAfterMs: 0, resetAfterMs: 1_000 });

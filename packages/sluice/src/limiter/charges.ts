@@ -1,13 +1,13 @@
 /**
- * Charges: checks that are counted in full, whatever their counters say, for a cost that has been incurred already.
- * In: a request's checks, and the store's reply. Out: the same as charges, and a reply that refuses nothing. Pure.
+ * Charges: checks that count in full whatever their counters hold, because the cost has already been incurred. In: a request's checks, and
+ * the store's reply. Out: the checks as charges, and the reply without refusals. Pure.
  */
 import type { Verdict } from "../algorithms/model.js";
 import { mostToCharge } from "../algorithms/policy.js";
 import type { Check } from "../check.js";
 import type { StoreReply } from "../store/store.js";
 
-/** Places are held by requests that run, and a charge does not run: it takes none, and only looks. */
+/** Places are held by requests that run, and a charge does not run: it takes no place and only looks. */
 export function asCharges(checks: readonly Check[]): Check[] {
   return checks.map((check) => {
     const { policy } = check.plan;
@@ -16,12 +16,12 @@ export function asCharges(checks: readonly Check[]): Check[] {
   });
 }
 
-/** What has happened already is not estimated. */
+/** A cost that has been incurred needs no estimate. */
 function withoutHold({ held: _, ...check }: Check): Check {
   return check;
 }
 
-/** A charge is never refused; `remaining` and `debt` report how its counters stand. */
+/** A charge is never refused; `remaining` and `debt` report the state of its counters. */
 export function refusingNothing(reply: StoreReply): StoreReply {
   const passed = (found: Verdict): Verdict => ({ ...found, allowed: true, retryAfterMs: 0, reason: undefined });
   return { ...reply, verdicts: reply.verdicts.map((found) => (found.allowed ? found : passed(found))) };

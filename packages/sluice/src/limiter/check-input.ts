@@ -1,16 +1,17 @@
 /**
- * Validates what a caller passes to a check beside attributes and cost (the rule book validates those). Pure.
+ * Validates what a caller passes to a check besides attributes and cost (the rule book validates those). Pure.
  */
 import { LONGEST_WAIT_MS } from "../algorithms/model.js";
 import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import { MOST_NAMED } from "../keys.js";
+import { describeValue } from "../rules/describe-value.js";
 import { MOST_PLACES } from "./lease-id.js";
 
 const LONGEST_REQUEST_ID = 1_024;
 
-/** A cost above the limit is refused in any case, by the decision. */
+/** A cost above the limit passes here: the decision refuses it anyway. */
 export function placesFit({ cost, plan }: Check): true {
   if (cost <= MOST_PLACES || cost > plan.policy.limit) return true;
   throw new SluiceError(
@@ -19,7 +20,7 @@ export function placesFit({ cost, plan }: Check): true {
   );
 }
 
-/** The same for a rolling window that is kept as a sorted set. A charge of more is kept as one number. */
+/** The same for a rolling window stored as a sorted set. A charge above the limit is stored as one number. */
 export function entriesFit({ cost, plan, charge }: Check): true {
   if (cost <= MOST_ENTRIES || cost > plan.policy.limit || charge === true) return true;
   throw new SluiceError(
@@ -28,7 +29,7 @@ export function entriesFit({ cost, plan, charge }: Check): true {
   );
 }
 
-/** A lease or a reservation over more rules could never be ended: no id names them all. */
+/** A lease or reservation over more rules could never be ended: no id can name them all. */
 export function namesFit(rules: number, kind: "concurrency rules" | "rules with an estimate"): void {
   if (rules <= MOST_NAMED) return;
   throw new SluiceError(
@@ -45,6 +46,23 @@ export function checkedId(id: unknown): string {
   );
 }
 
+/** The options of a call. A number in their place, where other limiters take the cost, would be ignored: the request would cost 1. */
+export function checkedOptions<T extends object>(options: T, example = "{ cost: 2 }"): T {
+  if (typeof options === "object" && options !== null) return options;
+  throw new SluiceError(
+    "invalid-request",
+    `options: expected an object such as ${example}, got ${describeValue(options)}`,
+  );
+}
+
+export function checkedParts<T>(parts: readonly T[]): readonly T[] {
+  if (Array.isArray(parts)) return parts;
+  throw new SluiceError(
+    "invalid-request",
+    `parts: expected a list of { attributes, cost }, got ${describeValue(parts)}`,
+  );
+}
+
 export function checkedBlockLength(lengthMs: unknown): number {
   if (Number.isSafeInteger(lengthMs) && (lengthMs as number) > 0 && (lengthMs as number) <= LONGEST_WAIT_MS)
     return lengthMs as number;
@@ -55,5 +73,5 @@ export function checkedBlockLength(lengthMs: unknown): number {
 }
 
 function describe(value: unknown): string {
-  return typeof value === "string" ? `one of ${value.length}` : String(JSON.stringify(value));
+  return typeof value === "string" ? `one of ${value.length}` : describeValue(value);
 }

@@ -1,7 +1,6 @@
 /**
- * A request on its way to the store.
- * In: its checks, and the caller's options. Out: the store's request, with a name for its entries, the caller's id and fingerprint;
- * malformed options throw `invalid-request`.
+ * A request on its way to the store. In: its checks, and the caller's options. Out: the store's request, with an entry id and the caller's
+ * id and fingerprint. Malformed options throw `invalid-request`.
  */
 import type { Check } from "../check.js";
 import { termOf } from "../reservations/reservations.js";
@@ -15,42 +14,47 @@ import { fingerprintOf } from "./fingerprint.js";
 import type { LeaveSignal } from "./waits.js";
 
 export interface CheckOptions {
-  /** Overrides the rules' own cost; 0 only looks. */
+  /** Overrides the cost that the rules define; 0 only looks. */
   cost?: number;
-  /** The same request with the same id within a minute gets the same decision and is charged once; another request is refused as invalid. */
+  /**
+   * Idempotency key: a retry with the same id within a minute gets the same decision and is charged once. A different request under the id
+   * is invalid.
+   */
   id?: string;
   /**
-   * False where the caller cannot report the end of the request (a gateway that only asks): under a load-shedding rule it is judged by
-   * the requests in flight, and is none itself. Default true: the decision's lease holds a place until it is released.
+   * Set to false if the caller cannot report when the request ends (a gateway that only asks). A load-shedding rule then judges the request
+   * by the number in flight, but does not count it as one. Default true: the decision's lease holds a place until it is released.
    */
   hold?: boolean;
   /**
-   * False where the caller cannot wait: a rule with `maxWait` then refuses what does not fit now. Default true: `delayMs` tells when the
-   * request may go on.
+   * Set to false if the caller cannot wait: a rule with `maxWait` then refuses what does not fit now. Default true: `delayMs` is how long
+   * the request must wait.
    */
   wait?: boolean;
+  /** How long the caller can wait, if less than a rule's `maxWait`: a request whose turn is further away is refused. */
+  maxWaitMs?: number | undefined;
 }
 
-/** Of `acquire`, which waits itself. */
+/** Options of `acquire`, which does the waiting itself. */
 export interface AcquireOptions extends CheckOptions {
-  /** Aborted: the turn is given back, and `acquire` rejects with the signal's reason. */
+  /** When aborted, the turn is given back and `acquire` rejects with the signal's reason. */
   signal?: LeaveSignal | undefined;
 }
 
-/** One attribute set of several that are decided as one request. */
+/** One of several attribute sets that are decided as one request. */
 export interface CheckPart {
   readonly attributes: Attributes;
   readonly cost?: number | undefined;
   /**
-   * Counted in full, even if the request is refused, by this part itself or by another. Its checks are refused where their counters
-   * then are past their limits; at cost 0 they only report whether that is so.
+   * Counted in full, even if this part or another one refuses the request. Its checks are refused if their counters are then past their
+   * limits; at cost 0 they only report whether they are.
    */
   readonly charge?: boolean | undefined;
-  /** Rules for this part alone, instead of those in force (`ruleBook`). */
+  /** Rules for this part alone, instead of the rules in force (`ruleBook`). */
   readonly book?: RuleBook | undefined;
 }
 
-/** The request behind a decision. `checks`: its counters, in the order of the decision's checks. */
+/** The request behind a decision. `checks`: its counters, in the same order as the decision's checks. */
 export interface DecidedRequest {
   readonly attributes: Attributes;
   readonly options: CheckOptions;
@@ -61,31 +65,32 @@ export interface CheckRequest extends StoreRequest {
   readonly attributes: Attributes;
   readonly options: CheckOptions;
   readonly neverRefused: boolean;
-  /** Whether a rule with prefetch is among the checks'. */
+  /** True if any of the checks belongs to a rule with prefetch. */
   readonly mayPrefetch: boolean;
-  /** What the load-shedding rules answered, if any applied. */
+  /** The answer of the load-shedding rules, if any applied. */
   readonly admission: Admission | undefined;
-  /** Whether it may not wait because too many do. */
+  /** True if the request may not wait because too many others already do. */
   readonly isCrowded: boolean;
-  /** Where several attribute sets are one request. */
+  /** Set if several attribute sets are decided as one request. */
   readonly parts: readonly CheckPart[] | undefined;
-  /** Before the store was asked; 0 where no check can hold a lease. */
+  /** Taken before the store was asked; 0 if no check can hold a lease. */
   readonly sinceMonotonicMs: number;
 }
 
 export interface Asked {
   readonly attributes: Attributes;
   readonly options: CheckOptions;
-  /** False only looks. */
+  /** If false, only looks. */
   readonly charge: boolean;
   readonly neverRefused?: boolean;
   readonly admission?: Admission | undefined;
-  /** Whether it may not wait because too many do. */
+  /** True if the request may not wait because too many others already do. */
   readonly isCrowded?: boolean;
-  /** Where several attribute sets are one request. */
+  /** Set if several attribute sets are decided as one request. */
   readonly parts?: readonly CheckPart[];
-  /** Whether the request gets an entry id in any case. */
+  /** True if the request always gets an entry id. */
   readonly isNamed?: boolean;
+  readonly versionIsLocal?: boolean | undefined;
 }
 
 export function checkRequest(checks: readonly Check[], rulesVersion: number, asked: Asked): CheckRequest {
@@ -99,7 +104,7 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
     const { stored } = plan.policy;
     if (plan.prefetchMs > 0) mayPrefetch = true;
     if (checks[i]!.held !== undefined) holds++;
-    // A turn that is given back goes by the name of its charge.
+    // A turn is given back by the name of its charge.
     if (plan.maxWaitMs > 0) named = true;
     if (stored === "concurrency") {
       placesFit(checks[i]!);
@@ -112,12 +117,13 @@ export function checkRequest(checks: readonly Check[], rulesVersion: number, ask
   return {
     checks,
     charge,
-    // Sorted sets keep a name per entry, and the record of an id the name of its charge.
-    // Who knows the name of a lease or of a reservation may end it: it must not be guessed.
+    // A sorted set keeps a name per entry, and an id's record keeps the name of its charge. Anyone who knows the name of a lease or
+    // reservation may end it, so that name must not be guessable.
     entryId: leases + holds > 0 ? newLeaseId() : named || id !== undefined ? nextEntryId() : "",
     id,
     fingerprint: id === undefined ? "" : fingerprintOfAll(asked),
     rulesVersion,
+    versionIsLocal: asked.versionIsLocal,
     holdMs: holds > 0 && charge ? termOf(checks) : undefined,
     attributes,
     options,

@@ -12,13 +12,13 @@ test("a connection that closes while the request waits aborts the wait", () => {
   expect(left.isSo).toBe(true);
 });
 
-test("a connection that was closed before the wait aborts it at once", () => {
+test("a connection that closed before the wait aborts it at once", () => {
   expect(new ClientLeft({ socket: Object.assign(new EventEmitter(), { destroyed: true }) }).signal().aborted).toBe(
     true,
   );
 });
 
-test("of HTTP/2 the stream counts, and nothing is left on a connection that lives on", () => {
+test("with HTTP/2 the stream counts, and no listener is left on the connection", () => {
   const [socket, stream] = [new EventEmitter(), new EventEmitter()];
   const left = new ClientLeft({ socket, stream });
   left.signal();
@@ -27,7 +27,7 @@ test("of HTTP/2 the stream counts, and nothing is left on a connection that live
   expect(stream.listenerCount("close")).toBe(0);
 });
 
-test("elsewhere the request's own signal counts", () => {
+test("otherwise the request's own signal counts", () => {
   const controller = new AbortController();
   const left = new ClientLeft({ req: { raw: { signal: controller.signal } } });
   const signal = left.signal();

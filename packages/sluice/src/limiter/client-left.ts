@@ -1,6 +1,6 @@
 /**
- * Whether the client of a request has gone, as an AbortSignal: for requests that wait. Made when the wait begins, for most requests do
- * not; `forget` when it ends, for a connection outlives its requests.
+ * Reports as an AbortSignal that the client of a waiting request has disconnected. The signal is made when the wait begins, because most
+ * requests do not wait; call `forget` when the wait ends, because a connection outlives its requests.
  */
 interface Closing {
   once(event: "close", listener: () => void): unknown;
@@ -8,7 +8,7 @@ interface Closing {
   readonly destroyed?: boolean;
 }
 
-/** Node's requests; those of HTTP/2 have a stream of their own. Elsewhere a request has a signal. */
+/** Node's requests; those of HTTP/2 have a stream of their own. Other runtimes give the request a signal. */
 interface RawRequest {
   readonly socket?: Closing | null;
   readonly stream?: Closing;
@@ -17,7 +17,7 @@ interface RawRequest {
 
 export class ClientLeft {
   readonly #raw: RawRequest;
-  /** Made by the first wait: a controller costs more than the whole decision about a request that is shed. */
+  /** Made by the first wait: an AbortController costs more than the whole decision about a request that is shed. */
   #controller: AbortController | undefined;
   #watched: Closing | undefined;
   readonly #leave = (): void => this.#controller?.abort();
@@ -26,7 +26,7 @@ export class ClientLeft {
     this.#raw = raw;
   }
 
-  /** Whether the client was seen to leave. */
+  /** Whether the client was seen to disconnect. */
   get isSo(): boolean {
     return this.#controller?.signal.aborted === true;
   }

@@ -23,16 +23,16 @@ function decisionOf(checks: readonly Check[], verdicts: readonly Verdict[], more
 const passed = (remaining: number): Verdict => verdict(true, remaining, 0, 100, undefined);
 const refused = (waitMs: number): Verdict => verdict(false, 0, waitMs, 100, "limit");
 
-test("of several refusals the one with the longest wait speaks, and all are named", () => {
+test("of several refusals the one with the longest wait is reported, and all are named", () => {
   const decision = decisionOf([check("a"), check("b"), check("c")], [refused(10), refused(30), passed(5)]);
   expect(decision).toMatchObject({ allowed: false, rule: "b", retryAfterMs: 30, violated: ["a", "b"] });
 });
 
-test("of several passes the one with the least share left speaks", () => {
+test("of several passes the one with the smallest remaining share is reported", () => {
   expect(decisionOf([check("a", 10), check("b", 100)], [passed(3), passed(20)]).rule).toBe("b");
 });
 
-test("shadow and candidate checks neither refuse nor speak", () => {
+test("shadow and candidate checks neither refuse nor are reported", () => {
   const decision = decisionOf([check("a", 10, "shadow"), check("b", 10, "candidate")], [refused(10), refused(10)]);
   expect(decision).toMatchObject({ allowed: true, violated: [], retryAfterMs: 0 });
   expect("rule" in decision).toBe(false);
@@ -52,7 +52,7 @@ test("a repeated id answers with the checks and the version of the first request
   expect(Decision.originOf(decision)).toMatchObject({ entryId: "e0", id: "id", charger: "store", nowMs: 5 });
 });
 
-test("its fields are its JSON; where it came from is not part of it", () => {
+test("its fields are its JSON; its origin is not part of it", () => {
   expect(Object.keys(decisionOf([check("a")], [refused(10)]))).toEqual([
     "allowed",
     "rule",

@@ -1,5 +1,5 @@
 /**
- * The decision that a caller sees, made from the verdicts of its checks. Pure.
+ * The decision that a caller gets, made from the verdicts of its checks. Pure.
  */
 import { MOST_UNITS, type Verdict } from "../algorithms/model.js";
 import { capacityOf } from "../algorithms/policy.js";
@@ -10,10 +10,10 @@ import type { SoleReply, SoleRequest } from "../sole-request.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
 import type { Lease } from "./lease.js";
 
-/** `local`: the fallback of this instance charged it; `nobody`: a policy answered without counting. */
+/** `local`: this instance's fallback charged it; `nobody`: a failure policy answered without counting. */
 export type Charger = "store" | "local" | "nobody";
 
-/** The sources of a decision: the request and the store's reply. */
+/** What a decision is made from: the request and the store's reply. */
 interface Source {
   readonly request: StoreRequest & { readonly admission?: Admission | undefined };
   readonly reply: StoreReply;
@@ -23,13 +23,13 @@ interface Source {
   readonly degraded: Degraded | undefined;
 }
 
-/** The facts about a decision that a refund needs. */
+/** What a refund needs to know about a decision. */
 export interface Origin {
   readonly checks: readonly Check[];
   readonly verdicts: readonly Verdict[];
   readonly entryId: string;
   readonly nowMs: number;
-  /** When each check was decided and what its entries are named, where that is not the same for all. */
+  /** When each check was decided and the names of its entries, if not the same for all checks. */
   readonly timesMs: readonly number[] | undefined;
   readonly entryIds: readonly string[] | undefined;
   readonly id: string | undefined;
@@ -37,12 +37,10 @@ export interface Origin {
   readonly reply?: StoreReply;
 }
 
-/** Shared by all decisions that violate nothing. */
+/** Shared by all decisions that violate no rule. */
 const NONE: readonly string[] = Object.freeze([]);
 
-/**
- * The answer to a request. Its enumerable fields are the public JSON, in the order in which the constructor sets them.
- */
+/** The answer to a request. Its enumerable fields are the public JSON, in the order in which the constructor sets them. */
 export class Decision implements DecisionSummary {
   declare readonly allowed: boolean;
   declare readonly rule?: string;
@@ -57,16 +55,16 @@ export class Decision implements DecisionSummary {
   declare readonly rulesVersion: number;
   declare readonly guarantee: Guarantee;
   declare readonly checks: readonly CheckResult[];
-  /** Only where a concurrency rule holds a place, or a load-shedding rule counts requests in flight. */
+  /** Set only if a concurrency rule holds a place, or a load-shedding rule counts requests in flight. */
   declare readonly lease?: Lease;
   declare readonly reservation?: Reservation;
   declare readonly degraded?: Degraded;
-  // Request and reply are kept as they came, and read only by a refund or an explanation: most decisions need neither.
+  // Request and reply are kept as they are and read only by a refund or an explanation: most decisions need neither.
   readonly #request: StoreRequest;
   readonly #reply: StoreReply;
   readonly #charger: Charger;
 
-  /** `soleReply`: of a request of one check, for which there is a short way. The fields are set in the same order. */
+  /** With `soleReply`: the fast path for a request of one check. It sets the fields in the same order. */
   constructor(source: Source | SoleRequest, soleReply?: SoleReply) {
     if (soleReply !== undefined) {
       const request = source as SoleRequest;
@@ -79,12 +77,12 @@ export class Decision implements DecisionSummary {
     const { request, reply, charger, lease, reservation, degraded } = source as Source;
     const { checks, rulesVersion } = reply.repeated ?? request;
     const { verdicts } = reply;
-    // Of the right length at once: an array that grows by its first push takes room for seventeen.
+    // Allocate the right length: an array that grows by its first push reserves room for seventeen.
     const results = new Array<CheckResult>(checks.length);
     let violated: string[] | undefined;
     let speaker = -1;
     let delayMs = 0;
-    // A repeated answer tells when the turn comes from now on.
+    // A repeated answer counts the delay from now.
     const agedMs = reply.repeated === undefined ? 0 : Math.max(0, reply.repeated.atMs - reply.nowMs);
     for (let i = 0; i < checks.length; i++) {
       const { plan } = checks[i]!;
@@ -100,7 +98,8 @@ export class Decision implements DecisionSummary {
     }
     const shed = request.admission?.results;
     if (shed !== undefined) {
-      // Behind the counters. One that refused is alone: nothing was counted. One that passed speaks only where no counter does.
+      // Load-shedding results follow the counters. A refusal stands alone: nothing was counted. A pass speaks for the decision only if no
+      // counter does.
       for (let i = 0; i < shed.length; i++) {
         const result = shed[i]!;
         results.push(result);
@@ -147,7 +146,7 @@ export class Decision implements DecisionSummary {
     return { checks, verdicts, entryId, nowMs, timesMs, entryIds, id, charger, reply };
   }
 
-  /** The plan of a decision that one counter made, of a request that was not decided before; undefined for every other. */
+  /** The plan behind a decision of exactly one counter, if the request was not a repeat; otherwise undefined. */
   static onlyPlanOf(decision: Decision): CheckPlan | undefined {
     const { checks } = decision.#request;
     const isOnly = checks.length === 1 && decision.checks.length === 1 && decision.#reply.repeated === undefined;
@@ -155,7 +154,7 @@ export class Decision implements DecisionSummary {
   }
 }
 
-/** One counter's answer: it speaks for the decision, and nothing else has a say. */
+/** A single counter's answer, which is the whole decision. */
 function fillSole(
   made: { -readonly [K in keyof Decision]: Decision[K] },
   request: SoleRequest,
@@ -183,7 +182,7 @@ function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {
     mode: plan.mode,
     allowed: verdict.allowed,
     limit: plan.policy.limit,
-    // Some clients of Redis read 2^53 - 1 as 2^53.
+    // Some Redis clients read 2^53 - 1 as 2^53.
     remaining: verdict.remaining > 0 ? Math.min(verdict.remaining, capacityOf(plan.policy)) : 0,
     retryAfterMs: verdict.retryAfterMs,
     resetAfterMs: verdict.resetAfterMs,
@@ -195,7 +194,7 @@ function resultOf(plan: CheckPlan, verdict: Verdict): CheckResult {
   return result;
 }
 
-/** Whether check `a` matters more to a client than `b`: a refusal before a pass, the longer wait, the smaller remaining share. */
+/** Whether check `a` matters more to a client than `b`: a refusal before a pass, then the longer wait, then the smaller remaining share. */
 function speaksBefore(checks: readonly Check[], verdicts: readonly Verdict[], a: number, b: number): boolean {
   const first = verdicts[a]!;
   const second = verdicts[b]!;

@@ -1,5 +1,5 @@
 /**
- * Explains a decision: which rules were considered, why each applies or not, and what the store holds for those that do.
+ * Explains a decision: which rules were considered, why each applies or not, and what the store holds for those that apply.
  */
 import type { DecisionSummary, Degraded } from "../decision.js";
 import type { ExplainedEstimate, Reservations } from "../reservations/reservations.js";
@@ -8,26 +8,28 @@ import type { Considered, RuleBook } from "../rules/rule-book.js";
 import type { Store } from "../store/store.js";
 import { Decision } from "./decision.js";
 
-/** One considered rule with what is stored for it. */
+/** A considered rule, with its stored state. */
 export interface ExplainedRule extends Considered {
   readonly state?: Readonly<Record<string, number>>;
-  /** When the same request could pass this rule, if nothing else arrives. */
+  /** When the same request would pass this rule if nothing else arrives. */
   readonly nextAllowedAt?: string;
-  /** What the rule counts, if it names it. */
+  /** The unit that the rule counts, if it names one. */
   readonly unit?: string;
-  /** Where the rule estimates its cost. */
+  /** The attribute that sets the request's cost under this rule, whatever cost the request itself names. */
+  readonly costAttribute?: string;
+  /** Set if the rule estimates its cost. */
   readonly estimate?: ExplainedEstimate;
-  /** The failure policy that answers for this rule, where the store does not: what the store holds is unknown then. */
+  /** The failure policy that answers for this rule because the store does not; the stored state is then unknown. */
   readonly degraded?: Degraded;
 }
 
-/** A decision, with the reasons beside it. */
+/** A decision and its reasons. */
 export interface Explanation extends DecisionSummary {
-  /** The same decision, apart from its reasons. */
+  /** The same decision without the reasons. */
   readonly decision: Decision;
   /** All rules that apply, and the first hundred of the others. */
   readonly rules: readonly ExplainedRule[];
-  /** How many more do not apply; absent if none. */
+  /** How many more rules do not apply; absent if none. */
   readonly more?: number;
 }
 
@@ -55,12 +57,14 @@ export async function explainDecision(
     const nextAllowedAt = new Date(nowMs + waits.get(live[at]!)!).toISOString();
     const policy = isDegraded && { degraded: live[at]!.plan.onStoreFailure };
     const { unit } = live[at]!.plan;
+    const cost = book.find(considered.rule)?.cost;
     const estimate = live[at]!.plan.estimate && { estimate: reservations.explain(live[at]!) };
     return {
       ...considered,
       ...(states[at] && { state: states[at] }),
       nextAllowedAt,
       ...(unit !== undefined && { unit }),
+      ...(typeof cost === "object" && { costAttribute: cost.attribute }),
       ...estimate,
       ...policy,
     };

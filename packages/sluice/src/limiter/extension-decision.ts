@@ -1,12 +1,12 @@
 /**
- * The decision on an extension, made from the verdicts of the reservation's counters. Pure.
+ * The decision about extending a reservation, made from the verdicts of its counters. Pure.
  */
 import type { Check } from "../check.js";
 import type { Extension } from "../reservations/reservations.js";
 import type { StoreReply, StoreRequest } from "../store/store.js";
 import { Decision } from "./decision.js";
 
-/** Counters of a reservation are no rule's any more. */
+/** The counters of a reservation no longer belong to a rule. */
 const UNPLANNED = {
   variant: undefined,
   keyEnd: "",

@@ -9,7 +9,7 @@ test("the order of attributes does not matter, and numbers are read as text", ()
   expect(of({ user: 42, path: "/" })).toBe(of({ path: "/", user: "42" }));
 });
 
-test("another value, cost or kind of request has another fingerprint", () => {
+test("a different value, cost or kind of request has a different fingerprint", () => {
   const prints = [
     of({ user: "ann" }),
     of({ user: "ben" }),

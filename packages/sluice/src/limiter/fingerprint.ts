@@ -1,7 +1,7 @@
 /**
- * A digest of the request that an id was sent with: attributes, cost, and whether it is a charge. Rules and counters are not part of it:
- * a retry must not become a mistake because a rule was edited meanwhile. All attributes are, because which of them matter depends
- * on the rules. Pure.
+ * A digest of the request that an id was sent with: its attributes, its cost, and whether it is a charge. Rules and counters are left out:
+ * a retry must not become invalid because a rule was edited meanwhile. All attributes are included, because which ones matter depends on
+ * the rules. Pure.
  */
 import { createHash } from "node:crypto";
 import type { Attributes } from "../rules/rule.js";
@@ -12,7 +12,7 @@ interface Sent {
   readonly charge?: boolean | undefined;
 }
 
-/** 128 bits: two requests with one fingerprint, made on purpose, would let the second pass uncounted. */
+/** 128 bits: a deliberate collision would let the second request pass uncounted. */
 const LENGTH = 22;
 
 export function fingerprintOf(sent: readonly Sent[]): string {
@@ -23,7 +23,7 @@ export function fingerprintOf(sent: readonly Sent[]): string {
   return hash.digest("base64url").slice(0, LENGTH);
 }
 
-/** Names and values in the order of the names. As rules read them: 42 is "42", and what is neither text, number nor boolean is absent. */
+/** Names and values, sorted by name, as rules read them: 42 equals "42", and anything but text, numbers and booleans is absent. */
 function textsOf(attributes: Attributes): string[] {
   const texts: string[] = [];
   for (const name of Object.keys(attributes).sort()) {

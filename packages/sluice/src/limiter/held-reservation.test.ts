@@ -48,7 +48,7 @@ async function begin(given: Rule) {
   return { limiter, reservation, response, held, pass, used, extend };
 }
 
-test("a reservation lives as long as its response, asked three times a term", async () => {
+test("a reservation lives as long as its response, extended three times per term", async () => {
   const { held, pass, used, extend } = await begin(rule());
   await pass(120_000);
   expect(extend).toHaveBeenCalledTimes(12);
@@ -60,7 +60,7 @@ test("a reservation lives as long as its response, asked three times a term", as
   expect(extend).toHaveBeenCalledTimes(12);
 });
 
-test("a response that uses more than is held holds a quarter more, and goes into debt", async () => {
+test("a response that uses more than is held gets a quarter more held, and goes into debt", async () => {
   const { response, pass, used, extend } = await begin(rule());
   response.used = { units: 100 };
   await pass(2_000);
@@ -73,7 +73,7 @@ test("a response that uses more than is held holds a quarter more, and goes into
   expect([response.stopped, await used()]).toEqual([0, 2_500]);
 });
 
-test("under overrun: stop no more is asked for than was used, and a refusal stops the response", async () => {
+test("under overrun: stop no more is requested than was used, and a refusal stops the response", async () => {
   const { response, pass, used } = await begin(rule({ overrun: "stop" }));
   response.used = { units: 1_000 };
   await pass(1_000);
@@ -83,7 +83,7 @@ test("under overrun: stop no more is asked for than was used, and a refusal stop
   expect([response.stopped, await used()]).toEqual([1, 1_000]);
 });
 
-test("a reservation that somebody else has settled is not asked for again and again", async () => {
+test("a reservation settled elsewhere is not extended again and again", async () => {
   const { limiter, reservation, response, held, pass, used, extend } = await begin(rule());
   await limiter.settle(reservation!.id, { units: 5 });
   response.used = { units: 400 };
@@ -94,7 +94,7 @@ test("a reservation that somebody else has settled is not asked for again and ag
   expect([await used(), response.mistakes]).toEqual([5, []]);
 });
 
-test("one that cannot be extended for now is asked for again, and a response that cannot tell its use does no harm", async () => {
+test("an extension that fails is tried again, and a response with unreadable usage does no harm", async () => {
   const { response, pass, used, extend } = await begin(rule());
   response.used = { units: 400 };
   extend.mockRejectedValueOnce(new Error("the store is away"));
@@ -109,7 +109,7 @@ test("one that cannot be extended for now is asked for again, and a response tha
   expect(await used()).toBe(500);
 });
 
-test("an end counts once: nothing told stands as held, undefined gives back, a promise is awaited", async () => {
+test("an end counts once: an empty result stands as held, undefined gives back, a promise is awaited", async () => {
   const unknown = await begin(rule());
   unknown.held.end({});
   unknown.held.end({ units: 1 });
@@ -127,7 +127,7 @@ test("an end counts once: nothing told stands as held, undefined gives back, a p
   expect(await later.used()).toBe(3);
 });
 
-test("costs that cannot be found out, or are none, are reported", async () => {
+test("costs that cannot be determined, or are invalid, are reported", async () => {
   const { held, response, pass, used } = await begin(rule());
   held.end(Promise.reject(new Error("no database")));
   await pass(1_000);

@@ -1,6 +1,6 @@
 /**
- * Keeps a decision's reservation for as long as its response lives: begins its term anew before it ends, holds more where the response
- * uses more than was held, and settles or cancels it once.
+ * Keeps a decision's reservation for as long as its response lives: renews it before it expires, holds more if the response uses more than
+ * was held, and settles or cancels it once.
  */
 import type { Reservation } from "../decision.js";
 import { SluiceError } from "../errors.js";
@@ -10,30 +10,32 @@ import type { Limiter } from "./limiter.js";
 type Used = Attributes | undefined;
 
 interface HeldReservation {
-  /** Call when the response is over, however it ended. Undefined: nothing was used. Empty: not known; what was held stands. */
+  /**
+   * Call when the response is over, however it ended. Undefined: nothing was used. Empty: usage unknown, so what was held counts as spent.
+   */
   end(used: Used | Promise<Used>): void;
 }
 
 interface HoldOptions {
   readonly limiter: Limiter;
   readonly reservation: Reservation | undefined;
-  /** The least that the request has used so far, as far as it is known. */
+  /** The least that the request has used so far, where known. */
   readonly usedSoFar: () => Attributes;
-  /** A rule with `overrun: stop` has no room for what the request uses. */
+  /** Called if a rule with `overrun: stop` has no room for what the request uses. */
   readonly onRefused: () => void;
-  /** The costs could not be found out, are malformed, or name none that the reservation waits for. */
+  /** Called if the costs could not be determined, are malformed, or name none that the reservation waits for. */
   readonly onMistake?: (error: unknown) => void;
 }
 
 interface HeldCost {
   held: number;
-  /** Its rule says `overrun: stop`. */
+  /** True if its rule has `overrun: stop`. */
   readonly stops: boolean;
 }
 
-/** How often a response is asked how far it is: a second's use passes uncounted, not a term's. */
+/** How often a response's usage is read: a second of use may pass uncounted, not a whole term. */
 const LOOK_MS = 1_000;
-/** A response that may finish holds a quarter more than it has used, and at least so much: it will go on. */
+/** A response that may finish holds a quarter more than it has used, and at least this much more, because it will go on. */
 const FEWEST_MORE = 64;
 
 export function holdReservation(options: HoldOptions): HeldReservation {
@@ -41,7 +43,7 @@ export function holdReservation(options: HoldOptions): HeldReservation {
   if (reservation === undefined) return { end: ignore };
   const { id, expiresAfterMs } = reservation;
   const costs = heldCosts(limiter, reservation.held);
-  // Three tries within a term, as for a lease: one that is lost must not let it end.
+  // Three attempts per term, as for a lease: one lost attempt must not let it expire.
   const termMs = Math.max(1, expiresAfterMs / 3);
   const everyMs = Math.min(termMs, LOOK_MS);
   let sinceExtendedMs = 0;
@@ -58,7 +60,7 @@ export function holdReservation(options: HoldOptions): HeldReservation {
       if (!allowed) onRefused();
       else for (const [name, cost] of costs) cost.held = Math.max(cost.held, wanted.get(name) ?? 0);
     } catch (error) {
-      // It has ended, or somebody settled it: there is nothing left to ask for.
+      // The reservation has expired or was settled elsewhere: there is nothing left to extend.
       if (error instanceof SluiceError && error.code === "unknown-reservation") clearInterval(timer);
     } finally {
       isAsking = false;
@@ -74,7 +76,7 @@ export function holdReservation(options: HoldOptions): HeldReservation {
       clearInterval(timer);
       void Promise.resolve(used)
         .then(async (costs) => {
-          // Without the store the limiter keeps a settlement and sends it later.
+          // While the store is away, the limiter keeps the settlement and sends it later.
           if (costs === undefined) await limiter.cancel(id);
           else if (Object.keys(costs).length > 0) await limiter.settle(id, costs);
         })
@@ -83,7 +85,7 @@ export function holdReservation(options: HoldOptions): HeldReservation {
   };
 }
 
-/** The totals to hold now. Those not known are asked for at 0, which begins the term anew and holds no more. */
+/** The totals to hold now. An unknown total is asked for at 0, which renews the term and holds no more. */
 function wantedOf(
   costs: ReadonlyMap<string, HeldCost>,
   usedSoFar: Attributes,
@@ -95,13 +97,13 @@ function wantedOf(
     const used = Number((Object.hasOwn(usedSoFar, name) ? usedSoFar[name] : undefined) ?? 0);
     const isMore = used > held;
     isBeyond ||= isMore;
-    // Ahead of need only where that refuses nothing.
+    // Hold ahead of need only if that cannot cause a refusal.
     wanted.set(name, isMore && !stops ? used + Math.max(FEWEST_MORE, Math.ceil(used / 4)) : used);
   }
   return { wanted, isBeyond };
 }
 
-/** What is held of each cost, by its attribute; of several rules that count it, the least. */
+/** What is held of each cost, by its attribute; the smallest amount if several rules count the same attribute. */
 function heldCosts(limiter: Limiter, held: Readonly<Record<string, number>>): Map<string, HeldCost> {
   const costs = new Map<string, HeldCost>();
   for (const [id, units] of Object.entries(held)) {
@@ -114,5 +116,5 @@ function heldCosts(limiter: Limiter, held: Readonly<Record<string, number>>): Ma
   return costs;
 }
 
-/** The reservation has expired, or the limiter is closed: what was held stands as spent. */
+/** The reservation has expired, or the limiter is closed: what was held counts as spent. */
 function ignore(): void {}

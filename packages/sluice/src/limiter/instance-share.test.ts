@@ -45,14 +45,14 @@ test("a configured number is not counted", () => {
   expect([counts(), share.instances]).toEqual([0, 7]);
 });
 
-test("before the store was reached, and with a store that cannot count, there is one", () => {
+test("before the store was reached, and with a store that cannot count, there is one instance", () => {
   const share = new InstanceShare(counting(undefined).store, undefined);
   share.countFor([rule()]);
   expect(share.instances).toBe(1);
   expect(new InstanceShare({} as Store, undefined).instances).toBe(1);
 });
 
-test("a share that was stopped counts no more", async () => {
+test("a stopped share counts no more", async () => {
   const { store, counts, stops } = counting(4);
   const share = new InstanceShare(store, undefined);
   share.countFor([rule()]);

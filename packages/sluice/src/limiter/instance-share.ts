@@ -1,6 +1,6 @@
 /**
- * How many instances share each limit, for the failure policy `local`. Either the options name the number, or the store counts the
- * instances by heartbeat, from the moment that a rule in force needs the number.
+ * How many instances share each limit, for the failure policy `local`. Either the options set the number, or the store counts instances by
+ * heartbeat as soon as a rule in force needs it.
  */
 import { DEFAULT_FAILURE_POLICY, type Rule } from "../rules/rule.js";
 import type { InstanceCount } from "../store/instance-count.js";
@@ -17,12 +17,12 @@ export class InstanceShare {
     this.#configured = configured;
   }
 
-  /** As far as is known now; at least 1. */
+  /** As far as is known; at least 1. */
   get instances(): number {
     return this.#configured ?? this.#counted?.known ?? 1;
   }
 
-  /** Begins to count if one of these rules shares its limit among instances. */
+  /** Starts counting if one of these rules divides its limit among instances. */
   countFor(rules: readonly Rule[]): void {
     if (this.#stopped || this.#configured !== undefined || this.#counted !== undefined) return;
     if (rules.some(({ onStoreFailure = DEFAULT_FAILURE_POLICY }) => onStoreFailure === "local")) {

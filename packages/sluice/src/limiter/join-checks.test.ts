@@ -6,7 +6,7 @@ import { createLimiter } from "./limiter.js";
 
 const check = (key: string, more: Partial<Check> = {}): Check => ({ key, cost: 1, live: -1, ...more }) as Check;
 
-test("two parts that meet one counter are one check at the sum of their costs", () => {
+test("two parts that share a counter become one check at the sum of their costs", () => {
   const { checks, places } = joinChecks([[check("a"), check("b", { cost: 2 })], [check("b", { cost: 5 })]]);
   expect(checks.map(({ key, cost }) => [key, cost])).toEqual([
     ["a", 1],
@@ -15,7 +15,7 @@ test("two parts that meet one counter are one check at the sum of their costs", 
   expect(places).toEqual([[0, 1], [1]]);
 });
 
-test("two parts that meet one counter under different numbers are held to the tighter ones, in either order", async () => {
+test("two parts that reach one counter with different numbers are held to the tighter ones, in either order", async () => {
   const rule: Rule = {
     id: "r",
     match: { tier: "*" },
@@ -39,7 +39,7 @@ test("two parts that meet one counter under different numbers are held to the ti
   }
 });
 
-test("a rule that only reports does not lift the limit of one that enforces on the same counter", () => {
+test("a rule that only reports does not lift the limit of an enforcing one on the same counter", () => {
   const planOf = (mode: string, limit: number) => ({ mode, policy: { stored: "fixed-window", limit } }) as never;
   const [report, enforce] = [planOf("shadow", 1), planOf("enforce", 5)];
   const joined = (plans: never[]) => joinChecks(plans.map((plan) => [check("a", { plan })])).checks[0]!.plan;
@@ -47,13 +47,13 @@ test("a rule that only reports does not lift the limit of one that enforces on t
   expect(joined([enforce, report])).toBe(enforce);
 });
 
-test("a charge stays apart from a check of the same counter", () => {
+test("a charge stays separate from a check of the same counter", () => {
   const { checks, places } = joinChecks([[check("a")], [check("a", { charge: true, cost: 3 })]]);
   expect(checks.map(({ cost }) => cost)).toEqual([1, 3]);
   expect(places).toEqual([[0], [1]]);
 });
 
-test("a candidate points at its live check's place in the joined list", () => {
+test("a candidate points at its live check's index in the joined list", () => {
   const { checks } = joinChecks([[check("x")], [check("y"), check("y!", { live: 0 })]]);
   expect(checks[2]).toMatchObject({ key: "y!", live: 1 });
 });

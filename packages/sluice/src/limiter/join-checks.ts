@@ -1,11 +1,11 @@
 /**
- * Joins the checks of several attribute sets into those of one request, and hands each set its results.
- * Two sets may lead to the same counter: then it is one check at the sum of their costs, for a counter that is looked at twice
- * before it is charged would let both pass where only one fits. Where they meet it under different numbers (an override of a rule, a limit
- * that a request of Envoy brings), the tighter ones decide for both. Pure.
+ * Joins the checks of several attribute sets into the checks of one request, and splits the results by set again. If two sets lead to the
+ * same counter, they become one check at the sum of their costs: two separate looks before the charge would let both pass where only one
+ * fits. If they reach it with different numbers (an override, or a limit that an Envoy request carries), the tighter numbers decide for
+ * both. If one of them does not know its cost, the counter holds for all of them, and the settlement reports their joint cost. Pure.
  */
 import { capacityOf } from "../algorithms/policy.js";
-import type { Check, CheckPlan } from "../check.js";
+import type { Check, CheckPlan, HeldCost } from "../check.js";
 import type { CheckResult } from "../decision.js";
 import type { Decision } from "./decision.js";
 
@@ -15,23 +15,22 @@ export interface DecidedParts {
   readonly parts: readonly (readonly CheckResult[])[];
 }
 
-/** `places[part][n]`: where the n-th check of a part stands in the joined list. */
+/** `places[part][n]`: the index of a part's n-th check in the joined list. */
 export function joinChecks(parts: readonly (readonly Check[])[]): { checks: Check[]; places: number[][] } {
   const checks: Check[] = [];
   const byKey = new Map<string, number>();
   const places = parts.map((part) => {
     const placed: number[] = [];
     for (const check of part) {
-      // A charge beside a check stays apart: it counts even where the check is refused.
+      // A charge stays separate from a check: it counts even if the check is refused.
       const name = check.charge === true ? `+${check.key}` : check.key;
       const at = byKey.get(name);
       if (at === undefined) {
         byKey.set(name, checks.length);
-        // A candidate stands behind its live check, so that one's place is known already.
+        // A candidate follows its live check, so the live check's index is already known.
         placed.push(checks.push(check.live < 0 ? check : { ...check, live: placed[check.live]! }) - 1);
       } else {
-        const joined = checks[at]!;
-        checks[at] = { ...joined, plan: tighter(joined.plan, check.plan), cost: joined.cost + check.cost };
+        checks[at] = joinedCheck(checks[at]!, check);
         placed.push(at);
       }
     }
@@ -40,11 +39,35 @@ export function joinChecks(parts: readonly (readonly Check[])[]): { checks: Chec
   return { checks, places };
 }
 
-/** `places`: as `joinChecks` returns them. */
+/** `places`: as returned by `joinChecks`. */
 export function byPart(decision: Decision, places: readonly (readonly number[])[]): DecidedParts {
-  // A request that was shed asked no counter: the first part holds the answers of the rules that shed it.
+  // A request that was shed asked no counter: the first part gets the results of the rules that shed it.
   if (decision.reason === "load") return { decision, parts: places.map((_, i) => (i === 0 ? decision.checks : [])) };
   return { decision, parts: places.map((indices) => indices.map((i) => decision.checks[i]!)) };
+}
+
+function joinedCheck(a: Check, b: Check): Check {
+  const joined: Check = { ...a, plan: tighter(a.plan, b.plan), cost: a.cost + b.cost };
+  if (a.held === undefined && b.held === undefined) return joined;
+  // The tighter plan may belong to a rule of the same name, but without an estimate, in a part's own book.
+  const estimate = joined.plan.estimate ?? a.plan.estimate ?? b.plan.estimate!;
+  const plan = joined.plan.estimate === undefined ? { ...joined.plan, estimate } : joined.plan;
+  return { ...joined, plan, held: joinedHold(a, b) };
+}
+
+function joinedHold(a: Check, b: Check): HeldCost {
+  const told = toldOf(a) + toldOf(b);
+  const [ofA, ofB] = [boundOf(a), boundOf(b)];
+  const said = ofA === undefined || ofB === undefined ? undefined : ofA + ofB;
+  return told === 0 ? { said } : { said, told };
+}
+
+function toldOf({ held, cost }: Check): number {
+  return held === undefined ? cost : (held.told ?? 0);
+}
+
+function boundOf({ held, cost }: Check): number | undefined {
+  return held === undefined ? cost : held.said;
 }
 
 function tighter(a: CheckPlan, b: CheckPlan): CheckPlan {

@@ -7,7 +7,7 @@ const place: LeasePlaces = { key: "{user=ann}:slots:c", entryId: "abc", places: 
 
 const forged = (held: unknown): string => `abc.s.${Buffer.from(JSON.stringify(held)).toString("base64url")}`;
 
-test.each([true, false])("an id is read as it was spelled (local: %s)", (local) => {
+test.each([true, false])("an id can be read back (local: %s)", (local) => {
   const places = [place, { ...place, key: "{x}:y:C" }, { ...place, key: "{x}:z:c", entryId: "other" }];
   expect(parseLeaseId(spellLeaseId({ places }, local))).toEqual({ lease: { places }, local });
 });
@@ -31,6 +31,6 @@ test.each([
   ["a term beyond all durations", forged([["{a}:b:c", 1, LONGEST_DURATION_MS + 1]])],
   ["an entry id with other characters", forged([["{a}:b:c", 1, 1, "a b"]])],
   ["a very long id", `abc.s.${"x".repeat(9_000)}`],
-])("%s is refused as no lease", (_, id) => {
+])("%s is refused as a lease id", (_, id) => {
   expect(() => parseLeaseId(id)).toThrow("lease: expected the id of a lease, as a decision gave it");
 });

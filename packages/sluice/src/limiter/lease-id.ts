@@ -1,19 +1,19 @@
 /**
- * A lease's id lists the places that the lease holds, so that any instance can release it without a lookup. The store names each place
- * by everything that the id says about it: an id that was tampered with names nothing. Pure.
+ * A lease id lists the places that the lease holds, so that any instance can release it without a lookup. The store names each place by
+ * everything in the id, so an id that was tampered with matches nothing. Pure.
  */
 import { SluiceError } from "../errors.js";
 import { LONGEST_NAMING_ID, MOST_NAMED } from "../keys.js";
 import { LONGEST_DURATION_MS } from "../rules/duration.js";
 import type { LeasePlaces, LeaseRequest } from "../store/store.js";
 
-/** The places that one request can hold under a rule: bounds what an id, forged or not, makes Redis do at once. */
+/** The most places that one request can hold under a rule: bounds the work that one id, forged or not, can cause in Redis. */
 export const MOST_PLACES = 1_000;
 
-/** `local` leases live in the fallback of the instance that granted them. */
+/** A `local` lease lives in the fallback of the instance that granted it. */
 export function spellLeaseId({ places }: LeaseRequest, local: boolean): string {
   const [{ entryId }] = places as [LeasePlaces, ...LeasePlaces[]];
-  // The first name is most often the name of all.
+  // Usually all places have the first one's name.
   const held = places.map((place) => [
     place.key,
     place.places,
@@ -30,7 +30,7 @@ export function parseLeaseId(id: unknown): { lease: LeaseRequest; local: boolean
   const [entryId, where, held, ...rest] = id.split(".");
   if (!isEntryId(entryId) || (where !== "l" && where !== "s") || !held || rest.length > 0) throw refused();
   const bytes = Buffer.from(held, "base64url");
-  // Node passes over letters that are none of the alphabet: one lease would have many names.
+  // Node's decoder skips characters outside the alphabet: one lease would have many ids.
   if (bytes.toString("base64url") !== held) throw refused();
   let parsed: unknown;
   try {
@@ -42,7 +42,7 @@ export function parseLeaseId(id: unknown): { lease: LeaseRequest; local: boolean
   const places = parsed.map((entry): LeasePlaces => {
     if (!Array.isArray(entry)) throw refused();
     const [key, count, ttlMs, ownEntryId = entryId] = entry as unknown[];
-    // Only counters of concurrency rules: a forged id must not reach any other key.
+    // Concurrency counters only: a forged id must not reach any other key.
     if (typeof key !== "string" || !/^\{[^{}]*\}:[^{}]*:[cC]$/.test(key)) throw refused();
     if (!isCount(count) || count > MOST_PLACES || !isCount(ttlMs) || ttlMs > LONGEST_DURATION_MS) throw refused();
     if (!isEntryId(ownEntryId)) throw refused();

@@ -4,7 +4,7 @@ import { holdUntilEnd } from "../middleware/hold-until-end.js";
 import { Lease } from "./lease.js";
 import { createLimiter } from "./limiter.js";
 
-test("a holder takes its lease for lost before the store gives the place to another, on a clock that is slow by 500 ppm", () => {
+test("a holder considers its lease lost before the store gives the place to another, even if its clock is slow by 500 ppm", () => {
   vi.useFakeTimers();
   try {
     const lease = new Lease({
@@ -24,7 +24,7 @@ test("a holder takes its lease for lost before the store gives the place to anot
   }
 });
 
-test("a term of a year is renewed when a timer can, not every millisecond", async () => {
+test("a term of a year is renewed as often as a timer allows, not every millisecond", async () => {
   const limiter = createLimiter({
     rules: [{ id: "jobs", key: [], algorithm: "concurrency", limit: 1, ttl: "365d" }],
   });

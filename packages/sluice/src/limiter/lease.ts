@@ -1,27 +1,25 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/**
- * A lease as its holder sees it: release, renew, and an abort signal when it is lost.
- */
+/** A lease as its holder sees it: release, renew, and an abort signal for when it is lost. */
 import type { MaybePromise } from "../store/store.js";
 
 /** The part of the limiter that a lease calls. */
 interface LeaseKeeper {
-  /** `hasLeft`: the client did not wait for the answer. */
+  /** `hasLeft`: the client disconnected before it was answered. */
   release(id: string, hasLeft?: boolean): MaybePromise<boolean>;
-  /** Ms until it now ends; 0 if it was lost. */
+  /** Milliseconds until it ends now; 0 if it was lost. */
   renew(id: string): MaybePromise<number>;
 }
 
-/** The longest that a timer of Node can hold. Asked for more, it fires after one millisecond. */
+/** The longest delay that Node's timers support; a longer one fires after one millisecond. */
 const LONGEST_TIMER_MS = 2_147_483_647;
-/** One renewal may be lost to a hiccup of the store, even two. */
+/** The store may miss one renewal, even two. */
 const RENEWALS_A_TERM = 3;
-/** Of a term: NTP slews a clock by up to 500 ppm, ours and the store's in opposite directions at worst. */
+/** Share of a term: NTP slews a clock by up to 500 ppm, at worst ours and the store's in opposite directions. */
 const DRIFT = 0.001;
 
 export class Lease {
   readonly id: string;
-  /** As the decision was made; 0 if a repeated request id found it ended. */
+  /** Counted from the decision; 0 if a retry by request id found the lease already over. */
   readonly expiresAfterMs: number;
   readonly #keeper: LeaseKeeper;
   #endsAtMonotonicMs: number;
@@ -29,7 +27,7 @@ export class Lease {
   #timer: NodeJS.Timeout | undefined;
   #over = false;
 
-  /** `sinceMonotonicMs`: when it began at the latest, so that our idea of the end is never later than the store's. */
+  /** `sinceMonotonicMs`: the earliest time it may have begun, so that our expiry is never later than the store's. */
   constructor(lease: { id: string; expiresAfterMs: number; keeper: LeaseKeeper; sinceMonotonicMs: number }) {
     this.id = lease.id;
     this.expiresAfterMs = lease.expiresAfterMs;
@@ -37,7 +35,7 @@ export class Lease {
     this.#endsAtMonotonicMs = lease.sinceMonotonicMs + safeTermMs(lease.expiresAfterMs);
   }
 
-  /** Aborts when the lease is lost: it ended without renewal, or a renewal found it gone. Not when it is released. */
+  /** Aborts when the lease is lost: it expired, or a renewal found it gone. Does not abort on release. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController();
@@ -46,24 +44,27 @@ export class Lease {
     return this.#abort.signal;
   }
 
-  /** Frees the place. False if it was not held any more; releasing twice is harmless. */
+  /** Frees the place. False if it was no longer held; releasing twice is harmless. */
   async release(): Promise<boolean> {
     this.#end();
     return await this.#keeper.release(this.id);
   }
 
-  /** As `release`, where the client has left and the server may still work for it: a request in flight frees its place later. For middlewares. */
+  /**
+   * Like `release`, for a client that has disconnected while the server may still be working for it: a place in flight is freed later. For
+   * middleware.
+   */
   static async leave(lease: Lease): Promise<boolean> {
     lease.#end();
     return await lease.#keeper.release(lease.id, true);
   }
 
-  /** How often a holder renews that keeps it for as long as its work takes. */
+  /** How often to renew for a holder that keeps the lease as long as its work takes. */
   static renewEveryMs({ expiresAfterMs }: Lease): number {
     return Math.max(1, Math.min(expiresAfterMs / RENEWALS_A_TERM, LONGEST_TIMER_MS));
   }
 
-  /** Holds the place for another full term. False if it was lost: stop the work, someone else may have the place. */
+  /** Holds the place for another full term. False if it was lost: stop the work, because someone else may have the place. */
   async renew(): Promise<boolean> {
     if (this.#over) return false;
     const sinceMonotonicMs = performance.now();
@@ -104,7 +105,7 @@ export class Lease {
   }
 }
 
-/** On a clock that may be slower than the store's: the holder must stop before the store gives the place to another. */
+/** Our clock may be slower than the store's: the holder must stop before the store gives the place to another. */
 function safeTermMs(termMs: number): number {
   return termMs * (1 - DRIFT);
 }

@@ -1,6 +1,6 @@
 /**
- * The leases that a limiter grants. A lease lives in the store, or in the local fallback of the instance that granted it; its id tells
- * which. Out: leases for decisions; `released` and `renewed` for listeners.
+ * The leases that a limiter grants. A lease lives in the store or in the local fallback of the instance that granted it; the id encodes
+ * which. Out: leases for decisions; `released` and `renewed` events.
  */
 import type { Check } from "../check.js";
 import type { LoadShedder } from "../shedding/load-shedder.js";
@@ -19,7 +19,7 @@ interface LeasesOptions {
   readonly events: LimiterEmitter;
 }
 
-/** The id of a place in flight in this process, alone or before the id of a lease in the store: `p.x`, `p.x~y`. */
+/** The id of a place in flight in this process, alone or followed by the id of a lease in the store: `p.x`, `p.x~y`. */
 const IN_FLIGHT = /^p\.([\w-]{1,32})(?:~(.+))?$/;
 
 export class Leases {
@@ -35,7 +35,7 @@ export class Leases {
     this.#events = events;
   }
 
-  /** The lease of a decision, if one of its checks holds a place, or it is a request in flight. */
+  /** The lease of a decision: if one of its checks holds a place, or the request counts as in flight. */
   leaseOf(request: CheckRequest, reply: StoreReply, charger: Charger): Lease | undefined {
     const stored = this.#storedLeaseOf(request, reply, charger);
     const place = request.admission?.place;
@@ -53,7 +53,7 @@ export class Leases {
     const { checks, entryId } = reply.repeated ?? request;
     const places = placesOf(checks, (i) => (reply.verdicts[i]!.charged ? (reply.entryIds?.[i] ?? entryId) : undefined));
     if (places.length === 0) return undefined;
-    // How long ago the lease began, if its request id was seen before.
+    // If the request id was seen before: how long ago the lease began.
     const ageMs = reply.repeated === undefined ? 0 : reply.repeated.atMs - reply.nowMs;
     return new Lease({
       id: spellLeaseId({ places }, charger === "local"),
@@ -63,7 +63,7 @@ export class Leases {
     });
   }
 
-  /** The request of a lease waits for its turn, or has waited. */
+  /** While the request of a lease waits for its turn. */
   pause({ id }: Lease): void {
     const place = IN_FLIGHT.exec(id)?.[1];
     if (place !== undefined) this.#shedder.pause(place);
@@ -74,10 +74,10 @@ export class Leases {
     if (place !== undefined) this.#shedder.resume(place);
   }
 
-  /** False if the lease was not held any more. */
+  /** False if the lease was no longer held. */
   async release(leaseId: string, hasLeft = false): Promise<boolean> {
     const [, place, stored] = IN_FLIGHT.exec(leaseId) ?? [undefined, undefined, leaseId];
-    // First, and whatever the store answers: the request has ended.
+    // First, and whatever the store answers: the request is over.
     const wasInFlight = place !== undefined && this.#shedder.release(place, hasLeft ? "left" : "served");
     const released = (stored !== undefined && (await this.#releaseStored(stored))) || wasInFlight;
     if (released) this.#events.emit("released", leaseId);
@@ -89,7 +89,7 @@ export class Leases {
     return await (local ? this.#local : this.#store).release(lease);
   }
 
-  /** Ms until the lease now ends; 0 if it was lost. */
+  /** Milliseconds until the lease ends now; 0 if it was lost. */
   async renew(leaseId: string): Promise<number> {
     const [, place, stored] = IN_FLIGHT.exec(leaseId) ?? [undefined, undefined, leaseId];
     const inFlightMs = place === undefined ? undefined : this.#shedder.renew(place);
@@ -105,13 +105,13 @@ export class Leases {
   }
 }
 
-/** Whether a counter refused the request: then it is not in flight. */
+/** A request that a counter refused is not in flight. */
 function isRefused({ checks, neverRefused }: CheckRequest, { verdicts, repeated }: StoreReply): boolean {
   if (neverRefused) return false;
   return (repeated?.checks ?? checks).some(({ plan }, i) => plan.mode === "enforce" && !verdicts[i]!.allowed);
 }
 
-/** The places that concurrency checks hold. `entryIdOf`: the name that a check was charged under, if it was. */
+/** The places that concurrency checks hold. `entryIdOf`: the name under which a check was charged, or undefined. */
 function placesOf(checks: readonly Check[], entryIdOf: (i: number) => string | undefined): LeasePlaces[] {
   const places: LeasePlaces[] = [];
   for (const [i, { key, cost, plan }] of checks.entries()) {

@@ -10,26 +10,26 @@ import type { Decision } from "./decision.js";
 
 export interface LimiterEvents {
   decision: [decision: Decision, request: DecidedRequest];
-  /** An outage of the store began; once each. `cause`: why it did not answer. */
+  /** An outage of the store began; emitted once per outage. `cause`: why the store did not answer. */
   degraded: [cause: unknown];
-  /** The outage is over: checks were decided, and none failed for 5 s. */
+  /** The outage is over: checks are decided again, and none has failed for 5 s. */
   recovered: [];
-  /** Other rules have come into force, or the same as another version. */
+  /** New rules are in force, or the same rules under a new version. */
   rules: [rules: readonly Rule[], version: number];
-  /** The limit of a rule with `adapt` moved; `leads`: this instance moved it for all. */
+  /** The limit of a rule with `adapt` moved. `leads`: this instance moved it for all. */
   limit: [move: LimitMove];
   /** A lease was released, or renewed for another term, through this limiter. */
   released: [leaseId: string];
   renewed: [leaseId: string, expiresAfterMs: number];
-  /** A reservation was settled or cancelled through this limiter; once each. */
+  /** A reservation was settled or cancelled through this limiter; emitted once for each. */
   settled: [reservationId: string, settlement: Settlement];
-  /** A reservation that this limiter made was not settled by its end: what it held stands as spent. */
+  /** A reservation of this limiter expired without a settlement: what it held counts as spent. */
   expired: [reservationId: string, held: Readonly<Record<string, number>>];
 }
 
 export class LimiterEmitter {
   readonly #emitter = new EventEmitter();
-  /** Whether anything listens to decisions. Every check reads it, so it is kept instead of counted. */
+  /** Whether `decision` has a listener. Cached, because every check reads it. */
   hasDecisionListener = false;
 
   on<E extends keyof LimiterEvents>(event: E, listener: (...args: LimiterEvents[E]) => void): void {

@@ -1,7 +1,7 @@
 /**
- * What a limiter does beside checks: rules, refunds, resets, blocks, leases, reservations, events, figures, the end.
- * In: calls of programs and of the service. Out: what its parts answer; a limiter that is closed throws `closed`.
- * No check passes through here: `limiter.ts`, which extends this class, is the life of a check.
+ * What a limiter does besides checks: rules, refunds, resets, blocks, leases, reservations, events, stats, close. In: calls from programs
+ * and from the service. Out: the answers of its parts; a closed limiter throws `closed`. No check passes through here: `limiter.ts`, which
+ * extends this class, is the life of a check.
  */
 import type { Settlement } from "../decision.js";
 import { SluiceError } from "../errors.js";
@@ -17,7 +17,7 @@ import type { BlockedKey } from "../store/store.js";
 import type { StoreStats } from "../store/store-stats.js";
 import type { AdaptiveStats } from "./adaptive-limits.js";
 import { asCharges } from "./charges.js";
-import { checkedBlockLength } from "./check-input.js";
+import { checkedBlockLength, checkedOptions, checkedParts } from "./check-input.js";
 import type { CheckOptions, CheckPart } from "./check-request.js";
 import type { Decision } from "./decision.js";
 import { extensionDecision } from "./extension-decision.js";
@@ -27,7 +27,7 @@ import type { LimiterParts } from "./limiter-parts.js";
 import { type OutsideUnits, outsideUnitsOf } from "./outside-units.js";
 import type { WaitingKey, WaitingStats } from "./waits.js";
 
-/** Of a report of utilisation. */
+/** Options of a utilisation report. */
 export interface UtilisationOptions {
   /** Which backend or part of the program reports. */
   source: string;
@@ -43,12 +43,11 @@ export class LimiterOperations {
     this.#parts = parts;
   }
 
-  /** Rules in force. */
   get rules(): readonly Rule[] {
     return this.#parts.rules.book.rules;
   }
 
-  /** A rule in force, by its id; `rules` may hold a hundred thousand. */
+  /** A rule in force, by its id. Use this instead of `rules`, which may hold a hundred thousand. */
   findRule(id: string): Rule | undefined {
     return this.#parts.rules.book.find(id);
   }
@@ -57,15 +56,15 @@ export class LimiterOperations {
     return this.#parts.rules.book.version;
   }
 
-  /** Swaps the whole rule book. A document with mistakes throws and changes nothing. Counters live on where they can. */
+  /** Swaps the whole rule book. A document with mistakes throws and changes nothing. Counters survive where they can. */
   setRules(rules: readonly Rule[], version?: number): void {
     this.mustBeOpen();
     this.#parts.rules.set(rules, version);
   }
 
   /**
-   * The same for many rules, in slices of a few milliseconds, between which checks are answered by the old rules. Resolves when
-   * these rules are in force, or newer ones: of calls that overlap, `setRules` among them, the latest wins, whichever ends last.
+   * `setRules` for many rules: works in slices of a few milliseconds, between which the old rules still decide. Resolves when these rules
+   * or newer ones are in force: of overlapping calls (`setRules` included) the latest call wins, whichever finishes last.
    */
   async swapRules(rules: readonly Rule[], version?: number): Promise<void> {
     this.mustBeOpen();
@@ -85,7 +84,7 @@ export class LimiterOperations {
     });
   }
 
-  /** Gives back what a decision charged, once. By id it works from any instance, while the id is remembered. */
+  /** Gives back what a decision charged, once. An id works from any instance, while it is remembered. */
   async refund(decision: Decision | string): Promise<boolean> {
     this.mustBeOpen();
     const { refunds } = this.#parts;
@@ -93,19 +92,19 @@ export class LimiterOperations {
   }
 
   /**
-   * Gives units back to the counters that a check of the same attributes would charge, no matter which request charged them: for
-   * callers that know neither decision nor id (Envoy's `is_negative_hits`). Never beyond an empty counter. The caller must know how
-   * often. False if there was nothing to give back.
+   * Gives units back to the counters that a check of these attributes would charge, whichever request charged them: for callers that know
+   * neither decision nor id (Envoy's `is_negative_hits`). Never goes below an empty counter. Not idempotent: the caller decides how often.
+   * False if there was nothing to give back.
    */
-  giveBack(attributes: Attributes, options: Pick<CheckOptions, "cost"> = {}): Promise<boolean> {
-    return this.giveBackAll([{ attributes, cost: options.cost }]);
+  async giveBack(attributes: Attributes, options: Pick<CheckOptions, "cost"> = {}): Promise<boolean> {
+    return await this.giveBackAll([{ attributes, cost: checkedOptions(options).cost }]);
   }
 
-  /** The same for several attribute sets, each at its own cost. */
+  /** `giveBack` for several attribute sets, each at its own cost. */
   async giveBackAll(parts: readonly CheckPart[]): Promise<boolean> {
     this.mustBeOpen();
     const { refunds, rules } = this.#parts;
-    const checks = parts.map(({ attributes, cost, charge, book = rules.book }) => {
+    const checks = checkedParts(parts).map(({ attributes, cost, charge, book = rules.book }) => {
       const found = book.checks(attributes, cost);
       return charge === true ? asCharges(found) : found;
     });
@@ -124,8 +123,7 @@ export class LimiterOperations {
   }
 
   /**
-   * Blocks a key of a rule with `blockFor`: refused for so long, as if its traffic had been. `reset` lifts a block, this one or one that
-   * traffic began.
+   * Blocks a key of a rule with `blockFor` for this long, as if its traffic had caused the block. `reset` lifts a block, whatever began it.
    */
   async block(ruleId: string, attributes: Attributes, lengthMs: number): Promise<void> {
     this.mustBeOpen();
@@ -134,19 +132,19 @@ export class LimiterOperations {
     await store.block(key, checkedBlockLength(lengthMs), { rule: ruleId, attributes });
   }
 
-  /** Frees a lease by its id. False if it was not held any more. */
+  /** Frees a lease by its id. False if it was no longer held. */
   release(leaseId: string): Promise<boolean> {
     return this.#parts.leases.release(leaseId);
   }
 
-  /** Holds a lease for another term: ms until it now ends, 0 if it was lost. */
+  /** Renews a lease for another term. Returns the milliseconds until it ends now, 0 if it was lost. */
   renew(leaseId: string): Promise<number> {
     return this.#parts.leases.renew(leaseId);
   }
 
   /**
-   * Tells what a reserved request really cost, by the cost attributes of its rules: the difference to what was held is given back or
-   * charged, once. From any instance; safe to send again. Never throws for a store outage: the settlement is then kept, and sent later.
+   * Reports what a reserved request really cost, by the cost attributes of its rules. The difference from what was held is given back or
+   * charged, once. Works from any instance and is idempotent. Never throws for a store outage: the settlement is kept and sent later.
    */
   async settle(reservationId: string, attributes: Attributes): Promise<Settlement> {
     this.mustBeOpen();
@@ -160,8 +158,8 @@ export class LimiterOperations {
   }
 
   /**
-   * Holds more for a reservation, up to these costs in all, and begins its term anew. Refused where a rule with `overrun: stop` has no
-   * room; a rule with `finish` goes into debt instead. Rejects with `unknown-reservation` if it is not open.
+   * Holds more for a reservation, up to these total costs, and renews its term. Refused if a rule with `overrun: stop` has no room; a rule
+   * with `finish` goes into debt instead. Rejects with `unknown-reservation` if it is not open.
    */
   async extend(reservationId: string, attributes: Attributes): Promise<Decision> {
     this.mustBeOpen();
@@ -170,15 +168,14 @@ export class LimiterOperations {
   }
 
   /**
-   * Reports how busy a backend or this program is, from 0 to 1, for load-shedding rules with the signal `reported`. The highest report of all
-   * sources counts, each for `ttlMs` (default 10 s). `key`: only for the gauge of these key values, joined by commas.
-   * Holds here at once; resolves to whether the other instances of the store can see it, and never rejects. A value that is none throws.
+   * Reports how busy a backend or this program is, from 0 to 1, for load-shedding rules with the signal `reported`. The highest report
+   * among all sources counts; each is valid for `ttlMs` (default 10 s). `key`: applies only to the gauge of these key values, joined by
+   * commas. Takes effect here at once. Resolves to whether the store's other instances can see it, and never rejects. An invalid value
+   * throws.
    */
-  reportUtilisation(
-    value: number,
-    { source, key = "", ttlMs = DEFAULT_REPORT_TTL_MS }: UtilisationOptions,
-  ): Promise<boolean> {
+  reportUtilisation(value: number, options: UtilisationOptions): Promise<boolean> {
     this.mustBeOpen();
+    const { source, key = "", ttlMs = DEFAULT_REPORT_TTL_MS } = checkedOptions(options, '{ source: "db-1" }');
     if (key === LOOP_KEY)
       throw new SluiceError("invalid-request", `key: ${LOOP_KEY} is what instances report themselves`);
     return this.#parts.reports.report({ value, source, key, ttlMs });
@@ -194,68 +191,71 @@ export class LimiterOperations {
     return this;
   }
 
-  /** Whether the store answers now. Waits a second, or the store's deadline if that is longer, and never throws: checks work either way. */
+  /**
+   * Whether the store answers now. Waits up to a second, or up to the store's deadline if that is longer. Never throws: checks work either
+   * way.
+   */
   async ready(): Promise<boolean> {
     return !this.#closed && (await this.#parts.store.ready());
   }
 
-  /** Why the store did not answer when `ready` asked it last: an error whose message names the remedy; undefined if it did. */
+  /** Why the store did not answer the last `ready`: an error whose message names the remedy. Undefined if it did answer. */
   get whyNotReady(): unknown {
     return this.#parts.store.whyNotReady;
   }
 
-  /** How many requests wait in this process for a turn, by rule. */
+  /** How many requests wait in this process for their turn, by rule. */
   waitingStats(): WaitingStats {
     return this.#parts.waits.stats();
   }
 
-  /** Which keys wait in this process, those with the most requests first. */
+  /** The keys that wait in this process, those with the most requests first. */
   waitingKeys(): WaitingKey[] {
     return this.#parts.waits.keys();
   }
 
-  /** What the load-shedding rules in force see and shed. */
+  /** What the load-shedding rules in force measure and shed. */
   sheddingStats(): SheddingStats[] {
     return this.#parts.shedder.stats().filter(({ rule }) => this.findRule(rule)?.algorithm === "load-shedding");
   }
 
-  /** How the rules with `adapt` stand. */
+  /** The state of the rules with `adapt`. */
   adaptiveStats(): AdaptiveStats[] {
     return this.#parts.adaptive.stats();
   }
 
-  /** Figures about reservations since the start. */
+  /** Counts of reservations since the start. */
   reservationStats(): ReservationStats {
     return this.#parts.reservations.stats();
   }
 
-  /** What requests under a rule with `estimate` really cost, of all instances. Rejects where the store does not answer. */
+  /** What requests under a rule with `estimate` really cost, over all instances. Rejects if the store does not answer. */
   async learnedCosts(ruleId: string): Promise<LearnedCosts[]> {
     const { reservations, rules } = this.#parts;
     return await reservations.learned(rules.book.plansOf(ruleId));
   }
 
-  /** The store's calls since its start; undefined where it makes none. */
+  /** The store's calls since the start; undefined for a store that makes none. */
   storeStats(): StoreStats | undefined {
     return this.#parts.store.stats?.();
   }
 
-  /** Units fetched ahead, and how many decisions they made; undefined where the store is this process itself. */
+  /** Prefetched units, and how many decisions they made; undefined if the store is in this process. */
   prefetchStats(): PrefetchStats | undefined {
     return this.#parts.prefetch?.stats();
   }
 
-  /** This region's fetches from the global store; undefined without one. */
+  /** This region's fetches from the global store; undefined if there is none. */
   regionStats(): RegionStats | undefined {
     return this.#parts.regional?.regionStats();
   }
 
-  /** The contents of a store in memory; undefined for another. */
+  /** The contents of a memory store; undefined for other stores. */
   memoryUse(): MemoryUse | undefined {
     return this.#parts.store.memory?.();
   }
 
-  /** Blocked keys in a store in memory, up to a thousand; undefined for another. */
+  /** Blocked keys in a memory store, up to a thousand; undefined for other stores. */
   blocksInMemory(rule?: string): readonly BlockedKey[] | undefined {
     return this.#parts.store.blocks?.(rule);
   }
@@ -282,5 +282,5 @@ export class LimiterOperations {
 /** For `sluice/internal`: `swapRules` for rules that `parseRules` returned, which need no second validation. */
 export const swapValidatedRules = LimiterOperations.swapValidatedRules;
 
-/** For `sluice/internal`: units that somebody outside this process holds. */
+/** For `sluice/internal`: units that are held outside this process. */
 export const outsideUnits = LimiterOperations.outsideUnits;

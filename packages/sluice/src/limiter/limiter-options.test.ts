@@ -16,6 +16,6 @@ test.each([
   expect(() => checkOptions(options as LimiterOptions)).toThrow(message);
 });
 
-test("options that are known pass", () => {
+test("known options pass", () => {
   expect(() => checkOptions({ rules: [], clock: Date, instances: 3, rulesVersion: 7 })).not.toThrow();
 });

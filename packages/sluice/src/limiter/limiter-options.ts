@@ -9,22 +9,25 @@ import type { Store } from "../store/store.js";
 
 export interface LimiterOptions {
   rules: readonly Rule[];
-  /** Where counters live. Default: this process's memory. */
+  /** Where counters live. Default: the memory of this process. */
   store?: Store;
   /** The store that all regions share, where rules with `scope: global` count. */
   globalStore?: Store;
   /** The name of this region; needs `globalStore`. */
   region?: string;
-  /** The version of `rules`. Default 1; `setRules` and `swapRules` count on. */
+  /**
+   * The version of `rules`. Default 1; `setRules` and `swapRules` increment it. If rules are deployed with the program, pass a number that
+   * grows: a retry by id that meets different rules under the same version is taken for another limiter's request, and rejects.
+   */
   rulesVersion?: number;
-  /** For tests (`sluice/testing`): where the memory store's time comes from. */
+  /** For tests (`sluice/testing`): the memory store's clock. */
   clock?: Clock;
   /**
-   * How many instances share the limits: under `onStoreFailure: local` each admits its share. Default: those that share the store are
-   * counted while it answers, and the last number holds when it does not; 1 if it never did.
+   * How many instances share the limits: under `onStoreFailure: local` each admits its share. Default: the instances that share the store
+   * are counted while it answers, and the last count is kept when it does not; 1 if it never answered.
    */
   instances?: number;
-  /** How many requests may wait at once, in this process, for turns under rules with `maxWait`. Default 10 000; beyond it they are refused. */
+  /** How many requests in this process may wait at once for their turn under rules with `maxWait`; more are refused. Default 10 000. */
   maxWaiting?: number;
 }
 
@@ -41,7 +44,7 @@ const knownOptions: readonly string[] = [
   "maxWaiting",
 ];
 
-/** Catches what a program in plain JavaScript gets wrong first: a URL for a store, a misspelled name. */
+/** Catches common mistakes of plain JavaScript callers: a URL instead of a store, a misspelled option. */
 export function checkOptions(options: LimiterOptions): void {
   const refused = (why: string): SluiceError => new SluiceError("invalid-setting", why);
   if (typeof options !== "object" || options === null) throw refused("createLimiter: expected { rules, store? }");

@@ -1,7 +1,6 @@
 /**
- * The parts of a limiter, made from its options and wired to each other.
- * In: the options, which are validated here. Out: the parts, with the first rules in force; malformed options and rules throw.
- * Runs once for a limiter: no check passes through here.
+ * The parts of a limiter, made from its options and wired together. In: the options, which are validated here. Out: the parts, with the
+ * first rules in force; malformed options and rules throw. Runs once per limiter: no check passes through here.
  */
 import { Prefetch } from "../prefetch/prefetch.js";
 import { refuseGlobal, regionalStoreOf } from "../regions/region-options.js";
@@ -29,14 +28,14 @@ import { Waits } from "./waits.js";
 
 export interface LimiterParts {
   readonly store: Store;
-  /** Where rules may be global. */
+  /** Set if rules may be global. */
   readonly regional: RegionalStore | undefined;
-  /** Where the policy `local` counts. */
+  /** Where the failure policy `local` counts. */
   readonly local: MemoryStore;
   readonly rules: RulesInForce;
-  /** Absent where the store is this process itself: then every check costs no more than one from units in hand. */
+  /** Absent if the store is in this process: every check is then as cheap as one decided on prefetched units. */
   readonly prefetch: Prefetch | undefined;
-  /** Decides requests of one check in process: the memory store, or units in hand. Absent where something stands in front of them. */
+  /** Decides single-check requests in process: the memory store, or prefetched units. Absent if something wraps them. */
   readonly soleDecider: SoleDecider | undefined;
   readonly share: InstanceShare;
   readonly failurePolicy: FailurePolicy;
@@ -51,7 +50,7 @@ export interface LimiterParts {
   readonly events: LimiterEmitter;
 }
 
-/** For the counters of the policy `local`, which exist only during an outage: about a quarter of a million. */
+/** For the counters of the failure policy `local`, which exist only during an outage: room for about 250 000. */
 const LOCAL_BYTES = 64 * 2 ** 20;
 
 export function limiterParts(options: LimiterOptions): LimiterParts {
@@ -85,7 +84,7 @@ export function limiterParts(options: LimiterOptions): LimiterParts {
     if (inForce.some(({ scope }) => scope === "global")) regional?.countRegions();
     share.countFor(inForce);
     reports.hearFor(inForce);
-    // The first rules come before they can be asked for.
+    // The constructor of `rules` already calls this, before `rules` is assigned.
     if (rules !== undefined) adaptive.follow(rules.book);
     events.emit("rules", inForce, inForceVersion);
   };
@@ -128,7 +127,7 @@ export function limiterParts(options: LimiterOptions): LimiterParts {
   };
 }
 
-/** A store that extends the memory store may decide otherwise, and one that names requests is told of each. */
+/** A store that extends the memory store may decide differently, and a store with `namesRequests` must see every request. */
 function soleDeciderOf(store: Store, prefetch: Prefetch | undefined): SoleDecider | undefined {
   if (Object.getPrototypeOf(store) === MemoryStore.prototype) return (store as MemoryStore).soleDecider;
   return store.namesRequests === true ? undefined : prefetch;

@@ -8,7 +8,7 @@ import { createLimiter } from "./limiter.js";
 
 const rule: Rule = { id: "r", key: ["user"], algorithm: "token-bucket", limit: 10, window: "1m" };
 
-test("a decision's JSON is the contract's, in its order", async () => {
+test("a decision's JSON is that of the contract, in its order", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...rule, limit: 1 }] });
   await limiter.check({ user: "ann" });
   expect(JSON.stringify(await limiter.check({ user: "ann" }))).toBe(
@@ -18,7 +18,7 @@ test("a decision's JSON is the contract's, in its order", async () => {
   );
 });
 
-test("with no rule matched the request passes, and no rule speaks", async () => {
+test("if no rule matches, the request passes, and no rule is reported", async () => {
   const decision = await createLimiter({ rules: [] }).check({ user: "ann" });
   expect(decision).toMatchObject({ allowed: true, violated: [], checks: [], retryAfterMs: 0 });
   expect("rule" in decision).toBe(false);
@@ -54,7 +54,7 @@ test("a request id must be a string of a bounded length", async () => {
   }
 });
 
-test("bad rules throw with every mistake, and leave the rules in force", () => {
+test("bad rules throw with every mistake, and the rules in force stay", () => {
   const limiter = createLimiter({ rules: [rule] });
   const bad = [
     { ...rule, limit: -1 },
@@ -65,7 +65,7 @@ test("bad rules throw with every mistake, and leave the rules in force", () => {
   expect(limiter.rulesVersion).toBe(1);
 });
 
-test("a listener that throws is warned of, never felt", async () => {
+test("a listener that throws causes a warning and no harm", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
   const limiter = createLimiter({ rules: [rule] });
   limiter.on("decision", () => {
@@ -87,20 +87,20 @@ test("`await using` releases a lease at the end of the block", async () => {
   expect((await limiter.check({})).allowed).toBe(true);
 });
 
-test("a lease that ends without renewal signals its loss; one that is released does not", async () => {
+test("a lease that expires without renewal signals its loss; a released one does not", async () => {
   const limiter = createLimiter({ rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 2, ttl: "40ms" }] });
   const [lost, kept] = [(await limiter.check({})).lease!, (await limiter.check({})).lease!];
   const { signal } = lost;
   const untouched = kept.signal;
   await kept.release();
-  // On a busy machine the term may be over by now.
+  // On a busy machine the term may already be over.
   if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
   expect(String(signal.reason)).toContain("the lease was lost");
   expect(await lost.renew()).toBe(false);
   expect(untouched.aborted).toBe(false);
 });
 
-test("a renewed lease is not signalled as lost at its first end", async () => {
+test("a renewed lease does not signal its loss at its first expiry", async () => {
   const limiter = createLimiter({ rules: [{ id: "r", key: [], algorithm: "concurrency", limit: 1, ttl: "1500ms" }] });
   const lease = (await limiter.check({})).lease!;
   const { signal } = lease;
@@ -112,7 +112,7 @@ test("a renewed lease is not signalled as lost at its first end", async () => {
   expect(await lease.release()).toBe(true);
 });
 
-test("a repeated request id whose lease has ended gets it as lost, with no term left", async () => {
+test("a repeated request id whose lease has expired gets it as lost, with no term left", async () => {
   const clock = virtualClock();
   const limiter = createLimiter({
     clock,
@@ -138,7 +138,7 @@ test.each([
   await expect(limiter.release(id)).rejects.toMatchObject({ code: "invalid-request" });
 });
 
-test("a forged lease id cannot make the store work without bound", async () => {
+test("a forged lease id cannot cause unbounded work in the store", async () => {
   const limiter = createLimiter({ rules: [rule] });
   const forged = (places: number, ttlMs: number): string =>
     `x.s.${Buffer.from(JSON.stringify([["{*}:c:c", places, ttlMs]])).toString("base64url")}`;
@@ -153,12 +153,12 @@ test("a lease of a repeated request id signals its loss when the place ends, not
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   const { signal } = (await limiter.check({}, { id: "same" })).lease!;
   const lost = new Promise((resolve) => signal.addEventListener("abort", () => resolve("lost"), { once: true }));
-  // Timers of one process end in their order, however late the machine runs them.
+  // Timers of one process fire in order, however late the machine runs them.
   const termLater = new Promise((resolve) => setTimeout(resolve, 1_900, "a term later"));
   expect(await Promise.race([lost, termLater])).toBe("lost");
 });
 
-test("a peek is no decision: listeners do not hear of it", async () => {
+test("a peek is not a decision: listeners do not see it", async () => {
   const limiter = createLimiter({ rules: [rule] });
   let heard = 0;
   limiter.on("decision", () => heard++);
@@ -182,7 +182,7 @@ test("several attribute sets are one decision: all pass and are charged, or none
   expect((await limiter.peek({ user: "bob" }, { cost: 0 })).remaining).toBe(2);
 });
 
-test("two sets that lead to one counter are weighed together", async () => {
+test("two sets that lead to one counter are decided together", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...rule, limit: 3 }] });
   const twice = [
     { attributes: { user: "ann" }, cost: 2 },
@@ -195,7 +195,7 @@ test("two sets that lead to one counter are weighed together", async () => {
   });
 });
 
-test("explain tells which rules applied and why, what is stored, and when the request could pass", async () => {
+test("explain reports which rules applied and why, the stored state, and when the request could pass", async () => {
   const limiter = createLimiter({
     clock: virtualClock(Date.UTC(2026, 0, 1)),
     rules: [
@@ -239,11 +239,11 @@ test.each([
     'store: expected a store such as redisStore("redis://127.0.0.1:6379")',
   ],
   [{ rules: [], instances: 0 }, "instances: expected a whole number of at least 1, got 0"],
-])("options that cannot be right are refused: %j", (options, message) => {
+])("invalid options are refused: %j", (options, message) => {
   expect(() => createLimiter(options as never)).toThrow(message);
 });
 
-test("a cost that would write thousands of entries into a sorted set is refused by name; a packed window takes it", async () => {
+test("a cost that would write thousands of entries into a sorted set is refused by name; a packed window accepts it", async () => {
   const rule = { id: "r", key: ["user"], algorithm: "rolling-window", limit: 300_000, window: "1h" } as const;
   const sorted = createLimiter({ rules: [{ ...rule, storage: "sorted-set" }] });
   await expect(sorted.check({ user: "u" }, { cost: 200_000 })).rejects.toMatchObject({
@@ -256,7 +256,7 @@ test("a cost that would write thousands of entries into a sorted set is refused 
   expect(await packed.check({ user: "u" }, { cost: 200_000 })).toMatchObject({ allowed: true, remaining: 100_000 });
 });
 
-test("a lease's id that was edited to a longer term renews nothing, and the lease stays", async () => {
+test("a lease id edited to a longer term renews nothing, and the lease stays", async () => {
   const limiter = createLimiter({ rules: [{ id: "c", key: [], algorithm: "concurrency", limit: 1, ttl: "5s" }] });
   const { lease } = await limiter.check({});
   const [name] = lease!.id.split(".");
@@ -283,7 +283,7 @@ test.each(["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-w
   },
 );
 
-test("a decision is refunded once, by whichever limiter of the store", async () => {
+test("a decision is refunded once, by any limiter of the store", async () => {
   const store = memoryStore();
   const rules: Rule[] = [{ id: "r", key: [], algorithm: "fixed-window", limit: 10, window: "1h" }];
   const [one, other] = [createLimiter({ store, rules }), createLimiter({ store, rules })];
@@ -295,7 +295,7 @@ test("a decision is refunded once, by whichever limiter of the store", async () 
   await other.close();
 });
 
-test("a decision of the policy local is refunded where it was charged, whichever limiter is asked", async () => {
+test("a decision of the policy local is refunded where it was charged, whichever limiter is called", async () => {
   const decide = () => Promise.reject(new SluiceError("store-unavailable", "gone"));
   const store = Object.assign<Store, Pick<Store, "decide">>(memoryStore(), { decide });
   const rules: Rule[] = [{ id: "r", key: [], algorithm: "fixed-window", limit: 10, window: "1h" }];
@@ -310,7 +310,7 @@ test("a decision of the policy local is refunded where it was charged, whichever
 });
 
 test.each(["concurrency rules", "rules with an estimate"])(
-  "what 64 %s hold can be ended by its id, whatever their keys; more are refused before anything is charged",
+  "what 64 %s hold can be ended by its id, whatever their keys; with more, the request is refused before anything is charged",
   async (kind) => {
     const isLease = kind === "concurrency rules";
     const rulesOf = (count: number): Rule[] =>

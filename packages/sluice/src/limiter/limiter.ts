@@ -3,15 +3,16 @@
  *
  * Its steps, and how each can fail:
  *   1. the rule book turns attributes into checks     malformed input rejects with `invalid-request`
- *   2. the store decides them, all or nothing         a store that fails leads to step 3; nothing is thrown
+ *   2. the store decides them, all or nothing         a store failure leads to step 3; nothing is thrown
  *   3. each rule's failure policy answers             the decision carries `degraded`
- *   4. the decision is made, listeners receive it     a listener that throws becomes a process warning
+ *   4. the decision is made and emitted               a listener that throws becomes a process warning
  *
- * `limiter-parts.ts` makes its parts; `limiter-operations.ts` is what it does beside checks.
+ * `limiter-parts.ts` makes its parts; `limiter-operations.ts` is everything besides checks.
  */
 import type { Check } from "../check.js";
 import { SluiceError } from "../errors.js";
 import type { Prefetch } from "../prefetch/prefetch.js";
+import { bounded } from "../reservations/estimates.js";
 import type { Reservations } from "../reservations/reservations.js";
 import type { Attributes } from "../rules/rule.js";
 import type { RuleBook } from "../rules/rule-book.js";
@@ -19,6 +20,7 @@ import type { LoadShedder } from "../shedding/load-shedder.js";
 import type { SoleDecider } from "../sole-request.js";
 import type { MaybePromise, Store, StoreReply } from "../store/store.js";
 import { asCharges, refusingNothing } from "./charges.js";
+import { checkedOptions, checkedParts } from "./check-input.js";
 import {
   type AcquireOptions,
   type Asked,
@@ -40,15 +42,16 @@ import type { Outage } from "./outage.js";
 import type { Refunds } from "./refunds.js";
 import type { RulesInForce } from "./rules-in-force.js";
 import { shedFirst } from "./shed-first.js";
+import { longestWaitOf, tooManyWaiting, waitingAtMost } from "./waiting-at-most.js";
 import type { Waits } from "./waits.js";
-import { tooManyWaiting, withoutWaiting } from "./without-waiting.js";
 
 const NO_OPTIONS: CheckOptions = {};
 const NOTHING_TO_DECIDE: StoreReply = { nowMs: 0, verdicts: [], guarantee: "atomic" };
 
 export class Limiter extends LimiterOperations {
   readonly #store: Store;
-  readonly #namesRequests: boolean;
+  /** Added to each request. Absent if there is nothing to add. */
+  #always: Pick<Asked, "isNamed" | "versionIsLocal"> | undefined;
   readonly #prefetch: Prefetch | undefined;
   #soleDecider: SoleDecider | undefined;
   readonly #rules: RulesInForce;
@@ -65,7 +68,7 @@ export class Limiter extends LimiterOperations {
     const parts = limiterParts(options);
     super(parts);
     this.#store = parts.store;
-    this.#namesRequests = parts.store.namesRequests === true;
+    this.#always = parts.store.namesRequests === true ? { isNamed: true } : undefined;
     this.#prefetch = parts.prefetch;
     this.#soleDecider = parts.soleDecider;
     this.#rules = parts.rules;
@@ -91,24 +94,25 @@ export class Limiter extends LimiterOperations {
     }
   }
 
-  /** `check` for the hottest paths: where the store answers at once, so does this, without a promise; malformed input is thrown. */
+  /** `check` for hot paths: returns without a promise if the store answers synchronously. Malformed input throws. */
   checkNow(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Decision | Promise<Decision> {
     const sole = options === NO_OPTIONS ? this.#askSole(attributes) : undefined;
     return sole ?? this.#ask(attributes, options, true);
   }
 
   /**
-   * Decides, charges and waits: resolves when the request's turn has come, at once where it needs none or is refused. Where the signal
-   * ends the wait, or the limiter closes, the turn is given back and the promise rejects.
+   * Decides, charges and waits. Resolves when the request's turn has come; at once if it need not wait or is refused. If the signal aborts,
+   * or the limiter closes, the turn is given back and the promise rejects.
    */
   async acquire(attributes: Attributes, options: AcquireOptions = NO_OPTIONS): Promise<Decision> {
-    if (options.signal instanceof AbortSignal) options.signal.throwIfAborted();
+    const { signal } = checkedOptions(options);
+    if (signal instanceof AbortSignal) signal.throwIfAborted();
     const decision = await this.#ask(attributes, options, true, this.#waits.isFull);
     return decision.delayMs === 0 ? decision : await this.#untilTurn(decision, attributes, options);
   }
 
   async #untilTurn(decision: Decision, attributes: Attributes, options: AcquireOptions): Promise<Decision> {
-    // Others began to wait while the store was asked.
+    // The queue filled up while the store was asked.
     if (this.#waits.isFull) {
       await this.#leave(decision);
       return await this.#ask(attributes, options, true, true);
@@ -125,31 +129,31 @@ export class Limiter extends LimiterOperations {
     }
   }
 
-  /** Gives back what a request holds that does not run. Without the store nothing is given back: the turn is spent, the lease ends. */
+  /** Gives back what a request holds that will not run. Without the store nothing is given back: the turn is spent, the lease expires. */
   async #leave(decision: Decision): Promise<void> {
     await Promise.allSettled([this.#refunds.refund(decision), decision.lease?.release()]);
   }
 
   /**
-   * Charges a cost that has been incurred already: never refused, counters may pass their limits, and refuse checks until the
-   * debt is paid. The decision is always allowed; `remaining` and `debt` report how the counters stand. Takes no place.
+   * Charges a cost that has already been incurred. Never refused: counters may pass their limits, and then refuse checks until the debt is
+   * paid. The decision is always allowed; `remaining` and `debt` report the state of the counters. Takes no place under concurrency rules.
    */
   async charge(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
     this.mustBeOpen();
     const { book } = this.#rules;
-    const checks = asCharges(book.checks(attributes, options.cost));
+    const checks = asCharges(book.checks(attributes, checkedOptions(options).cost));
     return await this.#askFor(checks, book.version, { attributes, options, charge: true, neverRefused: true });
   }
 
   /**
-   * Decides several attribute sets, each at its own cost, as one request: all pass and are charged, or none is, but for charges.
-   * `parts` of the answer holds the results of each set's checks, in order.
+   * Decides several attribute sets, each at its own cost, as one request: all pass and are charged, or none is (parts with `charge` always
+   * are). `parts` of the result holds each set's results, in order.
    */
   async checkAll(
     parts: readonly CheckPart[],
     options: Pick<CheckOptions, "id" | "wait"> = NO_OPTIONS,
   ): Promise<DecidedParts> {
-    return await this.#askAll(parts, options);
+    return await this.#askAll(checkedParts(parts), checkedOptions(options));
   }
 
   /** The decision that `check` would make now, without charging. */
@@ -157,7 +161,7 @@ export class Limiter extends LimiterOperations {
     return await this.#ask(attributes, options, false);
   }
 
-  /** A peek that also reports which rules were considered, why each applies or not, and what is stored. */
+  /** A peek that also reports which rules were considered, why each applies or not, and the stored state. */
   async explain(attributes: Attributes, options: CheckOptions = NO_OPTIONS): Promise<Explanation> {
     const { book } = this.#rules;
     const decision = await this.peek(attributes, options);
@@ -166,9 +170,13 @@ export class Limiter extends LimiterOperations {
   }
 
   override async close(): Promise<void> {
-    // The long way says that the limiter is closed.
+    // From here on every check takes the long path, which throws `closed`.
     this.#soleDecider = undefined;
     await super.close();
+  }
+
+  static countVersionsLocally(limiter: Limiter): void {
+    limiter.#always = { ...limiter.#always, versionIsLocal: true };
   }
 
   static checkLastPart(
@@ -191,30 +199,36 @@ export class Limiter extends LimiterOperations {
     return limiter.#askAll(parts, options);
   }
 
-  /** The checks of a request; where the cost is known only afterwards, at what is to be held. */
+  /** The checks of a request; if the cost is known only afterwards, priced at what is to be held. */
   #checks(book: RuleBook, attributes: Attributes, cost: number | undefined): readonly Check[] {
     const checks = book.checks(attributes, cost);
     return book.estimates ? this.#reservations.estimates.price(checks) : checks;
   }
 
-  #checksOf(parts: readonly CheckPart[]): ReturnType<typeof joinChecks> {
-    return joinChecks(
-      parts.map(({ attributes, cost, charge, book = this.#rules.book }) =>
-        charge === true ? asCharges(book.checks(attributes, cost)) : this.#checks(book, attributes, cost),
-      ),
+  #checksOf(parts: readonly CheckPart[]): { checks: readonly Check[]; places: number[][] } {
+    let estimates = false;
+    const joined = joinChecks(
+      parts.map(({ attributes, cost, charge, book = this.#rules.book }) => {
+        const checks = book.checks(attributes, cost);
+        if (charge === true) return asCharges(checks);
+        estimates ||= book.estimates;
+        return book.estimates ? this.#reservations.estimates.priceOfPart(checks) : checks;
+      }),
     );
+    return estimates ? { ...joined, checks: bounded(joined.checks) } : joined;
   }
 
   #ask(attributes: Attributes, options: CheckOptions, charge: boolean, isCrowded = false): MaybePromise<Decision> {
     this.mustBeOpen();
     const { book } = this.#rules;
+    const { cost } = checkedOptions(options);
     if (book.shedding === undefined) {
-      const checks = this.#checks(book, attributes, options.cost);
+      const checks = this.#checks(book, attributes, cost);
       return this.#askFor(checks, book.version, { attributes, options, charge, isCrowded });
     }
-    const parts = [{ attributes, cost: options.cost }];
+    const parts = [{ attributes, cost }];
     return shedFirst(this.#shedder, { book, parts, looks: !charge, options }, (admission) => {
-      const checks = admission?.refused ? [] : this.#checks(book, attributes, options.cost);
+      const checks = admission?.refused ? [] : this.#checks(book, attributes, cost);
       return this.#askFor(checks, book.version, { attributes, options, charge, admission, isCrowded });
     });
   }
@@ -232,8 +246,8 @@ export class Limiter extends LimiterOperations {
   }
 
   /**
-   * The short way of a check that is decided in process: one rule, one counter, no listener (`rules/sole-rule.ts`, `sole-request.ts`).
-   * Undefined for every other; the steps of `#ask` that it leaves out have nothing to do there.
+   * Fast path for a check that is decided in process: one rule, one counter, no listener (`rules/sole-rule.ts`, `sole-request.ts`).
+   * Undefined for any other check. The steps of `#ask` that it skips have nothing to do in this case.
    */
   #askSole(attributes: Attributes): Decision | undefined {
     const { sole } = this.#rules.book;
@@ -246,15 +260,20 @@ export class Limiter extends LimiterOperations {
   }
 
   #askFor(found: readonly Check[], rulesVersion: number, asked: Asked): MaybePromise<Decision> {
-    const checks = asked.isCrowded === true || asked.options.wait === false ? withoutWaiting(found) : found;
-    const request = checkRequest(checks, rulesVersion, this.#namesRequests ? { ...asked, isNamed: true } : asked);
+    const checks = waitingAtMost(found, asked.isCrowded === true ? 0 : longestWaitOf(asked.options));
+    const request = checkRequest(
+      checks,
+      rulesVersion,
+      this.#always === undefined ? asked : { ...asked, ...this.#always },
+    );
     if (checks.length === 0) return this.#decide(request, NOTHING_TO_DECIDE);
     const reply =
       request.mayPrefetch && this.#prefetch !== undefined
         ? this.#prefetch.decide(request)
         : this.#store.decide(request);
     if (!(reply instanceof Promise)) {
-      // A remembered refusal holds only while the store answers. Where all traffic is refused so, no other check would end the outage.
+      // A cached refusal is valid only while the store answers. If all traffic is refused from the cache, no other check would end the
+      // outage.
       if (this.#outage.isOn && reply.isRemembered === true) this.#outage.decided();
       return this.#decide(request, reply);
     }
@@ -272,7 +291,7 @@ export class Limiter extends LimiterOperations {
     const lease = this.#leases.leaseOf(request, reply, "store");
     const reservation = request.holdMs === undefined ? undefined : this.#reservations.of(request, reply, false);
     const { judged } = reply;
-    // The region's store decided, but a failure policy stood in for the global one.
+    // The region's store decided, but a failure policy stood in for the global store.
     if (judged !== undefined) this.#outage.failed(judged.cause);
     const asJudged = judged === undefined ? request : { ...request, checks: judged.checks };
     const degraded = judged?.degraded;
@@ -281,7 +300,7 @@ export class Limiter extends LimiterOperations {
   }
 
   async #decideByPolicy(request: CheckRequest, cause: unknown): Promise<Decision> {
-    // The caller made a mistake; the store is healthy.
+    // The caller's mistake; the store is healthy.
     if (cause instanceof SluiceError && cause.code !== "store-unavailable") throw cause;
     this.#outage.failed(cause);
     const { checks, verdicts, degraded, nowMs } = await this.#failurePolicy.answer(request);
@@ -297,7 +316,7 @@ export class Limiter extends LimiterOperations {
   }
 
   #publish(request: CheckRequest, decision: Decision): Decision {
-    // A peek decides nothing: listeners that count decisions must not count it.
+    // A peek decides nothing, and listeners that count decisions must not see it.
     if (request.charge && this.#events.hasDecisionListener) this.#events.emit("decision", decision, request);
     return decision;
   }
@@ -309,12 +328,18 @@ function reworded(request: CheckRequest, reply: StoreReply): StoreReply {
 }
 
 /**
- * For `sluice/internal`: the decision that `checkAll` makes where no rule meets any part but the last, no rule sheds load, and no part is a
- * charge. It looks up that part alone, and answers at once where the store does. Listeners hear the attributes of the first.
+ * For `sluice/internal`: other instances may use the same version for other rules, because each counts the edits of its own file. A retry by id
+ * that meets other rules is then taken for a retry after an edit, whatever their version.
+ */
+export const countVersionsLocally = Limiter.countVersionsLocally;
+
+/**
+ * For `sluice/internal`: the decision of `checkAll` if no rule matches any part but the last, no rule sheds load, and no part is a charge.
+ * Looks up only that part, and returns synchronously if the store does. Listeners get the attributes of the first part.
  */
 export const checkLastPart = Limiter.checkLastPart;
 
-/** For `sluice/internal`: `checkAll`, but answered at once where the store answers at once. Malformed values are thrown, or reject. */
+/** For `sluice/internal`: `checkAll`, but synchronous if the store is. Malformed values throw or reject. */
 export const checkAllNow = Limiter.checkAllNow;
 
 /** `createLimiter({ rules, store })`; without a store, counters live in this process. */

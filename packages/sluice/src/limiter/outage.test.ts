@@ -24,7 +24,7 @@ function outageOf(store: { whyNotReady: Error | undefined }) {
 }
 const silence = new SluiceError("store-unavailable", "no answer within 200 ms");
 
-test("a failure without a cause is reported as it is where the store is ready again by then", async () => {
+test("a failure without a cause is reported as it is if the store is ready again by then", async () => {
   const { outage, causes } = outageOf({ whyNotReady: undefined });
   outage.failed(silence);
   await vi.advanceTimersByTimeAsync(1_000);
@@ -39,7 +39,7 @@ test("a failure without a cause is reported with the cause that a probe finds", 
   expect(causes).toEqual([why]);
 });
 
-test("a check that was decided while the cause was looked for ends the outage, though none follows", async () => {
+test("a check decided while the cause was looked up ends the outage, even if none follows", async () => {
   const { outage, events } = outageOf({ whyNotReady: undefined });
   outage.failed(silence);
   outage.decided();
@@ -67,7 +67,7 @@ test("without traffic, a store that answers a probe ends the outage after half a
   expect([events, outage.isOn]).toEqual([["degraded", "recovered"], false]);
 });
 
-test("without traffic, a store that answers no probe is away until it does", async () => {
+test("without traffic, a store that answers no probe counts as away until it does", async () => {
   const store: { whyNotReady: Error | undefined } = { whyNotReady: new Error("gone") };
   const { outage, events } = outageOf(store);
   outage.failed(silence);
@@ -78,7 +78,7 @@ test("without traffic, a store that answers no probe is away until it does", asy
   expect(events).toEqual(["degraded", "recovered"]);
 });
 
-test("checks that go on failing keep the outage on, whatever probes find", async () => {
+test("checks that keep failing keep the outage on, whatever probes find", async () => {
   const { outage, events } = outageOf({ whyNotReady: undefined });
   for (let i = 0; i < 100; i++) {
     outage.failed(silence);
@@ -87,7 +87,7 @@ test("checks that go on failing keep the outage on, whatever probes find", async
   expect(events).toEqual(["degraded"]);
 });
 
-test("a check that fails after the end is not reported, and leaves no timer", async () => {
+test("a check that fails after close is not reported, and leaves no timer", async () => {
   for (const cause of [silence, new Error("LOADING")]) {
     const { outage, causes } = outageOf({ whyNotReady: undefined });
     outage.close();

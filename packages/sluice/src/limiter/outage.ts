@@ -1,19 +1,19 @@
 /**
  * Detects outages of the store and reports each once: `degraded` with its cause, then `recovered`.
  *
- * Hysteresis: a store that answers some calls and fails others is one outage, not many. The outage ends when checks were decided and
- * none failed for a while. Without traffic no check can end it: the store is probed instead, after a longer while, because a store that
- * answers a probe may still refuse writes. A failure without a cause (a connection that just broke, a call without an answer) is held back for a
- * moment, because the next failure, or a probe, usually knows the cause.
+ * Hysteresis: a store that answers some calls and fails others is one outage, not many. The outage ends when checks have been decided and
+ * none has failed for a while. Without traffic no check can end it, so the store is probed; that takes longer, because a store that answers
+ * a probe may still refuse writes. A failure without a cause (a connection that just broke, a call without an answer) is held back briefly,
+ * because the next failure or a probe usually knows the cause.
  */
 import { SluiceError } from "../errors.js";
 import type { Store } from "../store/store.js";
 
-/** How long no check may fail before an outage is over. */
+/** The outage ends after this long without a failed check. */
 const QUIET_MS = 5_000;
-/** The same where no check was decided either, and the store answers a probe. */
+/** The same if no check was decided either, but the store answers a probe. */
 const IDLE_MS = 30_000;
-/** How long a report waits for the cause. */
+/** How long `degraded` is held back until a cause is known. */
 const NAMING_MS = 500;
 
 interface OutageOptions {
@@ -40,9 +40,9 @@ export class Outage {
     return this.#state !== "none";
   }
 
-  /** A check was answered by policy. */
+  /** A check was answered by a failure policy. */
   failed(cause: unknown): void {
-    // Checks that were under way at the end may fail after it: nobody is left to hear of it, and no timer may stay.
+    // Checks in flight at close may fail afterwards: nobody is listening any more, and no timer may be left behind.
     if (this.#closed) return;
     this.#lastFailureMonotonicMs = performance.now();
     this.#hasDecidedSince = false;
@@ -57,7 +57,7 @@ export class Outage {
     this.#naming ??= setTimeout(() => void this.#name(cause), NAMING_MS).unref();
   }
 
-  /** The store decided a check while the outage is on. */
+  /** The store decided a check during an outage. */
   decided(): void {
     this.#hasDecidedSince = true;
     if (this.#ending !== undefined || this.#state !== "reported" || this.#closed) return;
@@ -85,13 +85,13 @@ export class Outage {
     this.#state = "reported";
     this.#probing = setInterval(() => void this.#probe(), IDLE_MS).unref();
     this.#options.degraded(cause);
-    // The store may have come back while the cause was looked for, and no check may follow.
+    // The store may have recovered while the cause was looked up, and no further check may come.
     if (this.#hasDecidedSince) this.decided();
   }
 
   async #probe(): Promise<void> {
     const isIdle = (): boolean => performance.now() - this.#lastFailureMonotonicMs >= IDLE_MS && this.isOn;
-    // A check may fail while the probe is under way.
+    // A check may fail while the probe is in flight.
     if (isIdle() && (await this.#options.store.ready()) && isIdle()) this.#end();
   }
 
@@ -104,7 +104,7 @@ export class Outage {
   }
 }
 
-/** A store that is ready again by now has no cause to give: that is `undefined`, not a name. */
+/** A store that has recovered by now reports `undefined`, which is no cause. */
 function isNamed(error: unknown): boolean {
   return error !== undefined && (!(error instanceof SluiceError) || error.cause !== undefined);
 }

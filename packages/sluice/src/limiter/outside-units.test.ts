@@ -13,7 +13,7 @@ function held(rule: Rule) {
   return { limiter, units, check: units.checks({ user: "u" })[0]! };
 }
 
-test("units that are fetched from outside are not there for checks; what is settled is counted, the rest comes back", async () => {
+test("units fetched from outside are not available to checks; what is settled is counted, the rest comes back", async () => {
   const { limiter, units, check } = held(minute);
   const first = await units.fetch(check, { holder: "h", seq: 1, used: 0, held: 0, want: 20 });
   expect(first.grant).toMatchObject({ units: 20, kept: 0, lifeMs: 10_000 });
@@ -31,7 +31,7 @@ test("a charge from outside is counted in full, past the limit", async () => {
 });
 
 test.each(["rolling-window", "fixed-window", "sliding-counter", "token-bucket", "gcra"] as const)(
-  "charges from outside lead to a debt of one capacity and no more, however many come at once: %s",
+  "charges from outside cause a debt of at most one capacity, however many come at once: %s",
   async (algorithm) => {
     const { prefetch: _, ...plain } = minute as Rule & { prefetch: string };
     const { limiter, units, check } = held({ ...plain, algorithm } as Rule);
@@ -44,7 +44,7 @@ test.each(["rolling-window", "fixed-window", "sliding-counter", "token-bucket", 
   },
 );
 
-test("a charge that fails holds up none that follows", async () => {
+test("a charge that fails does not delay those that follow", async () => {
   const store = memoryStore();
   const decide = store.decide.bind(store);
   let failures = 1;

@@ -1,7 +1,7 @@
 /**
- * Units that are held and used outside this process, by somebody who reports later what was used: Envoy, under its quota service.
- * In: attributes, and fetches as prefetch makes them. Out: the rules' checks, and grants. A store that is away rejects: no failure
- * policy answers here, because the holder has one of its own.
+ * Units that are held and used outside this process, by a holder that reports its use later: Envoy, under its quota service. In:
+ * attributes, and fetches like those of prefetch. Out: the rules' checks, and grants. Rejects if the store is away: no failure policy
+ * answers here, because the holder has its own.
  */
 import type { Fetch, Grant } from "../algorithms/grants.js";
 import type { Verdict } from "../algorithms/model.js";
@@ -16,11 +16,11 @@ import { nextEntryId } from "./entry-id.js";
 export interface OutsideUnits {
   /** The checks of one request, under the rules in force. */
   checks(attributes: Attributes): readonly Check[];
-  /** Settles what the holder used of one check's counter, and grants what it asks for. The check's rule has `prefetch`. */
+  /** Settles what the holder used of one check's counter, and grants what it requests. The check's rule must have `prefetch`. */
   fetch(check: Check, fetch: Fetch): Promise<{ readonly grant: Grant; readonly verdict: Verdict }>;
   /**
-   * Counts what was used beyond all grants, past the limit too, but into no more debt than a counter's whole capacity: a holder's
-   * reports may be false, and would block a key for as long as it likes. (Processes that charge at the same moment add one capacity each.)
+   * Counts use beyond all grants, even past the limit, but with a debt of at most the counter's capacity: a holder's reports may be false,
+   * and could otherwise block a key for as long as it likes. (Processes that charge at the same moment add one capacity each.)
    */
   charge(checks: readonly Check[]): Promise<void>;
 }
@@ -42,7 +42,7 @@ export function outsideUnitsOf(insides: () => { book: RuleBook; store: Store }):
     const cost = Math.min(check.cost, verdicts[0]!.remaining + mostUnits(check));
     if (cost > 0) await decide(asCharges([{ ...check, cost }]));
   };
-  /** One after the other: charges that all look first would each find the same room. */
+  /** One at a time: concurrent charges would all look first and find the same room. */
   const inTurn = async (check: Check): Promise<void> => {
     const before = charging.get(check.key) ?? Promise.resolve();
     const mine = before.catch(() => undefined).then(() => chargeOne(check));
@@ -54,7 +54,7 @@ export function outsideUnitsOf(insides: () => { book: RuleBook; store: Store }):
   return {
     checks: (attributes) => insides().book.checks(attributes, undefined),
     async fetch(check, fetch) {
-      // At cost 0 a check is always allowed, and charges nothing.
+      // At cost 0 a check is always allowed and charges nothing.
       const { grants, verdicts } = await decide([{ ...check, cost: 0 }], [fetch]);
       return { grant: grants![0]!, verdict: verdicts[0]! };
     },
@@ -64,12 +64,12 @@ export function outsideUnitsOf(insides: () => { book: RuleBook; store: Store }):
   };
 }
 
-/** How many units a check's counter can ever grant at once. */
+/** The most units that a check's counter can grant at once. */
 export function mostUnits({ plan }: Check): number {
   return capacityOf(plan.policy);
 }
 
-/** The units a millisecond that a check's counter grants in the long run. */
+/** The long-run rate of a check's counter, in units per millisecond. */
 export function unitsPerMs({ plan: { policy } }: Check): number {
   if ("amount" in policy) return policy.amount / policy.scaleMs;
   return "windowMs" in policy ? policy.limit / policy.windowMs : policy.limit;

@@ -1,6 +1,6 @@
 /**
- * Gives back what decisions charged, each once: the store remembers a decision with an id, this file one without.
- * In: a decision, or the id of one. Out: whether anything was given back.
+ * Gives back what decisions charged, each once. The store remembers decisions with an id; this file remembers those without. In: a
+ * decision, or a decision's id. Out: whether anything was given back.
  */
 import { chargedBy } from "../algorithms/charged.js";
 import type { Check } from "../check.js";
@@ -8,6 +8,7 @@ import { SluiceError } from "../errors.js";
 import { refundUses } from "../prefetch/refund-uses.js";
 import { isFromHand } from "../prefetch/reply-from-hand.js";
 import type { Reservations } from "../reservations/reservations.js";
+import { describeValue } from "../rules/describe-value.js";
 import type { MemoryStore } from "../store/memory/memory-store.js";
 import type { Charged, Store } from "../store/store.js";
 import { checkedId } from "./check-input.js";
@@ -16,14 +17,14 @@ import { Decision, type Origin } from "./decision.js";
 
 interface RefundsOptions {
   readonly store: Store;
-  /** Where the policy `local` counts. */
+  /** Where the failure policy `local` counts. */
   readonly local: MemoryStore;
   readonly reservations: Reservations;
 }
 
-/** By any limiter of this process: two on one store would each give the same charge back. */
+/** Shared by all limiters of this process: two on one store would both give back the same charge. */
 const refunded = new WeakSet<Decision>();
-/** Whose fallback charged a decision: another limiter's has never heard of it, and would give back what others used. */
+/** Whose fallback charged a decision. Another limiter's fallback does not know the charge, and would give back what others used. */
 const localCharger = new WeakMap<Decision, Refunds>();
 
 export class Refunds {
@@ -37,26 +38,33 @@ export class Refunds {
     this.#reservations = reservations;
   }
 
-  /** Of a decision that the fallback of this limiter charged. */
+  /** Remembers that this limiter's fallback charged the decision. */
   chargedLocally(decision: Decision): void {
     localCharger.set(decision, this);
   }
 
   async refund(decision: Decision): Promise<boolean> {
+    // A copy, or a decision that was JSON for a while, does not say what it charged.
+    if (!(decision instanceof Decision)) {
+      throw new SluiceError(
+        "invalid-request",
+        `decision: expected a decision as the limiter made it, or the id of its request, got ${describeValue(decision)}`,
+      );
+    }
     if (refunded.has(decision)) return false;
     const origin = Decision.originOf(decision);
     refunded.add(decision);
     try {
       return await (localCharger.get(decision) ?? this).#refundCharges(origin);
     } catch (error) {
-      // The caller may try again if certainly nothing was given back, or if the store can tell by the id whether it was.
+      // The caller may retry if certainly nothing was given back, or if the store can tell by the id whether it was.
       const settled = origin.id === undefined && error instanceof SluiceError && error.mayHaveRun;
       if (!settled) refunded.delete(decision);
       throw error;
     }
   }
 
-  /** From any instance, while the id is remembered. */
+  /** Works from any instance, while the id is remembered. */
   async refundById(id: string): Promise<boolean> {
     const reply = await this.#store.recall(checkedId(id));
     if (reply?.repeated === undefined) return false;
@@ -66,12 +74,12 @@ export class Refunds {
 
   /** Gives units back without naming a charge. */
   async giveBack(given: readonly Check[], asked: readonly CheckPart[]): Promise<boolean> {
-    // Where turns are booked, the newest units are those of requests that wait.
+    // Where turns are booked, the newest units belong to requests that are waiting.
     const checks = given.filter(({ plan }) => plan.maxWaitMs === 0);
     try {
       return await this.#store.giveBack(checks, asked);
     } catch (error) {
-      // While the store is away, rules with the policy `local` count here.
+      // While the store is away, rules with the failure policy `local` count here.
       if (this.#local.giveBack(checks)) return true;
       throw error;
     }
@@ -80,7 +88,7 @@ export class Refunds {
   async #refundCharges(origin: Origin): Promise<boolean> {
     const { checks, entryId, id, charger, reply } = origin;
     if (reply !== undefined && isFromHand(reply)) return await refundUses(this.#store, reply, checks);
-    // What is held goes back by its reservation: it may be settled already, and then nothing of it does.
+    // Held units go back through their reservation. It may already be settled, and then none of them do.
     const charges = chargesOf(
       checks.map((check) => (check.held === undefined ? check : { ...check, cost: 0 })),
       origin,
@@ -94,7 +102,7 @@ export class Refunds {
   }
 }
 
-/** The checks that a reply charged, as a refund names them. */
+/** The checks that a reply charged, in the form that a refund takes. */
 export function chargesOf(
   checks: readonly Check[],
   reply: Pick<Origin, "verdicts" | "nowMs"> & Partial<Pick<Origin, "timesMs" | "entryIds">>,

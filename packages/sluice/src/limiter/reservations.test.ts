@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { SluiceError } from "../errors.js";
-import type { Rule } from "../rules/rule.js";
+import type { Attributes, Rule } from "../rules/rule.js";
 import { MemoryStore } from "../store/memory/memory-store.js";
 import { virtualClock } from "../testing.js";
 import { createLimiter } from "./limiter.js";
@@ -31,7 +31,7 @@ test("a check holds an estimate, and settle charges the real cost", async () => 
   expect(await remainingOf(limiter)).toBe(880);
 });
 
-test("a decision says what a request may cost beyond what is held, if it names its bound and may finish", async () => {
+test("a decision reports what a request may cost in excess of what is held, if it declares its bound and may finish", async () => {
   const clock = virtualClock();
   const rules: Rule[] = [
     { ...tokens, limit: 100, estimate: { attribute: "max", default: 20 } },
@@ -46,7 +46,7 @@ test("a decision says what a request may cost beyond what is held, if it names i
   expect(other.reservation).not.toHaveProperty("mayOverrun");
 });
 
-test("a request that tells its cost is charged, and reserves nothing", async () => {
+test("a request that declares its cost is charged, and reserves nothing", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
   expect((await limiter.check({ org: "a", t: 40, max: 300 })).reservation).toBeUndefined();
   expect(await remainingOf(limiter)).toBe(960);
@@ -60,7 +60,7 @@ test("a refused request holds nothing under any of its rules", async () => {
   expect(await remainingOf(limiter)).toBe(800);
 });
 
-test("the first request is not refused for its estimate, whatever the limit", async () => {
+test("the first request is not refused because of its estimate, whatever the limit", async () => {
   for (const limit of [1, 2, 50]) {
     for (const algorithm of ["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-window"] as const) {
       const limiter = createLimiter({ clock: virtualClock(), rules: [{ ...tokens, algorithm, limit } as Rule] });
@@ -72,7 +72,7 @@ test("the first request is not refused for its estimate, whatever the limit", as
   expect((await denied.check({ org: "a" })).allowed).toBe(false);
 });
 
-test("work that cost more than was held leaves a debt, which is paid before the next check passes", async () => {
+test("work that cost more than was held leaves a debt, which must be paid before the next check passes", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
   const { reservation } = await limiter.check({ org: "a" });
   expect(await limiter.settle(reservation!.id, { t: 1_500 })).toEqual({
@@ -83,14 +83,14 @@ test("work that cost more than was held leaves a debt, which is paid before the 
   expect(await limiter.check({ org: "a" })).toMatchObject({ allowed: false, remaining: 0, debt: 500, reason: "limit" });
 });
 
-test("an extension is refused under stop where nothing is left, and goes into debt under finish", async () => {
+test("an extension is refused under stop if nothing is left, and goes into debt under finish", async () => {
   for (const overrun of ["stop", "finish"] as const) {
     const rule: Rule = { ...tokens, estimate: { default: 200, overrun } };
     const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
     const { reservation } = await limiter.check({ org: "a" });
     const wider = await limiter.extend(reservation!.id, { t: 900 });
     expect([wider.allowed, wider.reservation!.held]).toEqual([true, { tokens: 900 }]);
-    // The same again asks for nothing more.
+    // Repeating it asks for nothing more.
     expect((await limiter.extend(reservation!.id, { t: 900 })).reservation!.held).toEqual({ tokens: 900 });
     const widest = await limiter.extend(reservation!.id, { t: 1_100 });
     expect(widest.allowed).toBe(overrun === "finish");
@@ -100,7 +100,7 @@ test("an extension is refused under stop where nothing is left, and goes into de
   }
 });
 
-test("what is learned caps what requests ask for, and what was learned of other keys is apart", async () => {
+test("learned costs cap what requests ask for, and are separate for other keys", async () => {
   const rule: Rule = { ...tokens, limit: 10_000_000, overrides: [{ match: { org: "big" }, limit: 20_000_000 }] };
   const limiter = createLimiter({ rules: [rule] });
   for (let i = 0; i < 500; i++) {
@@ -123,7 +123,7 @@ test("what is learned caps what requests ask for, and what was learned of other 
   await limiter.close();
 });
 
-test("an explanation shows what would be held, and how that came out so far", async () => {
+test("an explanation shows what would be held, and how that worked out so far", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [tokens, requests] });
   const { reservation } = await limiter.check({ org: "a" });
   await limiter.settle(reservation!.id, { t: 230 });
@@ -134,7 +134,7 @@ test("an explanation shows what would be held, and how that came out so far", as
   ]);
 });
 
-test("a reservation that nobody settles expires: an event tells it, and what was held stands as spent", async () => {
+test("a reservation that nobody settles expires: an event reports it, and what was held counts as spent", async () => {
   vi.useFakeTimers();
   try {
     const limiter = createLimiter({ rules: [{ ...tokens, estimate: { default: 200, ttl: "2s" } }] });
@@ -159,7 +159,24 @@ test("a reservation that nobody settles expires: an event tells it, and what was
   }
 });
 
-test("a refund gives back what a reservation holds, and a settlement after it nothing more", async () => {
+test("a settlement that comes too late does not suppress the report of its reservation's expiry", async () => {
+  vi.useFakeTimers();
+  try {
+    const limiter = createLimiter({ rules: [{ ...tokens, estimate: { default: 200, ttl: "1s" } }] });
+    const expired: unknown[] = [];
+    limiter.on("expired", (id, held) => expired.push([id, held]));
+    const { id } = (await limiter.check({ org: "a" })).reservation!;
+    await vi.advanceTimersByTimeAsync(1_100);
+    expect(await limiter.settle(id, { t: 1 })).toMatchObject({ settled: false, reason: "expired" });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(expired).toEqual([[id, { tokens: 200 }]]);
+    expect(limiter.reservationStats()).toMatchObject({ opened: 1, settled: 0, expired: 1, open: 0 });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a refund gives back what a reservation holds, and a later settlement nothing more", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [tokens, requests] });
   const byDecision = await limiter.check({ org: "a" });
   await limiter.check({ org: "b" }, { id: "x" });
@@ -189,7 +206,7 @@ test.each(["fixed-window", "sliding-counter", "token-bucket", "rolling-window"] 
 );
 
 test.each(["fixed-window", "sliding-counter", "token-bucket", "gcra", "rolling-window"] as const)(
-  "%s: an extension to the end of all numbers, given back, leaves what others were charged",
+  "%s: an extension by the largest possible number, given back, leaves what others were charged",
   async (algorithm) => {
     const limiter = createLimiter({ rules: [{ ...tokens, algorithm } as Rule], clock: virtualClock() });
     await limiter.check({ org: "a", t: 300 });
@@ -236,7 +253,7 @@ test.each([
   expect(await remainingOf(limiter)).toBe(800);
 });
 
-test("an id that was tampered with gives nothing back: not of another key, not of another rule, not twice", async () => {
+test("an id that was tampered with gives nothing back: not for another key, not for another rule, not twice", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
   const { reservation } = await limiter.check({ org: "a" });
   await limiter.check({ org: "victim" });
@@ -256,9 +273,10 @@ test("an id that was tampered with gives nothing back: not of another key, not o
   expect([await remainingOf(limiter), await remainingOf(limiter, "victim")]).toEqual([800, 800]);
 });
 
-/** A store that can be out of reach. */
+/** A store that can become unreachable. */
 class FarStore extends MemoryStore {
-  isAway = false;
+  /** "behind": it executes the request, but the answer is lost. */
+  isAway: boolean | "before" | "behind" = false;
 
   override settle(...args: Parameters<MemoryStore["settle"]>): ReturnType<MemoryStore["settle"]> {
     if (this.isAway) throw new SluiceError("store-unavailable", "away");
@@ -291,7 +309,107 @@ test("a settlement while the store is away is kept, and sent when it is back", a
   }
 });
 
-test("a settlement that could not be sent before its reservation ended is dropped", async () => {
+test("a kept settlement that arrives after its reservation has expired is dropped, and the expiry reported", async () => {
+  vi.useFakeTimers();
+  try {
+    const store = new FarStore();
+    const limiter = createLimiter({ store, rules: [{ ...tokens, estimate: { default: 200, ttl: "10s" } }] });
+    const expired: string[] = [];
+    limiter.on("expired", (id) => expired.push(id));
+    const { reservation } = await limiter.check({ org: "a" });
+    await vi.advanceTimersByTimeAsync(7_000);
+    store.isAway = true;
+    await limiter.settle(reservation!.id, { t: 150 });
+    await vi.advanceTimersByTimeAsync(4_000);
+    store.isAway = false;
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(limiter.reservationStats()).toMatchObject({ pending: 0, dropped: 1, settled: 0, expired: 1, open: 0 });
+    expect(expired).toEqual([reservation!.id]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+/** Two instances on one store, and the settlements that each is notified of. */
+function twoInstances() {
+  const shared = new MemoryStore();
+  const heard: string[] = [];
+  const [near, far] = ["near", "far"].map((name) => {
+    // The store as this instance reaches it.
+    const store = new FarStore();
+    for (const call of ["decide", "learn", "holdState"] as const)
+      store[call] = (...args: never[]) => (shared[call] as (...args: never[]) => never)(...args);
+    store.settle = (...args) => {
+      const reply = store.isAway === "before" ? undefined : shared.settle(...args);
+      if (store.isAway !== false || reply === undefined) throw new SluiceError("store-unavailable", "away");
+      return reply;
+    };
+    const limiter = createLimiter({ store, rules: [tokens] });
+    limiter.on("settled", (_, { charged }) => heard.push(`${name} ${charged.tokens}`));
+    return { limiter, store };
+  });
+  return { near: near!, far: far!, heard };
+}
+
+test.each([
+  ["before it counted: another instance settles", "before", 150, ["near 150"], 0],
+  ["before it counted: another instance settles at other costs", "before", 90, ["near 90"], 0],
+  ["after it counted: another instance finds it settled", "behind", 150, ["far 150"], 1],
+] as const)("a settlement whose answer was lost %s, and is reported once", async (_, isAway, units, told, settled) => {
+  vi.useFakeTimers();
+  try {
+    const { near, far, heard } = twoInstances();
+    const { reservation } = await far.limiter.check({ org: "a" });
+    far.store.isAway = isAway;
+    // The client sends it twice, here and then elsewhere.
+    for (let i = 0; i < 2; i++)
+      expect(await far.limiter.settle(reservation!.id, { t: 150 })).toMatchObject({ reason: "pending" });
+    expect(await near.limiter.settle(reservation!.id, { t: units })).toMatchObject({ settled: true });
+    far.store.isAway = false;
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(heard).toEqual(told);
+    expect(far.limiter.reservationStats()).toMatchObject({ pending: 0, dropped: 0, settled, open: 0 });
+    expect(await far.limiter.settle(reservation!.id, { t: 1 })).toMatchObject({ settled: true });
+    expect(heard).toEqual(told);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a settlement that is repeated while it is kept is reported once", async () => {
+  vi.useFakeTimers();
+  try {
+    const { far, heard } = twoInstances();
+    const { reservation } = await far.limiter.check({ org: "a" });
+    far.store.isAway = "behind";
+    await far.limiter.settle(reservation!.id, { t: 150 });
+    far.store.isAway = false;
+    for (let i = 0; i < 2; i++)
+      expect(await far.limiter.settle(reservation!.id, { t: 70 })).toMatchObject({ charged: { tokens: 150 } });
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(heard).toEqual(["far 150"]);
+    expect(far.limiter.reservationStats()).toMatchObject({ pending: 0, settled: 1 });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("an unreported cost, which stands as held, teaches nothing", async () => {
+  const both: Rule = { ...tokens, id: "input", cost: { attribute: "in" }, estimate: { default: 30 } };
+  const limiter = createLimiter({
+    clock: virtualClock(),
+    rules: [tokens, both].map((rule) => ({ ...rule, limit: 10 ** 6 }) as Rule),
+  });
+  for (let i = 0; i < 30; i++) {
+    const { reservation } = await limiter.check({ org: "a" });
+    expect(await limiter.settle(reservation!.id, { in: 7 })).toMatchObject({ charged: { tokens: 200, input: 7 } });
+  }
+  const learned = async (rule: string): Promise<number> => (await limiter.learnedCosts(rule))[0]!.requests;
+  expect([await learned("tokens"), await learned("input")]).toEqual([0, 30]);
+  await limiter.close();
+});
+
+test("a settlement that could not be sent before its reservation expired is dropped", async () => {
   vi.useFakeTimers();
   try {
     const store = new FarStore();
@@ -319,7 +437,7 @@ test("while the store is away an extension goes on under finish, and stops under
   }
 });
 
-test("a charge is not estimated, and a batch of parts holds for each", async () => {
+test("a charge is not estimated, and a batch of parts holds for each of them", async () => {
   const limiter = createLimiter({ clock: virtualClock(), rules: [tokens] });
   expect((await limiter.charge({ org: "a" })).reservation).toBeUndefined();
   expect(await remainingOf(limiter)).toBe(999);
@@ -327,6 +445,59 @@ test("a charge is not estimated, and a batch of parts holds for each", async () 
   expect(decision.reservation!.held).toEqual({ tokens: 3 });
   await limiter.settle(decision.reservation!.id, { t: 0 });
   expect([await remainingOf(limiter), await remainingOf(limiter, "b")]).toEqual([999, 1_000]);
+});
+
+test.each<[string, Attributes[], Record<string, unknown>]>([
+  ["none tells its cost", [{}, {}], { held: { tokens: 1_000 } }],
+  ["both name a bound", [{ max: 300 }, { max: 900 }], { held: { tokens: 1_000 }, mayOverrun: { tokens: 200 } }],
+  ["one names a bound", [{ max: 300 }, {}], { held: { tokens: 900 } }],
+  ["the first tells its cost", [{ t: 400 }, {}], { held: { tokens: 1_000 } }],
+  ["the last tells its cost", [{ max: 100 }, { t: 400 }], { held: { tokens: 500 }, mayOverrun: { tokens: 0 } }],
+  ["one tells a cost that fills the limit", [{ t: 1_000 }, { max: 5 }], { held: { tokens: 1_000 } }],
+])(
+  "if several parts of a request share a counter, %s: it holds for both of them, and no more than it can bear",
+  async (_, parts, made) => {
+    for (const attributes of [parts, [...parts].reverse()]) {
+      const limiter = createLimiter({
+        clock: virtualClock(),
+        rules: [{ ...tokens, estimate: { attribute: "max", default: 600 } }],
+      });
+      const all = attributes.map((part) => ({ attributes: { org: "a", ...part } }));
+      const { decision } = await limiter.checkAll(all);
+      expect([decision.allowed, decision.reservation]).toMatchObject([true, made]);
+      expect(await limiter.settle(decision.reservation!.id, { t: 450 })).toMatchObject({ charged: { tokens: 450 } });
+      expect(await remainingOf(limiter)).toBe(550);
+    }
+  },
+);
+
+test("parts that declare more than the limit are refused, and so is a limit of 0", async () => {
+  const limiter = createLimiter({
+    clock: virtualClock(),
+    rules: [tokens, { ...tokens, id: "denied", match: { org: "b" }, limit: 0 }],
+  });
+  const parts = (org: string, t: number) => [{ attributes: { org } }, { attributes: { org, t } }];
+  expect((await limiter.checkAll(parts("a", 1_001))).decision).toMatchObject({ reason: "cost-exceeds-limit" });
+  expect((await limiter.checkAll(parts("b", 1))).decision).toMatchObject({ allowed: false, violated: ["denied"] });
+  expect(await remainingOf(limiter)).toBe(1_000);
+});
+
+test("parts with different numbers hold what the tighter ones allow; the first request passes at any limit", async () => {
+  for (const limit of [1, 2, 50]) {
+    for (const algorithm of ["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-window"] as const) {
+      const overrides = [{ match: { tier: "gold" }, limit: 5_000 }];
+      const rule = { ...tokens, algorithm, limit, match: { tier: "*" }, overrides, estimate: { default: 500 } } as Rule;
+      for (const tiers of [
+        ["free", "free"],
+        ["gold", "free"],
+        ["free", "gold"],
+      ]) {
+        const limiter = createLimiter({ clock: virtualClock(), rules: [rule] });
+        const { decision } = await limiter.checkAll(tiers.map((tier) => ({ attributes: { org: "a", tier } })));
+        expect([decision.allowed, decision.reservation?.held]).toEqual([true, { tokens: limit }]);
+      }
+    }
+  }
 });
 
 test("candidate, shadow, variant and override are held and settled with the rule itself", async () => {

@@ -1,4 +1,4 @@
-/** The counters that a reservation holds units of, by its id: for those who follow `settled` and `expired`. */
+/** The counters in which a reservation holds units, by the reservation's id: for listeners of `settled` and `expired`. */
 import type { CheckMode } from "../decision.js";
 import { parseReservationId } from "../reservations/reservation-id.js";
 

@@ -12,7 +12,7 @@ function rulesInForce(rules: readonly Rule[]) {
   return { inForce, changes };
 }
 
-test("the first rules and each swap are reported, in order, and the version counts on unless it is given", async () => {
+test("the first rules and each swap are reported, in order, and the version increments unless it is given", async () => {
   const { inForce, changes } = rulesInForce([rule("a")]);
   inForce.set([rule("b")], undefined);
   expect(inForce.book.version).toBe(6);
@@ -21,7 +21,7 @@ test("the first rules and each swap are reported, in order, and the version coun
   expect(changes).toEqual([["a"], ["b"], ["c"]]);
 });
 
-test("of calls that overlap, the latest wins, although an older one ends later", async () => {
+test("of overlapping calls the latest wins, even if an older one finishes later", async () => {
   const { inForce, changes } = rulesInForce([rule("a")]);
   const older = inForce.swap([rule("older")], undefined);
   inForce.set([rule("newer")], undefined);
@@ -39,7 +39,7 @@ test("a document with mistakes throws, and the book stays", async () => {
   expect(inForce.book).toBe(book);
 });
 
-test("validated rules come into force as they are, without a second validation and without a copy", async () => {
+test("validated rules come into force as they are, without a second validation or a copy", async () => {
   const { inForce } = rulesInForce([]);
   const validated = parseRules([rule("a"), rule("b")]);
   await inForce.swapValidated(validated, 2);

@@ -1,7 +1,7 @@
 /**
- * The rules that a limiter decides by, and how others replace them: at once, or compiled in slices between which the old ones decide.
- * In: a document, which is validated here, once; or rules that the caller has validated already. Out: the rule book in force.
- * A document with mistakes throws and changes nothing.
+ * The rules that a limiter decides by, and how they are replaced: at once, or compiled in slices while the old rules still decide. In: a
+ * document, which is validated here, once; or rules that the caller has already validated. Out: the rule book in force. A document with
+ * mistakes throws and changes nothing.
  */
 import type { Rule } from "../rules/rule.js";
 import { type CompiledRules, compilingRules, RuleBook } from "../rules/rule-book.js";
@@ -11,9 +11,9 @@ import { runAtOnce, runInSlices, type Sliced } from "../time-slices.js";
 interface RulesInForceOptions {
   readonly rules: readonly Rule[];
   readonly version: number;
-  /** Called with the rules that have come into force, the first ones included. */
+  /** Called with the rules that have come into force, including the first ones. */
   readonly onChange: (rules: readonly Rule[], version: number) => void;
-  /** Throws for rules that are valid, but not here. */
+  /** Throws for rules that are valid in general, but not for this limiter. */
   readonly accept?: ((rules: readonly Rule[]) => void) | undefined;
 }
 
@@ -21,7 +21,7 @@ export class RulesInForce {
   readonly #onChange: (rules: readonly Rule[], version: number) => void;
   readonly #accept: ((rules: readonly Rule[]) => void) | undefined;
   #book: RuleBook;
-  /** How many calls asked for other rules, and which of them brought the book in force: of calls that overlap, the latest wins. */
+  /** How many calls have asked for new rules, and which call's book is in force: of overlapping calls, the latest wins. */
   #calls = 0;
   #bookCall = 0;
 
@@ -42,13 +42,13 @@ export class RulesInForce {
     this.#swap(runAtOnce(compilingDocument(rules)), { call, version });
   }
 
-  /** In slices. Resolves when these rules are in force, or newer ones. */
+  /** Compiles in slices. Resolves when these rules or newer ones are in force. */
   async swap(rules: readonly Rule[], version: number | undefined): Promise<void> {
     const call = ++this.#calls;
     this.#swap(await runInSlices(compilingDocument(rules)), { call, version });
   }
 
-  /** The same for rules that `parseRules` returned, of one document or of several, and that nobody has changed since. */
+  /** `swap` for rules that `parseRules` returned, from one document or several, unchanged since. */
   async swapValidated(rules: readonly Rule[], version: number | undefined): Promise<void> {
     const call = ++this.#calls;
     this.#swap(await runInSlices(compilingValidated(rules)), { call, version });
@@ -73,7 +73,7 @@ function* compilingDocument(rules: readonly Rule[]): Sliced<CompiledRules> {
   return yield* compilingRules(yield* parsingRules(rules));
 }
 
-/** Rules of several documents are valid each by itself, but may share an id: then the validation words the mistake. */
+/** Rules of several documents are each valid, but may share an id: validation then reports the mistake. */
 function* compilingValidated(rules: readonly Rule[]): Sliced<CompiledRules> {
   const compiled = yield* compilingRules(rules);
   return compiled.byId.size === rules.length ? compiled : yield* compilingDocument(rules);

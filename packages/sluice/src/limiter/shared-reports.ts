@@ -1,6 +1,6 @@
 /**
- * Reports of utilisation that all instances of a store share: own reports are written at once, those of others are read every second while
- * a rule in force looks at them. Without the store, or where nobody shares it, each instance knows what was reported to it.
+ * Utilisation reports, shared by all instances of a store: own reports are written at once; those of others are read every second while a
+ * rule in force uses them. If the store is away or not shared, each instance knows only its own reports.
  */
 import { isShedding, type Rule } from "../rules/rule.js";
 import type { LoadShedder } from "../shedding/load-shedder.js";
@@ -20,7 +20,7 @@ export class SharedReports {
     this.#shedder = shedder;
   }
 
-  /** Reads what others report if one of these rules looks at it. */
+  /** Reads the reports of others if one of these rules uses them. */
   hearFor(rules: readonly Rule[]): void {
     const isWanted = rules.some(
       (rule) => rule.adapt !== undefined || (isShedding(rule) && [rule.signal].flat().includes("reported")),
@@ -35,7 +35,7 @@ export class SharedReports {
     }
   }
 
-  /** Holds here at once. Resolves to whether the other instances can see it; never rejects. A report that is none throws. */
+  /** Takes effect here at once. Resolves to whether the other instances can see it; never rejects. An invalid report throws. */
   report(report: SharedReport): Promise<boolean> {
     this.#shedder.report(report);
     return this.#store.shareReports === undefined ? Promise.resolve(true) : this.#exchange(report);
@@ -52,7 +52,7 @@ export class SharedReports {
       for (const one of reports) this.#hear(one);
       return true;
     } catch {
-      // The store is away: what was reported here holds here.
+      // The store is away: the report applies to this instance only.
       return false;
     }
   }
@@ -61,7 +61,7 @@ export class SharedReports {
     try {
       this.#shedder.report(report);
     } catch {
-      // One that another version wrote, or one more than a process holds: the others count all the same.
+      // Written by another version, or one more than a process holds: the other reports still count.
     }
   }
 }

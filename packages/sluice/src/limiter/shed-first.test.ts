@@ -3,7 +3,7 @@ import type { Rule } from "../rules/rule.js";
 import { virtualClock } from "../testing.js";
 import { createLimiter, type Limiter } from "./limiter.js";
 
-// Who is shed first changes with the hour.
+// Which requests are shed first changes over time.
 beforeAll(() => void vi.useFakeTimers({ toFake: ["Date"], now: 0 }));
 afterAll(() => void vi.useRealTimers());
 
@@ -30,7 +30,7 @@ test("a full server sheds with the reason load, charges nothing and asks no coun
   expect(passed.checks.map(({ rule }) => rule)).toEqual(["per-user", "keep-serving"]);
 });
 
-test("the wait that shed requests are told differs from one to the next", async () => {
+test("the wait reported to shed requests differs from one to the next", async () => {
   const { limiter } = limiterOf(shedding({ limit: 1 }));
   await limiter.check({});
   const waits = await Promise.all(Array.from({ length: 20 }, async () => (await limiter.check({})).retryAfterMs));
@@ -109,7 +109,7 @@ test("classes are nested: important requests pass where normal ones are shed, cr
   expect(sums[3]).toBe(20);
 });
 
-test("a class that no rule names, or that is hostile, is the default class", async () => {
+test("a class that no rule names, or that is malicious, is the default class", async () => {
   const { limiter } = limiterOf(shedding({ limit: 100, ...withClasses }));
   for (const criticality of ["CRITICAL", "critical ", "", "__proto__", "constructor", "x".repeat(10_000), 7, true]) {
     await limiter.check({ criticality });
@@ -136,7 +136,7 @@ test("a look holds no place and is not counted", async () => {
   expect((await limiter.charge({})).allowed).toBe(true);
 });
 
-test("a caller that cannot report the end is judged, and holds no place", async () => {
+test("a request of a caller that cannot report its end is judged, and holds no place", async () => {
   const { limiter } = limiterOf(shedding({ limit: 1 }));
   const asked = await limiter.check({}, { hold: false });
   expect(asked.allowed).toBe(true);
@@ -145,7 +145,7 @@ test("a caller that cannot report the end is judged, and holds no place", async 
   expect((await limiter.check({}, { hold: false })).allowed).toBe(false);
 });
 
-test("each value of the key has a gauge of its own", async () => {
+test("each value of the key has its own gauge", async () => {
   const { limiter } = limiterOf(shedding({ key: ["upstream"], limit: 1 }));
   expect((await limiter.check({ upstream: "a" })).allowed).toBe(true);
   expect((await limiter.check({ upstream: "a" })).allowed).toBe(false);
@@ -153,7 +153,7 @@ test("each value of the key has a gauge of its own", async () => {
   expect((await limiter.check({})).checks).toEqual([]);
 });
 
-test("a change of other rules leaves what is in flight, and so does a change of the limit", async () => {
+test("a change of other rules, or of the limit, keeps the requests in flight", async () => {
   const { limiter } = limiterOf(shedding());
   const held = await limiter.check({});
   await limiter.check({});
@@ -217,7 +217,7 @@ test("reports of utilisation shed by class, slowly, and expire", async () => {
   expect(await shares()).toEqual({ sheddable: 100, normal: 100, critical: 100 });
 });
 
-test("a report that is none is refused", () => {
+test("an invalid report is refused", () => {
   const { limiter } = limiterOf(shedding({ signal: "reported", limit: undefined }));
   for (const value of [Number.NaN, -0.1, 1.01, 1e9, Number.POSITIVE_INFINITY, "0.5" as unknown as number]) {
     expect(() => limiter.reportUtilisation(value, { source: "db" })).toThrow(

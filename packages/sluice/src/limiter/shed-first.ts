@@ -1,6 +1,6 @@
 /**
- * Asks the load-shedding rules before the counters. A request that is shed asks no counter. One that is admitted but then refused,
- * or that turns out to be malformed, gives its place in flight back at once, and teaches the gauges nothing.
+ * Asks the load-shedding rules before the counters. A request that is shed asks no counter. One that is admitted but then refused, or turns
+ * out to be malformed, frees its place in flight at once, and the gauges learn nothing from it.
  */
 import type { Attributes } from "../rules/rule.js";
 import type { RuleBook } from "../rules/rule-book.js";
@@ -13,7 +13,7 @@ import type { Decision } from "./decision.js";
 interface Part {
   readonly attributes: Attributes;
   readonly cost?: number | undefined;
-  /** Counted, not asked: it is never shed. */
+  /** Counted without being asked: it is never shed. */
   readonly charge?: boolean | undefined;
   readonly book?: RuleBook | undefined;
 }
@@ -33,7 +33,7 @@ export function shedFirst(
   const { parts, looks, options } = request;
   const asked: (readonly [SheddingBook, Attributes])[] = [];
   for (const { attributes, cost, charge, book = request.book } of parts) {
-    // Cost 0 only looks at counters, and is refused by none.
+    // Cost 0 only looks at counters, and none refuses it.
     if (book.shedding !== undefined && cost !== 0 && charge !== true) asked.push([book.shedding, attributes]);
   }
   const admission = asked.length === 0 ? undefined : shedder.admit(asked, { looks, holds: options.hold !== false });

@@ -1,4 +1,4 @@
-/** The short way of a check in memory gives what the long way gives: a listener for decisions makes a limiter take the long one. */
+/** The fast path of a check in memory must give what the slow path gives: a `decision` listener makes a limiter take the slow path. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { answerOf } from "../http/answer.js";
@@ -55,7 +55,7 @@ const step = fc.record({
   passMs: fc.constantFrom(0, 0, 0, 1, 100, 999, 7_001, -50),
 });
 
-/** Everything that a caller can see of a decision, or of the error instead. */
+/** Everything that a caller can see of a decision, or of the error in its place. */
 async function seen(work: () => Promise<unknown>): Promise<unknown> {
   try {
     const made = await work();
@@ -73,10 +73,10 @@ async function seen(work: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-test("a check of one rule by one attribute is decided alike by the short way and by the long one", async () => {
+test("a check of one rule by one attribute is decided the same by the fast path and the slow path", async () => {
   let heardInAll = 0;
   const run = fc.asyncProperty(rule, fc.array(step, { minLength: 1, maxLength: 40 }), async (made, steps) => {
-    // Only a log of requests knows how close they came.
+    // Only a log of requests knows how close together they arrived.
     const { minInterval: _, ...others } = made;
     const { short, long, pass, heard } = pair([(made.algorithm === "rolling-window" ? made : others) as Rule]);
     for (const { attributes: given, does, passMs } of steps) {
@@ -100,7 +100,7 @@ test("a check of one rule by one attribute is decided alike by the short way and
 
 const plain: Rule = { id: "r", key: ["user"], algorithm: "fixed-window", limit: 3, window: "1m" };
 
-test("a rule that changes counts for the next check; other rules beside it end the short way", async () => {
+test("a changed rule applies to the next check; additional rules end the fast path", async () => {
   const { short } = pair([plain]);
   await short.check({ user: "a" });
   short.setRules([{ ...plain, limit: 5 }], 7);
@@ -110,7 +110,7 @@ test("a rule that changes counts for the next check; other rules beside it end t
   await short.close();
 });
 
-test("a listener that comes later hears every check from then on", async () => {
+test("a listener added later sees every check from then on", async () => {
   const { short } = pair([plain]);
   const heard: string[] = [];
   await short.check({ user: "a" });
@@ -120,14 +120,14 @@ test("a listener that comes later hears every check from then on", async () => {
   await short.close();
 });
 
-test("a closed limiter refuses, however short the way", async () => {
+test("a closed limiter refuses on the fast path too", async () => {
   const { short } = pair([plain]);
   await short.check({ user: "a" });
   await short.close();
   await expect(short.check({ user: "a" })).rejects.toMatchObject({ code: "closed" });
 });
 
-test("keys beyond what is remembered are counted all the same", async () => {
+test("keys beyond the cache are still counted", async () => {
   const { short } = pair([plain]);
   const names = Array.from({ length: 40_000 }, (_, i) => `user-${i}`);
   for (const user of names) await short.check({ user });
@@ -135,7 +135,7 @@ test("keys beyond what is remembered are counted all the same", async () => {
   await short.close();
 });
 
-test("counters that gave way to others begin anew, and none is counted twice", async () => {
+test("evicted counters start over, and none is counted twice", async () => {
   const { short, long } = pair([plain], 2 ** 20);
   for (let round = 0; round < 2; round++) {
     for (let i = 0; i < 5_000; i++) {

@@ -1,6 +1,6 @@
 /**
- * Rules that are swapped while checks go on: what comes into force, when, and how many turns of the event loop are left to checks.
- * Turns are counted on a clock of the test's own: each look at it finds it a millisecond later. `npm run bench` prints pauses.
+ * Rules that are swapped while checks go on: what comes into force, when, and how many turns of the event loop are left to checks. Turns
+ * are counted on the test's own clock: each reading advances it by a quarter of a millisecond. `npm run bench` prints pauses.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -39,10 +39,13 @@ const shapes = {
 
 afterEach(() => vi.restoreAllMocks());
 
-/** How many checks were answered while the work went on, each in a turn of its own. */
+/** How many checks were answered while the work went on, each in a separate turn. */
 async function checksDuring(limiter: Limiter, work: () => Promise<void>): Promise<number> {
   let nowMs = 0;
-  vi.spyOn(performance, "now").mockImplementation(() => ++nowMs);
+  vi.spyOn(performance, "now").mockImplementation(() => {
+    nowMs += 0.25;
+    return nowMs;
+  });
   let isDone = false;
   let checks = 0;
   const working = work().finally(() => {
@@ -50,7 +53,9 @@ async function checksDuring(limiter: Limiter, work: () => Promise<void>): Promis
   });
   for (; !isDone; checks++) {
     await nextTurn();
-    expect((await limiter.check({ user: "u1", tenant: "t1", path: "/v1/x", ip: "10.0.1.1" })).allowed).toBe(true);
+    const decision = await limiter.check({ user: "u1", tenant: "t1", path: "/v1/x", ip: "10.0.1.1" });
+    // There are hundreds of thousands: expect would take longer than they do.
+    if (!decision.allowed) expect(decision).toMatchObject({ allowed: true });
   }
   await working;
   vi.restoreAllMocks();
@@ -59,8 +64,8 @@ async function checksDuring(limiter: Limiter, work: () => Promise<void>): Promis
 
 describe.each(Object.entries(shapes))("%s", (name, rulesOf) => {
   test("are swapped in many turns, and checks are answered in each", async () => {
-    const limiter = createLimiter({ rules: rulesOf(1_000_000) });
-    const rules = rulesOf(2_000_000);
+    const limiter = createLimiter({ rules: rulesOf(1_000_000_000) });
+    const rules = rulesOf(2_000_000_000);
     const checks = await checksDuring(limiter, () => limiter.swapRules(rules));
     expect(isDeepStrictEqual(limiter.rules, rules)).toBe(true);
     console.info(`${name}: ${checks} checks during the swap`);
@@ -71,14 +76,14 @@ describe.each(Object.entries(shapes))("%s", (name, rulesOf) => {
 
 test("several swaps at once share the turns, so that their slices do not add up to a long pause", async () => {
   const swap = (limiters: readonly Limiter[]): Promise<number> =>
-    checksDuring(createLimiter({ rules: few(1_000_000) }), async () => {
+    checksDuring(createLimiter({ rules: few(1_000_000_000) }), async () => {
       await Promise.all(limiters.map((limiter) => limiter.swapRules(many(1))));
     });
   const alone = await swap([createLimiter({ rules: few(1) })]);
   const limiters = Array.from({ length: 10 }, () => createLimiter({ rules: few(1) }));
   const together = await swap(limiters);
   for (const limiter of limiters) expect(limiter.rules[0]!.id).toBe("many");
-  // Were all slices in the same turns, ten swaps would leave no more of them than one.
+  // If all slices were in the same turns, ten swaps would leave as few of them as one.
   expect(together).toBeGreaterThan(5 * alone);
 });
 
@@ -93,8 +98,8 @@ test("the old rules decide until the new ones are complete", async () => {
   expect((await limiter.peek({ user: "u3" }, { cost: 0 })).limit).toBe(12);
 });
 
-describe("of swaps that overlap, the latest call wins", () => {
-  test("although an older one ends later", async () => {
+describe("of overlapping swaps, the latest call wins", () => {
+  test("even if an older one finishes later", async () => {
     const limiter = createLimiter({ rules: few(1) });
     const older = limiter.swapRules(many(2));
     const newer = limiter.swapRules(few(3), 30);
@@ -104,7 +109,7 @@ describe("of swaps that overlap, the latest call wins", () => {
     expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([30, 3]);
   });
 
-  test("also when it is one at once", async () => {
+  test("even if it swaps at once", async () => {
     const limiter = createLimiter({ rules: few(1) });
     const older = limiter.swapRules(many(2));
     limiter.setRules(few(3));
@@ -112,7 +117,7 @@ describe("of swaps that overlap, the latest call wins", () => {
     expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([2, 3]);
   });
 
-  test("and each that comes into force has a version of its own", async () => {
+  test("and each that comes into force has its own version", async () => {
     const limiter = createLimiter({ rules: few(1) });
     await Promise.all([limiter.swapRules(few(2)), limiter.swapRules(few(3)), limiter.swapRules(many(4))]);
     expect([limiter.rulesVersion, limiter.rules[0]!.limit]).toEqual([4, 4]);
@@ -147,7 +152,7 @@ test("rules with mistakes are refused with the error that setRules throws, and n
   expect([limiter.rulesVersion, limiter.rules]).toEqual([1, few(1)]);
 });
 
-test("a document that its owner changes during the swap never brings unchecked rules into force", async () => {
+test("a document that its owner changes during the swap never brings unvalidated rules into force", async () => {
   const limiter = createLimiter({ rules: few(1) });
   const rules = many(5);
   const swapping = limiter.swapRules(rules).catch((error) => error);
@@ -158,7 +163,7 @@ test("a document that its owner changes during the swap never brings unchecked r
   });
   for (; !isDone; turns++) {
     await nextTurn();
-    // Read already, or found out: both will do.
+    // Already read, or rejected: both are fine.
     (rules[0]!.overrides as Override[])[turns] = { match: { user: "eve" }, limit: Number.NaN };
     rules[0]!.limit = Number.NaN;
   }
@@ -168,7 +173,7 @@ test("a document that its owner changes during the swap never brings unchecked r
   else expect(outcome).toMatchObject({ code: "invalid-rules" });
 });
 
-test("a limiter that is closed takes no rules", async () => {
+test("a closed limiter accepts no rules", async () => {
   const limiter = createLimiter({ rules: few(1) });
   await limiter.close();
   await expect(limiter.swapRules(few(2))).rejects.toMatchObject({ code: "closed" });

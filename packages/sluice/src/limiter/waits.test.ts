@@ -7,7 +7,7 @@ import { createLimiter } from "./limiter.js";
 
 const rule: Rule = { id: "r", key: [], algorithm: "gcra", limit: 1, window: "1s", maxWait: "1m" };
 
-/** Whether a promise is settled once what is due has run. */
+/** Whether a promise is settled once everything due has run. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const note = (): void => {
@@ -52,7 +52,7 @@ test("an aborted wait gives its turn back, and rejects with the signal's reason"
   expect((await limiter.check({})).delayMs).toBe(2_000);
 });
 
-test("an aborted wait gives its place back too, and a place is held while its request waits", async () => {
+test("an aborted wait also gives its place back, and a place is held while its request waits", async () => {
   const clock = virtualClock();
   const places: Rule = { id: "places", key: [], algorithm: "concurrency", limit: 2 };
   const limiter = createLimiter({ clock, rules: [rule, places] });
@@ -67,7 +67,7 @@ test("an aborted wait gives its place back too, and a place is held while its re
   await first.lease!.release();
 });
 
-test("requests that wait for a turn are not in flight: they shed nobody", async () => {
+test("requests that wait for a turn are not in flight: they cause no shedding", async () => {
   const clock = virtualClock();
   const shedding: Rule = { id: "keep-serving", key: [], algorithm: "load-shedding", signal: "inflight", limit: 10 };
   const paced = { ...rule, match: { path: "/paced" } } as Rule;
@@ -91,7 +91,7 @@ test("requests that wait for a turn are not in flight: they shed nobody", async 
   expect(inFlight()).toBe(3);
 });
 
-test("beyond maxWaiting nobody waits: refused with a reason of its own, and no turn is taken", async () => {
+test("beyond maxWaiting nobody waits: the request is refused with its own reason, and takes no turn", async () => {
   const clock = virtualClock();
   const limiter = createLimiter({ clock, rules: [rule], maxWaiting: 2 });
   await limiter.acquire({});
@@ -101,6 +101,24 @@ test("beyond maxWaiting nobody waits: refused with a reason of its own, and no t
   expect((await limiter.check({})).delayMs).toBe(3_000);
   clock.advance("3s");
   await Promise.all(turns);
+});
+
+test("a caller that waits less than the rule allows is refused if its turn is further away, and takes none", async () => {
+  const clock = virtualClock();
+  const limiter = createLimiter({ clock, rules: [rule] });
+  await limiter.acquire({});
+  expect(await limiter.acquire({}, { maxWaitMs: 600 })).toMatchObject({
+    allowed: false,
+    reason: "limit",
+    retryAfterMs: 400,
+  });
+  const turn = limiter.acquire({}, { maxWaitMs: 1_000 });
+  await isSettled(turn);
+  // Others still wait as long behind it, and what they booked is not a clock that was set back.
+  expect((await limiter.check({})).delayMs).toBe(2_000);
+  expect(await limiter.check({}, { maxWaitMs: 1 })).toMatchObject({ allowed: false, retryAfterMs: 2_999 });
+  clock.advance("1s");
+  expect((await turn).allowed).toBe(true);
 });
 
 test("ten thousand requests wait at once; the next is refused; all get their turns in order", async () => {
@@ -127,7 +145,7 @@ test.each([-1, 1.5, "many" as unknown as number])("maxWaiting %s is refused", (m
   expect(() => createLimiter({ rules: [], maxWaiting })).toThrow("maxWaiting: expected a whole number");
 });
 
-test("who waits is told by key: how many, how long, and until the last turn", async () => {
+test("waiting requests are reported by key: how many, how long, and until the last turn", async () => {
   const clock = virtualClock();
   const limiter = createLimiter({ clock, rules: [{ ...rule, key: ["user"] } as Rule] });
   for (const user of ["ann", "bob"]) await limiter.acquire({ user });

@@ -1,26 +1,25 @@
 /**
- * Requests that wait in this process for their turn (`maxWait`), bounded in number.
- * In: an admitted decision whose turn has not come. Out: resolves when it has; rejects where the caller's signal ends the wait, or the
- * limiter closes. What then happens to the turn is the limiter's business.
+ * Requests that wait in this process for their turn (`maxWait`), bounded in number. In: an admitted decision whose turn has not come. Out:
+ * resolves when it has; rejects if the caller's signal aborts, or the limiter closes. The limiter then decides what happens to the turn.
  */
 import { SluiceError } from "../errors.js";
 import type { Clock } from "../store/memory/memory-store-options.js";
 import { Decision } from "./decision.js";
 import { Lease } from "./lease.js";
 
-/** A signal, or where to get it from if the caller has to wait: most do not. */
+/** A signal, or a function that makes one once the caller has to wait: most callers do not. */
 export type LeaveSignal = AbortSignal | (() => AbortSignal);
 
-/** How many wait for a turn under each rule. */
+/** How many requests wait for their turn under each rule. */
 export type WaitingStats = ReadonlyMap<string, number>;
 
-/** Who waits: the requests of one key that wait for turns under one rule. */
+/** The requests of one key that wait for their turn under one rule. */
 export interface WaitingKey {
   readonly rule: string;
-  /** Of the counter (`readCounterKey`). */
+  /** The key of the counter (`readCounterKey`). */
   readonly key: string;
   readonly waiting: number;
-  /** How long the one that came first has waited, and until the last of their turns comes. */
+  /** How long the first of them has waited, and how long until the last one's turn. */
   readonly longestMs: number;
   readonly lastTurnMs: number;
 }
@@ -32,7 +31,7 @@ interface Wait {
   readonly endsMs: number;
 }
 
-/** A virtual clock has no timers: it is looked at so often. */
+/** A virtual clock has no timers, so it is polled this often. */
 const LOOK_EVERY_MS = 1;
 
 export class Waits {
@@ -40,7 +39,7 @@ export class Waits {
   readonly #clock: Clock | undefined;
   readonly #byRule = new Map<string, number>();
   readonly #waits = new Set<Wait>();
-  /** Ends each wait. */
+  /** Ends each wait early. */
   readonly #ends = new Set<(reason: unknown) => void>();
 
   constructor(most: number, clock: Clock | undefined) {
@@ -56,7 +55,7 @@ export class Waits {
     return this.#byRule;
   }
 
-  /** Those with the most waiting requests first. */
+  /** Keys with the most waiting requests first. */
   keys(): WaitingKey[] {
     const nowMs = this.#nowMs();
     const byKey = new Map<string, WaitingKey>();
@@ -73,7 +72,7 @@ export class Waits {
     return [...byKey.values()].sort((a, b) => b.waiting - a.waiting || b.longestMs - a.longestMs);
   }
 
-  /** Waits from now on: the turn was counted by the store's clock, some time ago, so nobody is early. */
+  /** The wait counts from now: the turn was computed on the store's clock some time ago, so no request goes early. */
   async untilTurn(decision: Decision, signal: LeaveSignal | undefined): Promise<void> {
     const rule = longestWait(decision);
     const key = Decision.originOf(decision).checks.find(({ plan }) => plan.rule === rule)?.key ?? "";
@@ -143,7 +142,7 @@ function longestWait({ checks, rule = "" }: Decision): string {
   return longest.rule;
 }
 
-/** A place that the request holds meanwhile must not be lost. */
+/** A place that the request holds meanwhile must not expire. */
 function renewing({ lease }: Decision): NodeJS.Timeout | undefined {
   if (lease === undefined) return undefined;
   const timer = setInterval(() => void lease.renew().catch(() => undefined), Lease.renewEveryMs(lease));

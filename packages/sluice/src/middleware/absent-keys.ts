@@ -1,13 +1,12 @@
 /**
- * Warns, once, of rules that count by an attribute which no request brings: a misspelt name, or a forgotten `attributes`.
- * Such a rule applies to no request, and every request passes.
- * In: the attributes of the first requests. After these nothing is looked at any more.
+ * Warns, once, of rules that count by an attribute that no request has: a misspelled name, or a forgotten `attributes`. Such a rule applies
+ * to no request, so every request passes. In: the attributes of the first requests. After that nothing is inspected.
  */
 import { warnOnce } from "../http/warn-once.js";
 import type { Limiter } from "../limiter/limiter.js";
 import type { Attributes } from "../rules/rule.js";
 
-/** Enough for an attribute that only some requests have, few enough to appear during a first try under load. */
+/** Enough to see an attribute that only some requests have, few enough to be reached during a first trial under load. */
 const LOOKED_AT = 100;
 
 export class AbsentKeys {

@@ -3,12 +3,12 @@
  *
  *   rateLimit({ windowMs: 60_000, limit: 100, store: rollingStore({ store: redisStore(url) }) })
  *
- * express-rate-limit's stores count hits and leave the judgement to it. This one knows the limit too, so that a refused hit is
- * answered with `limit + 1` and counts nothing: a client that keeps knocking is let in as soon as its window allows.
- * Where `limit` is a function it is not known here; then every hit counts, as with other stores.
+ * Stores of express-rate-limit count hits and leave the decision to it. This one also knows the limit, so a refused hit is answered with
+ * `limit + 1` and counts nothing: a client that keeps retrying is admitted as soon as its window allows. If `limit` is a function, it is
+ * unknown here; then every hit counts, as with other stores.
  *
- * `decrement` names only a key. express-rate-limit calls it for the hits that it refused, too (skipFailedRequests): the asynchronous context
- * tells which hit is meant, so that a refusal never gives back what another request was charged.
+ * `decrement` names only a key, and express-rate-limit also calls it for hits that it refused (skipFailedRequests). The async context
+ * identifies the hit, so that a refusal never gives back what another request was charged.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ClientRateLimitInfo, Options, Store } from "express-rate-limit";
@@ -21,36 +21,36 @@ import { DEFAULT_FAILURE_POLICY, type FailurePolicy } from "../rules/rule.js";
 import type { Store as CounterStore } from "../store/store.js";
 
 export interface RollingStoreOptions {
-  /** Where counters live. Default: this process's memory. */
+  /** Where counters live. Default: the memory of this process. */
   store?: CounterStore;
   /**
-   * Sets the counters of this limiter apart in a shared store. Default: made of the numbers (`express-rate-limit.100-per-1m`), so that the
-   * processes of a fleet share them. Two limiters with equal numbers need names of their own.
+   * Separates the counters of this limiter in a shared store. Default: made from the numbers (`express-rate-limit.100-per-1m`), so that the
+   * processes of a fleet share them. Two limiters with equal numbers need different names.
    */
   prefix?: string;
   /**
    * The failure policy while the store is away. `local` (default) counts in this process, `allow` lets requests pass, `deny` rejects:
-   * express-rate-limit then answers by its own `passOnStoreError`.
+   * express-rate-limit then applies its own `passOnStoreError`.
    */
   onStoreFailure?: FailurePolicy;
 }
 
 const DEFAULT_PREFIX = "express-rate-limit";
-/** Default prefixes in shared stores, in this process. */
+/** Default prefixes used in shared stores by this process. */
 const taken = new Set<string>();
-/** It is the id of a rule. */
+/** It must be a valid rule id. */
 const PREFIX = /^[a-z0-9][a-z0-9-_.]{0,63}$/;
-/** The limit in force where the option is a function. */
+/** The limit in force if the option is a function. */
 const UNBOUNDED_LIMIT = 100_000;
-/** How long a hit waits for `init`: as long as an application takes to be set up, not forever. */
+/** How long a hit waits for `init`: long enough for an application's setup, not forever. */
 const INIT_PATIENCE_MS = 1_000;
-/** Decisions kept for `decrement`, of all keys. */
+/** Decisions kept for `decrement`, over all keys. */
 const MOST_KEPT = 10_000;
 
-/** One `increment`, and what came of it. */
+/** One `increment` and its outcome. */
 interface Hit {
   readonly key: string;
-  /** Absent for a refused hit, and once it was given back. */
+  /** Absent for a refused hit, and after it was given back. */
   decision: Decision | undefined;
   isGivenBack: boolean;
 }
@@ -62,20 +62,20 @@ interface Ready {
 
 export class RollingStore implements Store {
   prefix: string;
-  /** True where no other process shares the counters: express-rate-limit's validations ask. */
+  /** True if no other process shares the counters: express-rate-limit's validations use it. */
   readonly localKeys: boolean;
   readonly #options: RollingStoreOptions;
   #ready: Ready | undefined;
   #waiting: ((ready: Ready) => void)[] = [];
-  /** The decisions of each key that `decrement` can take back, the latest last. */
+  /** The decisions of each key that `decrement` can take back, latest last. */
   readonly #kept = new Map<string, Decision[]>();
   #keptCount = 0;
-  /** The hit of the request under way; only where `decrement` will be called. */
+  /** The hit of the current request; only if `decrement` will be called. */
   #hits: AsyncLocalStorage<Hit> | undefined;
 
   constructor(options: RollingStoreOptions = {}) {
     this.prefix = options.prefix ?? DEFAULT_PREFIX;
-    // Told here: express-rate-limit logs what `init` throws, and goes on without it.
+    // Throw here: express-rate-limit logs what `init` throws and carries on without it.
     if (!PREFIX.test(this.prefix)) {
       throw new SluiceError("invalid-setting", `prefix: expected ${PREFIX.source}, got ${JSON.stringify(this.prefix)}`);
     }
@@ -83,7 +83,7 @@ export class RollingStore implements Store {
     this.#options = options;
   }
 
-  /** express-rate-limit calls this once, with its own options. Hits that came before are decided now. */
+  /** express-rate-limit calls this once, with its own options. Hits that came earlier are decided now. */
   init({ windowMs, limit, skipFailedRequests, skipSuccessfulRequests }: Options): void {
     const bounded = typeof limit === "number" && limit >= 1 ? Math.floor(limit) : UNBOUNDED_LIMIT;
     const window = formatDuration(Math.ceil(windowMs));
@@ -113,7 +113,7 @@ export class RollingStore implements Store {
 
   async increment(key: string): Promise<ClientRateLimitInfo> {
     const hit: Hit = { key, decision: undefined, isGivenBack: false };
-    // Before anything is awaited: the caller goes on in this context.
+    // Before the first await: the caller continues in this async context.
     this.#hits?.enterWith(hit);
     const { limiter, limit } = this.#ready ?? (await this.#initialised());
     const decision = await limiter.check({ key });
@@ -149,7 +149,7 @@ export class RollingStore implements Store {
     return this.#kept.get(key)!.splice(at, 1)[0];
   }
 
-  /** For callers of their own: the latest hit that was admitted. */
+  /** For direct callers: the latest admitted hit. */
   #latestOf(key: string): Decision | undefined {
     const decision = this.#kept.get(key)?.pop();
     if (decision !== undefined) this.#keptCount--;
@@ -186,7 +186,7 @@ export class RollingStore implements Store {
   #keep(key: string, decision: Decision): void {
     const decisions = this.#kept.get(key) ?? [];
     decisions.push(decision);
-    // Moved to the end: the key that was quiet the longest is the first to be forgotten.
+    // Moved to the end, so that the key that was idle longest is forgotten first.
     this.#kept.delete(key);
     this.#kept.set(key, decisions);
     this.#keptCount++;
@@ -215,13 +215,13 @@ function warnOfSharedPrefix(prefix: string): void {
   taken.add(prefix);
 }
 
-/** A hit counts at least 1: express-rate-limit insists, and an answer of the failure policy has counted nothing. */
+/** A hit counts at least 1: express-rate-limit requires it, and an answer of the failure policy has counted nothing. */
 function hitsOf(decision: Decision, limit: number): ClientRateLimitInfo {
   const { allowed, remaining = limit, retryAfterMs, resetAfterMs } = decision;
   const { nowMs } = Decision.originOf(decision);
   return {
     totalHits: allowed ? Math.max(1, limit - remaining) : limit + 1,
-    // express-rate-limit makes its Retry-After of this: for a refusal, the time at which the next hit can pass.
+    // express-rate-limit computes its Retry-After from this: for a refusal, the time at which the next hit can pass.
     resetTime: new Date(nowMs + (allowed ? resetAfterMs : retryAfterMs)),
   };
 }

@@ -3,7 +3,7 @@
  *
  *   app.use(rateLimit({ limit: 100, window: "1m" }));
  *
- * The decision is `res.locals.rateLimit`. A refused request is answered here and goes no further; errors go to `next`.
+ * The decision is in `res.locals.rateLimit`. A refused request is answered here and goes no further; errors go to `next`.
  */
 import type { NextFunction, Request, Response } from "express";
 import { retryFields } from "../http/answer.js";
@@ -68,9 +68,9 @@ export function rateLimit(options: RateLimitOptions): RateLimitHandler {
         next();
         return;
       }
-      // Not on `req`: a new property there costs as much as the whole decision, for Express has changed its prototype.
+      // Not on `req`: a new property there costs as much as the whole decision, because Express has changed its prototype.
       res.locals.rateLimit = decision;
-      // A handler that answered without waiting for us leaves nothing to say.
+      // If a handler has answered without waiting for us, headers can no longer be set.
       if (!res.headersSent) for (const [name, value] of fields) res.setHeader(name, value);
       if (!decision.allowed) {
         void refuse(req, res, next, decision);

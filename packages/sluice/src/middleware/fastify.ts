@@ -6,7 +6,8 @@
  *
  *   const check = app.createRateLimit({ limit: 3, window: "1h" });   // in a handler: await check(request)
  *
- * The decision is `request.rateLimit`. With `throwRefusals` a refusal is an error that reaches `setErrorHandler`. A plugin without `limit`, `rules` or `limiter` limits only the routes that say so.
+ * The decision is `request.rateLimit`. With `throwRefusals` a refusal is an error that reaches `setErrorHandler`. A plugin without `limit`,
+ * `rules` or `limiter` limits only routes with their own limits.
  */
 import { createHash } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -21,7 +22,7 @@ import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-opt
 export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
 
 export interface RouteRateLimit extends GateOptions<FastifyRequest> {
-  /** A refusal is thrown as `RateLimitError` and reaches `setErrorHandler`; status and fields are set already. Default false. */
+  /** A refusal is thrown as `RateLimitError` and reaches `setErrorHandler`; status and fields are already set. Default false. */
   throwRefusals?: boolean;
   /** Answers a refused request instead of the problem body; status, Retry-After and RateLimit fields are set already. */
   onRefused?: (request: FastifyRequest, reply: FastifyReply, decision: Decision) => unknown;
@@ -39,18 +40,18 @@ declare module "fastify" {
   }
   interface FastifyInstance {
     /**
-     * A check to call inside a handler, by its own limits or by the plugin's; each call counts. It sends nothing. Null for a request
-     * that `skip` lets through, or whose client left. A lease or a reservation is the caller's to end.
+     * A check to call inside a handler, with its own limits or the plugin's; each call counts. It sends nothing. Null for a request that
+     * `skip` lets through, or whose client has disconnected. The caller must end a lease or a reservation.
      */
     createRateLimit(options?: RouteRateLimit): (request: FastifyRequest) => Promise<Decision | null>;
   }
   interface FastifyContextConfig {
-    /** This route's own limits, in place of the plugin's; `false` for none. */
+    /** This route's own limits, instead of the plugin's; `false` for none. */
     rateLimit?: RouteRateLimit | false;
   }
 }
 
-/** A refusal as an error, where `throwRefusals` asks for it. */
+/** A refusal as an error, with `throwRefusals`. */
 export class RateLimitError extends Error {
   readonly code = "SLUICE_RATE_LIMITED";
   readonly statusCode: number;
@@ -82,7 +83,7 @@ interface Guarded {
   readonly throwRefusals: boolean;
 }
 
-/** Asynchronous, so that mistakes in the options reject `register`: what a plugin throws at once, Fastify does not catch. */
+/** Async, so that mistakes in the options reject `register`: Fastify does not catch what a plugin throws synchronously. */
 async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginOptions): Promise<void> {
   const { hook = "onRequest", ...base } = options;
   if (!HOOKS.includes(hook))
@@ -96,7 +97,7 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
   const byRoute = new WeakMap<RouteRateLimit, Guarded>();
   const gates: Gate<FastifyRequest>[] = everywhere === undefined ? [] : [everywhere.gate];
 
-  /** Made when the route is declared, so that mistakes stop the start; at its first request if it was declared before us. */
+  /** Made when the route is declared, so that mistakes stop the start; at its first request if it was declared before this plugin. */
   const guardedRoute = (own: RouteRateLimit, route: string): Guarded => {
     let guarded = byRoute.get(own);
     if (guarded === undefined) {
@@ -112,7 +113,7 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
     const name = routeName(`created ${created++}`);
     const { gate } = guardedBy(routeOptions({ base, own, limiter: everywhere?.gate.limiter, name }));
     gates.push(gate);
-    // Each call is a check of its own, however often a handler asks for one request.
+    // Each call is a separate check, however often a handler calls it for one request.
     return async (request) => (await gate.check(request, {})).decision ?? null;
   };
   if (!app.hasDecorator("createRateLimit")) app.decorate("createRateLimit", createRateLimit);
@@ -127,14 +128,14 @@ async function registerRateLimit(app: FastifyInstance, options: RateLimitPluginO
     const guarded = own === undefined ? everywhere : guardedRoute(own, `${String(method)} ${url}`);
     return guarded === undefined ? undefined : await pass(guarded, request, reply);
   };
-  // The hooks differ in their arguments beyond the second, which are not looked at.
+  // The hooks differ only in arguments after the second, which are not used.
   app.addHook(hook as "onRequest", limit);
   app.addHook("onClose", async () => {
     await Promise.all(gates.map((gate) => gate.close()));
   });
 }
 
-/** A promise of the reply ends the request here; of undefined, lets it go on. */
+/** Resolving to the reply ends the request here; resolving to undefined lets it continue. */
 async function pass(
   { gate, onRefused, throwRefusals }: Guarded,
   request: FastifyRequest,
@@ -157,7 +158,7 @@ async function pass(
   return reply.sent || answer === undefined || answer === reply ? reply : reply.send(answer);
 }
 
-/** Routes count apart from each other, in every process alike. The hash tells `/a/b` from `/a-b`. */
+/** Routes count separately, under the same names in every process. The hash distinguishes `/a/b` from `/a-b`. */
 function routeName(route: string): string {
   const slug = route
     .toLowerCase()
@@ -166,7 +167,7 @@ function routeName(route: string): string {
   return `${slug.slice(0, 48)}-${createHash("sha256").update(route).digest("hex").slice(0, 8)}`;
 }
 
-/** The two marks that fastify-plugin would set: hooks and decorators are for the whole application, not for a child of it. */
+/** The two markers that fastify-plugin would set: hooks and decorators apply to the whole application, not to a child of it. */
 export const rateLimit = Object.assign(registerRateLimit, {
   [Symbol.for("skip-override")]: true,
   [Symbol.for("fastify.display-name")]: "sluice",

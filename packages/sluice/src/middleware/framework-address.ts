@@ -1,6 +1,6 @@
 /**
- * The client's address by a framework's own setting of trusted proxies, with a warning, once, for the classic mistakes.
- * In: the framework's request, by the few fields that are looked at. Frameworks are not imported here.
+ * The client's address according to a framework's own setting of trusted proxies, with a warning, once, for the classic mistakes. In: the
+ * framework's request, by the few fields that are used. Frameworks are not imported here.
  */
 import type { IncomingMessage } from "node:http";
 import { farthestTrusted, type Hops, warnOfSetup } from "../http/client-address.js";
@@ -14,7 +14,7 @@ interface ExpressLike {
   readonly app: { readonly settings: Readonly<Record<string, unknown>> };
 }
 
-/** Express compiles its "trust proxy" to a function, of which `req.ip` makes the same use. */
+/** Express compiles its "trust proxy" setting to a function, which `req.ip` uses in the same way. */
 export function expressAddress({ app }: ExpressLike, hops: Hops): string | undefined {
   if (hops.forwarded === undefined) return hops.peer;
   const setting = app.settings["trust proxy"];
@@ -32,7 +32,7 @@ interface FastifyLike {
   readonly raw: IncomingMessage;
 }
 
-/** Fastify has `ips` only where `trustProxy` is set. */
+/** Fastify has `ips` only if `trustProxy` is set. */
 export function fastifyAddress(request: FastifyLike, hops: Hops): string | undefined {
   if (hops.forwarded === undefined) return hops.peer;
   if (request.ips === undefined) warnOfSetup("FORWARDED_WITHOUT_TRUST");
@@ -43,8 +43,8 @@ export function fastifyAddress(request: FastifyLike, hops: Hops): string | undef
 const probed = new WeakMap<object, boolean>();
 
 /**
- * Fastify keeps its setting to itself. So the request's own `ip` is tried on a chain of 40 strangers: only a setting that trusts
- * every proxy believes the farthest of them.
+ * Fastify does not expose its setting. So the request's own `ip` is tried on a chain of 40 strangers: only a setting that trusts every
+ * proxy believes the farthest of them.
  */
 function trustsAnyChain(request: FastifyLike): boolean {
   const prototype = Object.getPrototypeOf(request) as object;
@@ -64,7 +64,7 @@ interface KoaLike {
   readonly app: { readonly proxy: boolean; readonly maxIpsCount: number };
 }
 
-/** Koa takes the leftmost address, which clients can write, unless `maxIpsCount` says how many proxies there are. */
+/** Koa takes the leftmost address, which clients can write, unless `maxIpsCount` is set to the number of proxies. */
 export function koaAddress({ ip, app }: KoaLike, hops: Hops): string | undefined {
   if (hops.forwarded === undefined) return hops.peer;
   if (!app.proxy) warnOfSetup("FORWARDED_WITHOUT_TRUST");

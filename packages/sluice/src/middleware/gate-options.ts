@@ -1,6 +1,6 @@
 /**
- * The options that every middleware takes, and the limiter that they ask for. Mistakes are thrown when the middleware is made,
- * not at the first request.
+ * The options that every middleware takes, and the limiter made from them. Mistakes throw when the middleware is made, not at the first
+ * request.
  */
 import { SluiceError } from "../errors.js";
 import type { ClientAddressOptions } from "../http/client-address.js";
@@ -18,22 +18,22 @@ interface InlineRule extends NumberFields {
   algorithm?: AlgorithmName;
   /** Attributes to count by. Default `["ip"]`. */
   key?: readonly string[];
-  /** The policy's name in headers and in the store. Default: made of the numbers, such as `100-per-1m`. */
+  /** The policy's name in headers and in the store. Default: made from the numbers, such as `100-per-1m`. */
   name?: string;
   onStoreFailure?: FailurePolicy;
 }
 
-/** Exactly one of `limiter`, `rules` and `limit` says what is enforced. */
+/** Exactly one of `limiter`, `rules` and `limit` defines what is enforced. */
 export interface GateOptions<Request> extends Omit<InlineRule, "limit">, ClientAddressOptions {
-  /** A number, or a function of the request with few different results: the limit of a client's plan. */
+  /** A number, or a function of the request with few distinct results: the limit of a client's plan. */
   limit?: number | LimitOf<Request>;
   limiter?: Limiter;
   rules?: readonly Rule[];
-  /** Where the counters of `rules` or `limit` live. Default: this process's memory. */
+  /** Where the counters of `rules` or `limit` live. Default: the memory of this process. */
   store?: Store;
-  /** More of what is known of a request, beside `ip`, `method` and `path`; the same names replace them. */
+  /** More attributes of a request, in addition to `ip`, `method` and `path`; the same names replace these. */
   attributes?: (request: Request) => Attributes | Promise<Attributes>;
-  /** Requests that are let through uncounted. */
+  /** Requests to let through uncounted. */
   skip?: (request: Request) => boolean | Promise<boolean>;
   /** The cost of a request. Default: the rules' own. */
   cost?: number | ((request: Request) => number | Promise<number>);
@@ -43,11 +43,11 @@ export interface GateOptions<Request> extends Omit<InlineRule, "limit">, ClientA
   skipSuccessful?: boolean;
   /** Gives back what a request was charged if its response had a status of 400 or above, or was cut off. */
   skipFailed?: boolean;
-  /** Where a response tells what its request has cost, for rules with `estimate`. */
+  /** Where a response reports what its request has cost, for rules with `estimate`. */
   settle?: SettleOption<Request>;
-  /** Which spellings of a path are one, beyond those that RFC 3986 makes equal. */
+  /** Which spellings of a path are equal, beyond those that RFC 3986 makes equal. */
   paths?: PathOptions;
-  /** The peer's address, where the framework cannot tell it. */
+  /** The peer's address, if the framework cannot provide it. */
   address?: (request: Request) => string | undefined;
 }
 
@@ -82,7 +82,7 @@ export const GATE_FIELDS = [
   "ipv6Prefix",
 ] as const;
 
-/** Names that users of other rate limiters bring along. */
+/** Names familiar from other rate limiters. */
 const calledHere: Readonly<Record<string, string>> = {
   max: "limit",
   points: "limit",
@@ -103,12 +103,12 @@ type AnyOptions = Omit<GateOptions<never>, "attributes" | "skip" | "cost" | "set
   limit?: unknown;
 };
 
-/** Whether the options say what to enforce, or only how. */
+/** Whether the options define what to enforce, or only how. */
 export function hasRules({ limiter, rules, limit }: AnyOptions): boolean {
   return limiter !== undefined || rules !== undefined || limit !== undefined;
 }
 
-/** `extra`: the options that only this framework's middleware knows. */
+/** `extra`: the options that only this framework's middleware has. */
 export function checkNames(options: object, extra: readonly string[]): void {
   const known = new Set<string>([...GATE_FIELDS, ...extra]);
   for (const name of Object.keys(options)) {
@@ -122,13 +122,13 @@ export function checkNames(options: object, extra: readonly string[]): void {
 
 interface FoundLimiter<Request> {
   readonly limiter: Limiter;
-  /** Made here, to be closed here. */
+  /** True if it was made here, and must be closed here. */
   readonly owned: boolean;
-  /** Where the limit is a function. */
+  /** Set if the limit is a function. */
   readonly limits?: LimitsByRequest<Request>;
 }
 
-/** The limiter to ask. */
+/** The limiter to use. */
 export function limiterOf<Request>(options: GateOptions<Request>): FoundLimiter<Request> {
   const { limiter, rules, limit, store } = options;
   const named = [limiter && "limiter", rules && "rules", limit !== undefined && "limit"].filter(Boolean);
@@ -158,11 +158,11 @@ function inlineRule(options: InlineRule): Rule {
       .filter(([, value]) => value !== undefined),
   );
   const { algorithm = "rolling-window", key = ["ip"], name = defaultName(options) } = options;
-  // The limiter validates the rule; what the types cannot say here is said there.
+  // The limiter validates the rule, including what these types cannot express.
   return { id: name, key, algorithm, ...numbers } as unknown as Rule;
 }
 
-/** Equal numbers give equal names in every process of a fleet: they share a counter. */
+/** Equal numbers give equal names in every process of a fleet, so that the processes share a counter. */
 function defaultName({
   limit,
   window,
@@ -174,8 +174,8 @@ function defaultName({
 }
 
 /**
- * A route's own options over those of the application. A route that says what to enforce replaces the application's rules and
- * counts apart from them, under the route's name; one that does not (`{ cost: 5 }`) goes on with the application's limiter.
+ * Merges a route's own options over the application's. A route that defines what to enforce replaces the application's rules, and counts
+ * separately, under the route's name; one that does not (`{ cost: 5 }`) continues with the application's limiter.
  */
 export function routeOptions<O extends AnyOptions>(route: {
   base: O;

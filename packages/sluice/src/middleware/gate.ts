@@ -1,10 +1,10 @@
 /**
- * The gate that every middleware puts before its handlers: request -> attributes -> limiter -> what to send.
- * In: a framework's request, through a reader. Out: the decision and the fields of the response.
- * Nothing is sent here: how to answer, and where errors go, is the adapter's business.
+ * The gate that every middleware puts before its handlers: request -> attributes -> limiter -> what to send. In: a framework's request,
+ * through a reader. Out: the decision and the fields of the response. Nothing is sent here: the adapter decides how to answer, and where
+ * errors go.
  *
- * A request is counted once by a gate, however many routers bring it past; and once by a limiter that several gates share, as long
- * as they ask the same of it. Decisions of different limiters on one request share one set of fields.
+ * A gate counts a request once, however many routers pass it by; a limiter shared by several gates counts it once as long as they ask the
+ * same. Decisions of different limiters on one request share one set of fields.
  */
 import type { ServerResponse } from "node:http";
 import { addressNormaliser, clientAddresses, type Hops } from "../http/client-address.js";
@@ -25,29 +25,29 @@ import { type HeaderOf, watchBody, watchHead } from "./watch-response.js";
 
 /** How a framework's request is read. */
 export interface RequestReader<Request> {
-  /** The object that stands for the request in every middleware that it meets. */
+  /** The object that represents the request in every middleware that it passes. */
   raw(request: Request): object;
   method(request: Request): string;
   /** The whole request target, not shortened by mounted routers. */
   target(request: Request): string;
   hops(request: Request): Hops;
-  /** The client's address by the framework's own setting of trusted proxies; used unless `trustProxy` is given. */
+  /** The client's address according to the framework's own setting of trusted proxies; used unless `trustProxy` is given. */
   address(request: Request, hops: Hops): string | undefined;
   readonly legacyReset: LegacyReset;
-  /** Options that only this adapter knows. */
+  /** Options that only this adapter has. */
   readonly extraOptions: readonly string[];
 }
 
-/** How a request passed the gate. */
+/** The outcome of a request at the gate. */
 export interface Passage {
   /** Absent for a request that was skipped or counted before: let it through. */
   readonly decision: Decision | undefined;
   readonly fields: readonly Field[];
-  /** The client went away while its request waited for a turn: there is nobody to answer. */
+  /** The client disconnected while its request waited for a turn: there is nobody to answer. */
   readonly left?: true;
 }
 
-/** A request's visit to a limiter: what it asked, and the decision. */
+/** A request's visit to a limiter: what was asked, and the decision. */
 interface Meeting {
   readonly gate: unknown;
   readonly limiter: Limiter;
@@ -59,7 +59,9 @@ interface Meeting {
 const UNCOUNTED: Passage = { decision: undefined, fields: [] };
 const LEFT: Passage = { decision: undefined, fields: [], left: true };
 const NO_OPTIONS: CheckOptions = {};
-/** Beside the request rather than on it: Express changes the prototype of its requests, after which a new property costs microseconds. */
+/**
+ * In a WeakMap rather than on the request: Express changes the prototype of its requests, after which a new property costs microseconds.
+ */
 const meetings = new WeakMap<object, Meeting[]>();
 
 export class Gate<Request> {
@@ -71,7 +73,7 @@ export class Gate<Request> {
   readonly #fieldsOf: (decisions: readonly Decision[]) => readonly Field[];
   readonly #addressOf: (request: Request) => string;
   readonly #aftermath: Aftermath<Request>;
-  /** Whether a request needs nothing of the user's functions. */
+  /** Whether a request needs none of the user's functions. */
   readonly #plain: boolean;
   readonly #fixedCost: CheckOptions;
   readonly #secondReading = new WeakMap<Decision, Decision>();
@@ -101,8 +103,8 @@ export class Gate<Request> {
   }
 
   /**
-   * `call`: what is counted once, where it is not the whole request.
-   * Rejects only for mistakes: functions of the user's that throw, attributes or costs that are none, a closed limiter.
+   * `call`: the unit that is counted once, if not the whole request. Rejects only for mistakes: user functions that throw, invalid
+   * attributes or costs, a closed limiter.
    */
   check(request: Request, call?: object): Promise<Passage> {
     const raw = call ?? this.#reader.raw(request);
@@ -186,7 +188,7 @@ export class Gate<Request> {
     return second;
   }
 
-  /** Call it when the response has ended; undefined if nothing is left to do then. `settling`: where `mustSettle`. */
+  /** Returns what to call when the response has ended; undefined if nothing is left to do then. `settling`: required if `mustSettle`. */
   hold(decision: Decision, settling?: Settling<Request>): End | undefined {
     const end = holdUntilEnd(decision, this.#aftermath, settling);
     const second = this.#secondReading.get(decision);
@@ -198,18 +200,18 @@ export class Gate<Request> {
     };
   }
 
-  /** Whether the response has to be read for what it tells of its cost. */
+  /** Whether the response must be read to find its cost. */
   mustSettle(decision: Decision): boolean {
     const isHeld = decision.reservation ?? this.#secondReading.get(decision)?.reservation;
     return isHeld !== undefined && this.#options.settle !== undefined;
   }
 
-  /** What a response tells of its cost, as far as it was seen; its bytes are to be pushed. */
+  /** Reads the cost from a response, as far as it is seen; push its bytes to `reading`. */
   seenResponse(headerOf: HeaderOf): SeenResponse {
     return { headerOf, reading: new ResponseReading({ paths: bodyPaths(this.#options.settle ?? {}), headerOf }) };
   }
 
-  /** The same as `hold`, where Node tells the end. */
+  /** The same as `hold`, if Node signals the end. */
   holdUntilClose(decision: Decision, request: Request, response: ServerResponse): void {
     const settling = this.mustSettle(decision) ? this.#watch(request, response) : undefined;
     const end = this.hold(decision, settling);
@@ -218,7 +220,7 @@ export class Gate<Request> {
 
   #watch(request: Request, response: ServerResponse): Settling<Request> {
     const seen = this.seenResponse(watchHead(response));
-    // The body of an answer to HEAD is never sent.
+    // The body of a response to HEAD is never sent.
     const hasBody = this.#reader.method(request) !== "HEAD" && readsBody(this.#options.settle ?? {});
     if (hasBody) watchBody(response, (chunk) => seen.reading.push(chunk));
     return { request, seen, stop: () => response.destroy() };

@@ -1,6 +1,6 @@
 /**
- * The work after a request was admitted: its lease is renewed while the response runs and released at its end, its reservation is kept
- * and settled, and its charge is given back where the options say so.
+ * The work after a request was admitted: its lease is renewed while the response runs and released at the end, its reservation is kept and
+ * settled, and its charge is given back if the options ask for it.
  */
 import type { ServerResponse } from "node:http";
 import { SluiceError } from "../errors.js";
@@ -21,18 +21,18 @@ export interface Aftermath<Request> {
 
 interface ResponseEnd {
   readonly status: number;
-  /** It was sent to its end. */
+  /** True if it was sent to its end. */
   readonly isWhole: boolean;
 }
 
 /** To be called once, when the response has ended. */
 export type End = (end: ResponseEnd) => void;
 
-/** The response that a decision let through, where it has to be settled. */
+/** The response that a decision let through, if it has to be settled. */
 export interface Settling<Request> {
   readonly request: Request;
   readonly seen: SeenResponse;
-  /** Breaks the response off. */
+  /** Aborts the response. */
   readonly stop: () => void;
 }
 
@@ -40,7 +40,7 @@ function isFailed({ status, isWhole }: ResponseEnd): boolean {
   return status >= 400 || !isWhole;
 }
 
-/** Undefined where nothing is left to do: most requests need no listener. */
+/** Undefined if nothing is left to do: most requests need no listener. */
 export function holdUntilEnd<Request>(
   decision: Decision,
   { limiter, skipSuccessful, skipFailed, settle }: Aftermath<Request>,
@@ -64,7 +64,7 @@ export function holdUntilEnd<Request>(
     ended = true;
     clearInterval(renewal);
     if (lease !== undefined) (end.isWhole ? lease.release() : Lease.leave(lease)).catch(ignore);
-    // Gives back what was held, too.
+    // This also gives back what was held.
     const isGivenBack = isFailed(end) ? skipFailed : skipSuccessful;
     if (isGivenBack) limiter.refund(decision).catch(ignore);
     settleWith?.(end, isGivenBack);
@@ -80,7 +80,7 @@ function settleAtEnd<Request>(
   const held = holdReservation({
     limiter,
     reservation,
-    // A function is asked once: it may do more than to tell a cost.
+    // A function is called only once: it may do more than report a cost.
     usedSoFar: () => (typeof settle === "function" ? {} : toldCosts(settle, seen)),
     onRefused: stop,
     onMistake: warnOfMistake,
@@ -97,26 +97,28 @@ function settleAtEnd<Request>(
   return (end, isGivenBack) => held.end(isGivenBack ? {} : usedAt(end));
 }
 
-/** Nobody waits for a settlement any more: the mistake is the application's, and what was held stands as spent. */
+/** Nobody waits for a settlement any more: the mistake is the application's, and what was held counts as spent. */
 function warnOfMistake(error: unknown): void {
-  // A limiter that was closed meanwhile is no mistake.
+  // A limiter that was closed meanwhile is not a mistake.
   if (error instanceof SluiceError && error.code !== "invalid-request") return;
   const why = error instanceof Error ? error.message : String(error);
   warnOnce("SLUICE_NOT_SETTLED", `settle: ${why}. What was held stands as spent.`);
 }
 
-/** The store did not answer. The response is out; leases and counters end by themselves, and the limiter has reported the outage. */
+/**
+ * The store did not answer. The response has been sent; leases and counters expire by themselves, and the limiter has reported the outage.
+ */
 function ignore(): void {}
 
-/** Responses of HTTP/2 have no `closed` and no `writableFinished`; their stream knows. */
+/** HTTP/2 responses have no `closed` and no `writableFinished`; their stream knows. */
 type NodeResponse = ServerResponse & { readonly stream?: { readonly destroyed: boolean; readonly rstCode: number } };
 
-/** Node tells the end of a response by "close": after it was sent, and when the client went away before. */
+/** Node signals the end of a response by "close": after it was sent, and if the client disconnected before. */
 export function endWithResponse(end: End, response: NodeResponse): void {
   const { stream } = response;
   const isWhole = (): boolean => (stream === undefined ? response.writableFinished : stream.rstCode === 0);
   const close = (): void => end({ status: response.statusCode, isWhole: isWhole() });
-  // The client may have gone while the store was asked; then no event comes any more.
+  // The client may have disconnected while the store was asked; then no more events come.
   if (response.closed || response.destroyed || stream?.destroyed) close();
   else response.once("close", close);
 }

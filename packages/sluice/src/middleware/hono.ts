@@ -3,8 +3,8 @@
  *
  *   app.use(rateLimiter({ limit: 100, window: "1m" }));
  *
- * The decision is `c.get("rateLimit")`. On Node the peer's address and the end of a response come from @hono/node-server; on other
- * runtimes `address` tells the peer (`(c) => getConnInfo(c).remote.address`), and a response ends when its body was read or dropped.
+ * The decision is `c.get("rateLimit")`. On Node, the peer's address and the end of a response come from @hono/node-server; on other
+ * runtimes `address` provides the peer (`(c) => getConnInfo(c).remote.address`), and a response ends when its body was read or dropped.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Context, MiddlewareHandler } from "hono";
@@ -27,7 +27,10 @@ declare module "hono" {
 }
 
 export interface RateLimiterOptions extends GateOptions<Context> {
-  /** Answers a refused request instead of the problem body; Retry-After and RateLimit fields, and the status unless it has one, are added to it. */
+  /**
+   * Answers a refused request instead of the problem body. Retry-After and the RateLimit fields are added, and the status unless it has
+   * one.
+   */
   onRefused?: (c: Context, decision: Decision) => Response | Promise<Response>;
 }
 
@@ -42,7 +45,7 @@ interface NodeBindings {
 const nodeOf = (c: Context): NodeBindings => (c.env as NodeBindings | undefined) ?? {};
 
 const reader: RequestReader<Context> = {
-  // Middlewares may replace the request of a context, never what it came from.
+  // Middleware may replace the request of a context, but not what it came from.
   raw: (c) => nodeOf(c).incoming ?? c,
   method: (c) => c.req.method,
   target: (c) => c.req.url,
@@ -58,19 +61,19 @@ const reader: RequestReader<Context> = {
 };
 
 export function rateLimiter(options: RateLimiterOptions): RateLimiterHandler {
-  // Hono has no setting of its own for proxies: no proxy is trusted unless the options name it.
+  // Hono has no proxy setting: no proxy is trusted unless the options name it.
   const gate = new Gate({ trustProxy: false, ...options }, reader);
   const { onRefused } = options;
 
   const middleware: MiddlewareHandler = async (c, next) => {
     const { decision, fields, left } = await gate.check(c);
-    // Nobody reads it; 499 is how nginx logs a client that went away.
+    // Nobody reads it; 499 is how nginx logs a client that disconnected.
     if (left) return new Response(null, { status: 499 });
     if (decision === undefined) return await next();
     c.set("rateLimit", decision);
     if (!decision.allowed) {
       const made = onRefused === undefined ? problemResponse(decision) : await onRefused(c, decision);
-      // 200 is what a Response has by itself; any other status is meant.
+      // 200 is the default status of a Response; any other was set on purpose.
       const status = made.status === 200 ? refusalStatus(decision) : made.status;
       const answer = new Response(made.body, { headers: made.headers, status });
       for (const [name, value] of [...fields, ...retryFields(decision)]) answer.headers.set(name, value);
@@ -80,8 +83,8 @@ export function rateLimiter(options: RateLimiterOptions): RateLimiterHandler {
     if (outgoing !== undefined) gate.holdUntilClose(decision, c, outgoing);
     const onBody = outgoing === undefined ? bodyHold(gate, decision, c) : undefined;
     await next();
-    // Not before: a handler that returns a Response of its own would lose what was set on the context. A limiter further inside
-    // has told of our decision together with its own.
+    // Not earlier: a handler that returns its own Response would lose what was set on the context. An inner limiter has already included
+    // our decision in its fields.
     for (const [name, value] of fields) if (!c.res.headers.has(name)) c.header(name, value);
     if (onBody !== undefined) c.res = endWithBody(c.res, onBody);
   };
@@ -92,7 +95,7 @@ function problemResponse(decision: Decision): Response {
   return new Response(JSON.stringify(problemOf(decision)), { headers: { "Content-Type": PROBLEM_CONTENT_TYPE } });
 }
 
-/** What is done with a response's body on its way, and at its end. */
+/** Handles a response's body as it passes, and its end. */
 interface OnBody {
   readonly end: End;
   readonly push: (chunk: Uint8Array) => void;

@@ -1,9 +1,9 @@
 /**
- * `sluice/koa`: rate limits before the middlewares of Koa.
+ * `sluice/koa`: rate limits before the middleware of Koa.
  *
  *   app.use(rateLimit({ limit: 100, window: "1m" }));
  *
- * The decision stands in `ctx.state.rateLimit`. Errors are thrown, as Koa expects.
+ * The decision is in `ctx.state.rateLimit`. Errors are thrown, as Koa expects.
  */
 import type { Context, Middleware } from "koa";
 import { retryFields } from "../http/answer.js";

@@ -1,7 +1,7 @@
 /**
- * A limit that is a function of the request: `limit: (request) => plans[request.user.plan]`.
- * The rule has one override for each number that the function has given; an attribute of the request names its number. So all numbers share
- * the counters of the rule, as overrides do: a client whose plan changes keeps what it has used.
+ * A limit that is a function of the request: `limit: (request) => plans[request.user.plan]`. The rule has one override for each number that
+ * the function has returned; an attribute of the request selects its number. So all numbers share the rule's counters, as overrides do: a
+ * client whose plan changes keeps what it has used.
  */
 import { SluiceError } from "../errors.js";
 import { createLimiter, type Limiter } from "../limiter/limiter.js";
@@ -10,7 +10,7 @@ import type { Store } from "../store/store.js";
 
 export type LimitOf<Request> = (request: Request) => number | Promise<number>;
 
-/** Plans are few. A function that gives each client a number of its own would make a rule without end. */
+/** Plans are few. A function that returns a different number for each client would make the rule grow without bound. */
 const MOST_LIMITS = 100;
 const ATTRIBUTE = "$limit";
 
@@ -20,14 +20,14 @@ export class LimitsByRequest<Request> {
   readonly #ruleOf: (limit: number) => Rule;
   readonly #known: number[] = [];
 
-  /** `ruleOf`: the rule with this limit. Its other mistakes are thrown here. */
+  /** `ruleOf`: the rule with this limit. Other mistakes in it throw here. */
   constructor(limitOf: LimitOf<Request>, ruleOf: (limit: number) => Rule, store: Store | undefined) {
     this.#limitOf = limitOf;
     this.#ruleOf = ruleOf;
     this.limiter = createLimiter({ rules: [ruleOf(1)], ...(store !== undefined && { store }) });
   }
 
-  /** The attributes that lead to the request's limit. */
+  /** The attributes that select the request's limit. */
   async attributesOf(request: Request): Promise<Readonly<Record<string, number>>> {
     const limit = await this.#limitOf(request);
     if (!this.#known.includes(limit)) this.#add(limit);
@@ -49,7 +49,7 @@ export class LimitsByRequest<Request> {
       );
     }
     const overrides = [...this.#known, limit].map((one) => ({ match: { [ATTRIBUTE]: one }, limit: one }));
-    // The rule's own number holds for no request: each names its number.
+    // The rule's own number applies to no request, because each selects its number.
     this.limiter.setRules([{ ...this.#ruleOf(1), match: { [ATTRIBUTE]: "*" }, overrides } as Rule]);
     this.#known.push(limit);
   }

@@ -4,12 +4,12 @@
  *   imports: [RateLimitModule.forRoot({ limit: 100, window: "1m" })],
  *   providers: [{ provide: APP_GUARD, useExisting: RateLimitGuard }],
  *
- *   @RateLimit({ limit: 5, window: "1h" }) on a handler or a controller: its own limits, in place of the module's
+ *   @RateLimit({ limit: 5, window: "1h" }) on a handler or a controller: its own limits, instead of the module's
  *   @SkipRateLimit()                      none
  *
- * A refusal is thrown as `RateLimitException` (429, or 503 in an outage), so that exception filters see it like any other.
- * Limited are HTTP, GraphQL (every resolver that is called) and WebSocket gateways (every message). Handlers of other transports pass, with
- * a warning, unless a guard that extends ours finds their request: `getRequestResponse`, as in @nestjs/throttler.
+ * A refusal is thrown as `RateLimitException` (429, or 503 in an outage), so that exception filters handle it like any other. Limited are
+ * HTTP, GraphQL (every resolver call) and WebSocket gateways (every message). Handlers of other transports pass, with a warning, unless a
+ * guard that extends ours finds their request: `getRequestResponse`, as in @nestjs/throttler.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
@@ -38,7 +38,7 @@ import { checkNames, type GateOptions, hasRules, routeOptions } from "./gate-opt
 
 export type { CostSource, EndedResponse, SettleOption } from "./settle-option.js";
 
-/** The fields that requests of Express and Fastify share. */
+/** The fields that Express and Fastify requests share. */
 export interface NestRequest {
   readonly method: string;
   readonly originalUrl: string;
@@ -49,11 +49,11 @@ export interface NestRequest {
 }
 
 export interface RateLimitOptions extends GateOptions<NestRequest> {
-  /** Called for a refused request, which it may answer; or it throws an exception in place of `RateLimitException`. */
+  /** Called for a refused request. May answer it, or throw an exception instead of `RateLimitException`. */
   onRefused?: (context: ExecutionContext, decision: Decision) => void | Promise<void>;
 }
 
-/** As Nest's other modules have it. */
+/** The same shape as in Nest's other modules. */
 export interface RateLimitAsyncOptions extends Pick<ModuleMetadata, "imports"> {
   inject?: (InjectionToken | OptionalFactoryDependency)[];
   useFactory: (...injected: never[]) => RateLimitOptions | Promise<RateLimitOptions>;
@@ -65,12 +65,13 @@ const OWN_OPTIONS = "sluice:rate-limit";
 const SKIPPED = "sluice:skip";
 
 /**
- * Limits of a handler, or of each handler of a controller, in place of the module's. `RateLimit({ rules: [short, long] })`: several, by name.
+ * Limits of a handler, or of each handler of a controller, instead of the module's. `RateLimit({ rules: [short, long] })`: several, by
+ * name.
  */
 export const RateLimit = (options: RateLimitOptions): ClassDecorator & MethodDecorator =>
   SetMetadata(OWN_OPTIONS, options);
 
-/** No limits for a handler or a controller. `SkipRateLimit(false)` on a handler takes it back. */
+/** No limits for a handler or a controller. `SkipRateLimit(false)` on a handler reverts it. */
 export const SkipRateLimit = (skip = true): ClassDecorator & MethodDecorator => SetMetadata(SKIPPED, skip);
 
 export class RateLimitException extends HttpException {
@@ -101,7 +102,7 @@ const reader: RequestReader<NestRequest> = {
   extraOptions: ["onRefused"],
 };
 
-/** The result of `getRequestResponse`, by the names that @nestjs/throttler gives. */
+/** The result of `getRequestResponse`, with the names that @nestjs/throttler uses. */
 export interface RequestResponse {
   readonly req: NestRequest;
   readonly res: NestResponse;
@@ -110,8 +111,8 @@ export interface RequestResponse {
 const isGraphqlCall = (context: ExecutionContext): boolean => (context.getType() as string) === "graphql";
 
 /**
- * The unit that is counted once: a request; in GraphQL one call of a resolver (its `info`), for one request may name a field under a
- * hundred aliases; of a socket one message, for which Nest makes the context.
+ * The unit that is counted once: a request; in GraphQL, one resolver call (its `info`), because one request may name a field under a
+ * hundred aliases; on a socket, one message, for which Nest makes the context.
  */
 function callOf(context: ExecutionContext): object | undefined {
   if (isGraphqlCall(context)) return context.getArgByIndex<object>(3);
@@ -125,10 +126,10 @@ interface SocketClient {
   readonly _socket?: { readonly remoteAddress?: string };
 }
 
-/** A message has neither status nor header fields: the exception is all of its answer. */
+/** A message has neither status nor header fields: the exception is the whole answer. */
 const NO_RESPONSE: NestResponse = { header: () => undefined, status: () => undefined };
 
-/** The request that opened the socket; `event` names the message, for `attributes`. */
+/** The request that opened the socket; `event` is the message's name, for `attributes`. */
 function socketRequest(context: ExecutionContext): RequestResponse {
   const ws = context.switchToWs();
   const { handshake, upgradeReq, _socket } = ws.getClient<SocketClient>();
@@ -137,7 +138,7 @@ function socketRequest(context: ExecutionContext): RequestResponse {
     method: "GET",
     originalUrl: handshake?.url ?? upgradeReq?.url ?? "/",
     headers: handshake?.headers ?? upgradeReq?.headers ?? {},
-    // A turn that is waited for ends with the wait: the socket tells nothing here.
+    // A wait for a turn is not cut short: the socket emits nothing here.
     socket: { remoteAddress, once: () => undefined, off: () => undefined },
     app: { settings: {} },
     event: ws.getPattern(),
@@ -166,7 +167,7 @@ function graphqlRequest(context: ExecutionContext): RequestResponse {
   return { req: foundRequest, res: foundResponse };
 }
 
-/** The fields that Express's `Response` and `FastifyReply` share, and those by which each tells that it was sent. */
+/** The fields that Express's `Response` and `FastifyReply` share, and those that show whether it was sent. */
 export interface NestResponse {
   header(name: string, value: string): unknown;
   status(code: number): unknown;
@@ -176,13 +177,13 @@ export interface NestResponse {
 }
 
 /**
- * The gates of an application. Apart from the guard, of which Nest makes one for every module that names it in `@UseGuards`:
+ * The gates of an application. Separate from the guard, because Nest makes one guard for every module that lists it in `@UseGuards`, and
  * all of them must count together.
  */
 class RouteGates implements OnModuleDestroy {
   readonly #options: RateLimitOptions;
   readonly #everywhere: Gate<NestRequest> | undefined;
-  /** By the handler: options of a controller make a counter for each of its handlers. */
+  /** By handler: the options of a controller make a counter for each of its handlers. */
   readonly #byHandler = new Map<unknown, Gate<NestRequest>>();
 
   constructor(options: RateLimitOptions) {
@@ -191,7 +192,7 @@ class RouteGates implements OnModuleDestroy {
     this.#everywhere = hasRules(options) ? new Gate(options, reader) : undefined;
   }
 
-  /** `own`: the options of the handler or its controller, if they have any. */
+  /** `own`: the options of the handler or its controller, if any. */
   gateOf(context: ExecutionContext, own: RateLimitOptions | undefined): Gate<NestRequest> | undefined {
     if (own === undefined) return this.#everywhere;
     const handler = context.getHandler();
@@ -214,7 +215,7 @@ class RouteGates implements OnModuleDestroy {
   }
 }
 
-/** `CatsController.findAll` as the id of a rule. */
+/** `CatsController.findAll` as a rule id. */
 function handlerName(context: ExecutionContext): string {
   const spelled = `${context.getClass().name}.${context.getHandler().name}`.toLowerCase();
   return spelled
@@ -233,8 +234,8 @@ export class RateLimitGuard implements CanActivate {
   }
 
   /**
-   * Where the request and the response of a call are; undefined for a call that is not limited. To be overridden where they are elsewhere:
-   * `{ const { req, res } = GqlExecutionContext.create(context).getContext(); return { req, res }; }`
+   * Where to find the request and the response of a call; undefined for a call that is not limited. Override it if they are elsewhere: `{
+   * const { req, res } = GqlExecutionContext.create(context).getContext(); return { req, res }; }`
    */
   protected getRequestResponse(context: ExecutionContext): RequestResponse | undefined {
     const type: string = context.getType();
@@ -251,12 +252,12 @@ export class RateLimitGuard implements CanActivate {
     return undefined;
   }
 
-  /** Calls that are not counted, beside those of `SkipRateLimit`. To be overridden. */
+  /** Calls that are not counted, in addition to those of `SkipRateLimit`. Meant to be overridden. */
   protected async shouldSkip(_context: ExecutionContext): Promise<boolean> {
     return false;
   }
 
-  /** The end of a refused call: throws. To be overridden, for an exception of one's own such as `WsException`. */
+  /** Ends a refused call by throwing. Override it to throw another exception, such as `WsException`. */
   protected async throwRefusal(_context: ExecutionContext, decision: Decision): Promise<never> {
     throw new RateLimitException(decision);
   }
@@ -282,16 +283,16 @@ export class RateLimitGuard implements CanActivate {
       return true;
     }
     for (const [name, value] of retryFields(decision)) response.header(name, value);
-    // A GraphQL response has one status for all its fields; what was refused stands in its errors.
+    // A GraphQL response has one status for all its fields; refusals are in its errors.
     const isGraphql = isGraphqlCall(context);
     if (!isGraphql) response.status(refusalStatus(decision));
     await this.#gates.refused(context, own, decision);
-    // Where `onRefused` answered, the exception only ends the request: Nest sends no second answer.
+    // If `onRefused` answered, the exception only ends the request: Nest sends no second answer.
     if (!isGraphql && !(response.headersSent ?? response.sent)) response.header("Content-Type", PROBLEM_CONTENT_TYPE);
     return await this.throwRefusal(context, decision);
   }
 
-  /** A message of a socket has no response that ends: its places are given back by their `ttl`, and `estimate` stands. */
+  /** A message of a socket has no response that ends: its places expire by their `ttl`, and the `estimate` stands. */
   #hold(gate: Gate<NestRequest>, decision: Decision, { req, res }: RequestResponse): void {
     if (res !== NO_RESPONSE) gate.holdUntilClose(decision, req, res.raw ?? (res as unknown as ServerResponse));
   }
@@ -322,7 +323,7 @@ function moduleOf(options: NonNullable<DynamicModule["providers"]>): DynamicModu
   };
 }
 
-// Decorators by hand: the library is compiled without the compiler options that Nest's decorators need.
+// Decorators are applied by hand: the library is compiled without the compiler options that Nest's decorators need.
 Inject(RouteGates)(RateLimitGuard, undefined, 0);
 Inject(Reflector)(RateLimitGuard, undefined, 1);
 Injectable()(RateLimitGuard);

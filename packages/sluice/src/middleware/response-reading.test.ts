@@ -7,13 +7,13 @@ function readingOf(body: string, headers: Record<string, string> = { "content-ty
   return reading;
 }
 
-test("only the named place tells a cost, and the largest number there counts", () => {
+test("only the configured place reports a cost, and the largest number there counts", () => {
   expect(readingOf('{"total":1,"usage":{"total":5,"x":{"total":9}}}').numberAt("usage/total")).toBe(5);
   expect(readingOf('{"usage":{"total":5},"usage":{"total":3}}').numberAt("usage/total")).toBe(5);
   expect(readingOf('{"usage/total":7,"usage~1total":8}').numberAt("usage/total")).toBeUndefined();
 });
 
-test("bytes that are compressed, or no JSON, are counted and not read", () => {
+test("bytes that are compressed, or not JSON, are counted but not read", () => {
   const compressed = { "content-type": "application/json", "content-encoding": "gzip" };
   const reading = readingOf('{"usage":{"total":5}}', compressed);
   expect([reading.bytes, reading.numberAt("usage/total")]).toEqual([21, undefined]);

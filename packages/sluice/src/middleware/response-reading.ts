@@ -1,6 +1,6 @@
 /**
- * What passes to the client, read on its way: the number of bytes, and numbers at given places of JSON documents, server-sent events or
- * JSON lines. In: the response's header fields, then its bytes as they come. Holds no part of them.
+ * Reads what passes to the client: the number of bytes, and numbers at given places of JSON documents, server-sent events or JSON lines.
+ * In: the response's header fields, then its bytes as they pass. Buffers none of them.
  */
 import { bodyKind, JsonDocuments } from "../http/json-documents.js";
 import { JsonScanner } from "../http/json-scanner.js";
@@ -8,14 +8,14 @@ import { JsonScanner } from "../http/json-scanner.js";
 interface ReadingOptions {
   /** JSON pointers without their first slash. */
   readonly paths: readonly string[];
-  /** Of the response, as it stands at its first byte. */
+  /** Header fields of the response, as of its first byte. */
   readonly headerOf: (name: string) => string | undefined;
 }
 
 export class ResponseReading {
   readonly #options: ReadingOptions;
   readonly #lastSteps: ReadonlySet<string>;
-  /** By path: the largest number that came, for streams report running totals. */
+  /** By path: the largest number seen, because streams report running totals. */
   readonly #numbers = new Map<string, number>();
   #documents: JsonDocuments | undefined;
   #bytes = 0;
@@ -41,7 +41,7 @@ export class ResponseReading {
 
   #begin(): void {
     const { headerOf, paths } = this.#options;
-    // Compressed bytes are not read: the middleware has to stand where it sees them before.
+    // Compressed bytes are not read: the middleware must be placed where it sees them before compression.
     if ((headerOf("content-encoding") ?? "identity") !== "identity") return;
     const scanner: JsonScanner = new JsonScanner({
       literal: (text) => {
@@ -55,7 +55,7 @@ export class ResponseReading {
   }
 }
 
-/** Parts of a unit count as one. Undefined for what is no cost. */
+/** Fractions of a unit count as one. Undefined for anything that is not a cost. */
 export function wholeNumber(text: string): number | undefined {
   // Number("") is 0 and Number("0x10") is 16.
   if (!/^\d+(?:\.\d+)?$/.test(text)) return undefined;

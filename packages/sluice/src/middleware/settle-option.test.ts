@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ResponseReading } from "./response-reading.js";
 import { toldCosts } from "./settle-option.js";
 
-test("a cost is told under any name, also one that every object inherits", () => {
+test("a cost may have any name, even one that every object inherits", () => {
   const settle = Object.fromEntries([
     ["__proto__", { header: "X-Cost" }],
     ["constructor", { header: "x-absent" }],

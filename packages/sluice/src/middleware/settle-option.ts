@@ -1,6 +1,6 @@
 /**
- * The option `settle`: where a response tells what its request has cost, for rules with `estimate`. Read from the response alone: nothing
- * that a client sends is believed.
+ * The option `settle`: where a response reports what its request has cost, for rules with `estimate`. Read from the response alone: nothing
+ * that a client sends is trusted.
  */
 import { SluiceError } from "../errors.js";
 import type { Attributes } from "../rules/rule.js";
@@ -9,25 +9,25 @@ import { type ResponseReading, wholeNumber } from "./response-reading.js";
 /** A header field of the response; a number in its JSON, by JSON pointer (RFC 6901); or the bytes of its body. */
 export type CostSource = { readonly header: string } | { readonly body: string } | "bytes";
 
-/** A response that is over. */
+/** A response that has ended. */
 export interface EndedResponse {
   readonly status: number;
-  /** Of the body, as far as it was handed to the connection. */
+  /** Bytes of the body, as far as it was handed to the connection. */
   readonly bytes: number;
-  /** False: the client went away, or the handler failed, before its end. */
+  /** False if the client disconnected, or the handler failed, before its end. */
   readonly isWhole: boolean;
   header(name: string): string | undefined;
 }
 
 /**
- * By cost attribute, where the response tells the cost; or a function that returns the costs once the response is over. Costs that are not
- * told keep what was held; where none is told and the status is 400 or above, what was held is given back.
+ * By cost attribute, where the response reports the cost; or a function that returns the costs once the response has ended. Costs that are
+ * not reported keep what was held; if none is reported and the status is 400 or above, what was held is given back.
  */
 export type SettleOption<Request> =
   | Readonly<Record<string, CostSource>>
   | ((request: Request, response: EndedResponse) => Attributes | undefined | Promise<Attributes | undefined>);
 
-/** A response of whatever framework, while it runs and at its end. */
+/** A response of any framework, while it runs and at its end. */
 export interface SeenResponse {
   readonly reading: ResponseReading;
   readonly headerOf: (name: string) => string | undefined;
@@ -51,7 +51,7 @@ function mistake(place: string, expected: string, got: unknown): SluiceError {
   return new SluiceError("invalid-setting", `${place}: expected ${expected}, got ${JSON.stringify(got) ?? typeof got}`);
 }
 
-/** The JSON pointers that are read, without their first slash. */
+/** The JSON pointers to read, without their first slash. */
 export function bodyPaths(settle: SettleOption<never>): string[] {
   if (typeof settle === "function") return [];
   return Object.values(settle).flatMap((source) =>
@@ -59,18 +59,18 @@ export function bodyPaths(settle: SettleOption<never>): string[] {
   );
 }
 
-/** Whether the response's bytes have to be seen. */
+/** Whether the response's bytes must be seen. */
 export function readsBody(settle: SettleOption<never>): boolean {
   if (typeof settle === "function") return true;
   return Object.values(settle).some((source) => source === "bytes" || "body" in source);
 }
 
-/** The costs that a response has told so far. */
+/** The costs that a response has reported so far. */
 export function toldCosts(
   settle: Readonly<Record<string, CostSource>>,
   { reading, headerOf }: SeenResponse,
 ): Record<string, number> {
-  // By entries, not by assignment: a cost's attribute may be named "__proto__".
+  // From entries, not by assignment: a cost's attribute may be named "__proto__".
   return Object.fromEntries(
     Object.entries(settle).flatMap(([cost, source]) => {
       const units = unitsOf(source, reading, headerOf);

@@ -63,7 +63,7 @@ test.each<[string, Handler]>([
   expect((await watched(handle)).cost).toBe("7");
 });
 
-test("over HTTP/2, where end calls write, bytes are seen once", async () => {
+test("over HTTP/2, where end calls write, bytes are counted once", async () => {
   let bytes = 0;
   const server = createHttp2Server((_request, response) => {
     watchBody(response as unknown as ServerResponse, (chunk) => {

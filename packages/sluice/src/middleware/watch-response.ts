@@ -1,12 +1,12 @@
 /**
- * Sees what a handler writes to Node's response: its header fields and its bytes, as the handler hands them over.
- * Node keeps no fields that are given to `writeHead` alone, and no count of a body's bytes, so three methods are wrapped.
+ * Observes what a handler writes to Node's response: its header fields, and its bytes as the handler passes them. Node neither keeps fields
+ * that are only given to `writeHead`, nor counts a body's bytes, so three methods are wrapped.
  */
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 
 export type HeaderOf = (name: string) => string | undefined;
 
-/** Reads a header field in lower case, whichever way it was set. */
+/** Reads a header field by its lower-case name, whichever way it was set. */
 export function watchHead(response: ServerResponse): HeaderOf {
   const written = new Map<string, string>();
   const { writeHead } = response;
@@ -17,7 +17,7 @@ export function watchHead(response: ServerResponse): HeaderOf {
   return (name) => written.get(name) ?? textOf(response.getHeader(name));
 }
 
-/** As `writeHead` takes them: an object, a list of names and values, or a list of pairs. */
+/** The forms that `writeHead` accepts: an object, a list of names and values, or a list of pairs. */
 function fieldsIn(given: unknown): [string, unknown][] {
   if (typeof given !== "object" || given === null) return [];
   if (!Array.isArray(given)) return Object.entries(given as OutgoingHttpHeaders);
@@ -32,7 +32,7 @@ function textOf(value: number | string | readonly string[] | undefined): string 
 /** Calls back for every piece of the body. */
 export function watchBody(response: ServerResponse, onChunk: (chunk: Uint8Array) => void): void {
   const { write, end } = response;
-  // `end` of HTTP/2 calls `write` itself.
+  // HTTP/2's `end` calls `write` itself.
   let isEnding = false;
   const see = (chunk: unknown, encoding: unknown): void => {
     if (isEnding) return;

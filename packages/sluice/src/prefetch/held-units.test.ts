@@ -14,14 +14,14 @@ const plan: CheckPlan = {
   maxWaitMs: 0,
 };
 
-/** A key that was asked for ten times a millisecond, for long. */
+/** A key that has long been asked for ten times per millisecond. */
 function busy(): HeldUnits {
   const held = new HeldUnits("{*}:r:p", plan, "h", 0);
   held.arrive(10_000);
   return held;
 }
 
-test("a cold key fetches nothing beside its request", () => {
+test("a cold key fetches nothing along with its request", () => {
   const held = new HeldUnits("{*}:r:p", plan, "h", 0);
   held.arrive(1);
   expect(held.needsFetch(1, 0)).toBe(false);
@@ -29,7 +29,7 @@ test("a cold key fetches nothing beside its request", () => {
   expect(held.needsFetch(1, 50)).toBe(false);
 });
 
-test("units of a fetch that a later one overtook are not used: the store has taken them back", () => {
+test("units of an overtaken fetch are not used: the store has taken them back", () => {
   const held = busy();
   const first = held.nextFetch(0, 1_000);
   held.lastFetch();
@@ -37,7 +37,7 @@ test("units of a fetch that a later one overtook are not used: the store has tak
   expect(held.units).toBe(0);
 });
 
-test("units that are dead on arrival are not asked for again for some terms", () => {
+test("after units arrived dead, none are requested for some terms", () => {
   const held = busy();
   const fetch = held.nextFetch(0, 1_000);
   held.granted(fetch, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_019 });
@@ -51,7 +51,7 @@ test("a busy key wants what it uses in half a term", () => {
   expect(busy().nextFetch(1, 1_000)).toEqual({ holder: "h", seq: 1, used: 0, held: 0, want: 99, need: 0 });
 });
 
-test("requests that wait are needed in full, whatever other holders are to get", () => {
+test("what waiting requests need is requested in full, whatever other holders would get", () => {
   const held = busy();
   held.claimed = 40;
   expect(held.nextFetch(1, 1_000)).toMatchObject({ want: 99, need: 40 });
@@ -59,7 +59,7 @@ test("requests that wait are needed in full, whatever other holders are to get",
   expect(held.nextFetch(1, 1_000)).toMatchObject({ want: 499, need: 499 });
 });
 
-test("a key that becomes busy is followed within a few fetches, one request more is not", () => {
+test("a key that becomes busy is followed within a few fetches; a single extra request is not", () => {
   const held = new HeldUnits("{*}:r:p", plan, "h", 0);
   for (let atMs = 1; atMs <= 10; atMs++) {
     held.arrive(100);
@@ -81,7 +81,7 @@ test("units live for less than their term, counted from when the fetch was sent"
   expect(held.has(1, 1_018.7)).toBe(false);
 });
 
-test("the next fetch tells what was used and what is in hand, and both live on", () => {
+test("the next fetch reports what was used and what is in hand, and both live on", () => {
   const held = busy();
   const first = held.nextFetch(0, 1_000);
   held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
@@ -94,7 +94,7 @@ test("the next fetch tells what was used and what is in hand, and both live on",
   expect(held.has(80, 1_028)).toBe(true);
 });
 
-test("units in hand that had ended when the fetch arrived are gone", () => {
+test("units in hand that had expired when the fetch arrived are gone", () => {
   const held = busy();
   const first = held.nextFetch(0, 1_000);
   held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
@@ -104,7 +104,7 @@ test("units in hand that had ended when the fetch arrived are gone", () => {
   expect(held.has(5, 1_036)).toBe(true);
 });
 
-test("the next units are fetched ahead when few are left, or when the end is near", () => {
+test("the next units are fetched ahead when few are left, or when their expiry is near", () => {
   const held = busy();
   const fetch = held.nextFetch(0, 1_000);
   held.granted(fetch, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
@@ -115,7 +115,7 @@ test("the next units are fetched ahead when few are left, or when the end is nea
   expect(held.needsFetchAhead(1_015)).toBe(true);
 });
 
-test("a changed rule gives back what was fetched under the old one, also what is still on its way", () => {
+test("a changed rule gives back what was fetched under the old one, including what is in flight", () => {
   const held = busy();
   const fetch = held.nextFetch(0, 1_000);
   held.granted(fetch, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
@@ -135,10 +135,10 @@ test("the last fetch settles and gives everything back", () => {
   expect(held.has(1, 1_002)).toBe(false);
 });
 
-test("units that ended in hand do not come back to life with the next grant", () => {
+test("units that expired in hand are not revived by the next grant", () => {
   const held = busy();
   const first = held.nextFetch(0, 1_000);
-  // The answer comes when the units have ended already; or it came in time, and nobody used them.
+  // The answer comes after the units have expired; or it came in time, and nobody used them.
   held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_030 });
   const second = held.nextFetch(0, 1_030);
   expect(second).toMatchObject({ used: 0, held: 0 });
@@ -146,7 +146,7 @@ test("units that ended in hand do not come back to life with the next grant", ()
   expect(held.units).toBe(5);
 });
 
-test("a reset does not forget uses that a fetch under way has told: later ones would pass uncharged", () => {
+test("a reset keeps uses that a fetch in flight has reported: otherwise later ones would pass uncharged", () => {
   const held = busy();
   const first = held.nextFetch(0, 1_000);
   held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
@@ -160,7 +160,7 @@ test("a reset does not forget uses that a fetch under way has told: later ones w
   expect(held.nextFetch(0, 1_004)).toMatchObject({ used: 40, held: 40 });
 });
 
-test("a reset forgets what was used before it, once it was done; uses that came meanwhile stay", () => {
+test("a reset forgets earlier uses once it is done; uses made meanwhile stay", () => {
   const held = busy();
   const first = held.nextFetch(0, 1_000);
   held.granted(first, { units: 100, kept: 0, lifeMs: 20 }, { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 });
@@ -185,7 +185,7 @@ test("a busy key that got less than it wanted pauses for an eighth of a term, an
   expect(held.needsFetchAhead(1_005)).toBe(true);
 });
 
-test("a key that got all it wanted, or is asked for seldom, does not pause", () => {
+test("a key that got all it wanted, or is rarely used, does not pause", () => {
   const sent = { plan, sentMonotonicMs: 1_000, nowMonotonicMs: 1_001 };
   const served = busy();
   const all = served.nextFetch(0, 1_000);

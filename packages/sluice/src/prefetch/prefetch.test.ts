@@ -19,7 +19,7 @@ const hot: Rule = {
   prefetch: "20ms",
 };
 
-/** A store a millisecond away, on the model. It can go away, lose replies, and count calls. */
+/** A store a millisecond away, on the model. It can become unreachable, lose replies, and count calls. */
 class FarStore extends MemoryStore implements Store {
   readonly isRemote = true;
   readonly requests: StoreRequest[] = [];
@@ -59,7 +59,7 @@ function check(attributes = { user: "u" }, options = {}): ReturnType<Limiter["ch
   return awaited(limiter.check(attributes, options));
 }
 
-/** Asks once a millisecond, five times each; how many passed. */
+/** Asks once per millisecond, five requests each; returns how many passed. */
 async function warm(ms = 60): Promise<number> {
   const all: ReturnType<Limiter["check"]>[] = [];
   for (let i = 0; i < ms; i++) {
@@ -87,7 +87,7 @@ test("a busy key costs few store calls", async () => {
   expect(store.requests.length).toBeLessThan(50);
 });
 
-test("units of an idle key go back before their end, and what was used is charged", async () => {
+test("unused units of an idle key go back before they expire, and what was used is charged", async () => {
   const allowed = await warm();
   await vi.advanceTimersByTimeAsync(25);
   expect(limiter.prefetchStats()).toMatchObject({ units: 0, keys: 0 });
@@ -101,7 +101,7 @@ test("closing gives back what is in hand", async () => {
   expect(await remaining()).toBe(1_000 - allowed);
 });
 
-test("while the store is away units are used until their end, then the failure policy answers", async () => {
+test("while the store is away units are used until they expire, then the failure policy answers", async () => {
   await warm();
   store.isAway = true;
   const units = limiter.prefetchStats()!.units;
@@ -111,7 +111,7 @@ test("while the store is away units are used until their end, then the failure p
   expect(await check()).toMatchObject({ degraded: "local" });
 });
 
-test("requests that wait for a fetch without an answer are answered with it, not asked for again one by one", async () => {
+test("requests that wait for a fetch without an answer share its failure instead of asking one by one", async () => {
   await warm();
   await vi.advanceTimersByTimeAsync(25);
   store.isAway = true;
@@ -126,7 +126,7 @@ test("requests that wait for a fetch without an answer are answered with it, not
   expect(asked).toBe(1);
 });
 
-test("requests under another rule that waited for such a fetch ask for themselves", async () => {
+test("requests under another rule that waited for such a fetch ask by themselves", async () => {
   const other: Rule = { ...hot, id: "other", key: ["other"], limit: 10_000 };
   limiter.setRules([{ ...hot, limit: 10_000 }, other]);
   await warm();
@@ -146,7 +146,7 @@ test("requests under another rule that waited for such a fetch ask for themselve
   expect(await awaited(alone)).not.toHaveProperty("degraded");
 });
 
-test("a burst beyond what is left is two calls: the units that are left are used, the rest is refused by the same answer", async () => {
+test("a burst beyond what is left is two calls: the remaining units are used, the rest is refused by the same answer", async () => {
   await warm();
   await vi.advanceTimersByTimeAsync(20);
   const left = await remaining();
@@ -162,7 +162,7 @@ test("a burst beyond what is left is two calls: the units that are left are used
   expect(store.requests.length).toBeLessThanOrEqual(2);
 });
 
-test("a burst on a cold key is one check for the store, and each of it can be refunded", async () => {
+test("a burst on a cold key is one check for the store, and each request can be refunded", async () => {
   for (const storage of ["packed", "sorted-set"] as const) {
     limiter.setRules([{ ...hot, id: storage, storage, window: "1h" }]);
     store.requests.length = 0;
@@ -176,7 +176,7 @@ test("a burst on a cold key is one check for the store, and each of it can be re
   }
 });
 
-test("a burst on a cold bucket gives back no more than the refill has left of it, however it is refunded", async () => {
+test("a burst on a cold bucket gives back no more than the refill has left to pay, however it is refunded", async () => {
   const bucket: Rule = {
     id: "b",
     key: ["user"],
@@ -199,7 +199,7 @@ test("a burst on a cold bucket gives back no more than the refill has left of it
   await awaited(others.close());
 });
 
-test("a burst on a cold key that has less room than it needs: as many pass as there is room for", async () => {
+test("a burst on a cold key with less room than it needs: as many pass as there is room for", async () => {
   limiter.setRules([{ ...hot, limit: 30 }]);
   const passed = async (times: number): Promise<number> => {
     const all = await awaited(Promise.all(Array.from({ length: times }, () => limiter.check({ user: "u" }))));
@@ -209,7 +209,7 @@ test("a burst on a cold key that has less room than it needs: as many pass as th
   expect(await passed(100)).toBe(10);
 });
 
-test("requests of one turn at other costs, with an id or under other rules are decided one by one", async () => {
+test("requests of one turn with other costs, with an id or under other rules are decided one by one", async () => {
   limiter.setRules([hot, { ...hot, id: "beside", key: ["org"], prefetch: undefined } as unknown as Rule]);
   await awaited(
     Promise.all([
@@ -223,7 +223,7 @@ test("requests of one turn at other costs, with an id or under other rules are d
   expect(await remaining()).toBe(995);
 });
 
-test("a caller that never lets the event loop turn fetches ahead all the same", async () => {
+test("a caller that never lets the event loop turn still fetches ahead", async () => {
   limiter.setRules([{ ...hot, limit: 100_000 }]);
   await warm();
   const { fetches, units } = limiter.prefetchStats()!;
@@ -253,7 +253,7 @@ test("units of a grant whose reply was lost are neither used nor counted", async
   expect(await remaining()).toBeLessThanOrEqual(1_000 - allowed);
 });
 
-test("requests with an id and charges are decided by the store, and units in hand count as used", async () => {
+test("requests with an id and charges are decided by the store, where units in hand count as used", async () => {
   await warm();
   expect(await check({ user: "u" }, { id: "a" })).toMatchObject({ guarantee: "atomic", allowed: true });
   const again = await check({ user: "u" }, { id: "a" });
@@ -263,7 +263,7 @@ test("requests with an id and charges are decided by the store, and units in han
   expect(charged.debt).toBeGreaterThan(1_000);
 });
 
-test("a rule without prefetch beside one with it sends every request to the store, which charges both", async () => {
+test("if a rule without prefetch also applies, every request goes to the store, which charges both", async () => {
   limiter.setRules([hot, { id: "plain", key: ["user"], algorithm: "fixed-window", limit: 10_000, window: "1h" }]);
   await warm();
   const decision = await check();
@@ -271,7 +271,7 @@ test("a rule without prefetch beside one with it sends every request to the stor
   expect(decision.checks.map(({ rule }) => rule)).toEqual(["hot", "plain"]);
 });
 
-test("several rules with prefetch are decided in process once all have units", async () => {
+test("several rules with prefetch are decided in process once all of them have units", async () => {
   limiter.setRules([hot, { ...hot, id: "all", key: [], algorithm: "token-bucket" }]);
   await warm();
   const decision = await check();
@@ -285,7 +285,7 @@ test("a cost above the units in hand goes to the store", async () => {
   expect(await check({ user: "u" }, { cost: units + 1 })).toMatchObject({ guarantee: "atomic", allowed: true });
 });
 
-test("units that were fetched under other numbers are not used any more", async () => {
+test("units fetched under other numbers are no longer used", async () => {
   await warm();
   limiter.setRules([{ ...hot, limit: 1 }]);
   expect(await check()).toMatchObject({ guarantee: "atomic", allowed: false });
@@ -306,7 +306,7 @@ test("a refund gives a unit back into the hand, or to the counter once it is set
   expect(await remaining()).toBe(1_000 - allowed);
 });
 
-test("a use that was settled beside a charge stands in front of it: once it is paid, nothing of it goes back", async () => {
+test("a use settled along with a charge comes before it: once it is paid for, nothing of it goes back", async () => {
   limiter.setRules([{ ...hot, algorithm: "token-bucket", limit: 100, window: "100s" }]);
   while ((await check()).guarantee !== "prefetched");
   const used = await check();
@@ -321,7 +321,7 @@ test("a use that was settled beside a charge stands in front of it: once it is p
   expect(await remaining()).toBe(left);
 });
 
-test("a use whose units ended before they were settled is not said to be refunded: the store has charged it", async () => {
+test("a use whose units expired before they were settled is not reported as refunded: the store has charged it", async () => {
   await warm();
   const used = await check();
   expect(used.guarantee).toBe("prefetched");
@@ -331,14 +331,14 @@ test("a use whose units ended before they were settled is not said to be refunde
   vi.mocked(performance.now).mockRestore();
 });
 
-test("a reset starts the counter anew; uses that were not settled yet are forgotten with it", async () => {
+test("a reset starts the counter over; uses that were not settled yet are forgotten with it", async () => {
   await warm();
   await limiter.reset("hot", { user: "u" });
   await vi.advanceTimersByTimeAsync(25);
   expect(await remaining()).toBe(1_000);
 });
 
-test("a limit of 1 admits one, however many ask", async () => {
+test("a limit of 1 admits one request, however many ask", async () => {
   limiter.setRules([{ ...hot, limit: 1, window: "1h" }]);
   expect(await warm()).toBe(1);
 });
@@ -357,7 +357,7 @@ test("no window holds more than the limit under overload, and little is left unu
   let first = 0;
   let most = 0;
   for (let last = 0; last < uses.length; last++) {
-    // Decisions of the store are seen half a millisecond after they were made.
+    // Decisions of the store are observed half a millisecond after they were made.
     while (uses[first]! <= uses[last]! - 99) first++;
     most = Math.max(most, last - first + 1);
   }
@@ -400,7 +400,7 @@ test("four holders behind a network slower than the prefetch time never use more
   await vi.advanceTimersByTimeAsync(200);
   await Promise.all(all);
   spans.sort((a, b) => a[1] - b[1]);
-  // Only what lay in a window from the request to the answer is certain to have been used in it.
+  // Only uses whose request and answer lie within a window are certain to have happened in it.
   let most = 0;
   for (let last = 0; last < spans.length; last++) {
     const windowMs = spans[last]![1] - 100;
@@ -455,7 +455,7 @@ test("a use whose settlement got no answer is not given back into the hand: the 
   expect(prefetch.stats().units).toBe(0);
 });
 
-test("where units are scarce, a busy key pauses between fetches", async () => {
+test("if units are scarce, a busy key pauses between fetches", async () => {
   limiter.setRules([{ ...hot, limit: 3_900, prefetch: "80ms" }]);
   let passed = 0;
   const ask = async (ms: number): Promise<void> => {

@@ -1,13 +1,13 @@
 /**
- * Decides requests in this process, from units that were fetched ahead, and fetches them.
+ * Decides requests in this process, from prefetched units, and fetches them.
  *
- * The life of a request under rules with prefetch: every one of its rules has units in hand: decided here. Otherwise one script
- * decides and charges it as it would without prefetch, and brings along what the rules want to hold; what they have in hand stays
- * there. Requests that come while such a fetch is under way wait for its units, so that a burst is one call. Requests with an id,
- * charges and looks always go to the store: only the store knows ids, and units in hand are for requests that pass.
+ * The life of a request under rules with prefetch: if every one of its rules has units in hand, it is decided here. Otherwise one script
+ * decides and charges it as without prefetch, and the fetches of its rules ride along; what the rules have in hand stays there. Requests
+ * that arrive while such a fetch is in flight wait for its units, so that a burst is one call. Requests with an id, charges and looks
+ * always go to the store: only the store knows ids, and units in hand are for requests that pass.
  *
- * Units that nobody uses go back shortly before their end (one timer, only while anything is held), and at `close`. With the store
- * away, units are used until their end, on this process's monotonic clock; then the failure policy answers.
+ * Unused units go back shortly before their expiry (one timer, only while anything is held), and at `close`. While the store is away, units
+ * are used until they expire on this process's monotonic clock; then the failure policy answers.
  */
 import { randomBytes } from "node:crypto";
 import type { Fetch } from "../algorithms/grants.js";
@@ -21,24 +21,27 @@ import { type FetchEnd, HeldUnits, LONGEST_REFUSAL_MS, type Refusal, type Uses }
 import { type ReplyFromHand, SoleReplyFromHand } from "./reply-from-hand.js";
 import { TurnRequests } from "./turn-requests.js";
 
-/** Keys that are remembered: the busiest of a process are few. */
+/** Bound on remembered keys: the busy keys of a process are few. */
 const MOST_KEYS = 16_384;
 const SHORTEST_TICK_MS = 2;
-/** Fetches that one request waits for: one that was under way, and one that asks for its units too. More only where a request has several rules. */
+/**
+ * The most fetches that one request waits for: one that was in flight, and one that asks for its units too. More only if a request has
+ * several rules.
+ */
 const MOST_WAITS = 3;
 
-/** Figures since the start. */
+/** Counts since the start. */
 export interface PrefetchStats {
   /** Decisions from units in hand. */
   readonly decided: number;
-  /** Fetches, each beside a request or on its own. */
+  /** Fetches, each along with a request or on its own. */
   readonly fetches: number;
   /** Units in hand now, and of how many keys. */
   readonly units: number;
   readonly keys: number;
 }
 
-/** A fetch that is to go along with a request, beside the check at place `at`. */
+/** A fetch that rides along with a request, attached to the check at index `at`. */
 interface Rider {
   readonly held: HeldUnits;
   readonly plan: CheckPlan;
@@ -48,7 +51,7 @@ interface Rider {
   readonly isLast: boolean;
 }
 
-/** A fetch on its way, and the uses that it settles. */
+/** A fetch in flight, and the uses that it settles. */
 interface Sent {
   readonly held: HeldUnits;
   readonly plan: CheckPlan;
@@ -77,14 +80,14 @@ export class Prefetch implements SoleDecider {
     this.#turnRequests = new TurnRequests(store);
   }
 
-  /** `request` has a rule with prefetch. */
+  /** `request` must have a rule with prefetch. */
   decide(request: StoreRequest): MaybePromise<StoreReply> {
     if (!request.charge || request.id !== undefined || request.holdMs !== undefined) return this.#store.decide(request);
     const nowMonotonicMs = performance.now();
     return this.#fromHand(request, nowMonotonicMs) ?? this.#fromStore(request, nowMonotonicMs);
   }
 
-  /** The same for a request of one check that asks for nothing else, without its lists. Undefined where its key has too few units in hand. */
+  /** The same for a request with one check and nothing else, without allocating lists. Undefined if its key has too few units in hand. */
   decideSole({ check }: SoleRequest): SoleReplyFromHand | undefined {
     const { plan, key, cost } = check;
     const held = this.#byKey.get(key);
@@ -103,8 +106,8 @@ export class Prefetch implements SoleDecider {
   }
 
   /**
-   * Before counters are reset. Returns what to call once the store has done it: then what was used of them before, and not settled yet, is
-   * forgotten with them. A reset that failed forgets nothing, or as many later requests would pass uncharged.
+   * Call before counters are reset. Returns what to call once the store has done it: earlier uses that are not settled yet are then
+   * forgotten with the counters. A reset that failed must forget nothing, or as many later requests would pass uncharged.
    */
   beforeReset(keys: readonly string[]): () => void {
     const forgets = keys.map((key) => this.#byKey.get(key)?.beforeReset());
@@ -143,7 +146,7 @@ export class Prefetch implements SoleDecider {
     return reply;
   }
 
-  /** After `has`. A fetch ahead that this begins is sent later: until then the uses are those that the next fetch settles. */
+  /** Call after `has`. A fetch ahead that this triggers is sent later: until then, the uses belong to the next fetch. */
   #use(held: HeldUnits, cost: number, nowMonotonicMs: number): Verdict {
     held.use(cost);
     if (held.needsFetchAhead(nowMonotonicMs)) this.#fetchAhead(held);
@@ -210,8 +213,8 @@ export class Prefetch implements SoleDecider {
   }
 
   /**
-   * Where no units are to be had (a cold key that becomes hot, a store further away than the prefetch time), requests of one turn are one
-   * check for the store: one by one they would cost it more than without prefetch, and a busy store would never be near again.
+   * If no units can be had (a cold key that becomes hot, a store whose round trip exceeds the prefetch time), requests of one turn become
+   * one check for the store: one by one they would cost it more than without prefetch, and a busy store would never become fast again.
    */
   #withoutUnits(request: StoreRequest): MaybePromise<StoreReply> {
     if (!TurnRequests.canJoin(request)) return this.#store.decide(request);
@@ -219,8 +222,9 @@ export class Prefetch implements SoleDecider {
   }
 
   /**
-   * After the request that finds few units left: it does not wait for the sending. A caller that never lets the event loop turn, because
-   * every answer is there at once, would use up the rest first; then it is sent now, and its answer is there when the loop turns.
+   * Deferred, so that the request that finds few units left does not wait for the sending. A caller that never lets the event loop turn,
+   * because every answer is synchronous, would first use up the rest; in that case it is sent now, and its answer is there when the loop
+   * turns.
    */
   #fetchAhead(held: HeldUnits): void {
     if (held.isDue) {
@@ -237,13 +241,13 @@ export class Prefetch implements SoleDecider {
   }
 
   async #giveBack(held: HeldUnits): Promise<void> {
-    // Requests that wait for units may fetch once more; of two fetches under way, the later would take back what the earlier brings.
+    // Requests that wait for units may fetch once more; of two fetches in flight, the later would take back what the earlier brings.
     while (held.underWay !== undefined) await held.underWay;
-    // The store ends by itself what it does not hear of.
+    // What the store does not hear about expires there by itself.
     if (held.isOutstanding) await this.#rideAlone(held, true).catch(() => {});
   }
 
-  /** A check at cost 0 is always allowed, and charges nothing. */
+  /** A check at cost 0 is always allowed and charges nothing. */
   #rideAlone(held: HeldUnits, isLast: boolean): Promise<StoreReply> {
     const { plan, key } = held;
     const check: Check = { plan, key, cost: 0, live: -1 };
@@ -266,7 +270,7 @@ export class Prefetch implements SoleDecider {
       (reply) => this.#answered(sent, reply, sentMonotonicMs),
       (failure) => {
         const end = this.#answered(sent, undefined, sentMonotonicMs);
-        // With several rules it may be another one's store that did not answer.
+        // With several rules, another rule's store may have been the one that did not answer.
         return request.checks.length === 1 ? { failure } : end;
       },
     );
@@ -276,11 +280,14 @@ export class Prefetch implements SoleDecider {
       held.isBoarding = true;
       held.claimed = 0;
     }
-    // In this order: who waits for the reply finds the units in hand.
+    // In this order: the requests that wait for the reply must find the units in hand.
     return ended.then(() => replied);
   }
 
-  /** At the end of this turn; where units are scarce, of the pause. A request under several rules does not wait for one of them. */
+  /**
+   * Resolves at the end of this turn; if units are scarce, at the end of the pause. A request under several rules does not wait for one of
+   * them.
+   */
   #untilSent({ checks }: StoreRequest, riders: readonly Rider[]): Promise<void> {
     const { held, isLast } = riders[0]!;
     const pauseMs = checks.length > 1 || isLast ? 0 : held.pausesUntilMonotonicMs - performance.now();
@@ -306,15 +313,15 @@ export class Prefetch implements SoleDecider {
         found === undefined || found.allowed ? 0 : sentMonotonicMs + Math.min(found.retryAfterMs, LONGEST_REFUSAL_MS);
       const grant = reply?.grants?.[at];
       if (reply === undefined || found === undefined || grant === undefined) {
-        // Lost, or not looked at: the next fetch settles these uses with its own.
+        // Lost, or not processed: the next fetch settles these uses along with its own.
         uses.movedTo = held.uses;
       } else {
         held.resetAfterMs = found.resetAfterMs;
         held.nowMs = reply.timesMs?.[at] ?? reply.nowMs;
-        // Later, the store had ended the units by itself: nothing was charged at this instant that a refund could name.
+        // If it is later, the units had already expired in the store: nothing was charged at this instant that a refund could name.
         if (held.nowMs < held.settledUntilMs) uses.atMs = held.nowMs;
-        // A reset within the term may be that of units in hand, and not the bucket's.
-        // What the request was charged itself stands behind the uses.
+        // A reset within the term may be that of units in hand rather than the bucket's. What the request itself was charged comes after
+        // the uses.
         if (found.charged || found.resetAfterMs > plan.prefetchMs)
           uses.owed = owedInFront(plan.policy, found, found.charged ? cost : 0);
         held.settledUntilMs = held.nowMs + grant.lifeMs;
@@ -334,14 +341,14 @@ export class Prefetch implements SoleDecider {
     let held = this.#byKey.get(key);
     if (held === undefined) {
       if (this.#byKey.count >= MOST_KEYS) this.#byKey.evict(nowMonotonicMs);
-      // A name of its own: a key that was forgotten and comes back has nothing to do with what it held then.
+      // A new name: a key that was forgotten and returns has nothing to do with what it held before.
       held = new HeldUnits(key, plan, `${this.#name}${(this.#holders++).toString(36)}`, nowMonotonicMs);
       this.#byKey.set(key, held, nowMonotonicMs);
     }
     return held;
   }
 
-  /** Sees to it that what is held goes back. */
+  /** Ensures that what is held goes back. */
   #watch(held: HeldUnits): void {
     if (!held.isOutstanding) return;
     this.#active.add(held);
@@ -353,7 +360,7 @@ export class Prefetch implements SoleDecider {
     this.#timer = setTimeout(() => this.#tick(), tickMs).unref();
   }
 
-  /** Units in hand that are near their end are not in use: a busy key renews its own. */
+  /** Units in hand near their expiry are not in use: a busy key renews its own. */
   #tick(): void {
     const nowMonotonicMs = performance.now();
     this.#timer = undefined;

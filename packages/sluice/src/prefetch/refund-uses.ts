@@ -1,6 +1,6 @@
 /**
- * Refunds of decisions from units in hand: their uses may wait for a settlement, or be settled, or lost on the way.
- * Never gives back what somebody else used: where it is not certain what the store charged, nothing is given back.
+ * Refunds of decisions from units in hand: their uses may be waiting for a settlement, or be settled, or lost on the way. Never gives back
+ * what someone else used: if it is uncertain what the store charged, nothing is given back.
  */
 import type { Check } from "../check.js";
 import type { Charged, Store } from "../store/store.js";
@@ -8,8 +8,8 @@ import type { Uses } from "./held-units.js";
 import type { ReplyFromHand } from "./reply-from-hand.js";
 
 /**
- * Gives back what a decision from units in hand used: into the hand if it is not settled yet, else to the store, from the
- * entries that were charged for it.
+ * Gives back what a decision from units in hand used: into the hand if it is not settled yet, otherwise to the store, from the entries that
+ * were charged for it.
  */
 export async function refundUses(
   store: Pick<Store, "refund">,
@@ -20,11 +20,11 @@ export async function refundUses(
   let isInHand = false;
   for (let i = 0; i < checks.length; i++) {
     const settled = await settlementOf(uses[i]!);
-    // Of a fetch without an answer: the store may have charged it then, or with the next one. Neither hand nor entry is certain.
+    // A fetch without an answer: the store may have charged it then, or with the next one. Neither the hand nor an entry is certain.
     if (settled !== uses[i]) continue;
     if (settled.seq === 0) {
       const nowMonotonicMs = performance.now();
-      // Units whose end has come are charged by the store itself: there is no hand to give them back into.
+      // Expired units are charged by the store itself: there is no hand to give them back into.
       if (nowMonotonicMs >= settled.held.endsAtMonotonicMs) continue;
       settled.held.unuse(checks[i]!.cost);
       isInHand = true;
@@ -38,19 +38,19 @@ function chargesOf(uses: Uses, check: Check): Charged[] {
   const { atMs } = uses;
   const { policy } = check.plan;
   if (policy.stored !== "rolling-window") {
-    // What is given back of one charge goes from its end: another refund of it is of units in front of those.
+    // What is given back of one charge is taken from its end, so another refund of it concerns units in front of those.
     const owed = "capacity" in policy ? Math.max(0, uses.owed - uses.refunded * policy.scaleMs) : 0;
     uses.refunded += check.cost;
     return [{ check, atMs, entryId: name, owed }];
   }
-  // Entries of a sorted set have names; those of one settlement are alike, so any that is left may go.
+  // Entries of a sorted set have names; those of one settlement are identical, so any remaining one may go.
   return Array.from({ length: check.cost }, () => {
     const nth = ++uses.refunded;
     return { check: { ...check, cost: 1 }, atMs, entryId: nth === 1 ? name : `${name}:${nth}`, owed: 0 };
   });
 }
 
-/** The uses that some were settled with, once that is known. With neither number nor time, they were given up. */
+/** The uses that some were settled with, once that is known. Uses with neither number nor time were given up. */
 async function settlementOf(uses: Uses): Promise<Uses> {
   let last = uses;
   for (;;) {

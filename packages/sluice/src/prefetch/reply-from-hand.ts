@@ -1,6 +1,6 @@
 /**
- * The reply to a request that was decided in this process, from units in hand. It keeps the uses that each check's cost belongs to: a
- * refund has to know how they were settled.
+ * The reply to a request that was decided in this process, from units in hand. It keeps the uses that each check's cost belongs to, because
+ * a refund must know how they were settled.
  */
 import type { Verdict } from "../algorithms/model.js";
 import type { SoleReply } from "../sole-request.js";
@@ -15,7 +15,7 @@ export function isFromHand(reply: StoreReply): reply is ReplyFromHand {
   return "uses" in reply;
 }
 
-/** To a request of one check (`sole-request.ts`): its lists are made for those that ask for them. */
+/** The reply to a request of one check (`sole-request.ts`): lists are only made on demand. */
 export class SoleReplyFromHand implements SoleReply, ReplyFromHand {
   readonly nowMs: number;
   readonly verdict: Verdict;

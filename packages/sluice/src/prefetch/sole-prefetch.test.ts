@@ -1,6 +1,6 @@
 /**
- * The short way of a check from units in hand gives what the long way gives: a listener for decisions makes a limiter take the long one.
- * Both have a store of their own, a millisecond away, in one virtual time.
+ * The fast path of a check from units in hand must give what the slow path gives: a `decision` listener makes a limiter take the slow path.
+ * Each has its own store, a millisecond away, in one virtual time.
  */
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -37,7 +37,7 @@ afterEach(() => {
 /** A request may wait for several fetches. */
 const awaited = <T>(made: Promise<T>): Promise<T> => within(40, made);
 
-/** Everything that a caller can see of a decision, or of the error instead. */
+/** Everything that a caller can see of a decision, or of the error in its place. */
 async function seen(work: () => Promise<unknown>): Promise<unknown> {
   try {
     const made = await work();
@@ -94,7 +94,7 @@ const step = fc.record({
   passMs: fc.constantFrom(0, 0, 1, 1, 1, 3, 10, 70),
 });
 
-test("a check from units in hand is decided alike by the short way and by the long one", async () => {
+test("a check from units in hand is decided the same by the fast path and the slow path", async () => {
   const short = vi.spyOn(Prefetch.prototype, "decideSole");
   let refusals = 0;
   let prefetched = 0;
@@ -118,7 +118,7 @@ test("a check from units in hand is decided alike by the short way and by the lo
         if (does === "id") return seen(async () => limiter.check(asked, { id: "the-same" }));
         if (does === "check") return seen(async () => limiter.check(asked));
         if (does === "refund") return seen(async () => limiter.refund(await limiter.check(asked)));
-        // As many at once as make a key busy.
+        // As many at once as it takes to make a key busy.
         return Promise.all(Array.from({ length: 12 }, async () => JSON.stringify(await limiter.check(asked))));
       });
       if (does === "rules") version++;
@@ -132,12 +132,12 @@ test("a check from units in hand is decided alike by the short way and by the lo
   });
   await fc.assert(run, { numRuns: 40 });
   const answered = short.mock.results.filter(({ value }) => value !== undefined).length;
-  // Both ways were taken, both answers given.
+  // Both paths were taken, both answers given.
   expect(answered).toBeGreaterThan(500);
   expect({ refusals, prefetched, refunds }).toSatisfy((seenOf: object) => Object.values(seenOf).every((n) => n > 20));
 });
 
-test("a listener, a closed limiter and a check with options take the long way", async () => {
+test("a listener, a closed limiter and a check with options take the slow path", async () => {
   const short = vi.spyOn(Prefetch.prototype, "decideSole");
   const limiter = createLimiter({ store: new FarStore(), rules: [ruleOf({ limit: 100_000 })] });
   const ask = async (options?: object): Promise<Decision> => {

@@ -1,6 +1,6 @@
 /**
- * Requests of one turn, for a key without units in hand, as one check for the store.
- * In: requests of one check at cost 1. Out: each one's reply. Where not all of them fit, each asks for itself.
+ * Requests of one event-loop turn, for a key without units in hand, as one check for the store. In: requests of one check at cost 1. Out:
+ * each one's reply. If not all of them fit, each asks by itself.
  */
 import type { Verdict } from "../algorithms/model.js";
 import { owedAfter } from "../algorithms/token-bucket.js";
@@ -8,7 +8,7 @@ import type { CheckPlan } from "../check.js";
 import type { Store, StoreReply, StoreRequest } from "../store/store.js";
 import { type HeldUnits, LONGEST_REFUSAL_MS, type Uses } from "./held-units.js";
 
-/** Requests that are one check for the store. */
+/** The most requests to join into one check. */
 const MOST_TOGETHER = 1_000;
 
 export class TurnRequests {
@@ -18,13 +18,13 @@ export class TurnRequests {
     this.#store = store;
   }
 
-  /** Whether requests like this one can be one check. */
+  /** Whether requests like this one can be joined into one check. */
   static canJoin({ checks }: StoreRequest): boolean {
     const { plan, cost, charge } = checks[0]!;
     return checks.length === 1 && cost === 1 && charge !== true && plan.prefetchMs > 0 && plan.regionTermMs === 0;
   }
 
-  /** `held`: that of its key. */
+  /** `held`: the units of its key. */
   decide(held: HeldUnits, request: StoreRequest): Promise<StoreReply> {
     const { plan } = request.checks[0]!;
     let together = held.together;
@@ -41,7 +41,7 @@ export class TurnRequests {
     return together.decided.then((replyOf) => replyOf?.() ?? this.#decideAlone(held, request));
   }
 
-  /** Undefined where there is no room for all of them. */
+  /** Undefined if there is no room for all of them. */
   async #decideTogether(held: HeldUnits, requests: readonly StoreRequest[]): Promise<(() => StoreReply) | undefined> {
     if (requests.length === 1) return undefined;
     const [first] = requests as [StoreRequest];

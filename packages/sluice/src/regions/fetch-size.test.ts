@@ -30,7 +30,7 @@ test("a busy region wants what it uses in half a term and a round trip, and a li
   expect(need).toBe(1);
 });
 
-test("while home has plenty, it wants a part of that too: for a term at most, and the next fetch is as far away", () => {
+test("while home has plenty, it also wants a part of that: for a term at most, and the next fetch is as far away", () => {
   const busy = asked({ arrived: 250 }, { rate: 0.5 });
   const plain = size(busy);
   // A third of a quarter.
@@ -45,7 +45,7 @@ test("an idle region wants nothing, and one that closes gives everything back", 
   expect(size(asked({ arrived: 100 }), NOBODY, true)).toMatchObject({ want: 0, need: 0 });
 });
 
-test("requests that wait are needed in full; a pool that was empty grows at once", () => {
+test("what waiting requests need is requested in full; a pool that was empty grows at once", () => {
   const cold = size(asked({ elapsedMs: 0 }), { units: 3, forMs: 1, leastCost: 1 });
   expect(cold.need).toBe(3);
   // A sixteenth of what the limit gives in a term.
@@ -60,7 +60,7 @@ test("the share is what the region used of the limit's rate", () => {
   expect(size(asked({ arrived: 5_000 }, { share: -1 })).share).toBe(1);
 });
 
-test("units live from before the fetch was sent, less what clocks may run apart", () => {
+test("units live from before the fetch was sent, minus the possible clock drift", () => {
   const grant = { units: 5, kept: 0, lifeMs: 1_000, retryAfterMs: 0 };
   expect(usableMs(grant)).toBe(978);
   const fetch = { holder: "h", seq: 9, used: 0, held: 0, want: 5, need: 0 };
@@ -78,7 +78,7 @@ test("units live from before the fetch was sent, less what clocks may run apart"
   expect(fill).toMatchObject({ seq: 9, unitsEndMs: 5_978, renewAtMs: 5_978 - 323, refusedForMs: 0, lowPart: 0.4 });
 });
 
-test("what was not granted is a refusal for a part of the term at least, and for a second at most", () => {
+test("if units are missing, it is a refusal for at least a part of the term, and at most a second", () => {
   const fetch = { holder: "h", seq: 9, used: 0, held: 0, want: 5, need: 5 };
   const own = { want: 5, need: 5, rate: 1, share: 0.1, low: 2 };
   const fillFor = (retryAfterMs: number) => {

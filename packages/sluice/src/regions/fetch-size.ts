@@ -1,6 +1,6 @@
 /**
- * How many units a region fetches, and what its pool is to know afterwards.
- * In: the pool's numbers, what waits, the answer of the global store. Out: the fetch, the fill. Pure: time is an argument.
+ * How many units a region fetches, and what its pool records afterwards. In: the pool's numbers, what waits, the answer of the global
+ * store. Out: the fetch, the fill. Pure: time is an argument.
  */
 import type { Fetch, Grant } from "../algorithms/grants.js";
 import type { BucketPolicy, Policy } from "../algorithms/policy.js";
@@ -8,33 +8,36 @@ import type { PoolAsked, PoolFill } from "../algorithms/pool.js";
 import { MOST_ENTRIES } from "../algorithms/rolling-window.js";
 import type { CheckPlan } from "../check.js";
 
-/** Clocks may run apart by this share of a term; both stores' also cut off a fraction of a millisecond. */
+/** Clocks may drift apart by this fraction of a term; both stores' clocks also truncate a fraction of a millisecond. */
 const DRIFT = 0.02;
 const TRUNCATION_MS = 2;
 const MOST_WANTED = 1_000_000;
 /**
- * A pool that requests found empty was too small: it grows by this factor, up to a part of what the whole limit gives in a term; a pool
- * that was idle begins with a smaller part.
+ * A pool that requests found empty was too small: it grows by this factor, up to a fraction of what the whole limit gives in a term; a pool
+ * that was idle starts with a smaller fraction.
  */
 const GROWTH = 4;
 const GROWN_PART = 1 / 4;
 const FIRST_PART = 1 / 16;
 /**
- * While the global store has plenty, a region fetches so much of its even part beyond what it uses: its next fetch is then a whole term
- * away, and a hot spot that moves here finds units. Near the limit nothing is left to spare, and units stay where they are used.
+ * While the global store has plenty, a region fetches this fraction of its even share beyond what it uses: its next fetch is then a whole
+ * term away, and a hot spot that moves here finds units. Near the limit nothing is left to spare, and units stay where they are used.
  */
 const SPARE_PART = 1 / 3;
-/** Units are renewed this part of a term, and a round trip, before their end. */
+/** Units are renewed this fraction of a term, plus a round trip, before they expire. */
 export const RENEW_PART = 1 / 8;
-/** The share is of about a window: under overload a limit is used in waves, one a window. */
+/** The share covers about a window: under overload a limit is used in waves, one per window. */
 const SHARE_TERMS = 10;
-/** So many requests that wait tell how fast they come. */
+/** From this many waiting requests, the arrival rate can be estimated. */
 const TELLING_REQUESTS = 4;
-/** A refusal is remembered for at least this part of a term, so that a region asks a few times a term at most; and not longer than this. */
+/**
+ * A refusal is remembered for at least this fraction of a term, so that a region asks at most a few times per term; and for no longer than
+ * this.
+ */
 const REFUSAL_PART = 1 / 8;
 const LONGEST_REFUSAL_MS = 1_000;
 
-/** Requests that wait for units: how many units, for how long, and the least that one of them needs. */
+/** Requests waiting for units: how many units, for how long, and the least that one of them needs. */
 export interface Waiting {
   readonly units: number;
   readonly forMs: number;
@@ -44,24 +47,24 @@ export interface Waiting {
 interface FetchSize {
   readonly want: number;
   readonly need: number;
-  /** Units a ms. */
+  /** Units per millisecond. */
   readonly rate: number;
   readonly share: number;
-  /** At or below so many units the next fetch is due. */
+  /** The next fetch is due at or below this many units. */
   readonly low: number;
 }
 
-/** Beside the pool's numbers: what the fetching instance knows. */
+/** What the fetching instance knows besides the pool's numbers. */
 interface FetchFacts {
   readonly waiting: Waiting;
   readonly roundTripMs: number;
-  /** At the global store, by its last answer; and how many regions share it. */
+  /** Units left in the global store, by its last answer; and how many regions share it. */
   readonly left: number;
   readonly regions: number;
   readonly isLast: boolean;
 }
 
-/** Units a ms that the limit gives. */
+/** Units per millisecond that the limit gives. */
 function rateOf(policy: Policy): number {
   if ("capacity" in policy) return (policy as BucketPolicy).amount / (policy as BucketPolicy).scaleMs;
   return "windowMs" in policy ? policy.limit / policy.windowMs : 0;
@@ -91,13 +94,13 @@ export function sizeFetch(
   const termLimit = limitRate * termMs;
   const inTerm = waiting.units > 0 ? termLimit : 0;
   const grown = Math.floor(Math.max(inTerm * FIRST_PART, Math.min(inTerm * GROWN_PART, GROWTH * used)));
-  // Requests come unevenly: three times as much more as their number varies by.
+  // Requests arrive unevenly: add three standard deviations.
   const base = Math.max(grown, Math.ceil(used + 3 * Math.sqrt(used)));
   const spare = Math.min(Math.max(rate * termMs, termLimit * FIRST_PART), (left * SPARE_PART) / regions);
   const wanted = base + Math.floor(spare);
   const most = policy.stored === "rolling-window" ? MOST_ENTRIES : MOST_WANTED;
   const want = Math.min(most, Math.max(need, wanted - units));
-  // One at least, so that a refusal tells when to come again.
+  // At least one, so that a refusal reports when to come again.
   return { want, need: want === 0 ? 0 : Math.min(most, Math.max(1, need)), rate, share, low: base / 2 };
 }
 
@@ -116,7 +119,7 @@ interface Answered {
   readonly roundTripMs: number;
 }
 
-/** How long units live that were granted for so long: from before the fetch was sent, so that clocks need not agree. */
+/** How long granted units are usable: counted from before the fetch was sent, so that clocks need not agree. */
 export function usableMs({ lifeMs }: Grant): number {
   return Math.max(0, Math.floor(lifeMs * (1 - DRIFT)) - TRUNCATION_MS);
 }
@@ -126,7 +129,8 @@ export function fillOf({ plan, asked, size, fetch, grant, resetAfterMs, waiting,
   const unitsEndMs = asked.nowMs + lifeMs;
   const isShort = grant.units < size.need || (grant.units === 0 && size.want > 0);
   const units = asked.numbers.units + grant.units;
-  // Asked for less than once a term: a fetch ahead would cost home as much as the next request's own, and hold what others could use.
+  // Used less than once a term: a fetch ahead would cost the global store as much as the next request's own fetch, and hold what others
+  // could use.
   const isRare = size.rate * plan.regionTermMs < 1 && units <= size.need;
   const { retryAfterMs = 0 } = grant;
   const retryMs = Math.max(1, Math.ceil(retryAfterMs - roundTripMs));

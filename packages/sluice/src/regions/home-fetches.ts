@@ -1,9 +1,9 @@
 /**
- * Fetches units from the global store into the pools of a region, for one instance of it.
+ * Fetches units from the global store ("home") into the pools of a region, for one of its instances.
  *
- * The region's store says who fetches: an instance that finds a pool low or empty asks there first, and one fetch of a pool is under
- * way at a time. The instance that filled a pool last sees to it that units which nobody uses go back before their end. If it crashes,
- * they are charged at their end; what was under way is told by the next fetch.
+ * The region's store coordinates fetches: an instance that finds a pool low or empty asks there first, and a pool has one fetch in flight
+ * at a time. The instance that last filled a pool makes sure that unused units go back before they expire. If it crashes, they are charged
+ * at their expiry; what was in flight is reported by the next fetch.
  */
 import { randomBytes } from "node:crypto";
 import type { Fetch } from "../algorithms/grants.js";
@@ -13,26 +13,26 @@ import { ExpiringMap } from "../store/expiring-map.js";
 import type { Charged, Store, StoreRequest } from "../store/store.js";
 import { failedFill, fillOf, RENEW_PART, sizeFetch, usableMs, type Waiting } from "./fetch-size.js";
 
-/** Keys that are remembered: the busiest of a process are few. */
+/** Bound on remembered keys: the busy keys of a process are few. */
 const MOST_KEYS = 16_384;
 const IDLE_MS = 60_000;
-/** For so long after a failure the global store is not asked again by this instance. */
+/** How long this instance does not ask the global store again after a failure. */
 const AWAY_MS = 100;
-/** After so long without a failed fetch, an answered heartbeat ends a cut. */
+/** After this long without a failed fetch, an answered heartbeat ends a cut-off. */
 const QUIET_MS = 2_000;
-/** How often an instance looks whether the fetch of another one has ended. */
+/** How often an instance polls whether another one's fetch has ended. */
 const POLL_MS = 10;
-/** How long others leave a pool to the instance that fetches; of a term, if that is shorter. */
+/** How long others leave a pool to the fetching instance; or a term, if that is shorter. */
 const LONGEST_LEASE_MS = 1_000;
 const SHORTEST_TICK_MS = 50;
 const MOST_PER_TICK = 256;
-/** What the pool said of the region's share is read again after so long. */
+/** How long a region's share, as read from the pool, is cached. */
 const SHARE_MS = 1_000;
 
-/** `over`: a fetch has ended, whoever sent it. */
+/** `over`: a fetch has ended, whichever instance sent it. */
 type Outcome = { readonly kind: "over" } | { readonly kind: "away"; readonly cause: unknown };
 
-/** A pool as this instance knows it. */
+/** A pool from this instance's point of view. */
 interface Pool {
   readonly key: string;
   plan: CheckPlan;
@@ -42,16 +42,16 @@ interface Pool {
   waitingSinceMonotonicMs: number;
   leastCost: number;
   underWay: Promise<Outcome> | undefined;
-  /** The last fill that was ours, and when its units end. */
+  /** Our last fill, and when its units expire. */
   seq: number;
   unitsEndMonotonicMs: number;
   renewAtMonotonicMs: number;
   units: number;
-  /** Left at home after the last fetch. */
+  /** Left in the global store after the last fetch. */
   left: number;
   share: number;
   shareReadMonotonicMs: number;
-  /** For the map that keeps it. */
+  /** For the map that holds it. */
   endsAtMs: number;
   readonly bytes: 0;
 }
@@ -60,16 +60,18 @@ interface HomeFetchesOptions {
   readonly region: string;
   readonly regionStore: Store;
   readonly globalStore: Store;
-  /** How many share the global store, as far as is known. */
+  /** How many regions share the global store, as far as is known. */
   readonly regions: () => number;
 }
 
-/** Figures of one instance since its start. */
+/** Counts of one instance since its start. */
 export interface RegionStats {
   readonly region: string;
   /** Regions that share the global store, by heartbeat; 0 if it was never reached. */
   readonly regions: number;
-  /** Requests under a global rule; those that waited for a fetch; those that a failure policy answered because the global store was away. */
+  /**
+   * Requests under a global rule; those that waited for a fetch; those that `local` or `allow` answered because the global store was away.
+   */
   readonly requests: number;
   readonly waited: number;
   readonly cutOffRequests: number;
@@ -80,16 +82,16 @@ export interface RegionStats {
   readonly pools: number;
   /** Of the last fetch or heartbeat; 0 before the first. */
   readonly roundTripMs: number;
-  /** Whether the last fetch failed, and no heartbeat was answered long after it. */
+  /** Whether the last fetch failed, and no heartbeat was answered long enough after it. */
   readonly isCutOff: boolean;
-  /** Present while it is: since when, ms since the epoch. */
+  /** Present while cut off: since when, in ms since the epoch. */
   readonly cutOffSinceMs?: number;
 }
 
 export class HomeFetches {
   readonly #options: HomeFetchesOptions;
   readonly #byKey = new ExpiringMap<Pool>();
-  /** Those that this instance filled last. */
+  /** The pools that this instance filled last. */
   readonly #mine = new Set<Pool>();
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -98,7 +100,7 @@ export class HomeFetches {
   fetches = 0;
   failedFetches = 0;
   roundTripMs = 0;
-  /** Ms since the epoch: the first of the fetches that failed, if the last did. */
+  /** In ms since the epoch: when the current run of failed fetches began; undefined if the last fetch succeeded. */
   cutOffSinceMs: number | undefined;
   #failedAtMonotonicMs = 0;
 
@@ -111,8 +113,8 @@ export class HomeFetches {
   }
 
   /**
-   * A heartbeat was answered. It ends a cut that no fetch has tried lately: without traffic, nothing else would. Where fetches fail all
-   * the same, they count.
+   * A heartbeat was answered. It ends a cut-off if no fetch was tried lately: without traffic nothing else would. If fetches still fail,
+   * they count.
    */
   beat(roundTripMs: number): void {
     this.roundTripMs = roundTripMs;
@@ -129,7 +131,7 @@ export class HomeFetches {
     return units;
   }
 
-  /** For a request that found too few units. `key`: the pool's. */
+  /** For a request that found too few units. `key`: the pool's key. */
   async fetchFor(check: Check, key: string): Promise<Outcome> {
     const nowMonotonicMs = performance.now();
     const pool = this.#poolOf(check, key, nowMonotonicMs);
@@ -139,23 +141,23 @@ export class HomeFetches {
     }
     pool.waiting += check.cost;
     pool.leastCost = Math.min(pool.leastCost, check.cost);
-    // A fetch that is under way does not know of this request: what it brings may be enough all the same.
+    // A fetch in flight does not include this request, but what it brings may still be enough.
     const fetching = pool.underWay ?? this.#start(pool, "no", 0);
     if (!this.isCutOff) return await fetching;
-    // Nobody waits for one that will probably fail.
+    // Nobody waits for a fetch that will probably fail.
     fetching.catch(() => {});
     pool.waiting = 0;
     return { kind: "away", cause: this.#cause };
   }
 
-  /** The pool is low: nobody waits. */
+  /** The pool is low; no request waits for this. */
   fetchAhead(check: Check, key: string): void {
     const nowMonotonicMs = performance.now();
     const pool = this.#poolOf(check, key, nowMonotonicMs);
     if (pool.underWay === undefined && !this.#closed) this.#start(pool, "no", 0).catch(() => {});
   }
 
-  /** The region's last share of a limit's use; undefined if it is not known. */
+  /** The region's recent share of a limit's use; undefined if unknown. */
   async shareOf(check: Check, key: string): Promise<number | undefined> {
     const nowMonotonicMs = performance.now();
     const pool = this.#poolOf(check, key, nowMonotonicMs);
@@ -167,7 +169,7 @@ export class HomeFetches {
     return pool.share < 0 ? undefined : pool.share;
   }
 
-  /** Those of the charges to pools that the global store was not told of yet. */
+  /** The charges to pools that have not been reported to the global store yet. */
   async notTold(charges: readonly Charged[]): Promise<Charged[]> {
     const pools = await Promise.all(
       charges.map(({ check: { key, plan } }) => this.#options.regionStore.askForPool(key, askOf(plan, "no", -1))),
@@ -199,7 +201,7 @@ export class HomeFetches {
 
   async #fetch(pool: Pool, givesBack: GivesBack, onlySeq: number): Promise<Outcome> {
     const { regionStore, globalStore, region } = this.#options;
-    // Those of the same turn are asked for together.
+    // Requests of the same turn are fetched for together.
     await undefined;
     if (performance.now() < this.#awayUntilMonotonicMs) {
       pool.waiting = 0;
@@ -245,7 +247,7 @@ export class HomeFetches {
     }
   }
 
-  /** Another instance fetches: until it is done, or its time is over. */
+  /** Another instance is fetching: wait until it is done, or its lease has expired. */
   async #othersEnd(pool: Pool, { numbers: { seq } }: PoolAsked): Promise<void> {
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
@@ -260,7 +262,7 @@ export class HomeFetches {
     this.#cause = cause;
     this.#failedAtMonotonicMs = performance.now();
     this.#awayUntilMonotonicMs = this.#failedAtMonotonicMs + AWAY_MS;
-    // Another instance may reach what this one does not.
+    // Another instance may reach what this one cannot.
     await Promise.resolve(this.#options.regionStore.fillPool(pool.key, failedFill(seq))).catch(() => {});
     return { kind: "away", cause };
   }
@@ -271,7 +273,7 @@ export class HomeFetches {
     pool.unitsEndMonotonicMs = unitsEndMonotonicMs;
     pool.renewAtMonotonicMs = unitsEndMonotonicMs - pool.plan.regionTermMs * RENEW_PART - this.roundTripMs;
     if (pool.units === 0) this.#forget(pool);
-    // Beyond that, units that nobody uses are not given back: they are charged at their end.
+    // Beyond the bound, unused units are not given back: they are charged at their expiry.
     else if (this.#mine.size < MOST_KEYS || this.#mine.has(pool)) {
       this.#mine.add(pool);
       this.#watch();
@@ -292,13 +294,13 @@ export class HomeFetches {
     this.#timer = setTimeout(() => this.#tick(), waitMs).unref();
   }
 
-  /** A pool that is near its end was not renewed by a request: what it has may go back. */
+  /** A pool near its expiry was not renewed by a request: what it has may go back. */
   #tick(): void {
     const nowMonotonicMs = performance.now();
     this.#timer = undefined;
     let started = 0;
     for (const pool of this.#mine) {
-      // The rest has its turn in a moment: the units of a flood of keys end together.
+      // The rest follow in a moment: the units of a flood of keys expire together.
       if (started >= MOST_PER_TICK) break;
       if (nowMonotonicMs >= pool.unitsEndMonotonicMs + pool.plan.regionTermMs) this.#forget(pool);
       else if (nowMonotonicMs >= pool.renewAtMonotonicMs && pool.underWay === undefined) {
@@ -361,7 +363,7 @@ function waitingOf({ waiting, waitingSinceMonotonicMs, leastCost }: Pool, nowMon
 
 const homePlans = new WeakMap<CheckPlan, CheckPlan>();
 
-/** The plan of a global rule as the global store sees it: regions are its holders. */
+/** The plan of a global rule from the global store's point of view: regions are its holders. */
 export function homePlan(plan: CheckPlan): CheckPlan {
   let home = homePlans.get(plan);
   if (home === undefined) {
@@ -371,7 +373,7 @@ export function homePlan(plan: CheckPlan): CheckPlan {
   return home;
 }
 
-/** A check at cost 0 is always allowed, and charges nothing: a fetch rides on it. */
+/** A check at cost 0 is always allowed and charges nothing: a fetch rides along with it. */
 function homeCheck(plan: CheckPlan, key: string): Check {
   return { plan: homePlan(plan), key, cost: 0, live: -1 };
 }

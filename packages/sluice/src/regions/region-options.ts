@@ -1,12 +1,12 @@
 /**
- * A limiter's options `globalStore` and `region`: their validation, and the store that they make.
+ * A limiter's options `globalStore` and `region`: their validation, and the store made from them.
  */
 import { SluiceError } from "../errors.js";
 import type { Rule } from "../rules/rule.js";
 import type { Store } from "../store/store.js";
 import { RegionalStore } from "./regional-store.js";
 
-/** A label of metrics, and a part of what the region calls itself in the global store. */
+/** It becomes a metrics label, and part of the region's holder name in the global store. */
 const REGION_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
 interface RegionOptions {
@@ -26,7 +26,7 @@ export function checkRegion({ globalStore, region }: RegionOptions, refused: (wh
   }
 }
 
-/** Undefined where there is one store only. */
+/** Undefined if there is only one store. */
 export function regionalStoreOf(
   { globalStore, region }: RegionOptions,
   regionStore: Store,
@@ -36,7 +36,7 @@ export function regionalStoreOf(
   return new RegionalStore({ region, regionStore, globalStore, isGlobal });
 }
 
-/** Counted in one region only, a global limit would be passed by all others. */
+/** If it were counted in each region separately, all regions together would exceed a global limit. */
 export function refuseGlobal(rules: readonly Rule[]): void {
   const at = rules.findIndex(({ scope }) => scope === "global");
   if (at < 0) return;

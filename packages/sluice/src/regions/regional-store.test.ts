@@ -79,7 +79,7 @@ describe("a global rule", () => {
     await third.close();
   });
 
-  test("a request that it refuses charges no rule of the region", async () => {
+  test("a request that it refuses is charged under no rule of the region", async () => {
     const { eu, us } = open({ ...GLOBAL, limit: 2 }, HERE);
     expect(await passed(us, 5)).toBe(2);
     expect(await passed(eu, 5)).toBe(0);
@@ -89,7 +89,7 @@ describe("a global rule", () => {
     ]);
   });
 
-  test("costs are taken whole", async () => {
+  test("costs are taken as a whole", async () => {
     const { eu, us } = open(GLOBAL);
     expect((await eu.check({ user: "a" }, { cost: 8 })).allowed).toBe(true);
     expect((await us.check({ user: "a" }, { cost: 3 })).allowed).toBe(false);
@@ -98,7 +98,7 @@ describe("a global rule", () => {
     expect(await us.check({ user: "a" }, { cost: 11 })).toMatchObject({ reason: "cost-exceeds-limit" });
   });
 
-  test("an id is charged once, and its units are there before it is asked for", async () => {
+  test("an id is charged once, and its units are fetched before it is decided", async () => {
     const { eu, us } = open(GLOBAL);
     const first = await eu.check({ user: "a" }, { id: "x" });
     const again = await eu.check({ user: "a" }, { id: "x" });
@@ -117,7 +117,7 @@ describe("a global rule", () => {
     expect((await eu.check({ user: "a" }, { cost: 0 })).remaining).toBe(used.remaining! + 1);
   });
 
-  test("a refund of a use that home was told of gives nothing back, says so, and leaves the id to its charge", async () => {
+  test("a refund of a use that was reported to home gives nothing back, reports that, and leaves the id with its charge", async () => {
     class Region extends MemoryStore {
       poolKey = "";
       override askForPool(...args: Parameters<MemoryStore["askForPool"]>): ReturnType<MemoryStore["askForPool"]> {
@@ -151,7 +151,7 @@ describe("a global rule", () => {
     expect(home.decides).toBeGreaterThan(0);
   });
 
-  test("units are given back by giveBack, and a reset begins anew in every region", async () => {
+  test("units are given back by giveBack, and a reset starts over in every region", async () => {
     const { eu, us } = open(GLOBAL);
     expect(await passed(eu, 20)).toBe(10);
     await eu.reset("all", { user: "a" });
@@ -159,7 +159,7 @@ describe("a global rule", () => {
     expect(await passed(us, 20)).toBeGreaterThan(5);
   });
 
-  test("a peek counts what lies at home and in the region, and charges nothing", async () => {
+  test("a peek counts what is at home and in the region, and charges nothing", async () => {
     const { eu, us } = open(GLOBAL);
     await passed(us, 4);
     expect(await eu.peek({ user: "a" })).toMatchObject({ allowed: true });
@@ -222,7 +222,7 @@ describe("cut off from home", () => {
     expect(local[0]!.checks[0]).toMatchObject({ rule: "all", limit: 10 });
   });
 
-  test("home that comes back is used again, and events tell both", async () => {
+  test("when home is back it is used again, and events report both", async () => {
     const { world } = await cutOff("allow");
     const events: string[] = [];
     world.us.on("degraded", () => events.push("degraded"));
@@ -238,7 +238,7 @@ describe("cut off from home", () => {
   });
 });
 
-test("a flood of keys: a bounded number of pools is watched, and their units go back in turns", async () => {
+test("a flood of keys: a bounded number of pools is watched, and their units go back in batches", async () => {
   const { eu } = open(GLOBAL);
   const KEYS = 16_500;
   for (let i = 0; i < KEYS; i += 500) {
@@ -249,7 +249,7 @@ test("a flood of keys: a bounded number of pools is watched, and their units go 
   expect(eu.regionStats()!.pools).toBe(0);
 });
 
-test("one request for a key asks home once, and holds nothing beyond its unit", async () => {
+test("a single request for a key asks home once, and holds nothing beyond its unit", async () => {
   const { eu, us, home } = open(GLOBAL);
   await eu.check({ user: "a" });
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -267,7 +267,7 @@ describe("heartbeats to home", () => {
     }
   }
 
-  test("tell the round trip, and end a cut that no fetch has tried for two seconds", async () => {
+  test("report the round trip, and end a cut-off if no fetch was tried for two seconds", async () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     try {
       const home = new BeatenHome();
@@ -291,7 +291,7 @@ describe("heartbeats to home", () => {
   });
 });
 
-test("what the instances of a region share, they share through the region's store", async () => {
+test("whatever the instances of a region share goes through the region's store", async () => {
   const shared = { leads: true, limits: [7] };
   const regionStore = Object.assign(new MemoryStore(), { shareLimits: async () => shared });
   const store = new RegionalStore({ region: "eu", regionStore, globalStore: new MemoryStore(), isGlobal: () => false });
@@ -307,7 +307,7 @@ describe("options", () => {
     expect(limiter.rules).toEqual([HERE]);
   });
 
-  test("region and global store need each other", () => {
+  test("region and global store require each other", () => {
     const store = new MemoryStore();
     expect(() => createLimiter({ rules: [], globalStore: store })).toThrow(/region: expected one beside globalStore/);
     expect(() => createLimiter({ rules: [], region: "eu" })).toThrow(/globalStore: expected one beside region/);

@@ -1,11 +1,11 @@
 /**
- * The store of an instance in a region: counters of the region in the region's store, those of `scope: global` in the global store,
- * through the region's pools of units (`algorithms/pool.ts`).
+ * The store of an instance in a region: the region's own counters in the region's store, those of `scope: global` in the global store
+ * ("home"), through the region's pools of units (`algorithms/pool.ts`).
  *
  * The life of a request with a global rule: each global check becomes a check of the region's pool, so that one script in the region's
- * store decides the whole request, all or nothing. If a pool has too few units and nobody knows yet whether there are more, nothing was
- * charged: units are fetched (`home-fetches.ts`), and the request is decided again. If the global store is away, the rule's failure
- * policy stands in for its check: `local` counts in the region's store, at the region's last share of the limit's use.
+ * store decides the whole request, all or nothing. If a pool has too few units and it is unknown whether there are more, nothing was
+ * charged: units are fetched (`home-fetches.ts`), and the request is decided again. If the global store is away, the rule's failure policy
+ * replaces its check: `local` counts in the region's store, at the region's recent share of the limit's use.
  */
 import type { Verdict } from "../algorithms/model.js";
 import { capacityOf } from "../algorithms/policy.js";
@@ -35,10 +35,10 @@ interface RegionalStoreOptions {
 
 /** How long a request waits for units that others may take before it. */
 const PATIENCE_MS = 1_500;
-/** Told to a client whose request found no unit in time. */
+/** The wait reported to a client whose request found no unit in time. */
 const RETRY_MS = 100;
 
-/** A request on its way: which of its global checks are answered by a failure policy, and why. */
+/** A request in flight: which of its global checks a failure policy answers, and why. */
 interface Attempt {
   readonly request: StoreRequest;
   readonly byPolicy: Map<number, Check>;
@@ -74,7 +74,7 @@ export class RegionalStore implements Store {
     this.#fetches = new HomeFetches({ ...options, regions: () => this.regions });
     this.isRemote = regionStore.isRemote === true;
     this.namesRequests = regionStore.namesRequests === true;
-    // Absent here where they are absent there.
+    // Absent here if absent there.
     if (regionStore.countInstances !== undefined) this.countInstances = () => regionStore.countInstances!();
     if (regionStore.shareReports !== undefined) this.shareReports = (report) => regionStore.shareReports!(report);
     if (regionStore.shareLimits !== undefined) this.shareLimits = (request) => regionStore.shareLimits!(request);
@@ -83,14 +83,14 @@ export class RegionalStore implements Store {
     if (regionStore.blocks !== undefined) this.blocks = () => regionStore.blocks!();
   }
 
-  /** From the moment that a rule is global. */
+  /** Called once a rule is global. */
   countRegions(): void {
     this.#regions ??= this.#home.countInstances?.(this.#options.region, (roundTripMs) =>
       this.#fetches.beat(roundTripMs),
     );
   }
 
-  /** How many share the global store, as far as is known; at least 1. */
+  /** How many regions share the global store, as far as is known; at least 1. */
   get regions(): number {
     return this.#regions?.known ?? 1;
   }
@@ -126,14 +126,14 @@ export class RegionalStore implements Store {
     this.#requests++;
     const untilMonotonicMs = performance.now() + PATIENCE_MS;
     const attempt: Attempt = { request, byPolicy: new Map(), untilMonotonicMs, cause: undefined, hasWaited: false };
-    // The first answer to an id stands for a minute: units must be there before it is asked for.
+    // The first answer to an id is kept for a minute, so units must be there before the request is decided.
     if (request.id !== undefined) return this.#decideOnce(attempt);
     const reply = this.#region.decide(pooled(attempt));
     if (reply instanceof Promise) return reply.then((answered) => this.#answered(attempt, answered));
     return this.#answered(attempt, reply);
   }
 
-  /** Ends with this reply, or fetches what it lacks and asks again. */
+  /** Finishes with this reply, or fetches what is lacking and asks again. */
   #answered(attempt: Attempt, reply: StoreReply): MaybePromise<StoreReply> {
     const lacking = this.#read(attempt, reply);
     if (lacking.length === 0) return this.#done(attempt, reply);
@@ -156,8 +156,8 @@ export class RegionalStore implements Store {
   }
 
   /**
-   * Reads what the pools tell beside their verdicts. Returns the places of the checks that lack units, if the request would pass
-   * otherwise: then nothing of it was charged.
+   * Reads what the pools report along with their verdicts. Returns the indices of checks that lack units, if the request would pass
+   * otherwise: in that case nothing of it was charged.
    */
   #read({ request, byPolicy }: Attempt, { verdicts, repeated }: StoreReply): number[] {
     const { checks } = request;
@@ -177,7 +177,7 @@ export class RegionalStore implements Store {
         if (check.plan.mode === "enforce") isRefused = true;
       } else if (check.plan.mode === "enforce") lacking.push(i);
       else {
-        // Beside the request: it passes, and is counted once there are units.
+        // In the background: the request passes, and is counted once there are units.
         this.#fetches.fetchAhead(check, poolKey(check.key));
         pass(found);
       }
@@ -187,7 +187,7 @@ export class RegionalStore implements Store {
     return [];
   }
 
-  /** Whether to ask again: units may have come, or a policy answers. */
+  /** Whether to ask again: units may have arrived, or a policy answers. */
   async #fetch(attempt: Attempt, lacking: readonly number[]): Promise<boolean> {
     const { checks } = attempt.request;
     if (!attempt.hasWaited) this.#waited++;
@@ -232,7 +232,7 @@ export class RegionalStore implements Store {
     return { ...reply, judged: { checks, degraded: isLocal ? "local" : "allow", cause } };
   }
 
-  /** What the pool does not cover is looked up at home: what all regions hold counts there. */
+  /** What the pool does not cover is looked up at home, where the units held by all regions count. */
   async #look(request: StoreRequest): Promise<StoreReply> {
     const attempt: Attempt = { request, byPolicy: new Map(), untilMonotonicMs: 0, cause: undefined, hasWaited: false };
     const reply = await this.#region.decide(pooled(attempt));
@@ -256,7 +256,7 @@ export class RegionalStore implements Store {
     return { ...reply, guarantee: "prefetched" };
   }
 
-  /** A charge is never refused, so it needs no unit: it is made at home. The other checks are decided as ever. */
+  /** A charge is never refused, so it needs no unit: it is made at home. The other checks are decided as usual. */
   async #charge(request: StoreRequest): Promise<StoreReply> {
     const { checks } = request;
     const isCharged = (check: Check): boolean => isGlobal(check) && check.charge === true;
@@ -283,7 +283,7 @@ export class RegionalStore implements Store {
     return this.#region.recall(id);
   }
 
-  /** A unit goes back into the pool, if the global store was not told of its use; a charge is given back at home. */
+  /** A unit goes back into the pool if its use was not reported to the global store; a charge is given back at home. */
   async refund({ charges, id }: RefundRequest): Promise<boolean> {
     const atHome: Charged[] = [];
     const here: Charged[] = [];
@@ -299,12 +299,12 @@ export class RegionalStore implements Store {
     return (await this.#home.refund({ charges: atHome, id })) || given;
   }
 
-  /** Where nothing can be given back, nothing is done: the id still stands for its charge. */
+  /** If nothing can be given back, nothing is done: the id still stands for its charge. */
   async #refundHere(here: readonly Charged[], pools: readonly Charged[], id: string | undefined): Promise<boolean> {
     const open = await this.#fetches.notTold(pools);
     const charges = [...here, ...open];
     if (charges.length === 0 || !(await this.#region.refund({ charges, id }))) return false;
-    // A fetch that was sent meanwhile may have told home first. Then it is not certain that anything was given back.
+    // A fetch that was sent meanwhile may have reported it first. Then it is uncertain whether anything was given back.
     return here.length > 0 || (await this.#fetches.notTold(open)).length > 0;
   }
 
@@ -350,7 +350,7 @@ export class RegionalStore implements Store {
     return (await Promise.all(states)).map(([state]) => state!);
   }
 
-  /** The counter begins anew at home. Units that regions hold stay usable, and stay counted. */
+  /** The counter starts over at home. Units held by regions stay usable, and stay counted. */
   async reset(keys: readonly string[], asked?: AskedKey): Promise<void> {
     if (asked !== undefined && this.#options.isGlobal(asked.rule)) await this.#home.reset(keys, asked);
     await this.#region.reset(keys, asked);
@@ -365,8 +365,8 @@ export class RegionalStore implements Store {
   }
 
   /**
-   * Whether the region's store answers. The first time, home is connected to as well, so that the first fetch takes one round trip and
-   * not those of a handshake; whether it answers does not matter.
+   * Whether the region's store answers. The first call also connects to home, so that the first fetch takes one round trip without a
+   * handshake; whether home answers does not matter.
    */
   async ready(): Promise<boolean> {
     this.#homeReady ??= this.#regions === undefined ? undefined : Promise.resolve(this.#home.ready());
@@ -407,7 +407,7 @@ function homeCheckOf(check: Check): Check {
   return { ...check, plan: homePlan(check.plan) };
 }
 
-/** The request as the region's store sees it. */
+/** The request as sent to the region's store. */
 function pooled({ request, byPolicy }: Attempt): StoreRequest {
   const { fetches } = request;
   const checks = request.checks.map((check, i) => byPolicy.get(i) ?? (isGlobal(check) ? pooledCheck(check) : check));
@@ -422,7 +422,7 @@ function pass(found: Verdict): void {
   found.reason = undefined;
 }
 
-/** No units came in time for these. */
+/** For checks whose units did not arrive in time. */
 function refused(reply: StoreReply, lacking: readonly number[]): StoreReply {
   for (const i of lacking) reply.verdicts[i]!.retryAfterMs = RETRY_MS;
   return reply;

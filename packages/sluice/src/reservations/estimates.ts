@@ -1,9 +1,9 @@
 /**
- * Estimates what requests will cost, from what the requests say and from what requests of the same class really cost.
- * In: checks of rules with `estimate`; costs that were settled. Out: the same checks with the units to hold.
+ * Estimates what requests will cost, from what the requests declare and from what requests of the same class really cost. In: checks of
+ * rules with `estimate`; settled costs. Out: the same checks with the units to hold.
  *
- * What was learned lies in the store, shared by all instances. An instance counts its own costs and sends them in batches; the reply is
- * what all have learned. So a check asks nobody, and a settlement costs a tenth of a call, or less.
+ * Learned costs are in the store, shared by all instances. An instance counts its own costs and sends them in batches; the reply is what
+ * all instances have learned. So a check makes no call, and a settlement costs a tenth of a call or less.
  */
 import { addCosts, bucketOf, type CostWeights, quantileOf, weightOf } from "../algorithms/cost-histogram.js";
 import { capacityOf } from "../algorithms/policy.js";
@@ -12,40 +12,42 @@ import type { Check, CheckPlan } from "../check.js";
 import type { Store } from "../store/store.js";
 import { quantileToHold, USUAL_QUANTILE } from "./quantile-to-hold.js";
 
-/** A batch is sent when it has so many costs, but not more often than once a second; or when it is so old. */
+/** A batch is sent when it has this many costs, but at most once a second; or when it is this old. */
 const COSTS_PER_BATCH = 20;
 const SHORTEST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 300_000;
-/** While little is known, each cost is worth sharing. */
+/** While little is known, every cost is worth sharing. */
 const FEW_COSTS = 100;
 const EARLY_PAUSE_MS = 10_000;
-/** Classes of keys that are remembered here: rules are few, and each has few. */
+/** Bound on the classes of keys cached here: rules are few, and each has few classes. */
 const MOST_CLASSES = 10_000;
 
 interface Learned {
   readonly name: string;
-  /** As the store returned it last, and what this instance has settled since. */
+  /** The store's last answer, plus what this instance has settled since. */
   known: CostWeights;
-  /** Of `known`, in all. */
+  /** Total weight of `known`. */
   weight: number;
   unsent: Map<number, number>;
   unsentCount: number;
-  /** When the store was asked last; -Infinity before. */
+  /** When the store was last asked; -Infinity before. */
   askedMonotonicMs: number;
   isAsking: boolean;
-  /** By the quantile, until more is learned. */
+  /** Cached by quantile, until more is learned. */
   readonly costs: Map<number, number | undefined>;
 }
 
-/** What requests of one class of keys cost, as the last one or two thousand of them tell. */
+/** What requests of one class of keys cost, according to the last one or two thousand of them. */
 export interface LearnedCosts {
-  /** "": the rule's keys; else those of an override. */
+  /** "" for the rule's keys, otherwise those of an override. */
   readonly keyClass: string;
-  /** How many settled costs it rests on. */
+  /** How many settled costs it is based on. */
   readonly requests: number;
   readonly quantile: number;
   readonly default: number;
-  /** What is held, in which `default` still counts while few are known, and what was really settled; absent while too little is known. */
+  /**
+   * What is held (`default` still counts in it while few costs are known), and what was really settled; absent while too little is known.
+   */
   readonly learned?: number;
   readonly p50?: number;
   readonly p90?: number;
@@ -60,26 +62,23 @@ export class Estimates {
     this.#store = store;
   }
 
-  /** The checks, with the units to hold as the cost of those whose cost is not known. */
+  /** Sets the cost of checks with an unknown cost to the units to hold. */
   price(checks: readonly Check[]): readonly Check[] {
-    let priced: Check[] | undefined;
-    for (let i = 0; i < checks.length; i++) {
-      const check = checks[i]!;
-      if (check.held === undefined) continue;
-      priced ??= [...checks];
-      priced[i] = { ...check, cost: this.unitsToHold(check.plan, check.held.said) };
-    }
-    return priced ?? checks;
+    return repriced(checks, ({ plan, held }) => this.unitsToHold(plan, held!.said));
   }
 
-  /** Never above what the counter could bear: a first request is not refused for its estimate. */
+  /** The same for a part of a request, which may share a counter with another part: `bounded` applies after they are joined. */
+  priceOfPart(checks: readonly Check[]): readonly Check[] {
+    return repriced(checks, ({ plan, held }) => this.#wanted(plan, held!.said));
+  }
+
   unitsToHold(plan: CheckPlan, said: number | undefined): number {
-    const estimate = plan.estimate!;
+    return mostToBear(plan, this.#wanted(plan, said));
+  }
+
+  #wanted(plan: CheckPlan, said: number | undefined): number {
     const learned = this.learnedOf(plan);
-    const wanted = said === undefined ? (learned ?? estimate.default) : Math.min(said, learned ?? said);
-    const capacity = capacityOf(plan.policy);
-    const most = plan.policy.stored === "rolling-window" ? Math.min(capacity, MOST_ENTRIES) : capacity;
-    return Math.max(1, Math.min(wanted, most));
+    return said === undefined ? (learned ?? plan.estimate!.default) : Math.min(said, learned ?? said);
   }
 
   /** The quantile of what requests of this class cost, if enough is known. */
@@ -98,7 +97,7 @@ export class Estimates {
     return costAt(quantileFor(plan, costAt));
   }
 
-  /** What all instances have learned of a class, asked of the store; what this one has not sent yet is added. */
+  /** What all instances have learned about a class, read from the store, plus what this instance has not sent yet. */
   async read(plan: CheckPlan): Promise<LearnedCosts> {
     const { rule, estimate } = plan;
     const { keyClass, default: prior } = estimate!;
@@ -117,7 +116,7 @@ export class Estimates {
     };
   }
 
-  /** A request of this class cost so much. */
+  /** Records the cost of a request of this class. */
   add(rule: string, keyClass: string, cost: number): void {
     const learned = this.#learned(rule, keyClass);
     const bucket = bucketOf(cost);
@@ -179,7 +178,7 @@ export class Estimates {
       const known = await this.#store.learn(learned.name, unsent);
       this.#know(learned, addCosts(known, learned.unsent));
     } catch {
-      // Kept for the next batch. What was learned and is lost with this process is not missed.
+      // Kept for the next batch. Costs lost together with this process do not matter.
       for (const [bucket, weight] of unsent) learned.unsent.set(bucket, (learned.unsent.get(bucket) ?? 0) + weight);
       learned.unsentCount += unsentCount;
     } finally {
@@ -188,7 +187,30 @@ export class Estimates {
   }
 }
 
-/** The rule's own, or the one that suits its limit. */
+/** Bounds the joined parts of a request: what is held in each counter in total, and the costs that the parts declare. */
+export function bounded(checks: readonly Check[]): readonly Check[] {
+  return repriced(checks, ({ plan, cost, held }) => Math.max(held!.told ?? 0, mostToBear(plan, cost)));
+}
+
+/** Never more than the counter can hold: a first request must not be refused because of its estimate. */
+function mostToBear({ policy }: CheckPlan, units: number): number {
+  const capacity = capacityOf(policy);
+  const most = policy.stored === "rolling-window" ? Math.min(capacity, MOST_ENTRIES) : capacity;
+  return Math.max(1, Math.min(units, most));
+}
+
+function repriced(checks: readonly Check[], costOf: (check: Check) => number): readonly Check[] {
+  let priced: Check[] | undefined;
+  for (let i = 0; i < checks.length; i++) {
+    const check = checks[i]!;
+    if (check.held === undefined) continue;
+    priced ??= [...checks];
+    priced[i] = { ...check, cost: costOf(check) };
+  }
+  return priced ?? checks;
+}
+
+/** The rule's own quantile, or the one that suits its limit. */
 function quantileFor({ estimate, policy }: CheckPlan, costAt: (quantile: number) => number | undefined): number {
   if (estimate!.quantile !== undefined) return estimate!.quantile;
   const usualCost = costAt(USUAL_QUANTILE);

@@ -11,7 +11,7 @@ afterEach(() => {
 
 const reserved: Reserved = { ttlMs: 2_000, counters: [] };
 
-test("one that another instance settled while this one is cut off is not reported as expired", async () => {
+test("one that another instance settled while this one was cut off is not reported as expired", async () => {
   const answers: (() => Promise<boolean>)[] = [
     () => Promise.reject(new Error("away")),
     () => Promise.reject(new Error("away")),
@@ -31,7 +31,7 @@ test("one that another instance settled while this one is cut off is not reporte
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("where the store stays away for longer than it would remember, what was held is taken for expired, once", async () => {
+test("if the store stays away for longer than it would remember, the reservation is assumed to be expired, once", async () => {
   const expired: string[] = [];
   const open = new OpenReservations({
     hasExpired: () => Promise.reject(new Error("away")),

@@ -1,6 +1,6 @@
 /**
- * The reservations that this instance made and has not seen settled. At its end each is looked up once: another instance may have settled
- * it. One that nobody settled has expired, which is reported; what it held stands as spent.
+ * The reservations that this instance made and has not seen settled. When one expires, the store is asked once whether another instance has
+ * settled it. If not, it is reported as expired, and what it held counts as spent.
  */
 import { REMEMBER_HOLD_MS, type Reserved } from "../store/reserved.js";
 
@@ -12,29 +12,29 @@ interface Open {
 }
 
 interface OpenOptions {
-  /** Whether the store says that nobody settled it; rejects if the store does not answer. */
+  /** Whether the store reports that nobody settled it; rejects if the store does not answer. */
   readonly hasExpired: (reserved: Reserved) => Promise<boolean>;
   readonly onExpired: (id: string, held: Readonly<Record<string, number>>) => void;
 }
 
-/** Beyond these the end of a reservation goes unreported. */
+/** Beyond this many, the expiry of a reservation is not reported. */
 const MOST_OPEN = 100_000;
 const MOST_PER_ROUND = 200;
-/** Ended while the store did not answer: beyond these, one is taken for expired. */
+/** Reservations that expired while the store did not answer: beyond this many, one is assumed to be unsettled. */
 const MOST_UNSURE = 10_000;
 const LOOK_EVERY_MS = 1_000;
-/** The store's clock may be late by a little. */
+/** The store's clock may be slightly behind. */
 const GRACE_MS = 500;
 
 export class OpenReservations {
   readonly #options: OpenOptions;
-  /** By term, in the order of their ends: rules have few different ones. */
+  /** By term, each in the order of expiry: rules have few different terms. */
   readonly #lanes = new Map<number, Map<string, Open>>();
-  /** Ended, and the store has not said yet whether anyone settled them. */
+  /** Expired, and the store has not answered yet whether anyone settled them. */
   readonly #unsure = new Map<string, Open>();
   #timer: NodeJS.Timeout | undefined;
   #count = 0;
-  /** Of the store, just now. */
+  /** Lookups in flight. */
   #asking = 0;
   #isClosed = false;
 
@@ -54,7 +54,7 @@ export class OpenReservations {
       lane = new Map();
       this.#lanes.set(ttlMs, lane);
     }
-    // Behind the others: an extension begins the term anew.
+    // Moves it to the end: an extension renews the term.
     if (!lane.delete(open.id)) this.#count++;
     lane.set(open.id, { ...open, endsAtMonotonicMs: performance.now() + ttlMs + GRACE_MS });
     this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
@@ -94,7 +94,7 @@ export class OpenReservations {
     let looked = 0;
     for (const open of this.#unsure.values()) {
       if (looked++ >= MOST_PER_ROUND) break;
-      // Behind the others, until the store has answered.
+      // Moves it to the end, until the store has answered.
       this.#unsure.delete(open.id);
       void this.#ended(open);
     }
@@ -110,7 +110,7 @@ export class OpenReservations {
   async #ended(open: Open): Promise<void> {
     const { id, reserved, held, endsAtMonotonicMs } = open;
     this.#asking++;
-    // Where the store does not answer, another instance may have settled it: asked again for as long as the store would remember that.
+    // If the store does not answer, another instance may have settled it: keep asking for as long as the store would remember that.
     const hasExpired = await this.#options.hasExpired(reserved).catch(() => undefined);
     this.#asking--;
     const isRemembered = performance.now() < endsAtMonotonicMs + REMEMBER_HOLD_MS;

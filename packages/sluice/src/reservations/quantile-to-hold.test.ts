@@ -20,14 +20,14 @@ test.each([
   expect(quantileToHold(rolling(limit), 500)).toBe(quantile);
 });
 
-test("the sorted set holds as the packed ring does", () => {
+test("the sorted set holds the same as the packed ring", () => {
   expect(quantileToHold({ ...rolling(50_000), stored: "rolling-window" } as Policy, 500)).toBe(0.81);
 });
 
-test("costs of 0 are no division by it", () => {
+test("costs of 0 do not cause a division by zero", () => {
   expect(quantileToHold(rolling(50_000), 0)).toBe(0.8);
 });
 
-test("a fixed window holds the same, however much fits into it", () => {
+test("a fixed window holds the same, however many requests fit into it", () => {
   expect(quantileToHold({ stored: "fixed-window", limit: 1_000_000, windowMs: 60_000 }, 1)).toBe(0.97);
 });

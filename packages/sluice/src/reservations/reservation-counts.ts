@@ -1,21 +1,21 @@
 /**
- * Figures about the reservations of one limiter, since its start: how many, and how many units, by rule.
+ * Counts of one limiter's reservations since its start: how many, and how many units, by rule.
  */
 import type { Settlement } from "../decision.js";
 
 export interface ReservationStats {
-  /** Made here. */
+  /** Made by this instance. */
   readonly opened: number;
-  /** Settled or cancelled through this instance, whoever made them. */
+  /** Settled or cancelled through this instance, whichever instance made them. */
   readonly settled: number;
-  /** Made here, and never settled by anyone. */
+  /** Made by this instance, and never settled by any. */
   readonly expired: number;
-  /** Made here, and not seen settled yet. */
+  /** Made by this instance, and not seen settled yet. */
   readonly open: number;
-  /** Settlements that wait for the store, and those that were given up. */
+  /** Settlements waiting for the store, and those given up. */
   readonly pending: number;
   readonly dropped: number;
-  /** Units by rule: held by reservations that were made here; charged, and charged beyond what was held, by settlements here. */
+  /** Units by rule: held by reservations made here; charged, and charged in excess of what was held, by settlements made here. */
   readonly rules: ReadonlyMap<string, ReservedUnits>;
 }
 
@@ -25,7 +25,7 @@ export interface ReservedUnits {
   readonly overrun: number;
 }
 
-/** Rules that are counted by name: their number is the operator's, but what was a rule once stays in the table. */
+/** Rules counted by name. The operator decides how many rules there are, but former rules stay in the table. */
 const MOST_RULES = 10_000;
 
 export class ReservationCounts {

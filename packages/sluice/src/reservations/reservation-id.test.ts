@@ -28,7 +28,7 @@ const reserved: Reserved = {
   ],
 };
 
-test("an id that was spelled is read back", () => {
+test("an id can be read back", () => {
   for (const local of [false, true]) {
     expect(parseReservationId(spellReservationId(reserved, local))).toEqual({ reserved, local });
   }
@@ -45,7 +45,7 @@ const inZones = (count: number): unknown[] =>
     return ["r", 0, "{a}:r:f", { stored: "fixed-window", limit: 1, windowMs: 1, calendar }, "t", 1, ""];
   });
 
-test("all counters of all ids share one object for a calendar, whose windows are computed once", () => {
+test("all counters of all ids share one object per calendar, whose windows are computed once", () => {
   const ids = [spelled([...inZones(8), ...inZones(8)]), spelled(inZones(3))];
   const calendars = ids.flatMap((id) =>
     parseReservationId(id).reserved.counters.map(({ policy }) => (policy as { calendar?: object }).calendar),
@@ -53,7 +53,7 @@ test("all counters of all ids share one object for a calendar, whose windows are
   expect(new Set(calendars).size).toBe(8);
 });
 
-test("what is written here is an id, but for what each case changes", () => {
+test("the unmodified text is a valid id, and each case changes one thing", () => {
   expect(() => parseReservationId(spelled([counter]))).not.toThrow();
 });
 

@@ -1,6 +1,6 @@
 /**
- * A reservation's id lists the counters that it holds units of, so that any instance can settle it without a lookup. The store has a
- * digest of the list: an id that was tampered with names nothing. The name in it is random, and not to be guessed. Pure.
+ * A reservation's id lists the counters in which it holds units, so that any instance can settle it without a lookup. The store has a
+ * digest of the list, so an id that was tampered with matches nothing. The name in it is random and unguessable. Pure.
  */
 import { type Calendar, isTimezone } from "../algorithms/calendar.js";
 import type { Policy } from "../algorithms/policy.js";
@@ -9,7 +9,7 @@ import { SluiceError } from "../errors.js";
 import { LONGEST_NAMING_ID, MOST_NAMED, storedAs } from "../keys.js";
 import type { HeldCounter, Reserved } from "../store/reserved.js";
 
-/** Different ones: the windows of each around the present are computed. */
+/** Distinct calendars: the windows around the present are computed for each. */
 const MOST_CALENDARS = 8;
 const MOST_KNOWN_CALENDARS = 256;
 const LONGEST_TERM_MS = 86_400_000;
@@ -18,7 +18,7 @@ const modes: readonly CheckMode[] = ["enforce", "shadow", "candidate"];
 const COUNTER_KEY = /^\{[^{}]*\}:[^{}]*:[bgfszpBGFSZP]$/;
 const ENTRY_ID = /^[\w-]{1,32}$/;
 
-/** `local` reservations live in the fallback of the instance that made them. */
+/** A `local` reservation lives in the fallback of the instance that made it. */
 export function spellReservationId({ ttlMs, counters }: Reserved, local: boolean): string {
   const { entryId } = counters[0]!;
   const listed = counters.map((counter) => [
@@ -29,7 +29,7 @@ export function spellReservationId({ ttlMs, counters }: Reserved, local: boolean
     counter.cost,
     counter.finishes ? 1 : 0,
     counter.keyClass,
-    // The first name is most often the name of all.
+    // Usually all counters have the first one's name.
     ...(counter.entryId === entryId ? [] : [counter.entryId]),
   ]);
   return `${entryId}.${local ? "l" : "s"}.${Buffer.from(JSON.stringify([ttlMs, listed])).toString("base64url")}`;
@@ -40,7 +40,7 @@ export function parseReservationId(id: unknown): { reserved: Reserved; local: bo
   const [entryId, where, spelled, ...rest] = id.split(".");
   if (!isEntryId(entryId) || (where !== "l" && where !== "s") || !spelled || rest.length > 0) throw noReservation();
   const bytes = Buffer.from(spelled, "base64url");
-  // Node passes over letters that are none of the alphabet: one reservation would have many names.
+  // Node's decoder skips characters outside the alphabet: one reservation would have many ids.
   if (bytes.toString("base64url") !== spelled) throw noReservation();
   let parsed: unknown;
   try {
@@ -64,7 +64,7 @@ function counterIn(entry: unknown, entryId: string): HeldCounter {
   if (!Array.isArray(entry)) throw noReservation();
   const [rule, mode, key, policy, cost, finishes, keyClass, ownEntryId = entryId] = entry as unknown[];
   if (typeof rule !== "string" || typeof cost !== "string" || typeof keyClass !== "string") throw noReservation();
-  // Only counters: a forged id must not reach any other key.
+  // Counters only: a forged id must not reach any other key.
   if (typeof key !== "string" || !COUNTER_KEY.test(key)) throw noReservation();
   const named = modes[mode as number];
   if (named === undefined || !isPolicy(policy) || !isEntryId(ownEntryId)) throw noReservation();
@@ -82,7 +82,7 @@ function counterIn(entry: unknown, entryId: string): HeldCounter {
 
 const knownCalendars = new Map<string, Calendar>();
 
-/** The windows of a calendar are remembered by the object: the same one for every id. */
+/** Calendar windows are cached by calendar object: use the same object for every id. */
 function withKnownCalendar(policy: Policy): Policy {
   if (!("calendar" in policy) || policy.calendar === undefined) return policy;
   const { unit, timezone } = policy.calendar;
@@ -102,7 +102,7 @@ const numbersOf: Readonly<Record<Exclude<Policy["stored"], "concurrency" | "pool
   "rolling-window-packed": ["limit", "windowMs", "minIntervalMs"],
 };
 
-/** Whether scripts can be given it: what it says is the digest's question. */
+/** Whether scripts can work with it; the digest verifies its values. */
 function isPolicy(value: unknown): value is Policy {
   if (typeof value !== "object" || value === null) return false;
   const policy = value as Record<string, unknown>;

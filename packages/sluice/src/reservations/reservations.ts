@@ -1,9 +1,9 @@
 /**
- * Reservations: units that are held for requests whose cost is known only afterwards, until it is told.
+ * Reservations: units held for requests whose cost is known only afterwards, until that cost is reported.
  *
- * Life of a reservation: a check holds an estimate -> extended, where the work turns out larger -> settled at the real cost: the
- * difference is given back, or charged. Never settled, it expires, and what it held stands as spent. It lives in the store, or in the
- * local fallback of the instance that made it; its id tells which. By its id any instance can settle it, once.
+ * Life of a reservation: a check holds an estimate -> extended, if the work turns out larger -> settled at the real cost: the difference is
+ * given back or charged. If it is never settled, it expires, and what it held counts as spent. It lives in the store, or in the local
+ * fallback of the instance that made it; its id encodes which. Any instance can settle it by its id, once.
  */
 import { type Verdict, verdict } from "../algorithms/model.js";
 import type { Check, CheckPlan } from "../check.js";
@@ -22,28 +22,29 @@ import {
 } from "../store/reserved.js";
 import type { Store, StoreReply, StoreRequest } from "../store/store.js";
 import { Estimates, type LearnedCosts } from "./estimates.js";
-import { KeptSettlements } from "./kept-settlements.js";
+import { KeptSettlements, type Settling } from "./kept-settlements.js";
 import { OpenReservations } from "./open-reservations.js";
 import { ReservationCounts, type ReservationStats } from "./reservation-counts.js";
 import { parseReservationId, spellReservationId } from "./reservation-id.js";
+import { nextSettlementName } from "./settlement-name.js";
 
 /** As for checks that a failure policy refused. */
 const RETRY_AFTER_OUTAGE_MS = 1_000;
-/** Of one rule, at once. */
+/** Per rule, in one read. */
 const MOST_CLASSES_READ = 10;
 
-/** What a check holds now, and how that came out before. */
+/** What a check holds now, and how that worked out before. */
 export interface ExplainedEstimate {
   readonly holds: number;
   /** The quantile of what requests of the key's class cost, once enough is known. */
   readonly learned?: number;
-  /** Units of the rule, over all keys, through this instance since its start: held, settled, and settled beyond what was held. */
+  /** Units of the rule, over all keys, through this instance since its start: held, settled, and settled in excess of what was held. */
   readonly held: number;
   readonly settled: number;
   readonly overrun: number;
 }
 
-/** An extension as a limiter makes a decision of it. */
+/** What a limiter needs to make the decision about an extension. */
 export interface Extension {
   readonly counters: readonly HeldCounter[];
   readonly verdicts: readonly Verdict[];
@@ -54,7 +55,7 @@ export interface Extension {
 
 interface ReservationsOptions {
   readonly store: Store;
-  /** Where the policy `local` counts. */
+  /** Where the failure policy `local` counts. */
   readonly local: Store;
   readonly onSettled: (id: string, settlement: Settlement) => void;
   readonly onExpired: (id: string, held: Readonly<Record<string, number>>) => void;
@@ -74,13 +75,9 @@ export class Reservations {
     this.#store = options.store;
     this.#local = options.local;
     this.estimates = new Estimates(options.store);
-    this.#kept = new KeptSettlements(async ({ id, reserved, amounts }) => {
-      const reply = await this.#store.settle(reserved, amounts);
-      // The first attempt may have been the one that counted, its answer lost.
-      const isOurs = reply.counters.every(({ state, charged, held }, i) => {
-        return state === "settled" && charged === (amounts.get(reserved.counters[i]!.cost) ?? held);
-      });
-      this.#settled(id, reserved, { ...reply, isNew: reply.isNew || isOurs });
+    this.#kept = new KeptSettlements({
+      send: async ({ reserved, amounts, name }) => await this.#store.settle(reserved, amounts, name),
+      onAnswered: (kept, reply) => void this.#settled(kept, reply, reply.isOwn),
     });
     this.#open = new OpenReservations({
       hasExpired: async (reserved) => (await this.#store.holdState(reserved)) === "expired",
@@ -121,7 +118,7 @@ export class Reservations {
     return await this.#settle(id, reserved, { amounts, local });
   }
 
-  /** The same for a decision that is refunded: what it held goes back with the rest. */
+  /** The same for a decision that is refunded: what it held is given back with the rest. */
   async cancelHeldBy(decided: Decided, isLocal: boolean): Promise<void> {
     const found = reservedBy(decided, isLocal);
     if (found !== undefined) await this.cancel(found.id);
@@ -147,7 +144,7 @@ export class Reservations {
     return { counters, verdicts, nowMs, reservation: { id, expiresAfterMs: ttlMs, held }, degraded: undefined };
   }
 
-  /** `plan` of the check has an estimate. */
+  /** The check's plan must have an estimate. */
   explain({ plan, held }: Check): ExplainedEstimate {
     const learned = this.estimates.learnedOf(plan);
     const units = this.#counts.of(plan.rule);
@@ -160,7 +157,7 @@ export class Reservations {
     };
   }
 
-  /** What was learned of a rule's classes of keys, the rule's own first. Rejects where the store does not answer. */
+  /** What was learned about a rule's classes of keys, the rule's own first. Rejects if the store does not answer. */
   async learned(plans: readonly CheckPlan[]): Promise<LearnedCosts[]> {
     const byClass = new Map(plans.flatMap((plan) => (plan.estimate ? [[plan.estimate.keyClass, plan]] : [])));
     const sorted = [...byClass].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, plan]) => plan);
@@ -181,33 +178,44 @@ export class Reservations {
     reserved: Reserved,
     { amounts, local }: { amounts: Amounts; local: boolean },
   ): Promise<Settlement> {
-    if (local) return this.#settled(id, reserved, await this.#local.settle(reserved, amounts));
+    const kept = this.#kept.nameOf(id);
+    // A retry uses the name of the kept settlement, so that only one of the two counts.
+    const settling: Settling = { id, reserved, amounts, name: kept ?? nextSettlementName() };
+    if (local) {
+      const reply = await this.#local.settle(reserved, amounts, settling.name);
+      return this.#settled(settling, reply, reply.isOwn);
+    }
     try {
-      return this.#settled(id, reserved, await this.#store.settle(reserved, amounts));
+      const reply = await this.#store.settle(reserved, amounts, settling.name);
+      return this.#settled(settling, reply, reply.isOwn && (kept === undefined || this.#kept.take(settling)));
     } catch (error) {
       if (!(error instanceof SluiceError) || error.code !== "store-unavailable") throw error;
       const isOwn = this.#open.has(id, reserved);
-      this.#kept.keep({ id, reserved, amounts, isOwn, endsAtMonotonicMs: performance.now() + reserved.ttlMs });
+      this.#kept.keep({ ...settling, isOwn, endsAtMonotonicMs: performance.now() + reserved.ttlMs });
       return { settled: false, charged: {}, overrun: {}, reason: "pending" };
     }
   }
 
-  #settled(id: string, reserved: Reserved, { counters, isNew }: SettleReply): Settlement {
-    this.#open.remove(id, reserved);
+  /** `counts`: the store took this settlement, and that was not known before. */
+  #settled({ id, reserved, amounts }: Settling, { counters }: SettleReply, counts: boolean): Settlement {
     const settlement = settlementOf(reserved.counters, counters);
-    if (!isNew) return settlement;
+    // An expired one is reported when its term ends.
+    if (settlement.reason !== "expired") this.#open.remove(id, reserved);
+    if (!counts) return settlement;
     this.#counts.settled(settlement);
-    reserved.counters.forEach(({ mode, rule, keyClass }, i) => {
-      // A cost of 0 was cancelled work, which says nothing of what work costs.
+    reserved.counters.forEach(({ mode, rule, keyClass, cost }, i) => {
+      // A cost that was not reported stands as held, which is our own estimate; a cost of 0 is cancelled work, which says nothing about
+      // real costs.
       const { charged, state } = counters[i]!;
-      if (mode !== "candidate" && state === "settled" && charged > 0) this.estimates.add(rule, keyClass, charged);
+      const isTold = amounts.get(cost) === charged && charged > 0;
+      if (mode !== "candidate" && state === "settled" && isTold) this.estimates.add(rule, keyClass, charged);
     });
     this.#options.onSettled(id, settlement);
     return settlement;
   }
 }
 
-/** While the store does not answer: work that may finish goes on, work that must stop where nothing is left stops. */
+/** While the store does not answer: work that may finish goes on; work that must stop when nothing is left stops. */
 function extendedByPolicy(counters: readonly HeldCounter[]): Extension {
   const verdicts = counters.map(({ finishes, policy }) =>
     finishes
@@ -251,7 +259,7 @@ function reservedBy(
   return { id: spellReservationId(reserved, isLocal), reserved, units };
 }
 
-/** What the request may cost beyond what is held, by its own bound, where it may finish; undefined where it names none. */
+/** What the request may cost in excess of what is held, by its own bound, if it may finish; undefined if it declares no bound. */
 function overrunsOf(
   checks: readonly Check[],
   held: Readonly<Record<string, number>>,
@@ -267,14 +275,14 @@ function overrunsOf(
   return found;
 }
 
-/** The shortest of the rules' terms: what is not settled by then stands as spent. */
+/** The shortest of the rules' terms: what is not settled by then counts as spent. */
 export function termOf(checks: readonly Check[]): number {
   let shortestMs = Number.POSITIVE_INFINITY;
   for (const { held, plan } of checks) if (held !== undefined) shortestMs = Math.min(shortestMs, plan.estimate!.ttlMs);
   return shortestMs;
 }
 
-/** The costs that the attributes tell. At least one of those that the reservation waits for must be among them. */
+/** The costs in the attributes. At least one of those that the reservation waits for must be present. */
 function amountsIn({ counters }: Reserved, attributes: Attributes): Amounts {
   if (typeof attributes !== "object" || attributes === null || Array.isArray(attributes))
     throw invalid("attributes", "an object", attributes);
@@ -303,7 +311,7 @@ function settlementOf(counters: readonly HeldCounter[], settled: SettleReply["co
   return { settled: false, charged, overrun, reason: hasExpired ? "expired" : "unknown" };
 }
 
-/** Of a rule and its candidate, the rule speaks. */
+/** A rule is reported, not its candidate. */
 function byRule(counters: readonly HeldCounter[], units: readonly (number | undefined)[]): Record<string, number> {
   const speaks = (mode: CheckMode): boolean => mode !== "candidate";
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 /**
- * Reads a request's attributes, once per request, into numbered slots: one slot for each attribute that some rule looks at.
- * Only own fields count, and only text, numbers and booleans; an attribute that no rule looks at may be anything.
- * The slots are reused from request to request, so what was read holds until the next `read`.
+ * Reads a request's attributes, once per request, into numbered slots: one slot for each attribute that some rule uses. Only own fields
+ * count, and only text, numbers and booleans; an attribute that no rule uses may be anything. The slots are reused for each request, so
+ * values are valid until the next `read`.
  */
 import { SluiceError } from "../errors.js";
 import { describeValue } from "./describe-value.js";
@@ -11,25 +11,25 @@ import { PatternSet } from "./pattern-set.js";
 import type { Attributes } from "./rule.js";
 
 /**
- * Matching one request takes at most so many steps, whatever it holds and whatever the rules are: about three milliseconds.
- * A step is one place of a glob and one character of a value, one rule or override found, or one of its conditions tried.
+ * The most steps that matching one request takes, whatever it contains and whatever the rules are: about three milliseconds. A step is one
+ * position in a glob and one character of a value, one rule or override found, or one of its conditions tried.
  */
 export const MOST_MATCHING_STEPS = 100_000;
 
 export class AttributeReader {
-  /** By slot, as text; undefined where the request has no such attribute. */
+  /** By slot, as text; undefined if the request has no such attribute. */
   readonly values: (string | undefined)[] = [];
   /** The slots that the last request filled. */
   readonly filled = new EntryList();
   readonly #budget: Budget = { steps: 0 };
   // A Map, not an object: an attribute may be named "constructor" or "__proto__".
   readonly #slots = new Map<string, number>();
-  /** By slot; undefined where no rule has a glob or a block. */
+  /** By slot; undefined if no rule has a glob or a CIDR block for it. */
   readonly #patterns: (PatternSet | undefined)[] = [];
-  /** By slot: whether the patterns have been held against the request's value. */
+  /** By slot: whether the patterns have been matched against the request's value. */
   readonly #arePatternsRead: boolean[] = [];
 
-  /** Where the attribute's value will stand; for use while rules are compiled. */
+  /** The slot for the attribute's value; called while rules are compiled. */
   slotOf(attribute: string): number {
     let slot = this.#slots.get(attribute);
     if (slot === undefined) {
@@ -42,7 +42,7 @@ export class AttributeReader {
     return slot;
   }
 
-  /** The globs and blocks that the attribute is held against; for use while rules are compiled. */
+  /** The globs and CIDR blocks that the attribute is matched against; called while rules are compiled. */
   patternsOf(slot: number): PatternSet {
     this.#patterns[slot] ??= new PatternSet();
     return this.#patterns[slot];
@@ -57,20 +57,20 @@ export class AttributeReader {
     return patterns;
   }
 
-  /** Counts steps of matching that were taken elsewhere. */
+  /** Counts matching steps taken elsewhere. */
   spend(steps: number): void {
     this.#budget.steps -= steps;
     if (this.#budget.steps < 0) throw tooComplex();
   }
 
-  /** How many steps the request just read has taken. */
+  /** How many steps the last request read has taken so far. */
   get steps(): number {
     return MOST_MATCHING_STEPS - this.#budget.steps;
   }
 
   read(attributes: Attributes): void {
     const { values, filled } = this;
-    // Cleared here rather than after use: a request that was refused halfway must leave nothing to the next.
+    // Cleared here rather than after use: a request that was refused halfway must not leak into the next.
     for (let i = 0; i < filled.count; i++) {
       values[filled.entries[i]!] = undefined;
       this.#arePatternsRead[filled.entries[i]!] = false;
@@ -91,7 +91,9 @@ export class AttributeReader {
   }
 }
 
-/** Refused rather than matched in part: a client that chooses a value which is not matched whole would choose which rules see it. */
+/**
+ * Refuse rather than match in part: otherwise a client could choose which rules see it, by a value that is too long to be matched in full.
+ */
 function tooComplex(): SluiceError {
   return new SluiceError("too-complex", `attributes: matching them takes more than ${MOST_MATCHING_STEPS} steps`);
 }
@@ -109,14 +111,14 @@ function textOf(name: string, value: unknown): string {
   throw invalid(`attributes.${name}`, "a string, a finite number or a boolean", value);
 }
 
-/** The cost that a caller names. */
+/** Validates a cost passed by the caller. */
 export function checkCost(cost: number): void {
   if (!Number.isSafeInteger(cost) || cost < 0) throw invalid("cost", WHOLE_NUMBER, cost);
 }
 
-/** The cost that an attribute holds. */
+/** Reads the cost from an attribute. */
 export function costIn(attribute: string, text: string): number {
-  // Number("") is 0 and Number("0x10") is 16: only digits are taken for a number.
+  // Number("") is 0 and Number("0x10") is 16: accept only digits.
   const cost = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(cost)) throw invalid(`attributes.${attribute}`, WHOLE_NUMBER, text);
   return cost;

@@ -21,7 +21,7 @@ const mistakesIn = (changed: object): string[] => {
   }
 };
 
-test("a rule with an estimate is sound under every algorithm that counts units", () => {
+test("a rule with an estimate is valid under every algorithm that counts units", () => {
   for (const algorithm of ["token-bucket", "gcra", "fixed-window", "sliding-counter", "rolling-window"]) {
     expect(mistakesIn({ algorithm })).toEqual([]);
   }
@@ -54,7 +54,7 @@ test.each([
     "rules[0].variants[0].algorithm: expected an algorithm that counts units beside estimate",
   ],
   [{ algorithm: "concurrency", window: undefined }, "rules[0].estimate: concurrency has no estimate"],
-])("%j is a mistake that says where", (changed, expected) => {
+])("%j is a mistake with its path", (changed, expected) => {
   expect(mistakesIn(changed).join("\n")).toContain(expected);
 });
 

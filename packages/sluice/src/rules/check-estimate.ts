@@ -1,6 +1,6 @@
 /**
- * Mistakes about `estimate` that no field shows alone. In: a rule as it was written, perhaps wrong in any place; a value that the field
- * table refuses has been reported, and is passed over here. Pure.
+ * Mistakes about `estimate` that no single field shows. In: a rule as written, possibly wrong anywhere; values that the field table refuses
+ * have been reported, and are skipped here. Pure.
  */
 import { isObject } from "./field-kinds.js";
 
@@ -28,7 +28,7 @@ export function checkEstimate(rule: Written, path: string, report: Report): void
   }
 }
 
-/** Each set of numbers that a key of the rule can meet, with its path. */
+/** Each set of numbers that can apply to a key of the rule, with its path. */
 function layersOf(rule: Written, path: string): (readonly [Written, string])[] {
   const listed = (name: "variants" | "overrides"): (readonly [unknown, string])[] => {
     const list = rule[name];

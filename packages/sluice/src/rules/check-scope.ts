@@ -1,6 +1,6 @@
 /**
- * What a rule with `scope: global` may say: its units pass through a region, which must be able to hold them.
- * In: the effective numbers, and the rule as it was written. Out: mistakes, by `refuse`.
+ * What a rule with `scope: global` may contain: its units pass through a region, which must be able to hold them. In: the effective
+ * numbers, and the rule as written. Out: mistakes, through `refuse`.
  */
 import { describeValue } from "./describe-value.js";
 import { parseDuration } from "./duration.js";
@@ -10,7 +10,7 @@ import type { AlgorithmName, NumberFields } from "./rule.js";
 /** A shorter window would end before units could travel. */
 const SHORTEST_MS = 1_000;
 
-/** Fields that need every check to be decided by the counter itself. */
+/** Fields that require the counter itself to decide every check. */
 const atTheCounter: Readonly<Record<string, string>> = {
   minInterval: "units of a region keep no distance from each other",
   blockFor: "units of a region do not see a block",
@@ -25,7 +25,7 @@ export function checkGlobal(
   refuse: (concerned: readonly string[], message: string) => void,
 ): void {
   const { algorithm, window, refill, limit, burst } = numbers;
-  // Units that can be held ahead: the same algorithms as those of prefetch.
+  // Units must be holdable in advance: the same algorithms as those of prefetch.
   if (!numberFieldsOf.get(algorithm)!.includes("prefetch")) {
     refuse(["scope", "algorithm"], `expected scope: region, got global: ${algorithm} has no units that could be held`);
     return;

@@ -1,6 +1,6 @@
 /**
- * Mistakes of a load-shedding rule that no field shows alone. In: the rule as written; values that the field table refuses are passed over,
- * for they have been reported.
+ * Mistakes of a load-shedding rule that no single field shows. In: the rule as written; values that the field table refuses are skipped,
+ * because they have been reported.
  */
 import { describeValue } from "./describe-value.js";
 import { isObject, type Kind } from "./field-kinds.js";

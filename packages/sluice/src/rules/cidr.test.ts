@@ -12,7 +12,7 @@ test.each([
   ["64:ff9b::1.2.3.4", "64:ff9b::102:304"],
   ["fe80::1", "fe80::1%eth0"],
   ["1::", "1:0:0:0:0:0:0:0"],
-])("%s and %s are one address", (one, other) => {
+])("%s and %s are the same address", (one, other) => {
   expect(parseAddress(one)).toBeDefined();
   expect(parseAddress(one)).toBe(parseAddress(other));
 });
@@ -41,7 +41,7 @@ test.each([
   "[::1]",
   "1.2.3.4:80",
   "x".repeat(10_000),
-])("%j is no address", (text) => {
+])("%j is not an address", (text) => {
   expect(parseAddress(text)).toBeUndefined();
 });
 
@@ -63,7 +63,7 @@ test.each([
   ["::/0", "1.2.3.4", false],
   ["1.2.3.4", "1.2.3.4", true],
   ["1.2.3.4", "1.2.3.5", false],
-])("%s holds %s: %s", (cidr, address, expected) => {
+])("%s contains %s: %s", (cidr, address, expected) => {
   expect(isIn(cidr, address)).toBe(expected);
 });
 
@@ -77,6 +77,6 @@ test.each([
   "::ffff:1.2.3.4/95",
   "fe80::1%eth0",
   "x/8",
-])("%s is no CIDR", (text) => {
+])("%s is not a CIDR block", (text) => {
   expect(parseCidr(text)).toBeUndefined();
 });

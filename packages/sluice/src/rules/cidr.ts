@@ -1,7 +1,7 @@
 /**
- * IP addresses and CIDR blocks. An address becomes its bytes, as a string of 4 or 16 characters: strings compare, slice
- * and serve as Map keys at once, which bytes in arrays do not. An IPv4 address mapped into IPv6 (`::ffff:1.2.3.4`) is that
- * IPv4 address, so `::/0` holds no IPv4 address. Pure.
+ * IP addresses and CIDR blocks. An address becomes its bytes, as a string of 4 or 16 characters: unlike byte arrays, strings can be
+ * compared, sliced and used as Map keys directly. An IPv4 address mapped into IPv6 (`::ffff:1.2.3.4`) is that IPv4 address, so `::/0`
+ * contains no IPv4 address. Pure.
  */
 
 /** 4 or 16 characters, one per byte. */
@@ -13,11 +13,11 @@ export interface Cidr {
   readonly bits: number;
 }
 
-/** The longest spelling is 45 characters; a zone name may follow. */
+/** The longest notation is 45 characters; a zone name may follow. */
 const LONGEST_ADDRESS = 80;
 const MAPPED_IPV4 = "\0\0\0\0\0\0\0\0\0\0\xff\xff";
 
-/** In any spelling; a zone (`fe80::1%eth0`) is passed over. */
+/** In any notation; a zone (`fe80::1%eth0`) is ignored. */
 export function parseAddress(text: string): Address | undefined {
   if (text.length > LONGEST_ADDRESS) return undefined;
   if (!text.includes(":")) return parseIpv4(text);
@@ -26,9 +26,9 @@ export function parseAddress(text: string): Address | undefined {
   return address?.startsWith(MAPPED_IPV4) ? address.slice(MAPPED_IPV4.length) : address;
 }
 
-/** `10.0.0.0/8`, or a plain address, which is a block of one. Bits beyond the prefix are ignored, as routers do. */
+/** `10.0.0.0/8`, or a plain address, which is a block of one. Bits beyond the prefix are ignored, as in routers. */
 export function parseCidr(text: string): Cidr | undefined {
-  // A zone belongs to one machine; a rule that names one would not mean what it seems to say.
+  // A zone is specific to one machine; a rule with one would not mean what it seems to.
   if (text.includes("%")) return undefined;
   const slashAt = text.indexOf("/");
   const spelled = slashAt === -1 ? text : text.slice(0, slashAt);
@@ -49,7 +49,7 @@ export function contains(cidr: Cidr, address: Address): boolean {
   return cidr.first.length === address.length && leadingBits(cidr.first, cidr.bits) === leadingBits(address, cidr.bits);
 }
 
-/** The bytes that hold the first `bits` bits, the rest of the last byte zeroed. Equal for all addresses of a block. */
+/** The bytes that contain the first `bits` bits, with the rest of the last byte zeroed. Equal for all addresses of a block. */
 export function leadingBits(address: Address, bits: number): string {
   const whole = address.slice(0, bits >> 3);
   const rest = bits & 7;
@@ -70,7 +70,7 @@ function parseIpv4(text: string): Address | undefined {
       byte = -1;
       digits = 0;
     } else {
-      // "010" is 8 to some programs and 10 to others: such an address is none.
+      // "010" is 8 to some programs and 10 to others: such an address is invalid.
       if (code < 48 || code > 57 || (digits === 1 && byte === 0)) return undefined;
       byte = Math.max(byte, 0) * 10 + code - 48;
       digits++;

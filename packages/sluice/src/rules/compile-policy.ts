@@ -1,6 +1,6 @@
 /**
- * Turns an algorithm's numbers, as rules write them, into the policy that stores run: durations in ms, rates as reduced
- * fractions, defaults filled in. In: validated numbers. Pure.
+ * Turns an algorithm's numbers, as rules contain them, into the policy that stores run: durations in ms, rates as reduced fractions,
+ * defaults filled in. In: validated numbers. Pure.
  */
 import { type Calendar, calendarMs } from "../algorithms/calendar.js";
 import type { BucketPolicy, Policy } from "../algorithms/policy.js";
@@ -9,8 +9,8 @@ import { parseDuration } from "./duration.js";
 import type { AlgorithmNumbers, Duration, FixedWindowNumbers, RollingStorage } from "./rule.js";
 
 /**
- * How Redis keeps a rolling window where the rule does not say: packed has the same meaning as the paper's sorted set, in an
- * eighth of the memory or less and in less time (docs/decisions/0012).
+ * How Redis stores a rolling window by default: packed has the same meaning as the paper's sorted set, in an eighth of the memory or less
+ * and in less time (docs/decisions/0012).
  */
 export const DEFAULT_ROLLING_STORAGE: RollingStorage = "packed";
 const DEFAULT_TTL: Duration = "30s";
@@ -63,21 +63,21 @@ function policyOf(numbers: AlgorithmNumbers): Policy {
   }
 }
 
-/** 0 where the rule has no prefetch. */
+/** 0 if the rule has no prefetch. */
 export function prefetchMsOf(numbers: AlgorithmNumbers): number {
   return "prefetch" in numbers && numbers.prefetch !== undefined && numbers.limit > 0 ? msOf(numbers.prefetch) : 0;
 }
 
-/** 0 where the rule hands out no turns. */
+/** 0 if the rule hands out no turns. */
 export function maxWaitMsOf(numbers: AlgorithmNumbers): number {
   return "maxWait" in numbers && numbers.maxWait !== undefined && numbers.limit > 0 ? msOf(numbers.maxWait) : 0;
 }
 
-/** How long a region may hold units: long against a round trip around the world, short against the window. */
+/** How long a region may hold units: long compared with a round trip around the world, short compared with the window. */
 const SHORTEST_REGION_TERM_MS = 1_000;
 const LONGEST_REGION_TERM_MS = 10_000;
 
-/** 0 for a limit of 0, which every region refuses by itself. */
+/** 0 for a limit of 0, which every region refuses on its own. */
 export function regionTermOf(policy: Policy): number {
   if (policy.limit === 0) return 0;
   const spanMs = "capacity" in policy ? fillTime(policy) : "windowMs" in policy ? policy.windowMs : 0;
@@ -85,13 +85,13 @@ export function regionTermOf(policy: Policy): number {
   return Math.floor(Math.min(termMs, spanMs / 2));
 }
 
-/** A limit of 0 refuses everything: no algorithm is needed to say so, and a rate of 0 would have none of its numbers. */
+/** A limit of 0 refuses everything: that needs no algorithm, and a rate of 0 would have no valid numbers. */
 function nothing(numbers: AlgorithmNumbers): Policy {
   const windowMs = "window" in numbers ? parseDuration(numbers.window) : undefined;
   return { stored: "fixed-window", limit: 0, windowMs: windowMs ?? calendarMs.day };
 }
 
-/** How long the blocks of a rule last, one after the other; undefined without any. */
+/** The lengths of a rule's successive blocks; undefined if it has none. */
 export function blockLengths(numbers: AlgorithmNumbers): readonly number[] | undefined {
   const blockFor = "blockFor" in numbers ? numbers.blockFor : undefined;
   if (blockFor === undefined) return undefined;
@@ -115,7 +115,7 @@ function calendarWindow(numbers: FixedWindowNumbers): Policy {
   };
 }
 
-/** Rules are validated before they are compiled: an unreadable duration here is a defect of ours. */
+/** Rules are validated before they are compiled, so an unreadable duration here is a bug. */
 function msOf(duration: Duration | undefined): number {
   const ms = parseDuration(duration);
   if (ms === undefined) throw new TypeError(`not a duration: ${duration}`);

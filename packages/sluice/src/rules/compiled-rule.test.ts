@@ -50,12 +50,12 @@ test("the match and the presence of every key attribute must hold", () => {
   expect(keySlots).toEqual([conditions[1]!.slot, conditions[2]!.slot]);
 });
 
-test("plans tell the mode and the failure policy, by default local", () => {
+test("plans carry the mode and the failure policy, by default local", () => {
   const plan = compiled(rule({ mode: "shadow" })).compiled.plans[0]![0]!;
   expect([plan.mode, plan.onStoreFailure]).toEqual(["shadow", "local"]);
 });
 
-test("a cost from an attribute has a slot; keys are remembered only where nothing but one value forms them", () => {
+test("a cost from an attribute has a slot; keys are cached only if a single value forms them", () => {
   const { compiled: priced, reader } = compiled(rule({ cost: { attribute: "tokens" } }));
   expect([priced.costAttribute, priced.costSlot]).toEqual(["tokens", reader.slotOf("tokens")]);
   expect(priced.keys).toBeDefined();
@@ -64,7 +64,7 @@ test("a cost from an attribute has a slot; keys are remembered only where nothin
   }
 });
 
-test("a reset has to forget every form that variants, candidate and overrides can store", () => {
+test("a reset must forget every form that variants, candidate and overrides can store", () => {
   const forms = storedForms(
     rule({
       storage: "packed",

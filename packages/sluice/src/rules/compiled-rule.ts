@@ -1,6 +1,6 @@
 /**
- * A rule made ready for requests: its conditions, its key's slots, and a plan for every set of numbers that a request can
- * meet (each variant and the candidate, under each override and under none), so that no request compiles anything.
+ * A rule prepared for requests: its conditions, the slots of its key, and a plan for every set of numbers that can apply to a request (each
+ * variant and the candidate, under each override and without one), so that no request compiles anything.
  */
 import type { CheckPlan } from "../check.js";
 import type { CheckMode } from "../decision.js";
@@ -23,24 +23,24 @@ export interface CompiledRule {
   /** The key's attribute names, ready for `spellEscaped`. */
   readonly escapedKey: readonly string[];
   readonly keySlots: readonly number[];
-  /** A list of one; empty without colocation. */
+  /** A list with one item; empty without colocation. */
   readonly escapedColocate: readonly string[];
   readonly colocateSlot: number;
   readonly cost: number;
-  /** Where the cost comes from a request's attribute; else undefined. */
+  /** Set if the cost comes from an attribute of the request. */
   readonly costAttribute: string | undefined;
   readonly costSlot: number;
-  /** Where the request's own upper bound of its cost stands, if the rule estimates and asks for one. */
+  /** The slot of the request's own upper bound of its cost, if the rule estimates and uses one. */
   readonly saidSlot: number;
   readonly estimates: boolean;
   readonly saidAttribute: string | undefined;
   readonly overrides: MatchIndex | undefined;
   readonly variants: VariantChoice | undefined;
-  /** For rules that count by one attribute and need nothing but its value for the key; else undefined. */
+  /** For rules that count by one attribute and need only its value for the key; otherwise undefined. */
   readonly keys: RuleKeys | undefined;
-  /** By override (0: none, 1: the first ...), then by variant. */
-  readonly plans: readonly (readonly CheckPlan[])[];
-  /** The one attribute that the rule looks at, where it needs nothing else (`sole-rule.ts`). */
+  /** By override (0: none, 1: the first ...), then by variant. Plans of a rule with `adapt` are replaced, never mutated. */
+  readonly plans: readonly CheckPlan[][];
+  /** The only attribute that the rule uses, if it needs nothing else (`sole-rule.ts`). */
   readonly soleAttribute: string | undefined;
   /** By override; empty without a candidate. */
   readonly candidatePlans: readonly CheckPlan[];
@@ -48,7 +48,7 @@ export interface CompiledRule {
 
 const NO_SLOT = -1;
 
-/** State that compiling the rules of one book shares. */
+/** State shared while the rules of one book are compiled. */
 interface Compiler {
   readonly reader: AttributeReader;
   readonly stride: Stride;
@@ -91,16 +91,16 @@ export function* compilingRule(rule: CountingRule, compiler: Compiler): Sliced<C
 function soleAttributeOf(rule: CountingRule, { policy, mode, block, maxWaitMs }: CheckPlan): string | undefined {
   const { match, variants, candidate, overrides, colocate, cost, estimate, key } = rule;
   const hasMore = [match, variants, candidate, overrides, colocate, estimate, block].some((part) => part !== undefined);
-  // These have a name, or a term, for each entry.
+  // These have a name or a term for each entry.
   const isNamed = policy.stored === "concurrency" || policy.stored === "rolling-window" || policy.stored === "pool";
   if (hasMore || isNamed || mode !== "enforce" || typeof cost === "object" || maxWaitMs > 0 || key.length !== 1)
     return undefined;
   return key[0];
 }
 
-/** Every form in which the rule's counters can be stored: what a reset has to forget. */
+/** Every form in which the rule's counters may be stored: what a reset must forget. */
 export function storedForms(rule: CountingRule): { stored: Stored; candidate: boolean }[] {
-  // Of all that an override may change, only the storage changes the form, and a limit of 0.
+  // Of everything that an override may change, only the storage and a limit of 0 change the form.
   const overrides: readonly NumberLayer[] = [
     {},
     ...(rule.overrides ?? []).filter(({ storage }) => storage !== undefined),
@@ -161,7 +161,7 @@ type Planner = (override: Override | undefined) => CheckPlan;
 
 function plannerOf(rule: CountingRule, over: { layer: NumberLayer; mode: CheckMode; variant?: string }): Planner {
   const { layer, mode, variant } = over;
-  // The plans of 100 000 overrides share one text: only an override of the storage changes it.
+  // The plans of 100 000 overrides share one string: only an override of the storage changes it.
   let keyedBy: Stored | undefined;
   let keyEnd = "";
   const blockEnd = blockKeyEnd({ rule: rule.id, candidate: mode === "candidate" });

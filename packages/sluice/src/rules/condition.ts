@@ -1,6 +1,6 @@
 /**
- * One line of a rule's `match`, compiled: an attribute, and the values of which one must hold. Pure.
- * Values are compared as text: `42` in a rule matches `42` and `"42"` in a request.
+ * One line of a rule's `match`, compiled: an attribute, and the values of which one must match. Pure. Values are compared as text: `42` in
+ * a rule matches `42` and `"42"` in a request.
  */
 import type { AttributeReader } from "./attribute-reader.js";
 import { describeValue } from "./describe-value.js";
@@ -10,25 +10,25 @@ import type { MatchValue } from "./rule.js";
 
 export interface Condition {
   readonly attribute: string;
-  /** Where the attribute's value stands among those read from a request (see `attribute-reader.ts`). */
+  /** The slot of the attribute's value among those read from a request (see `attribute-reader.ts`). */
   readonly slot: number;
-  /** As written, for explanations. Empty for an attribute of the key, which need only be present. */
+  /** As written, for explanations. Empty for a key attribute, which only needs to be present. */
   readonly wanted: readonly string[];
-  /** Any value will do. */
+  /** Any value matches. */
   readonly anyValue: boolean;
   readonly literals: readonly string[];
-  /** The same, where a search from the front would be slow. */
+  /** The same as a set, if a linear search would be slow. */
   readonly literalSet: ReadonlySet<string> | undefined;
   /** Globs and CIDR blocks, by their numbers in the attribute's pattern set. */
   readonly patterns: readonly number[];
-  /** The same, where a search from the front would be slow. */
+  /** The same as a set, if a linear search would be slow. */
   readonly patternNumbers: ReadonlySet<number> | undefined;
 }
 
 const LONGEST_SEARCHED_LIST = 8;
 const none: readonly never[] = [];
 
-/** Lists that would be empty or equal are shared: there are conditions by the hundred thousand, mostly of one value. */
+/** Empty or equal lists are shared: there are hundreds of thousands of conditions, mostly with one value. */
 export function compileCondition(attribute: string, value: MatchValue, reader: AttributeReader): Condition {
   const slot = reader.slotOf(attribute);
   const wanted = Array.isArray(value) ? value.map(String) : [String(value)];
@@ -36,7 +36,7 @@ export function compileCondition(attribute: string, value: MatchValue, reader: A
   const patterns: number[] = [];
   let anyValue = false;
   for (const text of wanted.length === 1 ? wanted : new Set(wanted)) {
-    // "*" alone asks for presence, also of values with a "/" in them.
+    // "*" alone requires presence, even of values that contain a "/".
     if (text === "*" || text === "**") anyValue = true;
     else if (attribute === "ip") patterns.push(reader.patternsOf(slot).add(text, "block"));
     else if (isLiteral(text)) literals.push(text);
@@ -58,7 +58,7 @@ function orNone<T>(list: readonly T[]): readonly T[] {
   return list.length === 0 ? none : list;
 }
 
-/** The attribute is there, whatever its value. */
+/** The attribute is present, whatever its value. */
 export function presence(attribute: string, slot: number): Condition {
   return {
     attribute,
@@ -72,7 +72,7 @@ export function presence(attribute: string, slot: number): Condition {
   };
 }
 
-/** Whether a condition holds for the request just read. */
+/** Whether a condition holds for the last request read. */
 export function holds(condition: Condition, request: AttributeReader): boolean {
   const value = request.values[condition.slot];
   if (value === undefined) return false;
@@ -82,7 +82,7 @@ export function holds(condition: Condition, request: AttributeReader): boolean {
   return condition.patterns.length > 0 && hasMatch(condition, request.matchedPatterns(condition.slot));
 }
 
-/** Whichever is shorter: a condition may have a thousand patterns, and a value may match many. */
+/** Iterates over the shorter list: a condition may have a thousand patterns, and a value may match many. */
 function hasMatch({ patterns, patternNumbers }: Condition, set: PatternSet): boolean {
   const { matched } = set;
   if (patternNumbers !== undefined && matched.count < patterns.length) {

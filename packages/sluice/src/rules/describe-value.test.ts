@@ -14,7 +14,7 @@ test.each([
   expect(describeValue(value)).toBe(shown);
 });
 
-test("a long value is cut, and ends with a sign that it was", () => {
+test("a long value is truncated, and ends with a mark", () => {
   for (const value of ["x".repeat(1_000_000), Array.from({ length: 1_000_000 }, (_, i) => i), { a: "y".repeat(500) }]) {
     const shown = describeValue(value);
     expect(shown).toHaveLength(80);

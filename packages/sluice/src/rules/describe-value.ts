@@ -1,5 +1,5 @@
 /**
- * A value as messages show it: JSON, cut to a length that a terminal and a log line bear. Never throws, whatever came.
+ * A value as messages show it: JSON, truncated to a length that suits a terminal or a log line. Never throws, whatever the value.
  */
 
 const LONGEST_SHOWN = 80;
@@ -9,7 +9,7 @@ export function describeValue(value: unknown): string {
     case "undefined":
       return "nothing";
     case "number":
-      // JSON would say null for NaN and Infinity.
+      // JSON would show null for NaN and Infinity.
       return String(value);
     case "bigint":
       return cut(`${value}n`);
@@ -31,7 +31,7 @@ function jsonOf(value: unknown): string {
   }
 }
 
-/** Only as much as can be shown, each part at least a character: a value may be megabytes, or nested a million deep. */
+/** Only as much as can be shown, each part at least one character: a value may be megabytes long, or nested a million levels deep. */
 function shortened(value: unknown, left: { nodes: number }): unknown {
   left.nodes--;
   if (typeof value === "string") return value.slice(0, LONGEST_SHOWN + 1);

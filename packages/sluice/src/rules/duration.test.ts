@@ -40,7 +40,7 @@ test.each([
   30,
   null,
   undefined,
-])("%j is no duration", (text) => {
+])("%j is not a duration", (text) => {
   expect(parseDuration(text)).toBeUndefined();
 });
 

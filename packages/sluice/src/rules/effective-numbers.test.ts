@@ -3,13 +3,13 @@ import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 
 const merged = (...layers: NumberLayer[]): unknown => JSON.parse(JSON.stringify(effectiveNumbers(layers)));
 
-test("each field comes from the highest layer that has it", () => {
+test("each field comes from the highest layer that sets it", () => {
   expect(merged({ algorithm: "rolling-window", limit: 10, window: "1m", minInterval: "1s" }, {}, { limit: 5 })).toEqual(
     { algorithm: "rolling-window", limit: 5, window: "1m", minInterval: "1s" },
   );
 });
 
-test("fields that the algorithm in force does not know are left out", () => {
+test("fields that the algorithm in force does not have are dropped", () => {
   expect(
     merged(
       { algorithm: "rolling-window", limit: 10, window: "1m", minInterval: "1s" },

@@ -1,7 +1,7 @@
 /**
- * The numbers in force where layers lie over each other: the rule, then a variant or the candidate, then an override.
- * The last layer that names an algorithm decides it; every field that this algorithm knows comes from the last layer that
- * has it; the others are left out, so that a token bucket may stand beside a rolling window with a minInterval. Pure.
+ * The numbers in force after layering: the rule, then a variant or the candidate, then an override. The last layer that names an algorithm
+ * determines it. Every field that this algorithm has comes from the last layer that sets it; other fields are dropped, so that a token
+ * bucket may be combined with a rolling window with a minInterval. Pure.
  */
 import { numberFieldsOf } from "./fields.js";
 import type { AlgorithmName, AlgorithmNumbers, NumberFields } from "./rule.js";
@@ -12,7 +12,7 @@ export interface NumberLayer extends NumberFields {
 
 type Merged = { -readonly [Name in keyof NumberLayer]: NumberLayer[Name] | undefined };
 
-/** `layers` from the lowest to the highest; one of them has an algorithm. */
+/** `layers` from lowest to highest; one of them has an algorithm. */
 export function effectiveNumbers(layers: readonly NumberLayer[]): AlgorithmNumbers {
   let algorithm: AlgorithmName | undefined;
   for (const layer of layers) algorithm = layer.algorithm ?? algorithm;
@@ -23,13 +23,13 @@ export function effectiveNumbers(layers: readonly NumberLayer[]): AlgorithmNumbe
       if (layer[name] === undefined) continue;
       (merged as Record<string, unknown>)[name] = layer[name];
     }
-    // A bucket fills over its window or by its refill: a layer that names one of them displaces the other.
+    // A bucket fills over its window or by its refill: a layer that sets one of them displaces the other.
     if (algorithm === "token-bucket") {
       if (layer.refill !== undefined) merged.window = layer.window;
       else if (layer.window !== undefined) merged.refill = undefined;
     }
   }
-  // A layer that goes back to epoch windows leaves no use for the time zone below it.
+  // A layer that goes back to epoch windows makes the time zone below it irrelevant.
   if (merged.align !== "calendar") merged.timezone = undefined;
   return merged as AlgorithmNumbers;
 }

@@ -1,6 +1,6 @@
 /**
- * A list of entry numbers that is filled and emptied for every request. It keeps its memory: an array emptied by
- * `length = 0` gives it back, and growing it anew costs more than the rest of a lookup.
+ * A list of entry numbers that is filled and emptied for every request. It keeps its memory: an array emptied by `length = 0` releases it,
+ * and growing it again costs more than the rest of a lookup.
  */
 export class EntryList {
   readonly entries: number[] = [];
@@ -14,7 +14,7 @@ export class EntryList {
     for (let i = 0; i < entries.length; i++) this.entries[this.count++] = entries[i]!;
   }
 
-  /** Mostly sorted already and mostly short, where insertion wins; long lists go to the engine's sort. */
+  /** Usually short and nearly sorted, which suits insertion sort; long lists use the engine's sort. */
   sort(): void {
     const { entries, count } = this;
     if (count > 32) {

@@ -30,14 +30,14 @@ test.each([
   ["ipMatchValue", ipMatchValue, ["*", "10.0.0.0/8", "::1"], ["10.0.0.0/33", "host", 7]],
   ["cost", cost, [0, 5, { attribute: "tokens" }], [-1, 1.5, { attribute: "" }, { attribute: "a", other: 1 }, "1"]],
 ] as [string, Kind, unknown[], unknown[]][])(
-  "%s accepts what it says, and nothing else",
+  "%s accepts what it describes, and nothing else",
   (_, kind, accepted, refused) => {
     expect(accepted.filter((value) => !kind.accepts(value))).toEqual([]);
     expect(refused.filter((value) => kind.accepts(value))).toEqual([]);
   },
 );
 
-test("a whole number has a least and is safe", () => {
+test("a whole number has a minimum and is safe", () => {
   const { accepts, expected } = wholeNumber(1);
   expect([0, 1, 2 ** 53 - 1, 2 ** 53, 1.5].map(accepts)).toEqual([false, true, true, false, false]);
   expect(expected).toBe("a whole number from 1 to 9007199254740991");
@@ -49,7 +49,7 @@ test("one of several words, each quoted in the message", () => {
   expect(expected).toBe('one of "a", "b"');
 });
 
-test("an object is one in the sense of JSON", () => {
+test("an object is an object in the JSON sense", () => {
   expect([{}, Object.create(null)].map(isObject)).toEqual([true, true]);
   expect([null, [], new Map(), new Date(), "x"].map(isObject)).toEqual([false, false, false, false, false]);
 });

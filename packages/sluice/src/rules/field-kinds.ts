@@ -1,6 +1,6 @@
 /**
- * The kinds of value that a rule document holds: what each accepts, what a message says was expected, and its JSON Schema.
- * `fields.ts` says which field is of which kind.
+ * The kinds of value in a rule document: what each accepts, how messages describe it, and its JSON Schema. `fields.ts` maps fields to
+ * kinds.
  */
 import { isTimezone } from "../algorithms/calendar.js";
 import { parseCidr } from "./cidr.js";
@@ -17,7 +17,7 @@ export interface Kind {
   readonly schema: JsonSchema;
 }
 
-/** Bounds that keep a document, a key and a script call small whatever is sent. */
+/** Bounds that keep documents, keys and script calls small whatever is sent. */
 export const bounds = {
   rules: 100_000,
   overrides: 100_000,
@@ -36,7 +36,7 @@ export const bounds = {
   packedLimit: 4_194_303,
 } as const;
 
-/** An object in the sense of JSON: neither null, a list, a Map nor a Date, whose fields would be passed over in silence. */
+/** An object in the JSON sense: not null, a list, a Map or a Date, whose fields would be ignored silently. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && Object.prototype.toString.call(value) === "[object Object]";
 }
@@ -65,7 +65,7 @@ export function wholeNumber(least: number): Kind {
   );
 }
 
-/** `auto` is for load shedding alone, which `rule-consistency.ts` knows. */
+/** `auto` is only for load shedding, which `rule-consistency.ts` checks. */
 export function orAuto(number: Kind): Kind {
   return {
     ...number,
@@ -74,7 +74,7 @@ export function orAuto(number: Kind): Kind {
   };
 }
 
-/** The utilisation that a limit aims at. */
+/** The utilisation that an adaptive limit aims at. */
 export const target = kind(
   "a utilisation above 0, up to 1",
   (value) => typeof value === "number" && value > 0 && value <= 1,
@@ -96,7 +96,7 @@ export const variantName = text("a name of 1 to 64 letters, digits or - _ .", /^
 
 export const className = text("a class name of 1 to 64 letters, digits or - _ .", /^[A-Za-z0-9_.-]{1,64}$/);
 
-/** It stands in the names of header fields. */
+/** It becomes part of header field names. */
 export const unitName = text(
   "a word of 1 to 32 characters a-z 0-9 - that begins with a letter, such as tokens",
   /^[a-z][a-z0-9-]{0,31}$/,
@@ -139,7 +139,7 @@ export const duration = kind('a duration such as "30s"', (value) => parseDuratio
   pattern: durationPattern,
 });
 
-/** Shorter ones are over before a reply is back; longer ones would keep the units of an instance that crashed for too long. */
+/** Shorter ones end before a reply is back; longer ones would tie up the units of a crashed instance for too long. */
 const shortestPrefetchMs = 5;
 const longestPrefetchMs = 60_000;
 
@@ -154,7 +154,7 @@ export const prefetchTerm = kind(
 
 const longestReservationMs = 86_400_000;
 
-/** Longer work extends its reservation, which begins the term anew. */
+/** Longer work extends its reservation, which renews the term. */
 export const reservationTerm = kind(
   'a duration from "1s" to "1d"',
   (value) => {
@@ -170,7 +170,7 @@ export const quantile = kind(
   { type: "number", minimum: 0.01, maximum: 0.999 },
 );
 
-/** Nobody waits for an hour; and a counter stays so long ahead of now, at most. */
+/** Nobody waits for an hour, and a counter's clock may be ahead of now by at most this. */
 const longestWaitMs = 3_600_000;
 
 export const maxWait = kind(
@@ -179,7 +179,7 @@ export const maxWait = kind(
   duration.schema,
 );
 
-/** Blocks that follow each other: the last length stays. */
+/** For successive blocks: the last length repeats. */
 const MOST_BLOCK_LENGTHS = 8;
 
 export const blockFor = kind(
@@ -196,7 +196,7 @@ function isGrowing(lengths: readonly unknown[]): boolean {
 
 const calendarWords: readonly unknown[] = ["day", "week", "month"];
 
-/** Words are windows of a calendar; whether they fit is a question of `align`. */
+/** The words are calendar windows; `align` decides whether they fit. */
 export const windowLength = kind(
   duration.expected,
   (value) => calendarWords.includes(value) || duration.accepts(value),

@@ -9,7 +9,7 @@ test("every algorithm has its number fields, and each has a limit", () => {
   expect(numberFieldsOf.get("gcra")).toEqual(["limit", "window", "burst", "prefetch", "maxWait", "blockFor"]);
 });
 
-test("the algorithms of a field are those that know it", () => {
+test("the algorithms of a field are those that have it", () => {
   expect(algorithmsOf("minInterval")).toEqual(["rolling-window"]);
   expect(algorithmsOf("limit")).toBeUndefined();
   expect(algorithmsOf("constructor")).toBeUndefined();
@@ -20,7 +20,7 @@ test("the lists of rules and overrides are long: walking them pauses", () => {
   expect([...rule.longLists.keys()]).toEqual(["overrides"]);
 });
 
-test("an override says why it may not change the algorithm", () => {
+test("an override explains why it may not change the algorithm", () => {
   expect(override.fields.has("algorithm")).toBe(false);
   expect(override.refused?.get("algorithm")).toContain("not the algorithm");
 });

@@ -1,7 +1,7 @@
 /**
- * The one table of the rule document's fields. Validation (`validate-rules.ts`) and the JSON Schema (`rule-json-schema.ts`) both
- * walk it, and `docs/rules.md` is held equal to it by a test. A mistake that no field shows alone (a minInterval above the window)
- * is in `rule-consistency.ts`.
+ * The single table of the rule document's fields. Validation (`validate-rules.ts`) and the JSON Schema (`rule-json-schema.ts`) both walk
+ * it, and a test holds `docs/rules.md` equal to it. Mistakes that no single field shows (a minInterval above the window) are in
+ * `rule-consistency.ts`.
  */
 import {
   algorithmNames,
@@ -40,7 +40,7 @@ export interface ListOf {
   readonly expected: string;
   readonly item: Shape;
   readonly most: number;
-  /** So many items that a walk over them must be able to pause. */
+  /** True if there may be so many items that a walk over them must be able to pause. */
   readonly isLong: boolean;
 }
 /** A value, or a list of which one must match. */
@@ -49,13 +49,13 @@ interface OneOrMany {
   readonly item: Kind;
   readonly most: number;
 }
-/** An object whose names are attributes, or names of another kind. */
+/** An object keyed by attribute, or by another kind of name. */
 export interface ByAttribute {
   readonly shape: "by-attribute";
   readonly expected: string;
   readonly name: Kind;
   readonly value: Shape;
-  /** Attributes with a grammar of their own. */
+  /** Attributes with a different grammar. */
   readonly special: ReadonlyMap<string, Shape>;
   readonly least: number;
   readonly most: number;
@@ -64,9 +64,9 @@ export interface ObjectOf {
   readonly shape: "object";
   readonly expected: string;
   readonly fields: ReadonlyMap<string, Field>;
-  /** Those of the fields that are long lists. */
+  /** The fields that are long lists. */
   readonly longLists: ReadonlyMap<string, ListOf>;
-  /** Names that are no fields here and deserve a sentence of their own. */
+  /** Names that are not fields here but deserve a specific message. */
   readonly refused?: ReadonlyMap<string, string>;
 }
 export type Shape = Kind | ListOf | OneOrMany | ByAttribute | ObjectOf;
@@ -74,11 +74,11 @@ export type Shape = Kind | ListOf | OneOrMany | ByAttribute | ObjectOf;
 interface Field {
   readonly shape: Shape;
   readonly required?: true;
-  /** The algorithms that know the field; absent: every one. */
+  /** The algorithms that have the field; absent: all of them. */
   readonly algorithms?: readonly AlgorithmName[];
 }
 
-// A Map, not an object: a document may hold a field named "constructor" or "__proto__".
+// A Map, not an object: a document may contain a field named "constructor" or "__proto__".
 const object = (expected: string, fields: Record<string, Field>): ObjectOf => ({
   shape: "object",
   expected,
@@ -137,7 +137,7 @@ const numbers = {
 const loadSignal = oneOf(["inflight", "event-loop", "reported"]);
 const loadShedding = ["load-shedding"] as const;
 
-/** The fields of load shedding, which stand beside the numbers of the other algorithms. */
+/** The fields of load shedding, besides the numbers of the other algorithms. */
 const sheddingFields = {
   signal: { shape: { shape: "one-or-many", item: loadSignal, most: 3 }, algorithms: loadShedding },
   class: {
@@ -226,11 +226,22 @@ export const rule = object("a rule {id, key, algorithm, limit, ...}", {
   adapt: { shape: adapt, algorithms: algorithmsInStore },
 });
 
-export const ruleDocument = object("an object {rules: [...]}, or a list of rules", {
-  rules: { shape: list("a list of rules", rule, bounds.rules), required: true },
-});
+const ENVOY_FILE =
+  "a field of envoyproxy/ratelimit: `sluice migrate` makes rules of such a file, --envoy-config reads it as it is";
+const ALONE = "a field of a rule, not of the document: put the rule in a list, rules: [{ id: … }]";
 
-/** The number fields that each algorithm knows. */
+export const ruleDocument: ObjectOf = {
+  ...object("an object {rules: [...]}, or a list of rules", {
+    rules: { shape: list("a list of rules", rule, bounds.rules), required: true },
+  }),
+  refused: new Map([
+    ["domain", ENVOY_FILE],
+    ["descriptors", ENVOY_FILE],
+    ["id", ALONE],
+  ]),
+};
+
+/** The number fields of each algorithm. */
 export const numberFieldsOf: ReadonlyMap<AlgorithmName, readonly (keyof NumberFields)[]> = new Map(
   algorithmNames.map((name) => [
     name,
@@ -240,7 +251,7 @@ export const numberFieldsOf: ReadonlyMap<AlgorithmName, readonly (keyof NumberFi
   ]),
 );
 
-/** The algorithms that know a number field; undefined for a field that all know. */
+/** The algorithms that have a number field; undefined for a field that all of them have. */
 export function algorithmsOf(field: string): readonly AlgorithmName[] | undefined {
   return rule.fields.get(field)?.algorithms;
 }

@@ -1,6 +1,6 @@
 /**
- * The mistakes of a rule document as they are found: the first of them in words, the others counted. A document may hold a
- * hundred thousand, and people read few of them; to word and to send them all would cost more than to find them.
+ * The mistakes of a rule document as they are found: the first ones as messages, the others counted. A document may contain a hundred
+ * thousand, and people read few of them; wording and sending all would cost more than finding them.
  */
 import type { Mistake } from "../errors.js";
 import { Stride } from "../time-slices.js";
@@ -16,13 +16,13 @@ export class Findings {
     return this.#mistakes.length + this.#more;
   }
 
-  /** The message is made only if it is listed. */
+  /** The message is built only if it is listed. */
   add(path: string, message: string | (() => string)): void {
     if (this.#mistakes.length === MOST_MISTAKES) this.#more++;
     else this.#mistakes.push({ path, message: typeof message === "string" ? message : message() });
   }
 
-  /** With a last one that tells how many more there are. */
+  /** If there are more, the last entry is how many. */
   list(): Mistake[] {
     if (this.#more === 0) return this.#mistakes;
     return [...this.#mistakes, { path: "document", message: `and ${this.#more} more mistakes` }];

@@ -1,4 +1,4 @@
-/** The tree against the plainest matcher of one glob; glob.test.ts holds the meaning of single globs. */
+/** The tree against the simplest possible matcher of one glob; glob.test.ts covers the meaning of single globs. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { EntryList } from "./entry-list.js";
@@ -16,7 +16,7 @@ function treeOf(globs: readonly string[]): (value: string, steps?: number) => { 
   };
 }
 
-/** Backtracks: `**` and a slash behind a segment's start stand for whole segments or none. */
+/** Backtracks: `**` and a slash at the start of a segment match whole segments or none. */
 function matches(glob: string, value: string, isSegmentStart = true): boolean {
   if (glob === "") return value === "";
   if (glob.startsWith("**")) {
@@ -35,7 +35,7 @@ function matches(glob: string, value: string, isSegmentStart = true): boolean {
   return value[0] === glob[0] && matches(glob.slice(1), value.slice(1), glob[0] === "/");
 }
 
-test("many globs at once match as each does alone", () => {
+test("many globs together match the same as each alone", () => {
   const part = fc.constantFrom("a", "b", "ab", "/", "*", "**", "/**/", "/");
   const glob = fc.array(part, { minLength: 1, maxLength: 6 }).map((parts) => parts.join(""));
   const value = fc.array(fc.constantFrom("a", "b", "/"), { maxLength: 8 }).map((parts) => parts.join(""));
@@ -48,12 +48,12 @@ test("many globs at once match as each does alone", () => {
   );
 });
 
-test("globs that begin alike share their beginning, however they were added", () => {
+test("globs with the same beginning share it, in whatever order they were added", () => {
   const find = treeOf(["/api/v1", "/api/v2", "/api", "/ap*", "/"]);
   expect([find("/api/v2").found, find("/api").found, find("/").found]).toEqual([[1], [2, 3], [4]]);
 });
 
-test("a value that needs more steps than the budget holds is left undecided", () => {
+test("a value that needs more steps than the budget is left undecided", () => {
   const find = treeOf(["**a**a**a**b"]);
   expect(find("a".repeat(200), 50).decided).toBe(false);
   expect(find("a".repeat(200)).decided).toBe(true);

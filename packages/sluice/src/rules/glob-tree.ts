@@ -1,16 +1,16 @@
 /**
- * Many globs, matched in one pass over a value: a radix tree of texts and wildcards, in which globs that begin alike share their
- * beginning. In: a value. Out: the numbers of all globs that match it.
+ * Matches many globs in one pass over a value: a radix tree of texts and wildcards, in which globs with the same beginning share it. In: a
+ * value. Out: the numbers of all globs that match it.
  *
- * The tree walks the text before a glob's first wildcard as a trie. Behind a wildcard all places that the value read so far can have reached are
- * followed at once (an NFA), so that nothing backtracks. A step is one place and one character. Values come from attackers and globs from editors:
- * a value that needs more steps than the budget holds is left undecided.
+ * Before a glob's first wildcard, the tree is walked as a trie. After a wildcard, all positions that the value so far can have reached are
+ * followed at once (an NFA), so nothing backtracks. A step is one position and one character. Values come from attackers and globs from
+ * editors: a value that needs more steps than the budget is left undecided.
  */
 import type { EntryList } from "./entry-list.js";
 import { GLOBSTAR, globTokens, SEGMENTS, STAR, type Wildcard } from "./glob.js";
 
 interface Node {
-  /** Of a text: its characters from the parent's end to here. Empty for a wildcard. */
+  /** For a text: its characters from the parent's end to here. Empty for a wildcard. */
   label: string;
   readonly wildcard: Wildcard | undefined;
   /** The texts that follow, by their first character. */
@@ -19,11 +19,11 @@ interface Node {
   readonly wildcards: Node[];
   /** The globs that end here. */
   readonly globs: number[];
-  /** Of a wildcard: the step at which it was last reached. */
+  /** For a wildcard: the step at which it was last reached. */
   reachedAt: number;
 }
 
-/** How many steps one request may still take. */
+/** How many more steps one request may take. */
 export interface Budget {
   steps: number;
 }
@@ -39,7 +39,7 @@ const newNode = (label: string, wildcard?: Wildcard): Node => ({
   reachedAt: 0,
 });
 
-/** Places reached: a node, and how much of its label was read (of SEGMENTS: 1 in the middle of a segment, else 0). */
+/** Positions reached: a node, and how much of its label was read (for SEGMENTS: 1 in the middle of a segment, otherwise 0). */
 interface Places {
   readonly nodes: Node[];
   readonly offsets: number[];
@@ -48,7 +48,7 @@ interface Places {
 
 const newPlaces = (): Places => ({ nodes: [], offsets: [], count: 0 });
 
-// Matching is synchronous, so one set of buffers serves every call. They grow with the busiest value, to the tree's size at most.
+// Matching is synchronous, so one set of buffers serves every call. They grow with the busiest value, at most to the size of the tree.
 let reached = newPlaces();
 let reachedNext = newPlaces();
 let clock = 0;
@@ -57,7 +57,7 @@ let startedAt = 0;
 export class GlobTree {
   readonly #root = newNode("");
 
-  /** A glob may be added once only. */
+  /** Each glob must be added only once. */
   add(pattern: string, glob: number): void {
     let node = this.#root;
     for (const token of globTokens(pattern))
@@ -65,7 +65,10 @@ export class GlobTree {
     node.globs.push(glob);
   }
 
-  /** Appends all globs that match, in no order, perhaps more than once. False if the budget did not suffice: then some may be missing. */
+  /**
+   * Appends all matching globs, in no particular order, possibly more than once. False if the budget was exceeded: some may then be
+   * missing.
+   */
   find(value: string, found: EntryList, budget: Budget): boolean {
     let node: Node | undefined = this.#root;
     let at = 0;
@@ -85,10 +88,10 @@ export class GlobTree {
   }
 }
 
-/** The globs that go on with this wildcard, where the value was read up to `from`. */
+/** The globs that continue with this wildcard, after the value was read up to `from`. */
 function findBehind(wildcard: Node, value: string, from: number, found: EntryList, budget: Budget): boolean {
   if (isLast(wildcard)) {
-    // Most globs end so, and need no pass: `/v1/**` matches whatever follows, `/v1/*` whatever has no slash.
+    // Most globs end like this, and need no pass: `/v1/**` matches whatever follows, `/v1/*` whatever has no slash.
     if (wildcard.wildcard === GLOBSTAR || value.indexOf("/", from) === -1) found.addAll(wildcard.globs);
     return true;
   }
@@ -113,7 +116,7 @@ function findBehind(wildcard: Node, value: string, from: number, found: EntryLis
   return true;
 }
 
-/** From one place, by one character, to the places of `reachedNext`. */
+/** Moves from one position, by one character, to the positions of `reachedNext`. */
 function step(node: Node, offset: number, code: number, found: EntryList): void {
   switch (node.wildcard) {
     case undefined:
@@ -138,17 +141,17 @@ function step(node: Node, offset: number, code: number, found: EntryList): void 
   if (text !== undefined) read(text, 1, found);
 }
 
-/** A place within a text can be reached in one way only, and is never there twice. */
+/** A position within a text can be reached in only one way, so it is never there twice. */
 function read(text: Node, offset: number, found: EntryList): void {
   place(text, offset, reachedNext);
   if (offset < text.label.length) return;
   for (let i = 0; i < text.wildcards.length; i++) enter(text.wildcards[i]!, reachedNext, found);
 }
 
-/** Reaches a wildcard, once in a step, and those behind it, for it may stand for nothing. */
+/** Reaches a wildcard, once per step, and those after it, because it may match nothing. */
 function enter(wildcard: Node, places: Places, found: EntryList): void {
   if (wildcard.reachedAt === clock) return;
-  // Whatever follows, these match.
+  // These match whatever follows.
   if (wildcard.wildcard === GLOBSTAR && wildcard.reachedAt < startedAt) found.addAll(wildcard.globs);
   wildcard.reachedAt = clock;
   if (!(wildcard.wildcard === GLOBSTAR && isLast(wildcard))) place(wildcard, 0, places);
@@ -196,7 +199,7 @@ function sharedLength(label: string, text: string, at: number): number {
   return length;
 }
 
-/** Puts a node between parent and child, `length` characters down the child's label. */
+/** Inserts a node between parent and child, `length` characters into the child's label. */
 function split(parent: Node, child: Node, length: number): Node {
   const between = newNode(child.label.slice(0, length));
   parent.texts!.set(child.label.charCodeAt(0), between);

@@ -59,7 +59,7 @@ test("globs in one tree match what their translations into regular expressions m
   fc.assert(
     fc.property(patterns, fc.array(value, { minLength: 1, maxLength: 4 }), (patterns, values) => {
       const tree = treeOf(patterns);
-      // Said without `expect`, which costs more than the rest.
+      // Returned rather than passed to `expect`, which costs more than the rest.
       return values.every((value) => {
         const found = new Set(find(tree, value));
         return patterns.every((pattern, i) => found.has(i) === regExpOf(pattern).test(value));
@@ -77,7 +77,7 @@ function regExpOf(pattern: string): RegExp {
   return new RegExp(`^${source}$`, "s");
 }
 
-test("a value of any characters, surrogates and line ends among them, is matched as text", () => {
+test("a value of any characters, including surrogates and line ends, is matched as text", () => {
   const unit = fc.constantFrom("\n", "\u2028", "😀", "\ud800", "é", "\0", "/", "x");
   fc.assert(
     fc.property(fc.string({ unit, maxLength: 8 }), fc.string({ unit, maxLength: 8 }), (before, after) => {
@@ -93,7 +93,7 @@ const stepsOf = (patterns: readonly string[], value: string): number => {
   return 10_000_000 - budget.steps;
 };
 
-test("many globs that begin alike cost about the steps of one", () => {
+test("many globs with the same beginning cost about as many steps as one", () => {
   const value = `/v1/${"x".repeat(1_000)}/items`;
   const one = stepsOf(["/v1/*/items7/*"], value);
   const many = stepsOf(
@@ -104,12 +104,12 @@ test("many globs that begin alike cost about the steps of one", () => {
   expect(many).toBeLessThan(one * 1.1);
 });
 
-test("the worst pattern takes at most a step for each of its characters and each of the value's", () => {
+test("the worst pattern takes at most one step for each of its characters and each of the value's", () => {
   const pattern = "**a*".repeat(LONGEST_PATTERN / 4 - 1).concat("b");
   expect(stepsOf([pattern], "a".repeat(8_000))).toBeLessThan(LONGEST_PATTERN * 8_001);
 });
 
-test("a search that needs more steps than its budget holds ends undecided, soon after the budget does", () => {
+test("a search that exceeds its budget ends undecided, soon after the budget is used up", () => {
   const tree = new GlobTree();
   for (let i = 0; i < 500; i++) tree.add(`**${i}**x`, i);
   const value = Array.from({ length: 500 }, (_, i) => i).join("-");

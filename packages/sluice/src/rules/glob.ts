@@ -1,7 +1,7 @@
 /**
- * Globs: `*` stands for any characters within a segment, `**` also across "/". A `**` that fills a segment in the middle
- * may stand for no segment at all, as shells have it; but `/v1/**` does not match `/v1`. There is no escape.
- * Here a glob becomes tokens; `glob-tree.ts` matches many at once. No RegExp is ever built from a pattern.
+ * Globs: `*` matches any characters within a segment, `**` also across "/". A `**` that fills a whole segment in the middle may match no
+ * segment at all, as in shells; but `/v1/**` does not match `/v1`. There is no escape character. This file splits a glob into tokens;
+ * `glob-tree.ts` matches many at once. No RegExp is ever built from a pattern.
  */
 
 export const LONGEST_PATTERN = 256;
@@ -21,7 +21,7 @@ export function isLiteral(pattern: string): boolean {
   return !pattern.includes("*");
 }
 
-/** Texts and wildcards in turn; an empty text is left out. */
+/** Texts and wildcards alternate; empty texts are omitted. */
 export function globTokens(pattern: string): GlobToken[] {
   if (pattern.length > LONGEST_PATTERN) throw new RangeError(`a glob has at most ${LONGEST_PATTERN} characters`);
   const tokens: GlobToken[] = [];

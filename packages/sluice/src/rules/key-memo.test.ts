@@ -5,7 +5,7 @@ const GENERATION = 65_536;
 const keyOf = (memo: KeyMemo, keys: RuleKeys, value: string): string => memo.keyOf(keys, ["user"], value, "}:r:b");
 const remembered = ({ young, old }: RuleKeys): number => young.size + old.size;
 
-test("a key is spelled as keys.ts spells it, and another end is another key", () => {
+test("a key is the one that keys.ts builds, and another end gives another key", () => {
   const memo = new KeyMemo();
   const keys = noKeys();
   expect(keyOf(memo, keys, "42")).toBe("{user=42}:r:b");
@@ -13,7 +13,7 @@ test("a key is spelled as keys.ts spells it, and another end is another key", ()
   expect(keyOf(memo, keys, "42")).toBe("{user=42}:r:b");
 });
 
-test("a busy key outlives any number of others; one that is not asked for is forgotten", () => {
+test("a busy key survives any number of others; an unused one is dropped", () => {
   const memo = new KeyMemo();
   const keys = noKeys();
   keyOf(memo, keys, "idle");
@@ -25,7 +25,7 @@ test("a busy key outlives any number of others; one that is not asked for is for
   expect({ busy: has("busy"), idle: has("idle") }).toEqual({ busy: true, idle: false });
 });
 
-test("all rules together remember two generations at most, rules that are asked no more included", () => {
+test("all rules together cache at most two generations, including rules that are no longer used", () => {
   const memo = new KeyMemo();
   const rules = Array.from({ length: 4 }, noKeys);
   for (const keys of rules) for (let i = 0; i < 2 * GENERATION; i++) keyOf(memo, keys, `value-${i}`);
@@ -34,7 +34,7 @@ test("all rules together remember two generations at most, rules that are asked 
   expect(remembered(rules[0]!)).toBe(0);
 });
 
-test("a value longer than 128 characters is not remembered", () => {
+test("a value longer than 128 characters is not cached", () => {
   const memo = new KeyMemo();
   const keys = noKeys();
   keyOf(memo, keys, "x".repeat(129));

@@ -1,25 +1,24 @@
 /**
- * Caches the keys of recent values, so that a caller that returns is not spelled again: a remembered key is the same string
- * object, whose hash is known, and a map finds its counter without reading it. Measured: a third of a check in memory.
- * Bounded over the whole rule book, in two generations: when the young one is full, it becomes the old one, and what was old and not
- * asked for since is forgotten. To forget everything at once would spell the busiest keys again and again where there are more keys
- * than room.
+ * Caches the keys of recent values, so that a returning caller's key is not built again: a cached key is the same string object, with a
+ * known hash, and a map finds its counter without reading it. Measured: a third of a check in memory. Bounded over the whole rule book, in
+ * two generations: when the young one is full, it becomes the old one, and old keys that were not used since are dropped. Dropping
+ * everything at once would rebuild the busiest keys again and again if there are more keys than room.
  */
 import { counterKey, spellEscaped } from "../keys.js";
 
 interface Remembered {
-  /** The end of `key`: another override or storage of the same rule has another. */
+  /** The end of `key`, which differs for another override or storage of the same rule. */
   readonly end: string;
   readonly key: string;
 }
 
-/** The remembered keys of one rule, by the value of its one key attribute. */
+/** The cached keys of one rule, by the value of its one key attribute. */
 export interface RuleKeys {
   young: Map<string, Remembered>;
   old: ReadonlyMap<string, Remembered>;
 }
 
-/** In a generation. Two full ones take some 30 MB. Where clients times rules are more, every key is spelled or renewed again and again. */
+/** Per generation. Two full ones take some 30 MB. If clients times rules exceed this, every key is built or renewed again and again. */
 const MOST_KEYS = 65_536;
 const LONGEST_VALUE = 128;
 const NONE: ReadonlyMap<string, Remembered> = new Map();
@@ -43,7 +42,7 @@ export class KeyMemo {
     return key;
   }
 
-  /** An old key that is asked for is young again. */
+  /** An old key that is used becomes young again. */
   #renewed(keys: RuleKeys, value: string): Remembered | undefined {
     const remembered = keys.old.get(value);
     if (remembered !== undefined) this.#remember(keys, value, remembered);

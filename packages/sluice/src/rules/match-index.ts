@@ -1,7 +1,7 @@
 /**
- * Finds which of many matches hold for a request without trying each: every entry is filed under one of its conditions, the
- * one that lets the fewest entries through, and only entries found there have their other conditions tried.
- * Rules and overrides are found by the same index. In: conditions by entry. Out: entry numbers, in order.
+ * Finds which of many matches hold for a request without trying each: every entry is filed under one of its conditions, the most selective
+ * one, and only entries found there have their other conditions tried. Used for rules and for overrides. In: conditions by entry. Out:
+ * entry numbers, in order.
  */
 
 import type { Sliced, Stride } from "../time-slices.js";
@@ -10,18 +10,18 @@ import { type Condition, holds } from "./condition.js";
 import { EntryList } from "./entry-list.js";
 import { ValueIndex } from "./value-index.js";
 
-/** Presence is hardly a condition: nearly every request has the attribute. */
+/** Presence is hardly selective: nearly every request has the attribute. */
 const PRESENCE_COST = 1000;
-/** A glob or a block lets through more requests than a value does. */
+/** A glob or a CIDR block matches more requests than a value does. */
 const PATTERN_COST = 2;
 
 export class MatchIndex {
-  /** By slot; the attributes that no entry is filed under are left out. */
+  /** By slot; attributes that no entry is filed under are omitted. */
   readonly #bySlot: (ValueIndex | undefined)[] = [];
   readonly #slots: number[] = [];
   /** Entries without conditions. */
   readonly #always: number[] = [];
-  /** By entry: what finding it has not proved. */
+  /** By entry: the conditions that finding it does not prove. */
   readonly #unproved: (readonly Condition[])[] = [];
 
   static *filing(entries: readonly (readonly Condition[])[], stride: Stride): Sliced<MatchIndex> {
@@ -47,7 +47,7 @@ export class MatchIndex {
     this.#unproved.push(without(chosen, conditions));
   }
 
-  /** Fills `found` with the entries that hold for the request just read, in order. */
+  /** Fills `found` with the entries that hold for the last request read, in order. */
   find(request: AttributeReader, found: EntryList): void {
     this.#gather(request, found);
     const { entries, count } = found;
@@ -55,7 +55,7 @@ export class MatchIndex {
     let last = -1;
     for (let i = 0; i < count; i++) {
       const entry = entries[i]!;
-      // An entry that accepts several values may have been found by more than one.
+      // An entry that accepts several values may have been found by more than one of them.
       if (entry === last || !this.#isProved(entry, request)) continue;
       last = entry;
       entries[kept++] = entry;
@@ -63,7 +63,7 @@ export class MatchIndex {
     found.count = kept;
   }
 
-  /** The first entry that holds for the request just read, or -1. */
+  /** The first entry that holds for the last request read, or -1. */
   first(request: AttributeReader): number {
     this.#gather(request, scratch);
     for (let i = 0; i < scratch.count; i++) {
@@ -76,7 +76,7 @@ export class MatchIndex {
   #gather(request: AttributeReader, found: EntryList): void {
     found.count = 0;
     found.addAll(this.#always);
-    // Whichever is shorter: a request may have many attributes, and rules may look at many.
+    // Iterate over the shorter list: a request may have many attributes, and rules may use many.
     const filled = request.filled;
     const byRule = this.#slots.length <= filled.count;
     const slots = byRule ? this.#slots : filled.entries;
@@ -123,7 +123,7 @@ function without(proved: Condition, conditions: readonly Condition[]): readonly 
   return conditions.length === 1 ? none : conditions.filter((condition) => condition !== proved);
 }
 
-/** How many entries would be found together with each, if all were filed under all of their conditions. */
+/** How many entries would be found together at each place if all were filed under all of their conditions. */
 function* countingCrowds(
   entries: readonly (readonly Condition[])[],
   stride: Stride,
@@ -154,7 +154,7 @@ function cheapest(conditions: readonly Condition[], crowds: ReadonlyMap<string, 
   return chosen;
 }
 
-/** The places of the index at which an entry would be filed under a condition. */
+/** The places of the index where an entry would be filed under a condition. */
 function placesOf(condition: Condition): { name: string; weight: number }[] {
   const at = condition.slot;
   if (condition.anyValue) return [{ name: `${at} present`, weight: PRESENCE_COST }];

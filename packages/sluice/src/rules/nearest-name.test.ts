@@ -12,11 +12,11 @@ test.each([
   ["burst", undefined],
   ["x", undefined],
   ["limit".repeat(100), undefined],
-])("%s was meant as %s", (written, meant) => {
+])("%s was meant to be %s", (written, meant) => {
   expect(nearestName(written, names)).toBe(meant);
 });
 
-test("of two the nearer one is meant, and the first of two that are equally near", () => {
+test("the nearer of two is chosen, and the first of two that are equally near", () => {
   expect(nearestName("abcdef", ["abcxyf", "abcdeg"])).toBe("abcdeg");
   expect(nearestName("abc", ["abx", "aby"])).toBe("abx");
 });

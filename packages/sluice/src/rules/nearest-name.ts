@@ -1,16 +1,16 @@
-/** Guesses which name was meant by a misspelled one. Pure. */
+/** Guesses which name a misspelled one was meant to be. Pure. */
 
-/** Nobody misspells a name into one much longer: the quadratic work is for short ones only. */
+/** Nobody misspells a name into a much longer one: the quadratic work is only for short ones. */
 const LONGEST_GUESSED = 64;
 
-/** The closest name by edit distance, if it is close enough to be a slip of the hand rather than another word. */
+/** The closest name by edit distance, if it is close enough to be a typo rather than another word. */
 export function nearestName(written: string, names: Iterable<string>): string | undefined {
   if (written.length > LONGEST_GUESSED) return undefined;
   const farthest = Math.max(1, Math.floor(written.length / 3));
   let nearest: string | undefined;
   let least = farthest + 1;
   for (const name of names) {
-    // The difference in length is a lower bound; it also spares long input the quadratic work.
+    // The difference in length is a lower bound, and saves the quadratic work for long input.
     if (Math.abs(name.length - written.length) >= least) continue;
     const distance = editDistance(written.toLowerCase(), name.toLowerCase());
     if (distance < least) {
@@ -21,7 +21,7 @@ export function nearestName(written: string, names: Iterable<string>): string | 
   return nearest;
 }
 
-/** Levenshtein's: insertions, deletions and substitutions, one row at a time. */
+/** Levenshtein distance: insertions, deletions and substitutions, one row at a time. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let i = 1; i <= from.length; i++) {

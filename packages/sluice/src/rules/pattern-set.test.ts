@@ -6,7 +6,7 @@ const matchedBy = (set: PatternSet, value: string): number[] => {
   return set.matched.entries.slice(0, set.matched.count).sort((a, b) => a - b);
 };
 
-test("a pattern that is known keeps its number", () => {
+test("a known pattern keeps its number", () => {
   const set = new PatternSet();
   expect([set.add("/a/*", "glob"), set.add("/b/*", "glob"), set.add("/a/*", "glob")]).toEqual([0, 1, 0]);
 });
@@ -20,14 +20,14 @@ test("globs and blocks are matched together, each once", () => {
   expect(matchedBy(set, "2001:db8::1")).toEqual([globs[1], blocks[3]]);
 });
 
-test("two spellings of one block are two patterns, and both match", () => {
+test("two notations of one block are two patterns, and both match", () => {
   const set = new PatternSet();
   set.add("2001:db8::/32", "block");
   set.add("2001:0db8::/32", "block");
   expect(matchedBy(set, "2001:db8::5")).toEqual([0, 1]);
 });
 
-test("a match holds for the value read last only", () => {
+test("a match is valid only for the last value read", () => {
   const set = new PatternSet();
   const glob = set.add("/a/*", "glob");
   matchedBy(set, "/a/x");
@@ -36,7 +36,7 @@ test("a match holds for the value read last only", () => {
   expect(set.hasMatched(glob)).toBe(false);
 });
 
-test("a budget that does not suffice is reported", () => {
+test("an exceeded budget is reported", () => {
   const set = new PatternSet();
   set.add("**a**a**b", "glob");
   expect(set.read("a".repeat(100), { steps: 10 })).toBe(false);

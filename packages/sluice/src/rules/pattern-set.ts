@@ -1,20 +1,20 @@
 /**
- * Every glob and every CIDR block that rules and overrides hold one attribute against. Each is matched once a request,
- * however many conditions name it, and all of them together. In: the attribute's value. Out: the numbers of those that match.
+ * Every glob and CIDR block that rules and overrides match one attribute against. Each is matched once per request, however many conditions
+ * use it, and all of them together. In: the attribute's value. Out: the numbers of the patterns that match.
  */
 import { type Address, type Cidr, leadingBits, parseAddress, parseCidr } from "./cidr.js";
 import { EntryList } from "./entry-list.js";
 import { type Budget, GlobTree } from "./glob-tree.js";
 
 export class PatternSet {
-  /** Those that matched the value read last, each once. */
+  /** The patterns that matched the last value read, each once. */
   readonly matched = new EntryList();
   readonly #numbers = new Map<string, number>();
   readonly #globs = new GlobTree();
   readonly #blocks = new BlockIndex();
   #hasGlobs = false;
   #hasBlocks = false;
-  /** By pattern: the reading in which it last matched. */
+  /** By pattern: the last reading in which it matched. */
   readonly #matchedIn: number[] = [];
   #reading = 0;
 
@@ -35,7 +35,7 @@ export class PatternSet {
     return number;
   }
 
-  /** False if the budget did not suffice. */
+  /** False if the budget was exceeded. */
   read(value: string, budget: Budget): boolean {
     const { matched } = this;
     const reading = ++this.#reading;
@@ -57,13 +57,13 @@ export class PatternSet {
     return isDecided && budget.steps >= 0;
   }
 
-  /** Whether a pattern matched the value read last. */
+  /** Whether a pattern matched the last value read. */
   hasMatched(pattern: number): boolean {
     return this.#matchedIn[pattern] === this.#reading;
   }
 }
 
-/** One map per prefix length: a lookup asks as many maps as there are lengths in use, at most 33 or 129 by family. */
+/** One map per prefix length: a lookup probes as many maps as there are lengths in use, at most 33 or 129 by address family. */
 class BlockIndex {
   readonly #lengths: { readonly bytes: number; readonly bits: number; readonly blocks: Map<string, number[]> }[] = [];
 
@@ -74,7 +74,7 @@ class BlockIndex {
       this.#lengths.push(length);
     }
     const name = leadingBits(first, bits);
-    // Several spellings of one block are several patterns.
+    // Several notations of one block are separate patterns.
     const spelled = length.blocks.get(name);
     if (spelled === undefined) length.blocks.set(name, [number]);
     else spelled.push(number);

@@ -1,4 +1,4 @@
-/** What matching may cost, in steps: a stopwatch would measure the machine. */
+/** The cost of matching, in steps: a stopwatch would measure the machine. */
 import { expect, test } from "vitest";
 import { SluiceError } from "../errors.js";
 import { MOST_MATCHING_STEPS } from "./attribute-reader.js";
@@ -25,10 +25,10 @@ function outcomeOf(book: RuleBook, request: Attributes): string {
   }
 }
 
-/** A little more than the bound: the step that passes it is counted whole. */
+/** Slightly more than the bound: the step that exceeds it is counted in full. */
 const MOST = MOST_MATCHING_STEPS * 1.3;
 
-test("a thousand globs and a path of 15 KB take few steps for each character, and match as ever", () => {
+test("a thousand globs and a path of 15 KB take few steps per character, and match as usual", () => {
   const book = bookOf(times(1_000, (i) => ({ path: `/v1/*/items${i}/*` })));
   const long = "x".repeat(15_000);
   expect(outcomeOf(book, { path: `/v1/${long}/items7/y` })).toBe("1 rules");
@@ -53,13 +53,13 @@ test.each<[string, Match[], string]>([
   expect(outcome).toBe(book.matchingSteps > MOST_MATCHING_STEPS ? "too-complex" : "0 rules");
 });
 
-test("a value that no rule could be found for in time is refused, never let through unmatched", () => {
+test("a value that exceeds the step budget is refused, never passed unmatched", () => {
   const book = bookOf([{ path: `${"**a*".repeat(63)}b` }, { path: "**/login" }]);
   expect(outcomeOf(book, { path: `/${"a".repeat(60_000)}/login` })).toBe("too-complex");
   expect(outcomeOf(book, { path: "/a/login" })).toBe("1 rules");
 });
 
-test("an attribute is held against its patterns once, however many conditions name them", () => {
+test("an attribute is matched against its patterns once, however many conditions use them", () => {
   const value = `/v1/${"x".repeat(1_000)}/y`;
   const match = { tier: "free", path: ["/v1/*/y", "/v2/*/y"] };
   const overrides = times(50, (i) => ({ match: { path: `/v1/*/y${i}` }, limit: i + 1 }));
@@ -88,7 +88,7 @@ test("globs and blocks of overrides are under the same bound", () => {
   expect(book.matchingSteps).toBeLessThan(MOST);
 });
 
-test("rules that are found by one condition and fail in another are counted, too", () => {
+test("rules that are found by one condition and fail in another are counted too", () => {
   const matches = (count: number): Match[] => times(count, () => ({ tier: "free", plan: "x" }));
   const some = bookOf(matches(20_000));
   expect(outcomeOf(some, { tier: "free", plan: "y" })).toBe("0 rules");
@@ -98,7 +98,7 @@ test("rules that are found by one condition and fail in another are counted, too
   expect(tooMany.matchingSteps).toBeLessThan(MOST);
 });
 
-test("more rules than may apply to one request refuse it", () => {
+test("a request to which more rules apply than allowed is refused", () => {
   const most = bookOf(times(MOST_RULES_APPLIED, () => ({})));
   expect(outcomeOf(most, {})).toBe(`${MOST_RULES_APPLIED} rules`);
   expect(outcomeOf(bookOf(times(MOST_RULES_APPLIED + 1, () => ({}))), {})).toBe("too-complex");

@@ -1,6 +1,6 @@
 /**
- * The indexed book against the plainest reading of the rules: try every rule, every condition, every override in turn.
- * The reading here shares no code with the book beyond the spelling of keys.
+ * The indexed book against the simplest reading of the rules: try every rule, every condition, every override in turn. This reading shares
+ * no code with the book except the building of keys.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -21,7 +21,7 @@ const addresses = [
   "2001:db8:8000::1",
   "nonsense",
 ];
-/** Which blocks hold which of the addresses, written by hand. */
+/** Which blocks contain which of the addresses, written by hand. */
 const blocks: Record<string, readonly string[]> = {
   "10.0.0.1": ["10.0.0.1", "::ffff:10.0.0.1"],
   "10.0.0.0/24": ["10.0.0.1", "::ffff:10.0.0.1"],
@@ -91,7 +91,7 @@ const attributes = fc.record(
   { requiredKeys: [], noNullPrototype: true },
 ) as fc.Arbitrary<Attributes>;
 
-/** A copy with some of the fields, also one named `__proto__`. */
+/** A copy with some of the fields, including one named `__proto__`. */
 function pick<Value>(from: Readonly<Record<string, Value>>, names: readonly string[]): Record<string, Value> {
   return Object.fromEntries(names.map((name) => [name, from[name]!]));
 }
@@ -163,11 +163,11 @@ test("whatever passes validation compiles, under every variant, candidate and ov
     }),
     { numRuns: 3000 },
   );
-  // A test of valid rules that finds none would pass for nothing.
+  // A test of valid rules that finds none would pass vacuously.
   expect(valid).toBeGreaterThan(100);
 });
 
-/** Without the fields that the algorithm does not know: rules with those never get past validation. */
+/** Without the fields that the algorithm does not have: rules with those never pass validation. */
 function fitting(numbers: object, algorithm: AlgorithmName): object {
   const known = numberFieldsOf.get(algorithm)!;
   return Object.fromEntries(Object.entries(numbers).filter(([name]) => known.includes(name as keyof NumberFields)));

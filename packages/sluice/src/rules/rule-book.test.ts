@@ -60,7 +60,7 @@ test("an empty string is a present value", () => {
   expect(bookOf(perUser).checks({ user: "" }, undefined)[0]!.key).toBe("{user=}:per-user:p");
 });
 
-test("all conditions must hold, and of a list one", () => {
+test("all conditions must hold, and one value of a list", () => {
   const book = bookOf({ ...perUser, match: { path: "/v1/**", method: ["GET", "POST"], tier: "free" } });
   const request = { user: "42", path: "/v1/x", method: "GET", tier: "free" };
   expect(idsFor(book, request)).toEqual(["per-user"]);
@@ -70,7 +70,7 @@ test("all conditions must hold, and of a list one", () => {
   expect(idsFor(book, { ...request, tier: "pro" })).toEqual([]);
 });
 
-test('"*" asks for presence, also of a value with slashes', () => {
+test('"*" requires presence, even of a value with slashes', () => {
   const book = bookOf({ ...perUser, key: [], match: { path: "*" } });
   expect(idsFor(book, { path: "/a/b" })).toEqual(["per-user"]);
   expect(idsFor(book, {})).toEqual([]);
@@ -83,7 +83,7 @@ test("numbers and booleans match their text", () => {
   expect(idsFor(book, { plan: 6, trial: true })).toEqual([]);
 });
 
-test("an address matches in any spelling, and by its block", () => {
+test("an address matches in any notation, and by its block", () => {
   const one = bookOf({ ...perUser, key: [], match: { ip: "::ffff:10.1.2.3" } });
   expect(idsFor(one, { ip: "10.1.2.3" })).toEqual(["per-user"]);
   const many = bookOf({ ...perUser, key: [], match: { ip: ["10.0.0.0/8", "2001:db8::/32"] } });
@@ -93,7 +93,7 @@ test("an address matches in any spelling, and by its block", () => {
   expect(idsFor(many, { ip: "unknown" })).toEqual([]);
 });
 
-test("a rule that several of its values match applies once, and checks keep the book's order", () => {
+test("a rule that matches by several values applies once, and checks keep the book's order", () => {
   const book = bookOf(
     { ...perUser, id: "z", key: [], match: { path: ["/a/**", "/a/b", "/a/b*"] } },
     { ...perUser, id: "y", key: [] },
@@ -103,14 +103,14 @@ test("a rule that several of its values match applies once, and checks keep the 
   expect(idsFor(book, { user: "1", path: "/a/b" })).toEqual(["z", "y", "x", "w"]);
 });
 
-test("a rule that is off leads to no check, one in shadow says so", () => {
+test("a rule that is off makes no check, and one in shadow mode is marked", () => {
   const book = bookOf({ ...perUser, mode: "off" }, { ...perUser, id: "second", mode: "shadow" });
   expect(book.checks({ user: "42" }, undefined).map(({ plan }) => [plan.rule, plan.mode])).toEqual([
     ["second", "shadow"],
   ]);
 });
 
-test("a candidate's check follows its live check and has a counter of its own", () => {
+test("a candidate's check follows its live check and has a separate counter", () => {
   const book = bookOf(
     { ...perUser, id: "first" },
     { ...perUser, candidate: { limit: 50 } },
@@ -148,7 +148,7 @@ test("the first override that matches changes the numbers of the live check and 
   expect(numbers("other")).toMatchObject([{ limit: 100 }, { limit: 100, capacity: 3 }]);
 });
 
-test("variants share the keys; an override lies over a variant; the key has no variant in it", () => {
+test("variants share the keys; an override applies on top of a variant; the key contains no variant", () => {
   const book = bookOf({
     ...perUser,
     minInterval: "50ms",
@@ -166,7 +166,7 @@ test("variants share the keys; an override lies over a variant; the key has no v
   ]);
 });
 
-test("a colocation attribute becomes the hash tag where the request has it", () => {
+test("a colocation attribute becomes the hash tag if the request has it", () => {
   const book = bookOf({ ...perUser, colocate: "tenant" });
   expect(book.checks({ user: "42", tenant: "t:1" }, undefined)[0]!.key).toBe("{tenant=t%3a1}:per-user:user=42:p");
   expect(book.checks({ user: "42" }, undefined)[0]!.key).toBe("{user=42}:per-user:p");
@@ -216,7 +216,7 @@ test.each([
   [{ a: 1 }, '{"a":1}'],
   [10n, "10n"],
   [Symbol("s"), "a symbol"],
-])("an attribute that a rule looks at must be text, a number or a boolean, not %s", (value, shown) => {
+])("an attribute that a rule uses must be text, a number or a boolean, not %s", (value, shown) => {
   const book = bookOf(perUser);
   expect(refusalOf(() => book.checks({ user: value } as never, undefined))).toBe(
     `invalid-request attributes.user: expected a string, a finite number or a boolean, got ${shown}`,
@@ -230,7 +230,7 @@ test.each([null, undefined, "user", ["user"]])("attributes that are %j are refus
   );
 });
 
-test("a refused request leaves nothing behind for the next", () => {
+test("a refused request leaks nothing into the next", () => {
   const book = bookOf(perUser, { ...perUser, id: "b", key: ["region"] });
   expect(() => book.checks({ user: "42", region: null } as never, undefined)).toThrow(SluiceError);
   expect(idsFor(book, { region: "eu" })).toEqual(["b"]);
@@ -277,7 +277,7 @@ test("keysOf refuses an unknown rule and a missing key attribute", () => {
   );
 });
 
-test("explain says of every rule whether it applies and why", () => {
+test("explain reports for every rule whether it applies and why", () => {
   const book = bookOf(
     { ...perUser, id: "off", mode: "off" },
     { ...perUser, id: "tier", match: { tier: "free" } },

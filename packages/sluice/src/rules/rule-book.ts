@@ -1,7 +1,7 @@
 /**
- * The rule book: rules compiled for a version, immutable. Turns a request's attributes into the checks it must pass.
- * In: validated rules. Out: checks, in the book's order, a candidate's right behind its live one.
- * Pure: no clock, no Redis; so a rule can be tried in a unit test or in the dashboard.
+ * The rule book: rules compiled for a version, immutable except for adaptive limits. Turns a request's attributes into the checks it must
+ * pass. In: validated rules. Out: checks, in the book's order, a candidate's right after its live one. Pure: no clock, no Redis; so a rule
+ * can be tried in a unit test or in the dashboard.
  */
 import type { Check, CheckPlan } from "../check.js";
 import { SluiceError } from "../errors.js";
@@ -23,33 +23,33 @@ import { SoleRule } from "./sole-rule.js";
 export interface Considered {
   readonly rule: string;
   readonly matched: boolean;
-  /** A sentence for people. */
+  /** A sentence for humans. */
   readonly why: string;
   /** The live counter's key, from `keys.ts`. */
   readonly key?: string;
-  /** The place in the rule's `overrides` of the one that applies. */
+  /** The index in the rule's `overrides` of the one that applies. */
   readonly override?: number;
   readonly variant?: string;
 }
 
-/** All that a rule book is made of, but for its version. */
+/** Everything in a rule book except its version. */
 export interface CompiledRules {
   readonly rules: readonly Rule[];
   readonly byId: ReadonlyMap<string, Rule>;
   readonly reader: AttributeReader;
-  /** Those that count and are not off. */
+  /** The rules that count and are not off. */
   readonly compiled: readonly CompiledRule[];
   readonly index: MatchIndex;
-  /** Those that shed load and are not off; undefined if there are none. */
+  /** The rules that shed load and are not off; undefined if there are none. */
   readonly shedding: SheddingBook | undefined;
 }
 
-/** `rules` have been validated (`parseRules`). */
+/** `rules` must have been validated (`parseRules`). */
 export function compileRuleBook(rules: readonly Rule[], version: number): RuleBook {
   return new RuleBook(runAtOnce(compilingRules(rules)), version);
 }
 
-/** `rules` have been validated. */
+/** `rules` must have been validated. */
 export function* compilingRules(rules: readonly Rule[]): Sliced<CompiledRules> {
   const stride = new Stride();
   const reader = new AttributeReader();
@@ -66,20 +66,22 @@ export function* compilingRules(rules: readonly Rule[]): Sliced<CompiledRules> {
   return { rules, byId, reader, compiled, index, shedding: yield* SheddingBook.compiling(sheds, stride) };
 }
 
-/** A request is decided in one go, on Redis in one script call: more rules than these would hold up everybody else's. */
+/** A request is decided in one go, on Redis in one script call: more rules than this would delay everyone else's requests. */
 export const MOST_RULES_APPLIED = 1_000;
 
-/** Rules that do not apply, in one explanation. */
+/** Most rules that do not apply to list in one explanation. */
 const MOST_EXPLAINED = 100;
 
-/** The steps of `checks`, for a replay that keeps its counters by client (`sluice/internal`). What was found holds until the next `find`. */
+/**
+ * The steps of `checks`, for a replay that keeps its counters by client (`sluice/internal`). What was found is valid until the next `find`.
+ */
 export interface RuleMatcher {
-  /** The rules that apply, by place. */
+  /** The rules that apply, by index. */
   readonly find: (attributes: Attributes) => EntryList;
   readonly ruleAt: (place: number) => CompiledRule;
-  /** By slot, of the request just read. */
+  /** By slot, for the last request read. */
   readonly values: readonly (string | undefined)[];
-  /** Puts a found rule's checks at `at` and behind it; returns where the next go. */
+  /** Writes a found rule's checks from index `at` on; returns the next free index. */
   readonly checksOf: (place: number, checks: Check[], at: number) => number;
 }
 
@@ -90,7 +92,7 @@ export class RuleBook {
   readonly shedding: SheddingBook | undefined;
   /** Whether any rule in force estimates its cost. */
   readonly estimates: boolean;
-  /** Present where one rule that needs one attribute is all there is. */
+  /** Present if the book consists of one rule that needs one attribute. */
   readonly sole: SoleRule | undefined;
   readonly #byId: ReadonlyMap<string, Rule>;
   readonly #reader: AttributeReader;
@@ -118,15 +120,29 @@ export class RuleBook {
 
   /** The plans of a rule under all its overrides and variants, without its candidate's; none for a rule that is off. */
   plansOf(id: string): CheckPlan[] {
-    this.#compiledById ??= new Map(this.#compiled.map((compiled) => [compiled.id, compiled]));
-    return this.#compiledById.get(id)?.plans.flat() ?? [];
+    return this.#compiledRule(id)?.plans.flat() ?? [];
   }
 
-  /** The checks of a request. `cost`: what the caller names, if anything; 0 only looks. */
+  /** Replaces a rule's plans, in the order of `plansOf`. Checks made before keep theirs. */
+  replacePlans(id: string, others: readonly CheckPlan[]): void {
+    let next = 0;
+    for (const plans of this.#compiledRule(id)?.plans ?? []) {
+      for (let variant = 0; variant < plans.length; variant++) plans[variant] = others[next++]!;
+    }
+    // A sole rule's book has no other rule.
+    this.sole?.planWith(others[0]!);
+  }
+
+  #compiledRule(id: string): CompiledRule | undefined {
+    this.#compiledById ??= new Map(this.#compiled.map((compiled) => [compiled.id, compiled]));
+    return this.#compiledById.get(id);
+  }
+
+  /** The checks of a request. `cost`: the caller's cost, if any; 0 only looks. */
   checks(attributes: Attributes, cost: number | undefined): Check[] {
     if (cost !== undefined) checkCost(cost);
     const found = this.#find(attributes);
-    // Of the right length at once, unless there are candidates: an array that grows by its first push takes room for seventeen.
+    // Allocate the right length, unless there are candidates: an array that grows by its first push reserves room for seventeen.
     const checks = new Array<Check>(found.count);
     let count = 0;
     for (let i = 0; i < found.count; i++) count = this.#place(this.#compiled[found.entries[i]!]!, cost, checks, count);
@@ -151,12 +167,12 @@ export class RuleBook {
     };
   }
 
-  /** How many steps matching took for the request seen last. For tests and benchmarks, which would otherwise have to trust a stopwatch. */
+  /** How many steps matching took for the last request. For tests and benchmarks, which would otherwise depend on a stopwatch. */
   get matchingSteps(): number {
     return this.#reader.steps;
   }
 
-  /** Every key under which the rule may have stored something for these attributes: what a reset has to forget. */
+  /** Every key under which the rule may have stored something for these attributes: what a reset must forget. */
   keysOf(ruleId: string, attributes: Attributes): string[] {
     const rule = this.#ruleIn(ruleId);
     // Load shedding stores nothing.
@@ -166,7 +182,7 @@ export class RuleBook {
     return this.#keysEnding(rule, attributes, [...counters, ...turns, ...(has(rule, "blockFor") ? blocks : [])]);
   }
 
-  /** The key of a block of the rule for these attributes; rules without `blockFor` never look at one. */
+  /** The key of the rule's block for these attributes; rules without `blockFor` never look at one. */
   blockKeyOf(ruleId: string, attributes: Attributes): string {
     const rule = this.#ruleIn(ruleId);
     if (!has(rule, "blockFor")) {
@@ -198,8 +214,8 @@ export class RuleBook {
   }
 
   /**
-   * Whether rules apply to the request, and why: all that do, and of the others the first in the book's order. A book may hold a
-   * hundred thousand; each more would hold up other requests.
+   * Whether rules apply to the request, and why: all that do, and the first of the others in the book's order. A book may hold a hundred
+   * thousand, and each additional one would delay other requests.
    */
   explain(attributes: Attributes): Considered[] {
     this.#reader.read(attributes);
@@ -243,7 +259,7 @@ export class RuleBook {
     };
   }
 
-  /** `at`: its place among the rules that are not off. */
+  /** `at`: its index among the rules that are not off. */
   #explainOther(rule: Rule, at: number | undefined): Considered {
     if (at === undefined) return { rule: rule.id, matched: false, why: "mode is off" };
     const failed = this.#compiled[at]!.conditions.find((condition) => !holds(condition, this.#reader))!;
@@ -268,7 +284,7 @@ export class RuleBook {
     };
   }
 
-  /** Puts one matched rule's checks, for the request just read, at `at` and behind it; returns where the next go. */
+  /** Writes one matched rule's checks, for the last request read, from index `at` on; returns the next free index. */
   #place(rule: CompiledRule, cost: number | undefined, checks: Check[], at: number): number {
     if (rule.estimates && cost !== 0 && this.#reader.values[rule.costSlot] === undefined)
       return this.#placeHeld(rule, checks, at);
@@ -276,7 +292,7 @@ export class RuleBook {
     return this.#placeAt(rule, charged, checks, at);
   }
 
-  /** The cost is known only afterwards: the checks hold an estimate, which the limiter brings up to date (`reservations/`). */
+  /** The cost is known only afterwards: the checks hold an estimate, which the limiter updates (`reservations/`). */
   #placeHeld(rule: CompiledRule, checks: Check[], at: number): number {
     const text = rule.saidAttribute === undefined ? undefined : this.#reader.values[rule.saidSlot];
     const said = text === undefined ? undefined : costIn(rule.saidAttribute!, text);
@@ -300,7 +316,7 @@ export class RuleBook {
     return at + 2;
   }
 
-  /** Remembered keys are the counters': a block's is spelled each time. */
+  /** Only counter keys are cached: a block's key is built each time. */
   #withBlock(check: Check, rule: CompiledRule, { keyEnd, lengthsMs }: NonNullable<CheckPlan["block"]>): Check {
     const key = this.#spellKey(rule, this.#spell(rule), keyEnd);
     return { ...check, block: { key, lengthsMs } };
@@ -313,7 +329,7 @@ export class RuleBook {
     return spellEscaped(rule.escapedKey, keyValues);
   }
 
-  /** `spelled` from `#spell`; where the rule's keys are remembered, it is not needed. */
+  /** `spelled`: from `#spell`; not needed if the rule's keys are cached. */
   #keyOf(rule: CompiledRule, spelled: string, end: string): string {
     if (rule.keys === undefined) return this.#spellKey(rule, spelled, end);
     return this.#memo.keyOf(rule.keys, rule.escapedKey, this.#reader.values[rule.keySlots[0]!]!, end);
@@ -336,7 +352,7 @@ export class RuleBook {
 /** For `sluice/internal`. */
 export const matcherOf = RuleBook.matcherOf;
 
-/** Whether the rule names a number anywhere. */
+/** Whether the rule sets a number anywhere. */
 function has(rule: Rule, field: keyof NumberLayer): boolean {
   if (isShedding(rule)) return false;
   const layers: readonly NumberLayer[] = [

@@ -1,4 +1,4 @@
-/** What no field shows alone; validate-rules.test.ts holds whole documents. */
+/** What no single field shows; validate-rules.test.ts covers whole documents. */
 import { expect, test } from "vitest";
 import { runAtOnce } from "../time-slices.js";
 import { Findings } from "./findings.js";
@@ -17,7 +17,7 @@ test("a consistent rule has no mistakes", () => {
   expect(mistakesOf(rule, { ...rule, id: "s", minInterval: "1s" })).toEqual([]);
 });
 
-test("an id that is used twice is told at its second place, with its first", () => {
+test("an id that is used twice is reported at its second place, with the first", () => {
   expect(mistakesOf(rule, rule)).toEqual(['rules[1].id: expected a unique id, got "r", which rules[0] has']);
 });
 
@@ -38,7 +38,7 @@ test.each([
   expect(mistakesOf({ ...rule, ...more }).join("\n")).toContain(field);
 });
 
-test("what the field table refuses is passed over: it has been reported", () => {
+test("what the field table refuses is skipped, because it has been reported", () => {
   expect(
     mistakesOf(7, { ...rule, key: "user" }, { ...rule, id: "s", variants: [{ name: "a", weight: "much" }] }),
   ).toEqual([]);

@@ -1,7 +1,7 @@
 /**
- * Mistakes that no field shows alone: fields that contradict each other, names used twice, layers of numbers that do not add up.
- * In: what was written, perhaps wrong in any place. Values that the field table refuses are passed over here, for they have
- * been reported; so every mistake is reported once, and all of them at once.
+ * Mistakes that no single field shows: contradicting fields, names used twice, layers of numbers that do not add up. In: what was written,
+ * possibly wrong anywhere. Values that the field table refuses are skipped here, because they have been reported; so every mistake is
+ * reported once, and all of them together.
  */
 
 import type { Sliced, Stride } from "../time-slices.js";
@@ -28,7 +28,7 @@ interface Search {
 
 export function* findingInconsistencies(rules: readonly unknown[], findings: Findings): Sliced<void> {
   const { stride } = findings;
-  // Refused for its length already.
+  // Already refused for its length.
   if (rules.length > bounds.rules) return;
   const report: Report = (path, message) => findings.add(path, message);
   const search: Search = { report, stride };
@@ -58,14 +58,14 @@ function* checkingVariants(variants: readonly unknown[], path: string, search: S
   let sum = 0;
   for (const variant of variants) {
     const weight = isObject(variant) ? variant.weight : undefined;
-    // A weight that is no number has been reported; whether the others would do cannot be said.
+    // A weight that is not a number has been reported; the sum of the others is then meaningless.
     if (typeof weight !== "number" || !(weight >= 0)) return;
     sum += weight;
   }
   if (sum <= 0) search.report(path, `expected weights that sum above 0, got ${sum}`);
 }
 
-/** An attribute that the rule neither counts by nor asks for would give one counter two limits. */
+/** An attribute that is in neither the rule's key nor its match would give one counter two limits. */
 function* checkingOverrideAttributes(rule: Written, path: string, { report, stride }: Search): Sliced<void> {
   if (!Array.isArray(rule.key)) return;
   const ruleMatch = isObject(rule.match) ? rule.match : {};
@@ -87,12 +87,12 @@ function* checkingOverrideAttributes(rule: Written, path: string, { report, stri
   }
 }
 
-/** One layer of numbers over others, with the place where it was written. */
+/** One layer of numbers over others, with the path where it was written. */
 interface Stack {
   readonly layers: readonly NumberLayer[];
   readonly top: Written;
   readonly path: string;
-  /** Said after the message where the layers below are not just the rule. */
+  /** Appended to the message if the layers below are more than just the rule. */
   readonly beside: string;
 }
 
@@ -114,7 +114,7 @@ function* checkingLayers(rule: Written, path: string, { report, stride }: Search
   const algorithms = new Set([algorithm]);
   const checkOther = (layer: unknown, at: string, beside: string): void => {
     if (!isObject(layer)) return;
-    // An algorithm that does not exist has been reported; what would fit it cannot be said.
+    // An unknown algorithm has been reported; what would fit it is unknown.
     if (layer.algorithm !== undefined && algorithmIn(layer) === undefined) return;
     const own = algorithmIn(layer) ?? algorithm;
     if (own === "load-shedding") {
@@ -137,7 +137,7 @@ function* checkingLayers(rule: Written, path: string, { report, stride }: Search
     const override = overrides[i];
     if (!isObject(override)) continue;
     const at = `${path}.overrides[${i}]`;
-    // An algorithm here has been refused; the numbers are judged without it.
+    // An algorithm here has been refused; the numbers are checked without it.
     const layer: Written = override.algorithm === undefined ? override : { ...override, algorithm: undefined };
     reportUnfit({ layer, algorithms: known, path: at }, report);
     let isSound = checkNumbers({ layers: [base, layer], top: layer, path: at, beside: "" }, report);
@@ -153,7 +153,7 @@ function* checkingLayers(rule: Written, path: string, { report, stride }: Search
   }
 }
 
-/** Every algorithm but load shedding needs a number. */
+/** Every algorithm except load shedding needs a number. */
 function checkLimit({ limit }: Written, path: string, report: Report): void {
   if (limit !== undefined && limit !== "auto") return;
   const { expected } = ruleFields.fields.get("limit")!.shape as { expected: string };
@@ -161,7 +161,7 @@ function checkLimit({ limit }: Written, path: string, report: Report): void {
   report(`${path}.limit`, `expected ${expected}, got ${describeValue(limit)}${only}`);
 }
 
-/** A limit that moves begins within its range, and units in hand would not see it move. */
+/** A moving limit must start within its range, and prefetched units would not see it move. */
 function checkAdapt({ adapt, limit, prefetch, algorithm, storage }: Written, path: string, report: Report): void {
   if (!isObject(adapt)) return;
   const { min, max } = adapt;
@@ -180,7 +180,7 @@ function checkAdapt({ adapt, limit, prefetch, algorithm, storage }: Written, pat
   }
 }
 
-/** Fields that none of the algorithms knows, or that exclude each other. */
+/** Reports fields that none of the algorithms has, or that exclude each other. */
 function reportUnfit(
   { layer, algorithms, path }: { layer: Written; algorithms: readonly AlgorithmName[]; path: string },
   report: Report,
@@ -196,8 +196,8 @@ function reportUnfit(
 }
 
 /**
- * Whether the numbers add up under the top layer. A mistake is reported where the top layer wrote one of the fields concerned;
- * otherwise it belongs to the layers below, which have been checked before.
+ * Whether the numbers add up under the top layer. A mistake is reported where the top layer set one of the fields concerned; otherwise it
+ * belongs to the layers below, which have been checked before.
  */
 function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boolean {
   const numbers: NumberFields & { algorithm: AlgorithmName } = effectiveNumbers(layers);
@@ -257,7 +257,7 @@ function checkNumbers({ layers, top, path, beside }: Stack, report: Report): boo
 
 type Refuse = (concerned: readonly string[], message: string) => void;
 
-/** Units in hand must be worth less than the whole counter, and cannot keep a distance from each other. */
+/** Prefetched units must be worth less than the whole counter, and cannot keep an interval between each other. */
 function checkPrefetch(numbers: NumberFields & { algorithm: AlgorithmName }, refuse: Refuse): void {
   const { prefetch, window, refill, limit, burst, minInterval, blockFor } = numbers;
   const prefetchMs = parseDuration(prefetch);
@@ -295,7 +295,7 @@ function checkPrefetch(numbers: NumberFields & { algorithm: AlgorithmName }, ref
   );
 }
 
-/** Turns are instants of one counter: units in hand have none, and a calendar's next window is not known to the store. */
+/** Turns are instants of one counter: prefetched units have none, and the store does not know a calendar's next window. */
 function checkMaxWait({ maxWait, prefetch, align }: NumberFields, refuse: Refuse): void {
   if (maxWait === undefined) return;
   if (prefetch !== undefined) {
@@ -333,7 +333,7 @@ function algorithmIn(layer: Written): AlgorithmName | undefined {
   return algorithmNames.find((name) => name === layer.algorithm);
 }
 
-/** A list longer than its bound is refused as a whole, and not looked into. */
+/** A list longer than its bound is refused as a whole and not inspected. */
 function listIn(rule: Written, name: "key" | "overrides" | "variants"): readonly unknown[] {
   const list = rule[name];
   const most = { key: bounds.keyAttributes, overrides: bounds.overrides, variants: bounds.variants }[name];

@@ -13,7 +13,7 @@ test("the schema has every field of the table and no other", () => {
   expect(schema.additionalProperties).toBe(false);
 });
 
-test("the schema refuses under each algorithm what the others alone know", () => {
+test("under each algorithm, the schema refuses the fields of the others", () => {
   const { allOf } = ruleJsonSchema() as { allOf: { if: object; then: object }[] };
   expect(allOf[0]).toEqual({
     if: { properties: { algorithm: { const: "token-bucket" } }, required: ["algorithm"] },

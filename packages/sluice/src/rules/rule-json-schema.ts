@@ -1,6 +1,6 @@
 /**
- * The rule document as JSON Schema 2020-12 (the dialect of OpenAPI 3.1), made from the table in `fields.ts`.
- * It says what a schema can: editors and API clients catch most mistakes with it, `validate-rules.ts` catches all.
+ * The rule document as JSON Schema 2020-12 (the dialect of OpenAPI 3.1), made from the table in `fields.ts`. It expresses what a schema
+ * can: editors and API clients catch most mistakes with it, `validate-rules.ts` catches all.
  */
 import { algorithmNames, type JsonSchema } from "./field-kinds.js";
 import { numberFieldsOf, type ObjectOf, rule, ruleDocument, type Shape } from "./fields.js";
@@ -47,7 +47,7 @@ function schemaOf(shape: Shape): JsonSchema {
   }
 }
 
-/** Under an algorithm, the fields of the others are refused and its own limit and window are required. */
+/** For an algorithm, fields of the others are refused, and its own limit and window are required. */
 function onlyFieldsOf(algorithm: AlgorithmName, shape: ObjectOf): JsonSchema {
   const known = numberFieldsOf.get(algorithm)!;
   const foreign = [...shape.fields].filter(([, field]) => field.algorithms?.includes(algorithm) === false);

@@ -1,13 +1,13 @@
 /**
- * The bytes that a key of a rule takes in Redis at its limit, from the memory model. Variants count by their weights, a candidate's
- * counter is added; overrides are left out, because which keys they meet is not known here. Pure.
+ * The bytes that a rule's key takes in Redis at its limit, from the memory model. Variants count by weight, and a candidate's counter is
+ * added; overrides are left out, because which keys they match is unknown here. Pure.
  */
 import { fullKeyBytes } from "../algorithms/memory-model.js";
 import { compilePolicy } from "./compile-policy.js";
 import { effectiveNumbers, type NumberLayer } from "./effective-numbers.js";
 import type { CountingRule } from "./rule.js";
 
-/** `keyLength`: characters of the key's name in Redis. */
+/** `keyLength`: length of the key's name in Redis, in characters. */
 export function fullRuleKeyBytes(rule: CountingRule, keyLength: number): number {
   const bytesOf = (layer: NumberLayer) => fullKeyBytes(compilePolicy(effectiveNumbers([rule, layer])), keyLength);
   const variants: readonly (NumberLayer & { weight: number })[] = rule.variants ?? [{ weight: 1 }];

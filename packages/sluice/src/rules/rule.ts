@@ -1,6 +1,6 @@
 /**
- * A rule as people write it: the object of the rule document, the same in the library, the API, the database and the dashboard.
- * Types. `validate-rules.ts` checks the rest: ranges, durations, references.
+ * A rule as people write it: the object in the rule document, the same in the library, the API, the database and the dashboard. Types only.
+ * `validate-rules.ts` checks the rest: ranges, durations, references.
  */
 
 export type AlgorithmName =
@@ -14,11 +14,11 @@ export type AlgorithmName =
 
 export type RuleMode = "enforce" | "shadow" | "off";
 export type FailurePolicy = "allow" | "deny" | "local";
-/** Bounded, unlike `allow`, and no outage of its own, unlike `deny`. */
+/** Bounded, unlike `allow`, and not itself an outage, unlike `deny`. */
 export const DEFAULT_FAILURE_POLICY: FailurePolicy = "local";
 export type RollingStorage = "sorted-set" | "packed";
 
-/** A span of time: "250ms", "90s", "5m", "1h", "30d". */
+/** A duration: "250ms", "90s", "5m", "1h", "30d". */
 export type Duration = string;
 
 /** A value (glob: `*` within a segment, `**` across; `"*"` alone: the attribute is present), or a list of which one must match. */
@@ -30,12 +30,12 @@ export type AttributeValue = string | number | boolean | undefined;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
 interface Blocking {
-  /** A key that was refused stays refused for so long; of a list, each block that follows another takes the next. */
+  /** A key that was refused stays refused for this long; with a list, each successive block takes the next length. */
   blockFor?: Duration | readonly Duration[];
 }
 
 interface Waiting {
-  /** Rather than refuse: a turn in the future, at most so far away. */
+  /** Instead of refusing: a turn in the future, at most this far away. */
   maxWait?: Duration;
 }
 
@@ -61,7 +61,7 @@ export interface FixedWindowNumbers extends Blocking, Waiting {
 interface RollingWindowNumbers extends Blocking, Waiting {
   limit: number;
   window: Duration;
-  /** Least distance between two admitted requests; at most the window. */
+  /** Minimum interval between two admitted requests; at most the window. */
   minInterval?: Duration;
   storage?: RollingStorage;
   prefetch?: Duration;
@@ -75,7 +75,7 @@ interface SlidingCounterNumbers extends Blocking {
 interface GcraNumbers extends Blocking, Waiting {
   limit: number;
   window: Duration;
-  /** How many may come at once. Default: `limit`. */
+  /** How many may arrive at once. Default: `limit`. */
   burst?: number;
   prefetch?: Duration;
 }
@@ -87,23 +87,25 @@ interface ConcurrencyNumbers {
   ttl?: Duration;
 }
 
-/** Where utilisation comes from: requests in flight against a limit, this process's event loop, or reports of the program or its backends. */
+/**
+ * The source of utilisation: requests in flight against a limit, this process's event loop, or reports from the program or its backends.
+ */
 export type LoadSignal = "inflight" | "event-loop" | "reported";
 
 interface LoadSheddingFields {
-  /** Of several, the highest counts. */
+  /** With several, the highest counts. */
   signal: LoadSignal | readonly LoadSignal[];
   /** Places for requests in flight, or `auto`: estimated from what the server delivers. Only with the signal `inflight`. */
   limit?: number | "auto";
-  /** The attribute that holds a request's class, and the class of a request without one or with an unknown one. */
+  /** The attribute with a request's class, and the class for requests whose attribute is missing or unknown. */
   class?: { attribute: string; default: string };
   /** The utilisation at which each class is shed. Default: `sheddable` 0.85, `normal` 0.92, `important` 1, `critical` 2. */
   classes?: Readonly<Record<string, number>>;
-  /** Attribute: within a class, its values above their fair share are shed first. */
+  /** An attribute: within a class, values above their fair share are shed first. */
   fairBy?: string;
 }
 
-/** The numbers of each algorithm that counts, tagged with its name. */
+/** The numbers of each counting algorithm, tagged with its name. */
 export type AlgorithmNumbers =
   | ({ algorithm: "token-bucket" } & TokenBucketNumbers)
   | ({ algorithm: "fixed-window" } & FixedWindowNumbers)
@@ -112,7 +114,7 @@ export type AlgorithmNumbers =
   | ({ algorithm: "gcra" } & GcraNumbers)
   | ({ algorithm: "concurrency" } & ConcurrencyNumbers);
 
-/** Any number field of any algorithm; which of them fit is a question of the algorithm in force. */
+/** Any number field of any algorithm; the algorithm in force decides which of them fit. */
 export interface NumberFields {
   limit?: number;
   window?: Duration;
@@ -123,51 +125,54 @@ export interface NumberFields {
   storage?: RollingStorage;
   burst?: number;
   ttl?: Duration;
-  /** How long an instance may use units that it fetched ahead: they are decided in process, and the limit still holds in every window. */
+  /** How long an instance may use prefetched units: they are decided in process, and the limit still holds in every window. */
   prefetch?: Duration;
   maxWait?: Duration;
   blockFor?: Duration | readonly Duration[];
 }
 
-/** Other numbers for some of the keys; the first that matches wins. */
+/** Different numbers for some of the keys; the first match wins. */
 export interface Override extends NumberFields {
   match: Match;
 }
 
-/** A second set of numbers on the same traffic, with a counter of its own: reported, never enforced. */
+/** A second set of numbers on the same traffic, with a separate counter: reported, never enforced. */
 export interface Candidate extends NumberFields {
   algorithm?: AlgorithmName;
 }
 
-/** A share of the keys, by stable hash, under numbers (or an algorithm) of its own. */
+/** A share of the keys, by stable hash, under different numbers or a different algorithm. */
 export interface Variant extends NumberFields {
   name: string;
   weight: number;
   algorithm?: AlgorithmName;
 }
 
-/** Where a request lacks its cost attribute, so much is held: what it names, capped by what the rule's keys really cost before. */
+/** What to hold if a request lacks its cost attribute: what it declares, capped by what the rule's keys really cost before. */
 export interface Estimate {
   /** The request's own upper bound, such as `max_tokens`. */
   attribute?: string;
-  /** Of the costs that were settled before: this share of them was not higher. Default 0.97; in a rolling window down to 0.8, where many requests fit. */
+  /**
+   * Quantile of earlier settled costs: this share of them was not higher. Default 0.97; in a rolling window with room for many requests,
+   * down to 0.8.
+   */
   quantile?: number;
-  /** Held while neither the request nor the past tells more. */
+  /** Held while neither the request nor earlier costs are known. */
   default: number;
-  /** A reservation that was not settled by then stands as spent. Default 5m. */
+  /** A reservation that is not settled within this time counts as spent. Default 5m. */
   ttl?: Duration;
-  /** Where a request costs more than was held: `finish` counts it all the same (debt), `stop` refuses to extend. Default finish. */
+  /** If a request costs more than was held: `finish` counts it anyway (debt), `stop` refuses to extend. Default finish. */
   overrun?: "finish" | "stop";
 }
 
 type RuleScope = "region" | "global";
 
-/** Of a rule with `adapt`: what programs and backends report, or the busiest event loop of the instances. */
+/** For a rule with `adapt`: what programs and backends report, or the busiest event loop among the instances. */
 export type AdaptSignal = "reported" | "event-loop";
 
-/** The limit moves between two numbers, so that utilisation comes to a target. */
+/** Moves the limit between two numbers so that utilisation approaches a target. */
 export interface Adapt {
-  /** Of several, the highest counts. */
+  /** With several, the highest counts. */
   signal: AdaptSignal | readonly AdaptSignal[];
   /** Above 0, up to 1. */
   target: number;
@@ -179,27 +184,27 @@ interface RuleBase {
   /** Unique; `[a-z0-9][a-z0-9-_.]{0,63}`. */
   id: string;
   description?: string;
-  /** Words to find and group rules by: `checkout`, `team:web`. Enforcement ignores them. */
+  /** Words for finding and grouping rules: `checkout`, `team:web`. Enforcement ignores them. */
   tags?: readonly string[];
   /** All must hold; absent or `{}` = every request. */
   match?: Match;
-  /** Attributes that form the counted key; `[]` = one counter for all. The rule does not apply where one is absent. */
+  /** Attributes that form the counted key; `[]` = one counter for all. The rule does not apply if one is absent. */
   key: readonly string[];
-  /** The cost of a request that names none; or the attribute that holds it. Default 1. */
+  /** The cost of a request that names none; or the attribute that contains it. Default 1. */
   cost?: number | { attribute: string };
-  /** What the rule counts, as a word for people: `tokens`, `bytes`. Default `requests`; for `concurrency` places. */
+  /** What the rule counts, as a word for humans: `tokens`, `bytes`. Default `requests`; for `concurrency` places. */
   unit?: string;
   /** For a cost that is known only afterwards: what a check holds until the reservation is settled. */
   estimate?: Estimate;
   mode?: RuleMode;
-  /** The failure policy: it answers while the store does not. Default `local`. */
+  /** The failure policy: answers while the store does not. Default `local`. */
   onStoreFailure?: FailurePolicy;
-  /** Where the rule counts: in this region's store, or in the global one through units that the region holds. Default `region`. */
+  /** Where the rule counts: in this region's store, or in the global one through units held by the region. Default `region`. */
   scope?: RuleScope;
   overrides?: readonly Override[];
   candidate?: Candidate;
   variants?: readonly Variant[];
-  /** Attribute whose rules share a Redis Cluster slot. */
+  /** Attribute: rules with the same value share a Redis Cluster slot. */
   colocate?: string;
   adapt?: Adapt;
 }
@@ -208,8 +213,8 @@ interface RuleBase {
 export type CountingRule = RuleBase & AlgorithmNumbers;
 
 /**
- * A rule that is decided in process, before anything is counted. Of the fields of other rules it has id, description, tags, match, key and mode;
- * the validation refuses the rest.
+ * A rule that is decided in process, before anything is counted. Of the fields of other rules it has id, description, tags, match, key and
+ * mode; validation refuses the rest.
  */
 export type SheddingRule = RuleBase & {
   algorithm: "load-shedding";

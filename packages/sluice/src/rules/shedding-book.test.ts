@@ -14,11 +14,11 @@ const bookOf = (...rules: object[]): SheddingBook => {
   return runAtOnce(SheddingBook.compiling(whole as unknown as SheddingRule[], new Stride()))!;
 };
 
-test("no rules make no book", () => {
+test("without rules there is no book", () => {
   expect(runAtOnce(SheddingBook.compiling([], new Stride()))).toBeUndefined();
 });
 
-test("a rule applies where its match holds and its key is there, at the gauge of its values", () => {
+test("a rule applies if its match holds and its key is present, at the gauge of its values", () => {
   const book = bookOf({ match: { path: "/v1/**" } }, { key: ["region", "upstream"] });
   expect(book.find({ path: "/v2" })).toEqual([]);
   const [both] = book.find({ region: "eu", upstream: "db", path: "/" });
@@ -38,7 +38,7 @@ test("the class comes from the attribute; without a known one it is the default"
   }
 });
 
-test("the fair key is the attribute's value, empty where the request has none", () => {
+test("the fair key is the attribute's value, or empty if the request has none", () => {
   const book = bookOf({ fairBy: "tenant" });
   expect(book.find({ tenant: "t" })[0]!.fairKey).toBe("t");
   expect(book.find({})[0]!.fairKey).toBe("");

@@ -1,6 +1,6 @@
 /**
- * The load-shedding rules of a rule book: which of them apply to a request, at which gauge, in which class.
- * Apart from the rules that count, because they are asked first and in process; a book without such rules has none of this. Pure.
+ * The load-shedding rules of a rule book: which of them apply to a request, at which gauge, in which class. Separate from counting rules,
+ * because these are asked first and in process; a book without such rules has none of this. Pure.
  */
 import { escapeKeyPart, spellEscaped } from "../keys.js";
 import type { Sliced, Stride } from "../time-slices.js";
@@ -15,12 +15,12 @@ import { type SheddingPlan, sheddingPlan } from "./shedding-plan.js";
 /** One load-shedding rule that applies to a request. */
 export interface SheddingMatch {
   readonly plan: SheddingPlan;
-  /** Which of the rule's gauges: the values of its key, spelled as in `keys.ts`. */
+  /** Which of the rule's gauges: the values of its key, encoded as in `keys.ts`. */
   readonly gauge: string;
   /** The values of its key, for reports that name one; "" for a rule with one gauge. */
   readonly values: string;
   readonly classIndex: number;
-  /** Undefined without `fairBy`; "" where the request lacks the attribute. */
+  /** Undefined without `fairBy`; "" if the request lacks the attribute. */
   readonly fairKey: string | undefined;
 }
 
@@ -42,7 +42,7 @@ export class SheddingBook {
   readonly #index: MatchIndex;
   readonly #found = new EntryList();
 
-  /** `rules` that are not off; undefined if there are none. */
+  /** `rules`: those that are not off. Returns undefined if there are none. */
   static *compiling(rules: readonly SheddingRule[], stride: Stride): Sliced<SheddingBook | undefined> {
     if (rules.length === 0) return undefined;
     const reader = new AttributeReader();
@@ -68,7 +68,7 @@ export class SheddingBook {
     return matches;
   }
 
-  /** Why a rule does not apply to the request read last; undefined if it does. */
+  /** Why a rule does not apply to a request with these attributes; undefined if it does. */
   whyNot(rule: string, attributes: Attributes): string | undefined {
     this.#reader.read(attributes);
     const failed = this.#byRule.get(rule)!.conditions.find((condition) => !holds(condition, this.#reader));

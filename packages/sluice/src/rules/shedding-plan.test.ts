@@ -9,7 +9,7 @@ test("a rule without classes has one, shed at a utilisation of 1", () => {
   expect(plan.mode).toBe("enforce");
 });
 
-test("a rule with a class attribute has the usual classes, or its own", () => {
+test("a rule with a class attribute has the default classes, or its own", () => {
   const named = sheddingPlan({ ...rule, class: { attribute: "c", default: "normal" } });
   expect(named.classNames).toEqual(Object.keys(DEFAULT_CLASSES));
   expect(named.classNames[named.defaultClass]).toBe("normal");
@@ -17,7 +17,7 @@ test("a rule with a class attribute has the usual classes, or its own", () => {
   expect([own.thresholds, own.defaultClass]).toEqual([[0.5, 2], 1]);
 });
 
-test("plans that measure alike have one signature, whatever their match and mode", () => {
+test("plans with the same measurements have the same signature, whatever their match and mode", () => {
   const { signature } = sheddingPlan(rule);
   expect(sheddingPlan({ ...rule, mode: "shadow", match: { path: "/x" } }).signature).toBe(signature);
   expect(sheddingPlan({ ...rule, limit: 5 }).signature).not.toBe(signature);

@@ -1,5 +1,5 @@
 /**
- * A load-shedding rule made ready for requests: its signals, its classes with their thresholds. In: a validated rule. Pure.
+ * A load-shedding rule prepared for requests: its signals, its classes and their thresholds. In: a validated rule. Pure.
  */
 import type { LoadSignal, SheddingRule } from "./rule.js";
 
@@ -10,22 +10,22 @@ export const DEFAULT_CLASSES: Readonly<Record<string, number>> = {
   critical: 2,
 };
 
-/** The one class of a rule that names none, shed at a utilisation of 1. */
+/** The only class of a rule that names none, shed at a utilisation of 1. */
 const ONLY_CLASS = "all";
 
 export interface SheddingPlan {
   readonly rule: string;
   readonly mode: "enforce" | "shadow";
   readonly signals: ReadonlySet<LoadSignal>;
-  /** Undefined where requests in flight do not count. */
+  /** Undefined if requests in flight do not count. */
   readonly limit: number | "auto" | undefined;
   readonly classNames: readonly string[];
   readonly thresholds: readonly number[];
-  /** A Map: a request may name the class "constructor". */
+  /** A Map, because a request may name the class "constructor". */
   readonly classIndex: ReadonlyMap<string, number>;
   readonly defaultClass: number;
   readonly isFair: boolean;
-  /** Rules that read alike here share it: their gauges live on when other rules change. */
+  /** Equal for rules that do not differ in this plan: their gauges survive when other rules change. */
   readonly signature: string;
 }
 

@@ -5,7 +5,7 @@ import { compileRuleBook } from "./rule-book.js";
 const rule: Rule = { id: "r", key: ["user"], algorithm: "token-bucket", limit: 3, window: "1m" };
 const soleOf = (...rules: readonly Rule[]) => compileRuleBook(rules, 1).sole;
 
-test("a request has the check that the book would make, and is made once for a value", () => {
+test("a request has the check that the book would make, and is made once per value", () => {
   const book = compileRuleBook([{ ...rule, cost: 2 }], 1);
   const request = book.sole!.requestOf({ user: "a,b=c%", other: "x" });
   expect([request!.check]).toEqual(book.checks({ user: "a,b=c%" }, undefined));
@@ -25,7 +25,7 @@ test.each<[string, readonly Rule[]]>([
   ["blocks", [{ ...rule, blockFor: "1m" }]],
   ["places", [{ id: "r", key: ["user"], algorithm: "concurrency", limit: 3, ttl: "1m" } as Rule]],
   ["the mode shadow", [{ ...rule, mode: "shadow" }]],
-])("a book with %s has no short way", (_what, rules) => {
+])("a book with %s has no fast path", (_what, rules) => {
   expect(soleOf(...rules)).toBeUndefined();
 });
 

@@ -1,9 +1,8 @@
 /**
- * A book whose only rule counts by one attribute and asks for nothing else, as the first rule of most programs does: its requests are found by
- * the attribute's value alone, without slots, index and lists. Measured: a fifth of a check in memory.
- * In: attributes. Out: the request for the store; undefined for attributes that the rule does not apply to, or that are no text: the book
- * itself then says what becomes of them.
- * Requests are remembered in two generations, as `key-memo.ts` remembers keys, and for the same reason.
+ * A book whose only rule counts by one attribute and needs nothing else, like the first rule of most programs: its requests are found by
+ * the attribute's value alone, without slots, index and lists. Measured: a fifth of a check in memory. In: attributes. Out: the request for
+ * the store; undefined for attributes that the rule does not apply to, or whose value is not a string: the book itself then decides what
+ * happens to them. Requests are cached in two generations, like the keys in `key-memo.ts`, and for the same reason.
  */
 import type { CheckPlan } from "../check.js";
 import { counterKey, spellEscaped } from "../keys.js";
@@ -11,17 +10,17 @@ import { SoleRequest } from "../sole-request.js";
 import type { CompiledRule } from "./compiled-rule.js";
 import type { Attributes } from "./rule.js";
 
-/** In a generation. */
+/** Per generation. */
 const MOST_REQUESTS = 16_384;
 const LONGEST_VALUE = 128;
 
 export class SoleRule {
   readonly #attribute: string;
   readonly #escaped: readonly string[];
-  readonly #plan: CheckPlan;
+  #plan: CheckPlan;
   readonly #cost: number;
   readonly #version: number;
-  /** Whether its units can be in hand. */
+  /** Whether its units can be prefetched. */
   readonly prefetches: boolean;
   #young = new Map<string, SoleRequest>();
   #old = new Map<string, SoleRequest>();
@@ -35,16 +34,23 @@ export class SoleRule {
     this.#version = version;
   }
 
-  /** Undefined where the book has other rules, or its rule asks for more. */
+  /** Undefined if the book has other rules, or its rule needs more. */
   static in(compiled: readonly CompiledRule[], version: number): SoleRule | undefined {
     const [rule, second] = compiled;
     if (rule === undefined || second !== undefined || rule.soleAttribute === undefined) return undefined;
     return new SoleRule(rule, rule.soleAttribute, version);
   }
 
+  /** Requests made before keep their plan. */
+  planWith(plan: CheckPlan): void {
+    this.#plan = plan;
+    this.#young = new Map();
+    this.#old = new Map();
+  }
+
   requestOf(attributes: Attributes): SoleRequest | undefined {
     if (typeof attributes !== "object" || attributes === null || Array.isArray(attributes)) return undefined;
-    // As the attribute reader looks: own fields that can be enumerated, and no others.
+    // Like the attribute reader: own enumerable fields only.
     for (const name in attributes) {
       if (name !== this.#attribute || !Object.hasOwn(attributes, name)) continue;
       const value = attributes[name];

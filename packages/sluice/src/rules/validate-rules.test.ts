@@ -34,7 +34,7 @@ function linesOf(document: unknown): string[] {
   return "mistakes" in outcome ? outcome.mistakes.map(({ path, message }) => `${path}: ${message}`) : [];
 }
 
-test("the documented example is valid as it stands", () => {
+test("the documented example is valid as it is", () => {
   expect(validateRules({ rules: [documented] })).toEqual({ rules: [documented] });
 });
 
@@ -443,7 +443,7 @@ const badRules: [string, unknown, string][] = [
   ],
 ];
 
-test.each(badRules)("%s is refused with its place", (_, rule, line) => {
+test.each(badRules)("%s is refused with its path", (_, rule, line) => {
   expect(linesOf([rule])).toEqual([line]);
 });
 
@@ -454,11 +454,11 @@ test.each([
   ["rules of null", { rules: null }, "rules: expected a list of rules, got null"],
   ["a second field", { rules: [], version: 2 }, "version: unknown field"],
   ["two rules of one id", [good, good], 'rules[1].id: expected a unique id, got "a", which rules[0] has'],
-])("a document of %s is refused with its place", (_, document, line) => {
+])("a document of %s is refused with its path", (_, document, line) => {
   expect(linesOf(document)).toEqual([line]);
 });
 
-test("all mistakes of a document are told at once", () => {
+test("all mistakes of a document are reported at once", () => {
   const lines = linesOf({
     rules: [{ ...good, limit: -1, windw: 1 }, good, { ...good, id: "c", window: "-5", minInterval: 5, cost: -1 }],
   });
@@ -472,7 +472,7 @@ test("all mistakes of a document are told at once", () => {
   ]);
 });
 
-test("parseRules throws one error that lists every mistake, one a line", () => {
+test("parseRules throws one error that lists every mistake, one per line", () => {
   const broken = [{ ...good, limit: -1, windw: 1 }];
   const error = catchError(() => parseRules(broken));
   expect(error).toBeInstanceOf(SluiceError);
@@ -490,7 +490,7 @@ function catchError(run: () => unknown): SluiceError {
   throw new Error("nothing was thrown");
 }
 
-test("long values are cut in messages", () => {
+test("long values are truncated in messages", () => {
   const [line] = linesOf([{ ...good, mode: "x".repeat(1000) }]);
   expect(line!.length).toBeLessThan(160);
   expect(line).toMatch(/x…$/);
@@ -504,7 +504,7 @@ test("a circular or endless value is refused without harm", () => {
   ]);
 });
 
-test("attributes named like parts of every object are ordinary attributes", () => {
+test("attributes with names that every object has are ordinary attributes", () => {
   const rule = JSON.parse(
     '{"id":"a","match":{"__proto__":"x","constructor":"y"},"key":["toString"],"algorithm":"gcra","limit":1,"window":"1s"}',
   );
@@ -513,7 +513,7 @@ test("attributes named like parts of every object are ordinary attributes", () =
   expect(({} as Record<string, unknown>).x).toBeUndefined();
 });
 
-test("what was validated cannot be changed afterwards from outside", () => {
+test("what was validated cannot be changed from outside afterwards", () => {
   const document = { rules: [structuredClone(documented)] };
   const rules = parseRules(document);
   document.rules[0]!.overrides[0]!.limit = 0;
@@ -559,7 +559,7 @@ test.each([
 const manyFields = (count: number): object =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`lmit${i}`, i]));
 
-test("an object with more fields than any has is refused as a whole, and not looked into", () => {
+test("an object with more fields than any should have is refused as a whole, and not inspected", () => {
   const outcome = validateRules([
     { id: "r", key: [], algorithm: "gcra", limit: 1, window: "1s", ...manyFields(200_000) },
   ]);
@@ -568,7 +568,7 @@ test("an object with more fields than any has is refused as a whole, and not loo
   });
 });
 
-test("of very many mistakes the first hundred are told, and how many more there are", () => {
+test("of very many mistakes the first hundred are listed, and how many more there are", () => {
   const rules = Array.from({ length: 5_000 }, () => ({ id: "R", key: [], algorithm: "gcra", limit: -1, window: "1s" }));
   const outcome = validateRules(rules) as { mistakes: { path: string; message: string }[] };
   expect(outcome.mistakes).toHaveLength(101);
@@ -576,7 +576,7 @@ test("of very many mistakes the first hundred are told, and how many more there 
   expect(outcome.mistakes.at(-1)).toEqual({ path: "document", message: `and ${3 * 5_000 - 1 - 100} more mistakes` });
 });
 
-test("a guess at the name that was meant is made only for names of a usual length", () => {
+test("a guess at the intended name is made only for names of a usual length", () => {
   const mistakesOf = (name: string) =>
     (
       validateRules([{ id: "r", key: [], algorithm: "gcra", limit: 1, window: "1s", [name]: 1 }]) as {
@@ -589,7 +589,7 @@ test("a guess at the name that was meant is made only for names of a usual lengt
   expect(JSON.stringify(mistakesOf("l".repeat(100_000)))).not.toContain("did you mean");
 });
 
-test("a wrong value of any size or depth is shown in a line", () => {
+test("a wrong value of any size or depth is shown in one line", () => {
   let deep: unknown = 1;
   for (let i = 0; i < 100_000; i++) deep = [deep];
   const wide = Array.from({ length: 1_000 }, () => manyFields(100));
@@ -600,4 +600,17 @@ test("a wrong value of any size or depth is shown in a line", () => {
     expect(mistakes).toHaveLength(1);
     expect(mistakes[0]!.message.length).toBeLessThan(200);
   }
+});
+
+test("a rule outside a list, and a file of envoyproxy/ratelimit, are recognised", () => {
+  const messagesOf = (input: unknown): string[] =>
+    (validateRules(input) as { mistakes: { path: string; message: string }[] }).mistakes.map(
+      ({ path, message }) => `${path}: ${message}`,
+    );
+  expect(messagesOf({ ...good })).toContainEqual(
+    "id: a field of a rule, not of the document: put the rule in a list, rules: [{ id: … }]",
+  );
+  expect(messagesOf({ domain: "shop", descriptors: [] })).toContainEqual(
+    expect.stringMatching(/^descriptors: a field of envoyproxy\/ratelimit: `sluice migrate`/),
+  );
 });

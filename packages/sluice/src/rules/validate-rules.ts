@@ -1,8 +1,7 @@
 /**
- * Where rule documents enter: whatever was read from a file, a request body, a database or a caller.
- * Out: rules that can be compiled, as a copy that the caller cannot change any more; or the mistakes of the document, all at once,
- * up to a number.
- * Nothing is repaired or guessed. It judges a copy: a caller may change the document while it is read in slices.
+ * Where rule documents enter, whether read from a file, a request body, a database or passed by a caller. Out: rules that can be compiled,
+ * as a copy that the caller can no longer change; or the mistakes of the document, all at once, up to a bound. Nothing is repaired or
+ * guessed. It validates a copy, because a caller may change the document while it is read in slices.
  */
 import { type Mistake, SluiceError } from "../errors.js";
 import { runAtOnce, runInSlices, type Sliced } from "../time-slices.js";
@@ -21,12 +20,12 @@ export function validateRules(document: unknown): Outcome {
   return runAtOnce(validatingRules(document));
 }
 
-/** The rules, or a SluiceError `invalid-rules` whose message lists the mistakes, one a line. */
+/** The rules, or a SluiceError `invalid-rules` whose message lists the mistakes, one per line. */
 export function parseRules(document: unknown): Rule[] {
   return runAtOnce(parsingRules(document));
 }
 
-/** The same for a large document beside other work: pauses after every few milliseconds for a turn of the event loop. */
+/** The same for a large document, without blocking other work: yields to the event loop every few milliseconds. */
 export function parseRulesInSlices(document: unknown): Promise<Rule[]> {
   return runInSlices(parsingRules(document));
 }
@@ -37,7 +36,7 @@ export function* parsingRules(document: unknown): Sliced<Rule[]> {
   throw invalidRules(outcome.mistakes);
 }
 
-/** The error that tells a document's mistakes, one a line. */
+/** The error that lists a document's mistakes, one per line. */
 export function invalidRules(mistakes: readonly Mistake[]): SluiceError {
   const lines = mistakes.map(({ path, message }) => `${path}: ${message}`);
   return new SluiceError("invalid-rules", lines.join("\n"), { mistakes });
@@ -52,7 +51,7 @@ function* validatingRules(document: unknown): Sliced<Outcome> {
   return findings.count === 0 ? { rules } : { mistakes: findings.list() };
 }
 
-/** The copy with its long lists, item by item. */
+/** Copies a value including its long lists, item by item. */
 function* copying(shape: Shape, value: unknown, path: string, findings: Findings): Sliced<unknown> {
   const copy = copyOf(shape, value, path, findings);
   if (shape.shape !== "object" || !isObject(copy)) return copy;
@@ -76,7 +75,7 @@ function* copyingItems(shape: ListOf, items: unknown[], path: string, findings: 
   return copy;
 }
 
-/** A copy, and what is wrong with it; parts that are wrong are left as they came. Long lists are left to `copying`. */
+/** Copies a value and records what is wrong with it; invalid parts are left as they are. Long lists are left to `copying`. */
 function copyOf(shape: Shape, value: unknown, path: string, findings: Findings): unknown {
   switch (shape.shape) {
     case "leaf": {
@@ -110,7 +109,7 @@ function hasTooMany({ most }: { most: number }, items: unknown[], path: string, 
   return true;
 }
 
-/** More than any object knows, by a wide margin: what has so many is not looked into. */
+/** More than any object has, by a wide margin: an object with more is not inspected. */
 const MOST_FIELDS = 100;
 
 function copyItems(shape: { item: Shape; most: number }, items: unknown[], path: string, findings: Findings): unknown {
@@ -162,7 +161,7 @@ function copyFields(shape: ObjectOf, value: Record<string, unknown>, path: strin
   return copy;
 }
 
-/** `undefined` is absent: callers in JavaScript write it where they leave a field out. */
+/** `undefined` counts as absent: JavaScript callers write it for a field they leave out. */
 function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
   for (const name of Object.keys(fields)) {
     if (fields[name] !== undefined) continue;

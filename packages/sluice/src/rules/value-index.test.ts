@@ -27,7 +27,7 @@ test("an entry may be found by more than one of its patterns", () => {
   expect(indexOf(["x*", "*z"])("xz")).toEqual([0, 0]);
 });
 
-test("without patterns the index says so", () => {
+test("an index without patterns reports that it has none", () => {
   const index = new ValueIndex();
   index.file(compileCondition("a", "x", new AttributeReader()), 0);
   expect(index.hasPatterns).toBe(false);

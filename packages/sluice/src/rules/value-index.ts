@@ -1,6 +1,6 @@
 /**
- * Which entries hold for a value of one attribute: found by the value itself, by the patterns that match it, or by its mere
- * presence; never by trying one entry after another.
+ * Which entries hold for a value of one attribute: found by the value itself, by the patterns that match it, or by its presence; never by
+ * trying one entry after another.
  */
 import type { Condition } from "./condition.js";
 import type { EntryList } from "./entry-list.js";
@@ -30,7 +30,7 @@ export class ValueIndex {
     }
   }
 
-  /** Appends the entries in no order; an entry that accepts several values may come more than once. */
+  /** Appends the entries in no particular order; an entry that accepts several values may appear more than once. */
   find(value: string, found: EntryList): void {
     found.addAll(this.#present);
     const literal = this.#literals.get(value);

@@ -17,7 +17,7 @@ test("shares follow the weights", () => {
   expect(counts[2]! / 100_000).toBeCloseTo(0.2, 1.9);
 });
 
-test("a variant of weight 0 gets no key, wherever it stands", () => {
+test("a variant of weight 0 gets no key, whatever its position", () => {
   for (const weights of [
     [0, 1, 0],
     [0, 0, 3],

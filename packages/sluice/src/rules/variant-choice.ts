@@ -1,16 +1,16 @@
 /**
- * Which variant of a rule a key falls under: a stable hash of rule and key, spread over the weights. The same in every
- * process and after every restart, and independent from rule to rule; so it must never change once released. Pure.
+ * Which variant of a rule a key gets: a stable hash of rule and key, spread over the weights. The same in every process and after every
+ * restart, and independent between rules; so it must never change once released. Pure.
  */
 
 const TWO_TO_32 = 2 ** 32;
 
 export class VariantChoice {
   readonly #seed: number;
-  /** Below each, as a hash, lie the keys of that variant and of those before it. */
+  /** A key whose hash is below an end belongs to that variant or one before it. */
   readonly #ends: readonly number[];
 
-  /** `weights` sum above 0. */
+  /** `weights` must sum above 0. */
   constructor(rule: string, weights: readonly number[]) {
     this.#seed = hashInto(OFFSET_BASIS, rule);
     const sum = weights.reduce((total, weight) => total + weight, 0);
@@ -19,12 +19,12 @@ export class VariantChoice {
       running += weight;
       return (running / sum) * TWO_TO_32;
     });
-    // Rounding must not leave a gap above the last variant that has a share.
+    // Rounding must not leave a gap above the last variant with a share.
     const last = weights.findLastIndex((weight) => weight > 0);
     this.#ends = ends.map((end, i) => (i >= last ? TWO_TO_32 : end));
   }
 
-  /** `spelled` is the key's values, from `keys.ts`. */
+  /** `spelled`: the key's values, encoded by `keys.ts`. */
   choose(spelled: string): number {
     const hash = scatter(hashInto(this.#seed, spelled));
     let chosen = 0;
@@ -38,7 +38,7 @@ export function hashText(text: string): number {
   return hashInto(OFFSET_BASIS, text);
 }
 
-/** The same in every process, evenly spread over 32 bits. */
+/** The same in every process, evenly distributed over 32 bits. */
 export function stableHash(seed: number, text: string): number {
   return scatter(hashInto(seed, text));
 }
@@ -47,7 +47,7 @@ export function stableHash(seed: number, text: string): number {
 const OFFSET_BASIS = 0x811c9dc5;
 const PRIME = 0x01000193;
 
-/** Over UTF-16 units, low byte first, with a separator behind, so that rule and key cannot run into each other. */
+/** Over UTF-16 units, low byte first, followed by a separator, so that rule and key cannot run into each other. */
 function hashInto(state: number, text: string): number {
   let hash = state;
   for (let i = 0; i < text.length; i++) {
@@ -58,7 +58,7 @@ function hashInto(state: number, text: string): number {
   return Math.imul(hash ^ 0xff, PRIME);
 }
 
-/** MurmurHash3's last step: FNV alone leaves the high bits of short keys too much alike to be cut into shares. */
+/** MurmurHash3's finalizer: with FNV alone, the high bits of short keys are too similar to be divided into shares. */
 export function scatter(hash: number): number {
   let mixed = hash ^ (hash >>> 16);
   mixed = Math.imul(mixed, 0x85ebca6b);

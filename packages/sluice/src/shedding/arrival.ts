@@ -1,6 +1,6 @@
 /**
- * A request at the gate: its rank, and the hash that its fair share goes by.
- * The seed changes with the wall clock every ten minutes, in every instance at once, so that nobody is shed for ever.
+ * A request on arrival: its rank, and the hash that determines its fair share. The seed changes with the wall clock every ten minutes, in
+ * every instance at once, so that nobody is shed forever.
  */
 
 import type { Attributes } from "../rules/rule.js";
@@ -8,7 +8,9 @@ import { hashText, scatter, stableHash } from "../rules/variant-choice.js";
 import type { Arrival } from "./class-valve.js";
 
 const RESEED_EVERY_MS = 600_000;
-/** A request's identity is read from so many attributes, and so many characters of each: a flood of long ones must stay cheap to shed. */
+/**
+ * A request's identity is computed from at most this many attributes and characters of each: a flood of long ones must stay cheap to shed.
+ */
 const MOST_ATTRIBUTES = 32;
 const MOST_CHARACTERS = 128;
 const TWO_TO_32 = 2 ** 32;
@@ -28,7 +30,7 @@ export class RequestArrival implements Arrival {
       request.fairKey === undefined ? undefined : stableHash(seed(), request.fairKey.slice(0, MOST_CHARACTERS));
   }
 
-  /** Of everything that is known of the request, whatever the order: a retry has the rank of the first try. */
+  /** Computed from everything known about the request, in any order: a retry has the rank of the first attempt. */
   get rank(): number {
     if (this.#rank >= 0) return this.#rank;
     const attributes = this.#attributes;
@@ -47,7 +49,7 @@ export class RequestArrival implements Arrival {
   }
 }
 
-/** Computed once for each ten minutes. */
+/** Computed once per ten minutes. */
 const current = { period: -1, seed: 0 };
 
 function seed(): number {

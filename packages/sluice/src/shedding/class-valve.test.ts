@@ -18,7 +18,7 @@ function closed(isFair = false): ClassValve {
   return valve;
 }
 
-test("without room nothing passes, with room in plenty everything, whatever the valve", () => {
+test("without room nothing passes, with plenty of room everything, whatever the valve", () => {
   const valve = closed();
   expect(valve.passesInFlight(arrival(0), 0, 100)).toBe(false);
   expect(valve.passesInFlight(arrival(0), -5, 100)).toBe(false);
@@ -37,7 +37,7 @@ test("in the band low ranks pass first, and more of them the more room there is"
   expect(valve.passesInFlight(arrival(0), 1, 100)).toBe(true);
 });
 
-test("the same rank gets the same answer: a retry does not win", () => {
+test("the same rank gets the same answer: a retry gains nothing", () => {
   const valve = closed();
   const answers = Array.from({ length: 50 }, () => valve.passesInFlight(arrival(0.7, { looks: true }), 5, 100));
   expect(new Set(answers).size).toBe(1);
@@ -62,7 +62,7 @@ test("a high measured utilisation closes the valve over seconds, a low one opens
   expect(steps).toBeLessThan(200);
 });
 
-test("at its threshold a class is shed: a measurement that ends at 1 could not pass a threshold of 1", () => {
+test("at its threshold a class is shed: a measurement of at most 1 could not exceed a threshold of 1", () => {
   const valve = new ClassValve(1, false);
   for (let i = 0; i < 200; i++) valve.move(100, 1);
   expect(valve.share).toBeLessThan(0.01);
@@ -70,7 +70,7 @@ test("at its threshold a class is shed: a measurement that ends at 1 could not p
   expect(valve.share).toBe(1);
 });
 
-test("a single key under a measured utilisation is thinned, not switched", () => {
+test("a single key under a measured utilisation is thinned out, not switched on and off", () => {
   const valve = new ClassValve(0.9, false);
   for (let i = 0; i < 9; i++) valve.move(100, 1);
   const passed = Array.from({ length: 100 }, (_, i) => valve.passesMeasured(arrival(0.4, { chance: i / 100 })));
@@ -78,7 +78,7 @@ test("a single key under a measured utilisation is thinned, not switched", () =>
   expect(passed.filter(Boolean).length).toBeLessThan(80);
 });
 
-test("looks are no demand", () => {
+test("looks do not count as demand", () => {
   const valve = new ClassValve(1, true);
   for (let i = 0; i < 1000; i++) valve.passesInFlight(arrival(0.5, { fairHash: 1, looks: true }), 0, 100);
   valve.move(1000, undefined);

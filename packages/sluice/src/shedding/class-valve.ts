@@ -1,47 +1,50 @@
 /**
- * One class of requests at one gauge: which of its requests pass while the utilisation is near the class's threshold.
+ * One class of requests at one gauge: which of its requests pass while utilisation is near the class's threshold.
  *
- * A request has a rank from 0 to 1, the stable hash of its identity: the same users pass, and a retry gets the answer of the first try.
+ * A request has a rank from 0 to 1, the stable hash of its identity: the same users pass, and a retry gets the answer of the first attempt.
  * The valve holds the share of ranks that pass. It opens and closes slowly, so that one burst does not change who passes. For requests in
- * flight the room that is left counts at once, beside it:
+ * flight, the room that is left also counts immediately:
  *   no room             shed, whatever the rank
- *   room in plenty      passes, whatever the rank
- *   between (the band)  passes if rank * (1 - room / band) is below its share: smooth, and never idle for want of a good rank
- * A measured utilisation (event loop, reports) is late and knows no room: there a request passes by rank alone, blurred a little, so
- * that a single key that is all the traffic is thinned and not switched on and off.
- * With fair shares, a key's share is what max-min fairness leaves it instead of the same for all.
+ *   plenty of room      passes, whatever the rank
+ *   between (the band)  passes if rank * (1 - room / band) is below its share: smooth, and never idle for lack of a good rank
+ * A measured utilisation (event loop, reports) lags and knows no room: a request then passes by rank alone, slightly blurred, so that a
+ * single key that is all the traffic is thinned out instead of switched on and off. With fair shares, a key's share is what max-min
+ * fairness leaves it, instead of the same share for all.
  */
 import { FairShares } from "./fair-shares.js";
 
-/** The band below the threshold in which ranks count, as a share of the limit, and at least so many places. */
+/** The band below the threshold in which ranks count, as a fraction of the limit, and at least this many places. */
 const BAND = 0.15;
 /** Wider with fair shares: below the band a greedy key takes as much as it asks for. */
 const FAIR_BAND = 0.4;
 const LEAST_BAND = 1;
-/** The mean place within the band that the share is steered to; 0 is the threshold. */
+/** The mean position within the band that the share is steered to; 0 is the threshold. */
 const BAND_AIM = 0.35;
 const BAND_GAIN_PER_S = 2;
-/** For measured utilisation: a distance of this much from the threshold closes or opens the valve at the full pace. */
+/** For measured utilisation: at this distance from the threshold the valve closes or opens at full speed. */
 const MEASURED_BAND = 0.1;
-/** Where in that band below the threshold the valve stands still: at the threshold it closes, for a measurement of 1 cannot rise. */
+/**
+ * Where in that band below the threshold the valve stands still. At the threshold it already closes, because a measurement of 1 cannot
+ * rise.
+ */
 const MEASURED_AIM = 0.5;
 const CLOSING_PER_S = 1;
-/** Opens more slowly than it closes. */
+/** Slower than closing. */
 const OPENING_PER_S = 0.5;
 const LEAST_SHARE = 0.005;
-/** How far chance blurs a rank where only a measured utilisation counts. */
+/** How much chance blurs a rank if only a measured utilisation counts. */
 const BLUR = 0.2;
-/** Demand of this long ago counts half. */
+/** Half-life of demand. */
 const HALF_LIFE_MS = 3_000;
 
 export interface Arrival {
-  /** Stable, from 0 to 1. Asked for only near a threshold. */
+  /** Stable, from 0 to 1. Read only near a threshold. */
   readonly rank: number;
-  /** The hash of the key that fair shares go by; undefined without `fairBy`. */
+  /** The hash of the key for fair shares; undefined without `fairBy`. */
   readonly fairHash: number | undefined;
   /** From 0 to 1, new for every request. */
   readonly chance: number;
-  /** Whether it only asks: a look is not counted as demand. */
+  /** True if the request only asks: a look does not count as demand. */
   readonly looks: boolean;
 }
 
@@ -49,7 +52,7 @@ export class ClassValve {
   /** The utilisation at which the class is shed. */
   readonly threshold: number;
   readonly #fair: FairShares | undefined;
-  /** Made by the first request that is measured: most gauges only count those in flight. */
+  /** Created by the first measured request: most gauges only count requests in flight. */
   #measuredFair: FairShares | undefined;
   #share = 1;
   #measuredShare = 1;
@@ -61,12 +64,12 @@ export class ClassValve {
     this.#fair = isFair ? new FairShares() : undefined;
   }
 
-  /** The share of requests that pass by rank, for the wait that a shed one is told. */
+  /** The share of requests that pass by rank, from which the reported wait of a shed request is computed. */
   get share(): number {
     return Math.min(this.#share, this.#measuredShare);
   }
 
-  /** `room`: places left below the class's threshold, of a limit. */
+  /** `room`: places left below the class's threshold, out of `limit`. */
   passesInFlight(arrival: Arrival, room: number, limit: number): boolean {
     const { fairHash } = arrival;
     const within = room / Math.max(LEAST_BAND, (this.#fair === undefined ? BAND : FAIR_BAND) * limit);
@@ -95,7 +98,7 @@ export class ClassValve {
     return fairHash === undefined ? this.#share : this.#fair!.shareOf(fairHash);
   }
 
-  /** Moves the shares after `elapsedMs`. `measured`: the highest measured utilisation, if there is one. */
+  /** Moves the shares after `elapsedMs`. `measured`: the highest measured utilisation, if any. */
   move(elapsedMs: number, measured: number | undefined): void {
     const seconds = elapsedMs / 1000;
     const aging = 0.5 ** (elapsedMs / HALF_LIFE_MS);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { EndingOrder } from "./ending-order.js";
 
-test("whatever comes and goes, the next to end comes first", () => {
+test("whatever is added or removed, the next to end comes first", () => {
   fc.assert(
     fc.property(fc.array(fc.option(fc.integer({ min: 0, max: 20 }), { nil: undefined })), (steps) => {
       const order = new EndingOrder<{ endsAtMs: number }>();
@@ -23,7 +23,7 @@ test("whatever comes and goes, the next to end comes first", () => {
   );
 });
 
-test("a flood in any order is compared a logarithm of its number of times", () => {
+test("in a flood in any order, each item costs a logarithmic number of comparisons", () => {
   for (const direction of [1, -1]) {
     let reads = 0;
     const order = new EndingOrder<{ endsAtMs: number }>();

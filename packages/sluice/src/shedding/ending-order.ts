@@ -1,5 +1,5 @@
 /**
- * Things that end, the next one first: a binary heap. A flood that comes in any order costs each a logarithm of their number.
+ * Items ordered by their end, the next one first: a binary heap. Adding items in any order costs O(log n) each, even in a flood.
  */
 interface Ending {
   readonly endsAtMs: number;
@@ -8,7 +8,7 @@ interface Ending {
 export class EndingOrder<T extends Ending> {
   readonly #heap: T[] = [];
 
-  /** The next to end. */
+  /** The item that ends next. */
   get next(): T | undefined {
     return this.#heap[0];
   }

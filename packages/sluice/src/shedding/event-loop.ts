@@ -1,8 +1,8 @@
-/** How much of its time the event loop of this process works: measured over the time between two looks, and smoothed. */
+/** The utilisation of this process's event loop: measured between two readings, and smoothed. */
 import { performance } from "node:perf_hooks";
 
 const LEAST_SPAN_MS = 100;
-/** How much a new measurement counts. */
+/** Weight of a new measurement. */
 const WEIGHT = 0.3;
 
 export class EventLoop {

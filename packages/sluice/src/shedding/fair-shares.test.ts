@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { BUCKETS, FairShares } from "./fair-shares.js";
 
-/** Keys that share no bucket, in no row. */
+/** Keys that share no bucket in any row. */
 const hashOf = (key: number): number => key | (key << 8) | (key << 16);
 
 function asked(counts: readonly number[], hash = hashOf): FairShares {
@@ -29,7 +29,7 @@ test("keys that ask for less than their share get all of it, and leave the rest 
   expect(passing(shares, counts).map(Math.round)).toEqual([10, 20, 243, 243]);
 });
 
-test("keys that share a bucket in one row keep a share each, and leave none of it to a greedy one", () => {
+test("keys that share a bucket in one row keep one share each, and leave none of it to a greedy one", () => {
   // The first row has one bucket for all of them but the greedy key.
   const hash = (key: number): number => (hashOf(key) & ~0xff) | (key === 0 ? 0 : 1);
   const counts = [1000, 100, 100, 100];
@@ -38,7 +38,7 @@ test("keys that share a bucket in one row keep a share each, and leave none of i
   for (const count of passing(shares, counts, hash)) expect(count).toBeCloseTo(65);
 });
 
-test("where all may pass, all pass; a key that is all the traffic gets all there is", () => {
+test("if all may pass, all pass; a key that is all the traffic gets everything", () => {
   const shares = asked([100]);
   shares.divide(1, 1);
   expect(shares.shareOf(hashOf(0))).toBe(1);
@@ -53,7 +53,7 @@ test("a flood of new keys over every bucket leaves each the same share", () => {
   for (let i = 0; i < BUCKETS; i++) expect(shares.shareOf(hashOf(i))).toBeCloseTo(0.1);
 });
 
-test("demand of long ago is forgotten", () => {
+test("old demand is forgotten", () => {
   const shares = asked([1000, 10]);
   for (let i = 0; i < 40; i++) shares.divide(0.5, 0.5);
   for (let i = 0; i < 10; i++) shares.note(hashOf(1));

@@ -1,28 +1,28 @@
 /**
  * Divides what a class may still pass among its keys, so that a key with ten times the traffic gets no more than the others (max-min
- * fairness). Stochastic: keys fall into a fixed number of buckets by hash, so that a flood of made-up keys costs no memory; the seed of the hash
- * changes every few minutes, so that two keys do not share a bucket for long.
+ * fairness). Stochastic: keys are hashed into a fixed number of buckets, so that a flood of made-up keys costs no memory; the seed changes
+ * every few minutes, so that two keys do not share a bucket for long.
  *
- * Three rows of buckets, each cut from other bits of the hash (a count-min sketch): a key's demand is the least that its buckets hold, and the
- * level is the lowest of the rows. Two keys that share a bucket in one row hardly share one in another: neither do they divide one share, nor
- * does what they leave fall to the others.
+ * Three rows of buckets, each using different bits of the hash (a count-min sketch): a key's demand is the minimum over its buckets, and
+ * the level is the lowest of the rows. Two keys that share a bucket in one row hardly ever share one in another: so they neither split one
+ * share nor leave what they do not use to the others.
  *
- * What passes is not only what the shares say: where there is room, more does, and a greedy key asks most often. What each key really
- * got is counted too, and one that got more than its part has a smaller share until it is even. Pure.
+ * What passes does not depend on the shares alone: while there is room, more passes, and a greedy key asks most often. So what each key
+ * really got is counted too, and a key that got more than its part has a smaller share until it is even. Pure.
  */
 
 export const BUCKETS = 256;
 const ROWS = 3;
 const BITS = 8;
-/** How strongly a key that got more than its part is held back: its share shrinks by this power of the excess, and at most to this part. */
+/** How strongly a key that got more than its part is held back: its share shrinks by this power of the excess, at most to this fraction. */
 const CORRECTION = 6;
 const LEAST_CORRECTION = 0.5;
 
-/** What `divide` sorts: one for all, for it is done in one go. */
+/** Scratch buffer for `divide`. One for all instances, because `divide` is synchronous. */
 const sorted = new Float32Array(BUCKETS);
 
 export class FairShares {
-  /** Requests that asked, and those that passed, by bucket, row after row; older ones count less. */
+  /** Requests that asked and requests that passed, by bucket, row by row; older ones count less. */
   readonly #demand = new Float32Array(ROWS * BUCKETS);
   readonly #passed = new Float32Array(ROWS * BUCKETS);
   #passedTotal = 0;
@@ -30,12 +30,12 @@ export class FairShares {
   #level = Number.POSITIVE_INFINITY;
   #passedLevel = Number.POSITIVE_INFINITY;
 
-  /** A request asks. `hash`: of its key, evenly spread over 32 bits. */
+  /** Counts a request that asks. `hash`: of its key, evenly distributed over 32 bits. */
   note(hash: number): void {
     for (let row = 0; row < ROWS; row++) this.#demand[bucketOf(hash, row)]!++;
   }
 
-  /** It has passed. */
+  /** Counts a request that has passed. */
   notePassed(hash: number): void {
     for (let row = 0; row < ROWS; row++) this.#passed[bucketOf(hash, row)]!++;
     this.#passedTotal++;
@@ -51,7 +51,7 @@ export class FairShares {
     return share * Math.max(LEAST_CORRECTION, (this.#passedLevel / passed) ** CORRECTION);
   }
 
-  /** Divides anew where the share `pass` of all requests may pass, then lets what was counted age by a factor. */
+  /** Recomputes the shares if the fraction `pass` of all requests may pass, then ages the counts by a factor. */
   divide(pass: number, aging: number): void {
     let level = Number.POSITIVE_INFINITY;
     let passedLevel = Number.POSITIVE_INFINITY;
@@ -69,7 +69,7 @@ export class FairShares {
     }
   }
 
-  /** The demand of a row, in order; returns their sum. */
+  /** Sorts the demand of a row; returns the sum. */
   #sort(row: number): number {
     sorted.set(this.#demand.subarray(row * BUCKETS, (row + 1) * BUCKETS));
     sorted.sort();
@@ -79,7 +79,7 @@ export class FairShares {
   }
 }
 
-/** The most that any bucket of `sorted` gets, so that all together get so much (water filling). */
+/** The most that any bucket of `sorted` may get so that all together get this total (water filling). */
 function levelAt(total: number): number {
   let left = total;
   for (let i = 0; i < BUCKETS; i++) {

@@ -38,7 +38,7 @@ test("opens when as many requests have ended as were in flight, and not before i
   expect([window.ends, window.ranMs]).toEqual([1, 2]);
 });
 
-test("reports the longest gap since it opened, not that before", () => {
+test("reports the longest gap since it opened, not an earlier one", () => {
   const window = new FlowWindow();
   window.restart(0, 0);
   window.changes(500, 1);

@@ -1,9 +1,9 @@
 /**
- * Measures requests over a span of time: how many were in flight, how many ended, and by Little's law how long each took (in flight over
- * throughput). Little's law needs no latency of a single request: a request that outlasts the window does not bias it.
+ * Measures requests over a time window: how many were in flight, how many ended, and by Little's law how long each took (in flight over
+ * throughput). Little's law needs no latency of individual requests, so a request that outlasts the window does not bias it.
  *
- * A window opens once as many requests have ended as were in flight when it was asked for: what an earlier limit let in has left by then,
- * even if this process was paused meanwhile. Time is an argument; so is how late the process gets to what happens.
+ * A window opens once as many requests have ended as were in flight when it was requested: everything that an earlier limit admitted has
+ * left by then, even if this process was paused meanwhile. Time is an argument; so is the lateness of the process.
  */
 
 export class FlowWindow {
@@ -23,14 +23,14 @@ export class FlowWindow {
     this.#lateness = lateness;
   }
 
-  /** Measures anew, no sooner than `nowMs + waitMs`. */
+  /** Starts a new measurement, no sooner than `nowMs + waitMs`. */
   restart(nowMs: number, waitMs: number): void {
     this.#opensAtMs = nowMs + waitMs;
     this.#leavers = this.#inFlight;
     this.#openedAtMs = undefined;
   }
 
-  /** The number in flight is about to change; it was this until now. */
+  /** Call before the number in flight changes; it has been `inFlight` until now. */
   changes(nowMs: number, inFlight: number): void {
     const sinceMs = nowMs - this.#changedAtMs;
     if (sinceMs > 0 && this.#openedAtMs !== undefined) {
@@ -82,7 +82,7 @@ export class FlowWindow {
     return (this.#lateness() - this.#latenessAtOpening) / this.ranMs;
   }
 
-  /** The longest time in which no request came or ended: long where the process was paused. */
+  /** The longest time in which no request arrived or ended: long if the process was paused. */
   get longestGapMs(): number {
     return this.#longestGapMs;
   }

@@ -37,7 +37,7 @@ test("without a limit requests in flight do not count, and without a measurement
   expect([gauge.limit, gauge.roomOf(0), gauge.utilisation]).toEqual([undefined, undefined, 0]);
 });
 
-test("a clock that steps back or a process that was paused moves nothing far", () => {
+test("a clock that steps back or a process that was paused moves the valves only a little", () => {
   const gauge = new Gauge({ limit: undefined, thresholds, isFair: false });
   expect(gauge.isDue(5_000)).toBe(true);
   gauge.measure(5_000, 1);
@@ -52,7 +52,7 @@ test("a clock that steps back or a process that was paused moves nothing far", (
   expect(gauge.shareOf(0)).toBeGreaterThan(0.3);
 });
 
-test("a gauge that stands in for another goes on with what is in flight", () => {
+test("a gauge that replaces another keeps the requests in flight", () => {
   const before = new Gauge({ limit: 5, thresholds, isFair: false });
   before.began(0);
   const after = new Gauge({ limit: 9, thresholds, isFair: true }, before);

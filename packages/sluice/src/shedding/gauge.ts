@@ -1,30 +1,29 @@
 /**
- * One gauge of a load-shedding rule: how busy the process, or one upstream, is, and which requests may still come in.
- * In: arrivals and ends of requests, and utilisation that was measured elsewhere. Out: pass or shed.
- * Classes are nested: each may fill the server up to its own threshold, so that the last places are left to the classes that matter most.
- * Time is an argument.
+ * One gauge of a load-shedding rule: how busy the process, or one upstream, is, and which requests may still enter. In: arrivals and ends
+ * of requests, and utilisation measured elsewhere. Out: pass or shed. Classes are nested: each may fill the server up to its own threshold,
+ * so that the last places are left to the most important classes. Time is an argument.
  */
 import { type Arrival, ClassValve } from "./class-valve.js";
 import { LimitEstimator } from "./limit-estimator.js";
 
 /** Valves move this often. */
 const MOVE_EVERY_MS = 100;
-/** A step of the clock, or a process that was paused, moves valves no further than this long. */
+/** After a clock step or a pause of the process, valves move as if at most this much time had passed. */
 const LONGEST_MOVE_MS = 1_000;
-/** A threshold above 1 is room above the limit: of a small limit at least so many places, times the part above 1. */
+/** A threshold above 1 is room above the limit: for a small limit, at least this many places times the part above 1. */
 const LEAST_ROOM_ABOVE = 10;
-/** How long a request takes, where none has been served yet. */
+/** The assumed latency before any request has been served. */
 const UNKNOWN_LATENCY_MS = 1_000;
-/** How much the newest latency counts. */
+/** Weight of the newest latency. */
 const LATENCY_WEIGHT = 0.05;
 
 interface GaugeOptions {
-  /** Places for requests in flight; `auto` estimates them; undefined where they do not count. */
+  /** Places for requests in flight; `auto` estimates them; undefined if they do not count. */
   readonly limit: number | "auto" | undefined;
   /** The threshold of each class. */
   readonly thresholds: readonly number[];
   readonly isFair: boolean;
-  /** The integral over time of how late this process is (`loop-lateness.ts`): an estimated limit must not take it for a queue. */
+  /** The integral over time of how late this process is (`loop-lateness.ts`): an estimated limit must not mistake lateness for a queue. */
   readonly lateness?: (() => number) | undefined;
 }
 
@@ -37,7 +36,7 @@ export class Gauge {
   #measured: number | undefined;
   #latencyMs: number | undefined;
 
-  /** `before`: the gauge that it stands in for, under other numbers: what is in flight is in flight. */
+  /** `before`: the gauge that this one replaces, with other numbers. Its requests in flight carry over. */
   constructor({ limit, thresholds, isFair, lateness }: GaugeOptions, before?: Gauge) {
     this.#inFlight = before?.inFlight ?? 0;
     this.#latencyMs = before?.usualLatencyMs;
@@ -50,7 +49,7 @@ export class Gauge {
     return this.#inFlight;
   }
 
-  /** Places; undefined where requests in flight do not count. */
+  /** Places; undefined if requests in flight do not count. */
   get limit(): number | undefined {
     return this.#estimator?.limit ?? this.#limit;
   }
@@ -70,27 +69,27 @@ export class Gauge {
     return Math.max(limit === undefined ? 0 : this.#inFlight / limit, this.#measured ?? 0);
   }
 
-  /** The share of a class's requests that pass by their rank. */
+  /** The share of a class's requests that pass by rank. */
   shareOf(classIndex: number): number {
     return this.#valves[classIndex]!.share;
   }
 
-  /** Places that a class has left; undefined where requests in flight do not count. */
+  /** Places that a class has left; undefined if requests in flight do not count. */
   roomOf(classIndex: number): number | undefined {
     const { limit } = this;
     if (limit === undefined) return undefined;
     const { threshold } = this.#valves[classIndex]!;
-    // Not of a limit that is halved for a probe: the classes that matter most would pay for it.
+    // Not based on a limit that is halved for a probe: the most important classes would pay for it.
     const above = Math.max(0, threshold - 1) * Math.max(this.settledLimit!, LEAST_ROOM_ABOVE);
     return Math.min(1, threshold) * limit + above - this.#inFlight;
   }
 
-  /** Whether it is time to measure: the utilisation that was measured then goes into `measure`. */
+  /** Whether it is time to call `measure` with the utilisation measured now. */
   isDue(nowMs: number): boolean {
     return !(nowMs - this.#movedAtMs < MOVE_EVERY_MS) || nowMs < this.#movedAtMs;
   }
 
-  /** `measured`: the highest utilisation that was measured elsewhere, if there is any. */
+  /** `measured`: the highest utilisation measured elsewhere, if any. */
   measure(nowMs: number, measured: number | undefined): void {
     const elapsedMs = Math.max(0, Math.min(LONGEST_MOVE_MS, nowMs - this.#movedAtMs)) || 0;
     this.#movedAtMs = nowMs;
@@ -102,7 +101,7 @@ export class Gauge {
   passes(classIndex: number, arrival: Arrival): boolean {
     const valve = this.#valves[classIndex]!;
     const room = this.roomOf(classIndex);
-    // Both are asked, for both count the demand.
+    // Both are called, because both count the demand.
     const hasRoom = room === undefined || valve.passesInFlight(arrival, room, this.limit!);
     return (this.#measured === undefined || valve.passesMeasured(arrival)) && hasRoom;
   }
@@ -112,7 +111,7 @@ export class Gauge {
     this.#inFlight++;
   }
 
-  /** `latencyMs`: undefined for a request that was not served: it teaches nothing. */
+  /** `latencyMs`: undefined for a request that was not served, from which nothing is learned. */
   ended(nowMs: number, latencyMs: number | undefined): void {
     this.#estimator?.changes(nowMs, this.#inFlight);
     this.#inFlight--;
@@ -121,7 +120,7 @@ export class Gauge {
     this.#estimator?.ended(nowMs, latencyMs);
   }
 
-  /** The mean latency of those that were served. */
+  /** The mean latency of served requests. */
   get usualLatencyMs(): number {
     return this.#latencyMs ?? UNKNOWN_LATENCY_MS;
   }

@@ -5,7 +5,7 @@ import { Gauges } from "./gauges.js";
 const rule = { id: "s", key: ["upstream"], algorithm: "load-shedding", signal: "inflight", limit: 4 } as const;
 const plan = sheddingPlan(rule);
 
-test("a value has one gauge, and another value another", () => {
+test("each value has its own gauge", () => {
   const gauges = new Gauges();
   const slot = gauges.slotOf(plan, "upstream=a", 0);
   expect(gauges.slotOf(plan, "upstream=a", 1)).toBe(slot);
@@ -24,7 +24,7 @@ test("a flood of values shares one gauge beyond the bound; idle ones make room",
   expect([...gauges.all()]).toContain(other);
 });
 
-test("the same numbers in a new book keep the gauge; other numbers keep what is in flight", () => {
+test("the same numbers in a new book keep the gauge; other numbers keep the requests in flight", () => {
   const gauges = new Gauges();
   const slot = gauges.slotOf(plan, "upstream=a", 0);
   slot.gauge.began(0);

@@ -1,15 +1,15 @@
 /**
- * The gauges of the load-shedding rules in force: one for each rule, or for each value of its key. Bounded: values beyond the bound share
- * one gauge of their rule. A gauge outlives a change of other rules; under new numbers of its own, only what is in flight goes on.
+ * The gauges of the load-shedding rules in force: one per rule, or per value of its key. Bounded: values beyond the bound share one gauge
+ * of their rule. A gauge survives a change of other rules; when its own rule's numbers change, only the requests in flight carry over.
  */
 import type { SheddingPlan } from "../rules/shedding-plan.js";
 import { Gauge } from "./gauge.js";
 
-/** Where a gauge stands; requests in flight hold on to it. */
+/** Holds a gauge; requests in flight keep a reference to the slot. */
 export interface GaugeSlot {
   gauge: Gauge;
   plan: SheddingPlan;
-  /** The key's values, by which reports address the gauge; "" for a gauge that several share. */
+  /** The key's values, by which reports address the gauge; "" for a shared gauge. */
   readonly values: string;
   usedAtMs: number;
   /** By class, since the start. */
@@ -19,12 +19,12 @@ export interface GaugeSlot {
 
 const MOST_GAUGES = 1_000;
 const IDLE_AFTER_MS = 60_000;
-/** Not a spelled key: those are never empty where a rule has one. */
+/** Not an encoded key: the key of a rule with one is never empty. */
 const OTHER_VALUES = "*";
 
 export class Gauges {
   readonly #lateness: (() => number) | undefined;
-  /** By rule, then by the key's values. */
+  /** By rule, then by key values. */
   readonly #slots = new Map<string, Map<string, GaugeSlot>>();
   #count = 0;
 

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { FIRST_LIMIT, LimitEstimator } from "./limit-estimator.js";
 
-/** A server of `places`, each request of 10 ms times `slowness`, always with as many in flight as the limit allows; so long in virtual time. */
+/**
+ * A server with `places`, each request taking 10 ms times `slowness`, always with as many in flight as the limit allows; for this long in
+ * virtual time.
+ */
 function saturate(estimator: LimitEstimator, places: number, seconds: number, startMs = 0, slowness = 1): number {
   let nowMs = startMs;
   const endMs = startMs + seconds * 1000;
@@ -16,7 +19,7 @@ function saturate(estimator: LimitEstimator, places: number, seconds: number, st
   return nowMs;
 }
 
-test.each([4, 16, 64, 400])("settles at 1.6 times the places of a server of %i", (places) => {
+test.each([4, 16, 64, 400])("settles at 1.6 times the places of a server with %i", (places) => {
   const estimator = new LimitEstimator();
   const nowMs = saturate(estimator, places, 60);
   expect(estimator.estimate).toBeGreaterThan(places * 1.45);
@@ -47,7 +50,7 @@ test("noise does not add up: latencies that differ by half from window to window
   const estimator = new LimitEstimator();
   let nowMs = saturate(estimator, 16, 60);
   let highest = 0;
-  // Slowness is drawn anew about as often as a window lasts: what is compared differs by it more than by the limit.
+  // Slowness is drawn about as often as a window lasts: it makes more difference between windows than the limit.
   for (let i = 0; i < 5_000; i++) {
     nowMs = saturate(estimator, 16, 0.2, nowMs, 0.75 + random() / 2);
     highest = Math.max(highest, estimator.estimate);
@@ -56,7 +59,7 @@ test("noise does not add up: latencies that differ by half from window to window
   expect(estimator.estimate).toBeGreaterThan(16);
 });
 
-test("a process that pauses once, whenever that is, sends the limit of four places up by one step at most", () => {
+test("a process that pauses once, at any time, raises the limit of four places by at most one step", () => {
   let highest = 0;
   for (let pausesAtMs = 50; pausesAtMs < 3_000; pausesAtMs += 25) {
     const estimator = new LimitEstimator();
@@ -69,7 +72,7 @@ test("a process that pauses once, whenever that is, sends the limit of four plac
   expect(highest).toBeLessThanOrEqual(1.5 * FIRST_LIMIT);
 });
 
-test("a server that turns three times slower keeps its limit", () => {
+test("a server that becomes three times slower keeps its limit", () => {
   const estimator = new LimitEstimator();
   let nowMs = saturate(estimator, 16, 60);
   for (let i = 0; i < 60; i++) {
@@ -97,7 +100,7 @@ test("learns nothing while the limit holds nothing back", () => {
   expect([estimator.estimate, estimator.limit]).toEqual([FIRST_LIMIT, FIRST_LIMIT]);
 });
 
-test("a probe is given up when the load goes", () => {
+test("a probe is abandoned when the load goes away", () => {
   const estimator = new LimitEstimator();
   let nowMs = 0;
   while (estimator.limit === estimator.estimate) nowMs = saturate(estimator, 16, 0.01, nowMs);
@@ -105,7 +108,7 @@ test("a probe is given up when the load goes", () => {
   expect(estimator.limit).toBe(estimator.estimate);
 });
 
-test("a load that goes away whenever there is a probe does not drive the limit up", () => {
+test("a load that goes away whenever there is a probe does not raise the limit", () => {
   const estimator = new LimitEstimator();
   let nowMs = saturate(estimator, 16, 20);
   const settled = estimator.estimate;
@@ -121,7 +124,7 @@ test("a load that goes away whenever there is a probe does not drive the limit u
   expect(estimator.estimate).toBeLessThan(1.5 * settled);
 });
 
-test("requests that end in the instant in which they began leave a number, in a probe too", () => {
+test("requests that end in the instant in which they began leave a valid number, even in a probe", () => {
   const estimator = new LimitEstimator();
   let nowMs = 0;
   while (estimator.limit === estimator.estimate) nowMs = saturate(estimator, 16, 0.01, nowMs);
@@ -134,7 +137,7 @@ test("requests that end in the instant in which they began leave a number, in a 
   expect(estimator.limit).toBeGreaterThanOrEqual(1);
 });
 
-test("clocks that step back and latencies of 0 leave a number", () => {
+test("clocks that step back and latencies of 0 leave a valid number", () => {
   const estimator = new LimitEstimator();
   for (const nowMs of [100, 50, 1e9, 0, 200]) {
     for (let i = 0; i < 500; i++) {
@@ -146,7 +149,7 @@ test("clocks that step back and latencies of 0 leave a number", () => {
   expect(estimator.limit).toBeGreaterThanOrEqual(1);
 });
 
-/** Always as many in flight as the limit allows; `latenessMs` of the latency the requests have ended and wait for this process. */
+/** Always as many in flight as the limit allows; for `latenessMs` of the latency the requests have ended and wait for this process. */
 function saturateLate(
   seconds: number,
   flowOf: (inFlight: number) => { latencyMs: number; latenessMs: number },
@@ -168,8 +171,9 @@ function saturateLate(
   return estimates;
 }
 
-test("a process that is late adds to the limit the requests that wait for it, and does not pass for a slower server", () => {
-  // 16 places of 40 ms, and a process that gets to each end 120 ms late: 48 more are in flight. Lateness taken for service would ask for 1.6 x 64.
+test("a late process adds the requests that wait for it to the limit, and is not mistaken for a slower server", () => {
+  // 16 places of 40 ms, and a process that handles each end 120 ms late: 48 more are in flight. If lateness counted as service, the limit
+  // would be 1.6 x 64.
   const estimates = saturateLate(60, (inFlight) => ({
     latencyMs: Math.max(160, (40 * inFlight) / 16),
     latenessMs: 120,
@@ -178,7 +182,7 @@ test("a process that is late adds to the limit the requests that wait for it, an
   expect(estimates.at(-1)).toBeLessThan(1.6 * 16 + 65);
 });
 
-test("where this process is the server, lateness is the queue, and the limit does not run away", () => {
+test("if this process is the server, lateness is the queue, and the limit does not run away", () => {
   // 20 ms elsewhere, and 2 ms of this process for each request in flight: without lateness every limit would look too low.
   const estimates = saturateLate(240, (inFlight) => ({ latencyMs: 20 + 2 * inFlight, latenessMs: 2 * inFlight }));
   const settled = estimates.slice(estimates.length >> 1);

@@ -1,68 +1,80 @@
 /**
  * `limit: auto`: estimates how many requests a server can work on at once, from how their latency responds to the limit.
  *
- * Now and then the limit is halved for a moment (a probe). Latencies R and numbers in flight n of the probe and of the time before it give
+ * Now and then the limit is halved for a moment (a probe). The latencies R and numbers in flight n, of the probe and of the time before it,
+ * give
  *   elasticity of latency = ln(Rprobe / R) / ln(nprobe / n)
- * Below the knee of the server's throughput curve requests do not wait for each other (elasticity 0), above it they only wait (1). The limit that
- * the pair asks for is limit * HEADROOM * PROBE ^ elasticity: where the halved limit is below the knee and the full one above it, that is HEADROOM
- * times the places of the server, whatever the limit was. So a pair estimates the places themselves, not a step to take: the mean of many
- * pairs gets better with time, and noise does not add up to a walk. A limit above the knee by more than two shrinks with every pair.
+ * Below the knee of the server's throughput curve requests do not wait for each other (elasticity 0), above it they only wait (1). The
+ * limit that a pair implies is limit * HEADROOM * PROBE ^ elasticity: if the halved limit is below the knee and the full one above it, that
+ * is HEADROOM times the server's places, whatever the limit was. So a pair estimates the places themselves, not a step to take: the mean of
+ * many pairs improves over time, and noise does not add up to a random walk. A limit more than twice the knee shrinks with every pair.
  *
- * A probe brings its own latency to compare with, so a server that turns slower, or is never idle, does not mislead it. While
- * the limit holds nothing back there is no probe, and the limit stays. Time is an argument.
+ * A probe has its own baseline, so a server that becomes slower, or is never idle, does not mislead it. While the limit holds nothing back,
+ * there is no probe, and the limit stays. Time is an argument.
  */
 import { FlowWindow } from "./flow-window.js";
 
-/** What was measured in a window, all of it means. */
+/** The means of what was measured in a window. */
 interface Flow {
   readonly inFlight: number;
   readonly latencyMs: number;
-  /** The part of the latency in which the request had ended and waited for this process. */
+  /** The part of the latency during which the request had ended and waited for this process. */
   readonly latenessMs: number;
 }
 
 export const FIRST_LIMIT = 16;
 const LEAST_LIMIT = 4;
 const MOST_LIMIT = 100_000;
-/** The limit over the places of the server. Too few places cost throughput at once, a few too many cost little latency. */
+/** The limit relative to the server's places. Too few places cost throughput at once, a few too many cost little latency. */
 const HEADROOM = 1.6;
-/** What a probe leaves of the number in flight. */
+/** The fraction of the number in flight that a probe should leave. */
 const PROBE = 0.5;
-/** What it leaves of the limit is steered to that, for classes with room above the limit keep it; between these. */
+/**
+ * The fraction of the limit that a probe leaves is steered towards that, because classes with room above the limit keep it; between these
+ * bounds.
+ */
 const PROBED_LIMIT = { least: 0.2, most: 0.8 } as const;
-/** A probe that left more in flight than this counts as if it had left this: so close together, noise would be all that is seen. */
+/**
+ * A probe that left more in flight than this counts as if it had left this much: with values so close together, only noise would be
+ * visible.
+ */
 const SHALLOWEST = 0.85;
-/** One that left less than this measured how the load went away, and not what the limit does: elasticity over so wide a range misses the knee. */
+/**
+ * A probe that left less than this measured how the load went away, not what the limit does: elasticity over so wide a range misses the
+ * knee.
+ */
 const DEEPEST = 1 / 3;
-/** One pair moves the limit by a factor e to this power at most. */
+/** One pair moves the limit by at most a factor of e to this power. */
 const MOST_STEP = 0.45;
-/** Requests in a probe. Before it are measured as many at the start, and later twice as many, for that costs nothing. */
+/** Requests in a probe. At the start as many are measured before it, later twice as many, because that costs nothing. */
 const PROBE_ENDS = 60;
-/** Both windows last so many latencies at least, and so long. */
+/** Both windows last at least this many latencies, and this long. */
 const LEAST_LATENCIES = 4;
 const LEAST_WINDOW_MS = 50;
-/** And so many times the longest gap within: one pause of the process must not decide. At the start, where time counts, fewer. */
+/** And this many times the longest gap within: one pause of the process must not decide. Fewer at the start, when time matters. */
 const GAPS = { start: 5, later: 8 } as const;
-/** A probe that takes longer than this and so many latencies is given up: the load has gone. */
+/** A probe that takes longer than this and this many latencies is abandoned: the load has gone. */
 const LONGEST_PROBE = { ms: 10_000, latencies: 10 } as const;
-/** The limit is the mean of so many pairs; older ones count less. */
+/** The limit is the mean of this many pairs; older ones count less. */
 const MOST_PAIRS = 8;
-/** Pause between probes, as a multiple of the last one, when the mean is of that many; shorter in proportion to fewer. */
+/** Pause between probes, as a multiple of the last probe, once the mean covers MOST_PAIRS; proportionally shorter with fewer pairs. */
 const PAUSE = 12;
-/** Steps beyond the first number are summed, up and down apart; a sum above the second means that the server has changed, and the mean begins anew. */
+/**
+ * Steps beyond `slack` are summed, up and down separately; a sum above `sum` means that the server has changed, and the mean starts over.
+ */
 const CHANGE = { slack: 0.1, sum: 0.5 } as const;
 /**
- * At the start the limit grows by longer steps, until a second pair asks for less, or until a step of the last length or more brings less
- * throughput than the step to this power: on a starved machine chance alone would double the limit again and again.
+ * At the start the limit grows in longer steps, until a second pair implies a lower limit, or until a step of at least the last length
+ * increases throughput by less than the step to this power: on a starved machine, chance alone would double the limit again and again.
  */
 const START_GAIN = 1.5;
 const START_YIELD = 0.1;
 const START_LONG_STEP = 0.27;
-/** Where lateness of this process is a larger part of the latency, it may be the queue itself. */
+/** If this process's lateness is a larger part of the latency, it may be the queue itself. */
 const MOST_LATENESS = 0.5;
-/** Lateness is measured beside the requests, and may come out longer than their latency. */
+/** Lateness is measured separately from the requests, and may come out longer than their latency. */
 const MOST_LATE_SHARE = 0.9;
-/** So much of the limit must be in use for it to be what holds requests back. */
+/** This much of the limit must be in use for the limit to be what holds requests back. */
 const LEAST_USE = 0.7;
 const LATENCY_WEIGHT = 0.05;
 
@@ -72,15 +84,15 @@ export class LimitEstimator {
   #isProbing = false;
   #probedShare: number = PROBE;
   #probedAtMs = 0;
-  /** A smoothed latency, for how long windows must be. Undefined before the first end. */
+  /** A smoothed latency, for the length of windows. Undefined before the first end. */
   #usualLatencyMs: number | undefined;
   /** What was measured before the probe. */
   #before: Flow = { inFlight: 0, latencyMs: 0, latenessMs: 0 };
   #isStarting = true;
   #isFirstStepDown = true;
-  /** Throughput that the last step of the start must have brought, in requests a millisecond. */
+  /** The throughput that the last step of the start must have reached, in requests per millisecond. */
   #startThroughput = 0;
-  /** Pairs that the estimate is the mean of; none at the start. */
+  /** How many pairs the estimate is the mean of; 0 at the start. */
   #pairs = 0;
   #sums = { up: 0, down: 0 };
 
@@ -89,7 +101,7 @@ export class LimitEstimator {
     this.#window = new FlowWindow(lateness);
   }
 
-  /** The limit now. */
+  /** The limit now, including a probe. */
   get limit(): number {
     return this.#isProbing ? Math.max(1, this.#estimate * this.#probedShare) : this.#estimate;
   }
@@ -99,14 +111,14 @@ export class LimitEstimator {
     return this.#estimate;
   }
 
-  /** The number in flight is about to change; it was this until now. */
+  /** Call before the number in flight changes; it has been `inFlight` until now. */
   changes(nowMs: number, inFlight: number): void {
     this.#window.changes(nowMs, inFlight);
     const longestMs = Math.max(LONGEST_PROBE.ms, LONGEST_PROBE.latencies * (this.#usualLatencyMs ?? 0));
     if (this.#isProbing && nowMs - this.#probedAtMs > longestMs) this.#endProbe(nowMs, 0);
   }
 
-  /** A request has ended after so long. */
+  /** A request has ended, with this latency. */
   ended(nowMs: number, latencyMs: number): void {
     if (this.#usualLatencyMs === undefined) this.#window.restart(nowMs, 0);
     this.#usualLatencyMs ??= latencyMs;
@@ -155,7 +167,7 @@ export class LimitEstimator {
     this.#endProbe(nowMs, pause * (nowMs - this.#probedAtMs));
   }
 
-  /** `step`: from the estimate to what the pair asks for, as a logarithm. */
+  /** `step`: from the estimate to what the pair implies, as a logarithm. */
   #move(step: number): void {
     if (this.#isStarting) this.#start(step);
     if (this.#isStarting) return;
@@ -181,7 +193,7 @@ export class LimitEstimator {
     const up = Math.max(0, this.#sums.up + step - CHANGE.slack);
     const down = Math.max(0, this.#sums.down - step - CHANGE.slack);
     const hasChanged = up > CHANGE.sum || down > CHANGE.sum;
-    // Half is kept: while the estimate is on its way, the next step is as long.
+    // Keep half: while the estimate is still moving, the next step is just as long.
     this.#sums = hasChanged ? { up: up / 2, down: down / 2 } : { up, down };
     return hasChanged;
   }
@@ -192,12 +204,12 @@ export class LimitEstimator {
 }
 
 /**
- * From the limit to what the pair asks for, as a logarithm.
+ * From the limit to what the pair implies, as a logarithm.
  *
- * Lateness of this process does not shrink with the limit as a queue does, and hides the queue: the limit would grow. So it is taken out of both
- * windows, and the requests that it holds are added to what is left: while they wait for this process they take places of the limit, and
- * the server behind it would run empty without them.
- * Where this process is the server itself, lateness is the queue, and without it there is nothing to find. Then the pair as it was seen decides.
+ * Unlike a queue, this process's lateness does not shrink with the limit, and hides the queue: the limit would grow. So lateness is removed
+ * from both windows, and the requests that it delays are added to what is left: while they wait for this process they take places of the
+ * limit, and the server behind it would run idle without them. If this process is the server itself, lateness is the queue, and without it
+ * there is nothing to find. Then the pair as observed decides.
  */
 function stepOf(before: Flow, probe: Flow): number {
   const seen = bounded(stepBetween(before, probe));
@@ -214,13 +226,13 @@ function stepBetween(before: Flow, probe: Flow): number {
   return Math.log(HEADROOM) + elasticity * Math.log(PROBE);
 }
 
-/** As a process would have seen it that is never late. */
+/** The flow as seen by a process that is never late. */
 function punctual(flow: Flow): Flow {
   const share = 1 - lateShareOf(flow);
   return { inFlight: flow.inFlight * share, latencyMs: flow.latencyMs * share, latenessMs: 0 };
 }
 
-/** Of the latency, and so by Little's law of the requests in flight. */
+/** Share of the latency, and so by Little's law of the requests in flight. */
 function lateShareOf({ latencyMs, latenessMs }: Flow): number {
   return within(latenessMs / latencyMs, 0, MOST_LATE_SHARE);
 }

@@ -4,7 +4,7 @@ import { compileRuleBook } from "../rules/rule-book.js";
 import { parseRules } from "../rules/validate-rules.js";
 import { LoadShedder } from "./load-shedder.js";
 
-// Ranks change with the wall clock every ten minutes: here they are always the same.
+// Ranks change with the wall clock every ten minutes: keep them constant here.
 beforeAll(() => void vi.useFakeTimers({ toFake: ["Date"], now: 0 }));
 afterAll(() => void vi.useRealTimers());
 
@@ -18,7 +18,7 @@ function shedderOf(more: object) {
   return { shedder, clock, admit };
 }
 
-/** So many requests arrive each millisecond, each admitted one runs for 20 ms; returns who was admitted, from a moment on. */
+/** This many requests arrive each millisecond, each admitted one runs for 20 ms; returns which were admitted, from a moment on. */
 function overload(
   { shedder, clock, admit }: ReturnType<typeof shedderOf>,
   options: { lastMs: number; callers: (ms: number) => readonly Attributes[]; fromMs?: number },
@@ -41,7 +41,7 @@ function overload(
 
 const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
 const users = Array.from({ length: 40 }, (_, i) => ({ user: `u${i}` }));
-/** Four a millisecond, in another order each time: who comes first must not decide. */
+/** Four per millisecond, in a different order each time: the order of arrival must not decide. */
 const four = (ms: number) => [0, 1, 2, 3].map((i) => users[(i * 11 + ms * 7 + (ms >> 3)) % users.length]!);
 
 test("under steady overload the same users pass", () => {
@@ -52,7 +52,7 @@ test("under steady overload the same users pass", () => {
   expect(sum(counts)).toBeGreaterThan(9_000);
 });
 
-test("one key that is all the traffic is served up to the limit, and never shut out", () => {
+test("a key that is all the traffic is served up to the limit, and never shut out", () => {
   const everything = Array.from({ length: 10 }, () => ({ user: "one", tenant: "one" }));
   const setup = shedderOf({ limit: 20, fairBy: "tenant" });
   const admitted = overload(setup, { lastMs: 4_000, callers: () => everything, fromMs: 2_000 });
@@ -61,17 +61,17 @@ test("one key that is all the traffic is served up to the limit, and never shut 
   expect(admitted.get("one")!).toBeLessThanOrEqual(2_020);
 });
 
-test("when the overload is over, everybody passes at once", () => {
+test("when the overload is over, everyone passes at once", () => {
   const setup = shedderOf({ limit: 20 });
   overload(setup, { lastMs: 10_000, callers: four });
   const after = overload(setup, { lastMs: 400, callers: (ms) => (ms % 10 === 0 ? [users[ms / 10]!] : []) });
   expect(sum([...after.values()])).toBe(40);
 });
 
-test("requests that are aborted at once fill no more of the server than others do", () => {
+test("requests that are aborted at once take no more of the server than others do", () => {
   const setup = shedderOf({ limit: 20 });
   const { shedder, clock, admit } = setup;
-  // The server works 20 ms for each that was admitted, whether its client waits or not.
+  // The server works 20 ms for each admitted request, whether its client waits or not.
   overload(setup, { lastMs: 1_000, callers: (ms) => (ms % 20 === 0 ? [users[0]!] : []) });
   const workUntilMs: number[] = [];
   let most = 0;
@@ -99,7 +99,7 @@ test("a process that was paused for an hour frees what has ended meanwhile", () 
   expect(shedder.stats()[0]!.inFlight).toBe(1);
 });
 
-test("a report from another process counts like one's own", () => {
+test("a report from another process counts like a local one", () => {
   const { shedder, clock, admit } = shedderOf({ signal: "reported", limit: undefined });
   shedder.report({ value: 0.4, source: "db", key: "", ttlMs: 1_000 });
   admit({});
@@ -109,7 +109,7 @@ test("a report from another process counts like one's own", () => {
   expect(shedder.stats()[0]).toMatchObject({ utilisation: 0 });
 });
 
-test("made-up classes have the default class, and neither they nor made-up tenants leave anything behind", () => {
+test("made-up classes get the default class, and neither they nor made-up tenants leave anything behind", () => {
   const { shedder, admit } = shedderOf({ class: { attribute: "class", default: "normal" }, fairBy: "tenant" });
   const hostile = ["__proto__", "constructor", "CRITICAL", " critical", "critical\0", "critical,critical"];
   for (let i = 0; i < 5_000; i++) admit({ class: hostile[i % hostile.length]!, tenant: `t${i}`, user: "x".repeat(i) });

@@ -1,7 +1,7 @@
 /**
- * Decides whether a request is shed, in process, before anything is counted.
- * In: the load-shedding rules that a request meets, requests' ends, reports of utilisation. Out: an admission: the answer of each
- * rule, and the place that an admitted request holds until its end. A shed request has cost no round trip and is charged nowhere.
+ * Decides whether a request is shed, in process, before anything is counted. In: the load-shedding rules that match a request, requests'
+ * ends, utilisation reports. Out: an admission: the answer of each rule, and the place that an admitted request holds until its end. A shed
+ * request has cost no round trip and is charged nowhere.
  */
 import type { CheckResult } from "../decision.js";
 import type { Attributes, LoadSignal } from "../rules/rule.js";
@@ -13,10 +13,10 @@ import { Places, type RequestEnd } from "./places.js";
 import { UtilisationReports } from "./utilisation-reports.js";
 
 export interface Admission {
-  /** One for each rule that applied. */
+  /** One per rule that applied. */
   readonly results: readonly CheckResult[];
   readonly refused: boolean;
-  /** The id of the place in flight, if a rule counts those and the request was admitted. */
+  /** The id of the place in flight, if a rule counts requests in flight and this one was admitted. */
   readonly place: string | undefined;
 }
 
@@ -24,34 +24,34 @@ interface LoadShedderOptions {
   /** Monotonic. */
   readonly now: () => number;
   readonly random?: () => number;
-  /** Names a place; not to be guessed. */
+  /** Makes the id of a place, which must be unguessable. */
   readonly newId: () => string;
-  /** The integral over time of how late this process is (`loop-lateness.ts`). Without it the process is taken to be punctual. */
+  /** The integral over time of how late this process is (`loop-lateness.ts`). Without it the process is assumed to be punctual. */
   readonly lateness?: (() => number) | undefined;
 }
 
-/** How a request is asked for. */
+/** What kind of admission is requested. */
 interface AdmissionRequest {
   /** Only looks: takes no place, and is not counted. */
   readonly looks: boolean;
-  /** Whether the caller will report the end of the request; if not, it is judged and takes no place. */
+  /** Whether the caller will report the end of the request; if not, the request is judged but takes no place. */
   readonly holds: boolean;
 }
 
 /** What one rule sheds, over all its gauges. */
 export interface SheddingStats {
   readonly rule: string;
-  /** Of its busiest gauge. */
+  /** That of its busiest gauge. */
   readonly utilisation: number;
-  /** By signal, each of its busiest gauge; absent where it is not known. */
+  /** By signal, each that of the busiest gauge; absent if unknown. */
   readonly signals: Readonly<Partial<Record<LoadSignal, number>>>;
-  /** Of all its gauges; undefined where requests in flight do not count. */
+  /** The sum over all its gauges; undefined if requests in flight do not count. */
   readonly limit: number | undefined;
   readonly inFlight: number;
   readonly classes: readonly SheddingClass[];
 }
 
-/** What one class of requests got, since the start. */
+/** The results of one class of requests since the start. */
 export interface SheddingClass {
   readonly name: string;
   /** The utilisation at which it is shed. */
@@ -60,7 +60,7 @@ export interface SheddingClass {
   readonly shed: number;
 }
 
-/** Shed requests are told to come back after 1 s and a random part of this much, the more the fewer pass. */
+/** Shed requests should come back after 1 s plus a random part of this spread, which is longer the fewer pass. */
 const LEAST_RETRY_MS = 1_000;
 const RETRY_SPREAD_MS = { least: 2_000, most: 10_000 } as const;
 
@@ -80,7 +80,7 @@ export class LoadShedder {
     this.#newId = newId;
   }
 
-  /** Undefined where no load-shedding rule applies. Several attribute sets of one request are one request in flight. */
+  /** Undefined if no load-shedding rule applies. Several attribute sets of one request count as one request in flight. */
   admit(parts: readonly (readonly [SheddingBook, Attributes])[], asked: AdmissionRequest): Admission | undefined {
     const results: CheckResult[] = [];
     const slots: GaugeSlot[] = [];
@@ -104,7 +104,7 @@ export class LoadShedder {
     return { results, refused, place: takes ? this.#take(slots, nowMs) : undefined };
   }
 
-  /** The request has ended. False if its place was not held any more. */
+  /** The request has ended. False if its place was no longer held. */
   release(place: string, end: RequestEnd = "served"): boolean {
     return this.#places.release(place, this.#now(), end);
   }
@@ -118,7 +118,7 @@ export class LoadShedder {
     this.#places.resume(place, this.#now());
   }
 
-  /** Ms until the place now ends; 0 if it was lost. */
+  /** Milliseconds until the place ends now; 0 if it was lost. */
   renew(place: string): number {
     return this.#places.renew(place, this.#now());
   }
@@ -154,7 +154,7 @@ export class LoadShedder {
     return [...byRule.values()];
   }
 
-  /** As they are now: a gauge itself is measured when a request comes. */
+  /** Current values: a gauge itself is measured when a request arrives. */
   #signalsOf({ gauge, plan: { signals }, values }: GaugeSlot, nowMs: number): SheddingStats["signals"] {
     const { settledLimit, inFlight } = gauge;
     const reported = signals.has("reported") ? this.reports.highest(values, nowMs) : undefined;
@@ -194,7 +194,7 @@ export class LoadShedder {
 
   #numbers({ gauge, plan }: GaugeSlot, classIndex: number, allowed: boolean) {
     const { settledLimit } = gauge;
-    // Without places, numbers are percent of utilisation.
+    // Without places, the numbers are percentages of utilisation.
     const limit = settledLimit === undefined ? 100 : Math.max(1, Math.round(settledLimit));
     const left = gauge.roomOf(classIndex) ?? 100 * (plan.thresholds[classIndex]! - (gauge.measured ?? 0));
     if (allowed) {
@@ -207,7 +207,7 @@ export class LoadShedder {
     return { allowed, limit, remaining: 0, retryAfterMs, resetAfterMs: retryAfterMs, reason: "load" as const };
   }
 
-  /** The highest utilisation that is measured rather than counted here; undefined if no signal has a value. */
+  /** The highest utilisation that is measured rather than counted; undefined if no signal has a value. */
   #measured({ plan: { signals }, values }: SheddingMatch, nowMs: number): number | undefined {
     const reported = signals.has("reported") ? this.reports.highest(values, nowMs) : undefined;
     if (!signals.has("event-loop")) return reported;

@@ -8,7 +8,7 @@ function loop() {
   const runUntil = (endMonotonicMs: number): void => {
     while (timer !== undefined && timer.dueAtMonotonicMs <= endMonotonicMs) {
       nowMonotonicMs = Math.max(nowMonotonicMs, timer.dueAtMonotonicMs);
-      // As Node does: the next one is due so long after this one.
+      // As in Node: the next one is due this long after this one.
       timer.dueAtMonotonicMs = nowMonotonicMs + timer.everyMs;
       timer.tick();
     }
@@ -59,7 +59,7 @@ test("timers that fire within their granularity are not late", () => {
   expect(lateness.integral()).toBe(0);
 });
 
-test("the timer ends when nobody asks for a minute, and the next question starts it again", () => {
+test("the timer stops when nobody asks for a minute, and the next call starts it again", () => {
   const { lateness, runUntil, blockUntil, isTicking } = loop();
   expect(isTicking()).toBe(false);
   lateness.integral();
@@ -72,7 +72,7 @@ test("the timer ends when nobody asks for a minute, and the next question starts
   expect(isTicking()).toBe(true);
 });
 
-test("the real timer sees a blocked event loop and holds no process open", async () => {
+test("the real timer notices a blocked event loop and does not keep the process alive", async () => {
   const lateness = new LoopLateness();
   lateness.integral();
   await new Promise((resolve) => setTimeout(resolve, 15));

@@ -1,18 +1,18 @@
 /**
- * How late this process gets to what happens: its event loop is busy, or the machine runs something else meanwhile.
- * A timer fires every few milliseconds for as long as somebody asks; the time by which it is overdue is the lateness of everything that became
- * ready since. It holds no process open, and ends by itself when nobody asks any more.
+ * How late this process responds to events: its event loop is busy, or the machine is running something else. A timer fires every few
+ * milliseconds for as long as someone asks; the time by which it is overdue is the lateness of everything that became ready since. It does
+ * not keep the process alive, and stops by itself when nobody asks any more.
  */
 import { performance } from "node:perf_hooks";
 
 const TICK_MS = 10;
-/** Timers fire by whole milliseconds: up to this much is not late. */
+/** Timers have millisecond resolution: up to this much is not late. */
 const PUNCTUAL_MS = 2;
 const UNASKED_MS = 60_000;
 
 interface LoopLatenessOptions {
   readonly nowMonotonicMs?: () => number;
-  /** Calls back every so many milliseconds, until the function that it returns is called. */
+  /** Calls back at this interval, until the returned function is called. */
   readonly every?: (ms: number, tick: () => void) => () => void;
 }
 
@@ -31,8 +31,8 @@ export class LoopLateness {
   }
 
   /**
-   * The integral of lateness over time, in ms x ms: its growth over a span, divided by the span, is the mean lateness of what
-   * became ready in it. Something that becomes ready while the loop is busy for another t ms waits for t: a delay of d adds d x d / 2.
+   * The integral of lateness over time, in ms x ms: its growth over a span, divided by the span, is the mean lateness of what became ready
+   * in it. Something that becomes ready while the loop is busy for another t ms waits for t, so a delay of d adds d x d / 2.
    */
   integral(): number {
     const nowMonotonicMs = this.#nowMonotonicMs();
@@ -41,7 +41,7 @@ export class LoopLateness {
       this.#dueAtMonotonicMs = nowMonotonicMs + TICK_MS;
       this.#stop = this.#every(TICK_MS, () => this.#tick());
     }
-    // What is overdue now has not been counted yet.
+    // Add what is overdue now and has not been counted yet.
     return this.#integral + this.#overdue(nowMonotonicMs);
   }
 

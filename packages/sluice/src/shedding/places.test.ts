@@ -30,7 +30,7 @@ function servedOnce() {
   return { slot, places };
 }
 
-test("a client that leaves frees its place when a request usually ends, not before", () => {
+test("if a client disconnects, its place is freed when a request usually ends, not before", () => {
   const { slot, places } = servedOnce();
   for (const [i, leavesMs] of [101, 170, 120].entries()) {
     places.take(`l${i}`, [slot], 100 + i);
@@ -52,7 +52,7 @@ test("a stream that its client ends after longer than usual frees its place at o
   expect(slot.gauge.inFlight).toBe(0);
 });
 
-test("before anything was served, a client that leaves holds its place for a second at most", () => {
+test("before anything was served, the place of a disconnected client is held for at most a second", () => {
   const { slot, places } = held(1);
   places.release("p0", 1, "left");
   places.freeLeft(999);
@@ -61,7 +61,7 @@ test("before anything was served, a client that leaves holds its place for a sec
   expect(slot.gauge.inFlight).toBe(0);
 });
 
-test("a request that waits for its turn is not in flight; released or expired meanwhile, it frees nothing twice", () => {
+test("a request that waits for its turn is not in flight; if it is released or expires meanwhile, nothing is freed twice", () => {
   const { slot, places } = held(3);
   for (const id of ["p0", "p1", "p2", "p2"]) places.pause(id, 10);
   expect(slot.gauge.inFlight).toBe(0);

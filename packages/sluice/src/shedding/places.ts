@@ -1,32 +1,32 @@
 /**
- * The places that requests in flight hold, each under an unguessable id until the request ends. A place whose end is never reported is freed
- * after its term, unless it is renewed: a caller that forgets must not shut the gate for ever. Time is an argument.
+ * The places that requests in flight hold, each under an unguessable id until the request ends. A place whose end is never reported is
+ * freed after its term, unless it is renewed: a forgetful caller must not shut the gate forever. Time is an argument.
  *
- * A client that leaves before its answer frees its place no sooner than a request usually ends: the server may go on working for it, and
- * requests that are sent and aborted at once would otherwise fill the server unseen (HTTP/2's rapid reset). A request that waits for its turn
- * (`maxWait`) does no work meanwhile, and is not in flight.
+ * If a client disconnects before its answer, its place is freed no sooner than a request usually ends: the server may still be working for
+ * it, and requests that are sent and aborted at once would otherwise fill the server unseen (HTTP/2 rapid reset). A request that waits for
+ * its turn (`maxWait`) does no work meanwhile, and is not in flight.
  */
 import { EndingOrder } from "./ending-order.js";
 import type { GaugeSlot } from "./gauges.js";
 
-/** As long as a lease of a concurrency rule lives by default. */
+/** The default term of a lease under a concurrency rule. */
 export const PLACE_TTL_MS = 30_000;
 
-/** `refused`: a counter refused it after all; `left`: its client did not wait for the answer. */
+/** `refused`: a counter refused it afterwards; `left`: its client disconnected before the answer. */
 export type RequestEnd = "served" | "refused" | "left";
 
 interface Place {
   readonly slots: readonly GaugeSlot[];
   beganAtMs: number;
   endsAtMs: number;
-  /** Waits for its turn. */
+  /** True while it waits for its turn. */
   isPaused: boolean;
 }
 
 export class Places {
-  /** In the order in which they end: all have the same term. */
+  /** In the order of expiry: all have the same term. */
   readonly #held = new Map<string, Place>();
-  /** Those whose clients left. */
+  /** Places whose clients have disconnected. */
   readonly #left = new EndingOrder<Place>();
 
   take(id: string, slots: readonly GaugeSlot[], nowMs: number): void {
@@ -34,7 +34,7 @@ export class Places {
     this.#held.set(id, { slots, beganAtMs: nowMs, endsAtMs: nowMs + PLACE_TTL_MS, isPaused: false });
   }
 
-  /** False if it was not held any more. */
+  /** False if it was no longer held. */
   release(id: string, nowMs: number, end: RequestEnd = "served"): boolean {
     const place = this.#held.get(id);
     if (place === undefined) return false;
@@ -48,7 +48,7 @@ export class Places {
     return true;
   }
 
-  /** The request begins to wait for its turn. */
+  /** The request starts waiting for its turn. */
   pause(id: string, nowMs: number): void {
     const place = this.#held.get(id);
     if (place === undefined || place.isPaused) return;
@@ -65,7 +65,7 @@ export class Places {
     for (const { gauge } of place.slots) gauge.began(nowMs);
   }
 
-  /** Ms until it now ends; 0 if it was lost. */
+  /** Milliseconds until it ends now; 0 if it was lost. */
   renew(id: string, nowMs: number): number {
     const place = this.#held.get(id);
     if (place === undefined) return 0;
@@ -82,11 +82,11 @@ export class Places {
     }
   }
 
-  /** Frees the places of clients that left, as far as their time has come. Cheap where there are none. */
+  /** Frees the places of disconnected clients whose time has come. Cheap if there are none. */
   freeLeft(nowMs: number): void {
     for (let { next } = this.#left; next !== undefined && next.endsAtMs <= nowMs; next = this.#left.next) {
       this.#left.removeNext();
-      // How long it would have taken was not seen: it teaches nothing.
+      // Its real latency is unknown, so nothing is learned from it.
       free(next, nowMs, undefined);
     }
   }

@@ -9,7 +9,7 @@ const report = (value: number, source: string, more: object = {}) => ({
   ...more,
 });
 
-test("the highest report that holds counts; a source replaces its own", () => {
+test("the highest current report counts; a source replaces its own", () => {
   const reports = new UtilisationReports();
   expect(reports.highest("", 0)).toBeUndefined();
   reports.add(report(0.4, "a"), 0);
@@ -21,7 +21,7 @@ test("the highest report that holds counts; a source replaces its own", () => {
   expect(reports.highest("", 1_500)).toBeUndefined();
 });
 
-test("a report with a key counts for that gauge, one without for all", () => {
+test("a report with a key counts for that gauge, one without a key for all", () => {
   const reports = new UtilisationReports();
   reports.add(report(0.9, "a", { key: "db" }), 0);
   reports.add(report(0.2, "a"), 0);
@@ -37,7 +37,7 @@ test("reports are bounded, and expired ones make room", () => {
   expect([...reports.list(1_001)]).toHaveLength(2);
 });
 
-test("a table that callers have filled still takes what instances report of themselves", () => {
+test("a table that callers have filled still accepts the instances' own reports", () => {
   const reports = new UtilisationReports();
   for (let i = 0; i < 1_000; i++) reports.add(report(0, `s${i}`, { ttlMs: 300_000 }), 0);
   for (let i = 0; i < 1_000; i++) reports.add(report(0.7, `i${i}`, { key: LOOP_KEY }), 0);

@@ -1,9 +1,10 @@
 /**
- * Utilisation that programs and backends report, by key and source, each until it expires. The highest report of a key counts.
- * Bounded: sources beyond the bound are refused, so that nobody can push another's report out. The instances' own reports (of their event
- * loops) have a bound above it: callers of the data plane can fill the one, never the other. Time is an argument.
+ * Utilisation that programs and backends report, by key and source, each until it expires. The highest report of a key counts. Bounded:
+ * sources beyond the bound are refused, so that nobody can push out another's report. The instances' own reports (of their event loops)
+ * have a higher bound: callers of the data plane can exhaust the former, never the latter. Time is an argument.
  */
 import { SluiceError } from "../errors.js";
+import { describeValue } from "../rules/describe-value.js";
 
 interface UtilisationReport {
   readonly value: number;
@@ -31,7 +32,7 @@ export class UtilisationReports {
   readonly #byKey = new Map<string, Map<string, Held>>();
   #count = 0;
 
-  /** A report that is none, or one source too many, throws `invalid-request`. */
+  /** An invalid report, or one source too many, throws `invalid-request`. */
   add(report: UtilisationReport, nowMs: number): void {
     const { value, source, key, ttlMs } = checked(report);
     const sources = this.#byKey.get(key) ?? new Map<string, Held>();
@@ -45,7 +46,7 @@ export class UtilisationReports {
     this.#byKey.set(key, sources);
   }
 
-  /** The highest that holds for a gauge; undefined if none does. */
+  /** The highest current report that applies to a gauge; undefined if there is none. */
   highest(key: string, nowMs: number): number | undefined {
     const all = this.highestOf("", nowMs);
     if (key === "") return all;
@@ -53,7 +54,7 @@ export class UtilisationReports {
     return own === undefined || (all !== undefined && all > own) ? all : own;
   }
 
-  /** Those that hold, with the time that each has left. */
+  /** The current reports, each with its remaining time. */
   *list(nowMs: number): Generator<UtilisationReport> {
     for (const [key, sources] of this.#byKey) {
       for (const [source, { value, endsAtMs }] of sources) {
@@ -62,7 +63,7 @@ export class UtilisationReports {
     }
   }
 
-  /** The highest of those that name a key themselves. */
+  /** The highest of the reports for exactly this key. */
   highestOf(key: string, nowMs: number): number | undefined {
     let highest: number | undefined;
     for (const { value, endsAtMs } of this.#byKey.get(key)?.values() ?? []) {
@@ -83,12 +84,12 @@ export class UtilisationReports {
   }
 }
 
-/** How many reports may be held when one for this key is added; in the store as here. */
+/** How many reports may be held when one for this key is added; the same in the store. */
 export function mostReports(key: string): number {
   return key === LOOP_KEY ? MOST_WITH_INSTANCES : MOST_REPORTS;
 }
 
-/** What a program in plain JavaScript, or a caller over the network, gets wrong. */
+/** Catches mistakes of plain JavaScript callers, and of callers over the network. */
 function checked(report: UtilisationReport): UtilisationReport {
   const { value, source, key, ttlMs } = report;
   if (typeof value !== "number" || !(value >= 0 && value <= 1)) {
@@ -101,14 +102,15 @@ function checked(report: UtilisationReport): UtilisationReport {
     throw invalid(`key: expected a text of at most ${LONGEST_NAME} characters, got ${described(key)}`);
   }
   if (typeof ttlMs !== "number" || !(ttlMs >= 1 && ttlMs <= LONGEST_REPORT_TTL_MS)) {
-    throw invalid(`ttl: expected 1 ms to ${LONGEST_REPORT_TTL_MS / 1000} s, got ${described(ttlMs)}`);
+    throw invalid(
+      `ttl: expected 1 ms to ${LONGEST_REPORT_TTL_MS / 1000} s, got ${typeof ttlMs === "number" ? `${ttlMs} ms` : described(ttlMs)}`,
+    );
   }
   return report;
 }
 
 function described(value: unknown): string {
-  if (typeof value === "string") return `one of ${value.length}`;
-  return typeof value === "number" ? `${value} ms` : String(value);
+  return typeof value === "string" ? `one of ${value.length}` : describeValue(value);
 }
 
 function invalid(message: string): SluiceError {

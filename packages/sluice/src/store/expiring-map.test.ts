@@ -3,7 +3,7 @@ import { ExpiringMap } from "./expiring-map.js";
 
 const ending = (endsAtMs: number, bytes = 1) => ({ endsAtMs, bytes });
 
-test("insertions sweep what has ended as fast as it comes", () => {
+test("insertions sweep expired entries as fast as they come", () => {
   const map = new ExpiringMap<{ endsAtMs: number; bytes: number }>();
   for (let i = 0; i < 10_000; i++) map.set(`k${i}`, ending(i + 10), i);
   expect(map.count).toBeLessThan(50);
@@ -22,7 +22,7 @@ test("bytes follow insertions, replacements, resizes and deletions", () => {
   expect([map.bytes, map.count]).toEqual([10, 1]);
 });
 
-test("an eviction takes what has ended first, else the entry nearest to its end among those looked at", () => {
+test("an eviction takes an expired entry first, otherwise the one nearest to its end in the sample", () => {
   const map = new ExpiringMap<{ endsAtMs: number; bytes: number }>();
   for (const [i, endsAtMs] of [50, 20, 90].entries()) map.set(`k${i}`, ending(endsAtMs), 0);
   expect(map.evict(0)).toBe(true);

@@ -1,26 +1,26 @@
 /**
- * A map whose entries end by themselves, without a timer per key, and which knows how many bytes they count as.
- * Each insertion looks at a few other entries, round-robin, and drops those that have ended: a million one-off keys are swept as fast
- * as they come. Eviction takes the entry nearest to its end among a few (sampled, as Redis does it, instead of an exact LRU).
+ * A map whose entries expire without a timer per key, and which accounts for their bytes. Each insertion looks at a few other entries,
+ * round-robin, and drops expired ones: a million one-off keys are swept as fast as they come. Eviction takes the entry nearest to its end
+ * in a small sample (as Redis does, instead of an exact LRU).
  */
 
 interface Ending {
-  /** On the clock of the map's owner, monotonic or wall, like every `nowMs` that it passes. */
+  /** On the clock of the map's owner, monotonic or wall, like every `nowMs` passed in. */
   readonly endsAtMs: number;
-  /** Its size in the map's account. To change it, call `resize`. */
+  /** Its size in the map's accounting. To change it, call `resize`. */
   readonly bytes: number;
 }
 
-/** Two looks for one insertion: the sweep is always faster than the growth. */
+/** Two looks per insertion: the sweep is always faster than the growth. */
 const LOOKS_PER_INSERTION = 2;
-/** How many are compared when a live entry must give way. */
+/** Sample size when a live entry must be evicted. */
 const LOOKS_PER_EVICTION = 16;
 
 export class ExpiringMap<V extends Ending> {
   readonly #entries = new Map<string, V>();
   #cursor = this.#entries.entries();
   #bytes = 0;
-  /** How many entries have left so far: while it stands, an entry that was found under its key still lies there. */
+  /** How many entries have left so far: as long as it is unchanged, an entry found earlier is still under its key. */
   departures = 0;
 
   get count(): number {
@@ -31,7 +31,7 @@ export class ExpiringMap<V extends Ending> {
     return this.#bytes;
   }
 
-  /** The entry, even if it has ended and was not swept yet. */
+  /** The entry, even if it has expired but was not swept yet. */
   get(key: string): V | undefined {
     return this.#entries.get(key);
   }
@@ -51,7 +51,7 @@ export class ExpiringMap<V extends Ending> {
     this.#bytes += value.bytes;
   }
 
-  /** Before an entry of the map counts as so much more or less. */
+  /** Call before changing an entry's size by this much. */
   resize(by: number): void {
     this.#bytes += by;
   }
@@ -70,12 +70,12 @@ export class ExpiringMap<V extends Ending> {
     this.#bytes = 0;
   }
 
-  /** Looks at up to `looks` entries, round-robin, and drops those that have ended. */
+  /** Looks at up to `looks` entries, round-robin, and drops expired ones. */
   sweep(looks: number, nowMs: number): void {
     this.#sweep(Math.min(looks, this.#entries.size), nowMs);
   }
 
-  /** Drops one entry; true if it had not ended yet. */
+  /** Drops one entry; true if it was still live. */
   evict(nowMs: number): boolean {
     let soonest: [string, V] | undefined;
     for (let i = 0; i < LOOKS_PER_EVICTION; i++) {
@@ -103,7 +103,7 @@ export class ExpiringMap<V extends Ending> {
     this.departures++;
   }
 
-  /** A map's iterator goes on past deletions and insertions; at the end it starts again. */
+  /** A Map's iterator survives deletions and insertions; at the end it starts over. */
   #next(): [string, V] | undefined {
     let step = this.#cursor.next();
     if (step.done) {

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { InstanceCount, PATIENCE_MS } from "./instance-count.js";
 
-/** One whose beats never come back: what it hears is told by hand. */
+/** One whose heartbeats are never answered: the test passes in what it hears. */
 const silent = () => new InstanceCount(() => new Promise(() => {}));
 
 test("nothing is known before the store was reached", () => {
   expect(silent().known).toBeUndefined();
 });
 
-test("a number that grows is believed at once, one that falls after it has held", () => {
+test("a rising count is believed at once, a falling one after it has held", () => {
   const count = silent();
   count.hear(2, 0);
   count.hear(3, 1_000);
@@ -20,7 +20,7 @@ test("a number that grows is believed at once, one that falls after it has held"
   expect(count.known).toBe(1);
 });
 
-test("after an outage the old number holds until the others had time to be heard of again", () => {
+test("after an outage the old count holds until the others had time to be counted again", () => {
   const count = silent();
   count.hear(4, 0);
   count.hear(1, 60_000);

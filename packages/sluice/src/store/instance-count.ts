@@ -1,20 +1,20 @@
 /**
- * Counts the instances that share a store, by heartbeat: each instance beats every second, and the store answers how many live. The last
- * count holds when the store is gone: under `onStoreFailure: local` each instance then admits its share of a limit.
+ * Counts the instances that share a store, by heartbeat: each instance sends one every second, and the store answers how many are alive.
+ * The last count is kept while the store is away: under `onStoreFailure: local` each instance then admits its share of a limit.
  *
- * Errs on the side of too many, so that shares are too small rather than too large (hysteresis): a lower count holds only after it has
- * lasted as long as the silence after which an instance is taken for dead. So neither a store that comes back empty nor the first
- * heartbeat after an outage makes an instance believe that it is alone.
+ * Errs on the high side, so that shares are too small rather than too large (hysteresis): a lower count applies only after it has lasted as
+ * long as the silence after which an instance counts as dead. So neither a store that comes back empty nor the first heartbeat after an
+ * outage makes an instance believe that it is alone.
  */
 
 const BEAT_EVERY_MS = 1_000;
-/** Silent for this long, an instance is taken for dead. */
+/** An instance counts as dead after this much silence. */
 export const PATIENCE_MS = 3_500;
 
-/** One heartbeat, or the last one. Resolves to how many instances live now, this one included until it leaves. */
+/** One heartbeat, or the last one. Resolves to how many instances are alive, including this one until it leaves. */
 type Beat = (step: "beat" | "leave", patienceMs: number) => Promise<number>;
 
-/** A heartbeat was answered, after so long. */
+/** Called when a heartbeat was answered. */
 export type OnBeat = (roundTripMs: number) => void;
 
 export class InstanceCount {
@@ -30,7 +30,7 @@ export class InstanceCount {
     void this.#go();
   }
 
-  /** How many live, as far as is known; undefined before the store was first reached. */
+  /** How many are alive, as far as is known; undefined before the store was first reached. */
   get known(): number | undefined {
     return this.#heard.length === 0 ? undefined : Math.max(...this.#heard.map(({ count }) => count));
   }
@@ -43,19 +43,19 @@ export class InstanceCount {
       this.#onBeat?.(nowMonotonicMs - sentMonotonicMs);
       this.hear(count, nowMonotonicMs);
     } catch {
-      // The store is away: the last count stays.
+      // The store is away: the last count is kept.
     }
     if (this.#stopped) return;
     this.#timer = setTimeout(() => void this.#go(), BEAT_EVERY_MS);
     this.#timer.unref();
   }
 
-  /** The answer to a heartbeat. Public for its tests: time is an argument. */
+  /** Handles the answer to a heartbeat. Public for its tests: time is an argument. */
   hear(count: number, nowMonotonicMs: number): void {
     const last = this.#heard.at(-1);
     const known = this.known;
     const afterSilence = last !== undefined && nowMonotonicMs - last.atMonotonicMs > PATIENCE_MS;
-    // To the store, the other instances were silent too: it counts each again only at its next heartbeat.
+    // The store saw the other instances as silent too: it counts each again only at its next heartbeat.
     if (afterSilence) this.#heard = [{ atMonotonicMs: nowMonotonicMs, count: known! }];
     else this.#heard = this.#heard.filter(({ atMonotonicMs }) => nowMonotonicMs - atMonotonicMs <= PATIENCE_MS);
     this.#heard.push({ atMonotonicMs: nowMonotonicMs, count });

@@ -19,7 +19,7 @@ const book = compileRuleBook(
   1,
 );
 
-test("only checks with an estimate hold counters, and only where the request does not tell its cost", () => {
+test("only checks with an estimate hold units, and only if the request does not declare its cost", () => {
   const [counter, ...others] = heldCounters(book.checks({ org: "a" }, undefined), () => "e");
   expect(others).toEqual([]);
   expect(counter).toMatchObject({ entryId: "e", rule: "tokens", key: "{org=a}:tokens:f", cost: "t", finishes: true });
@@ -27,7 +27,7 @@ test("only checks with an estimate hold counters, and only where the request doe
   expect(heldCounters(book.checks({ org: "a" }, 0), () => "e")).toEqual([]);
 });
 
-test("the digest vouches for every field of a counter but its name, and is the same for a copy", () => {
+test("the digest covers every field of a counter except its name, and is the same for a copy", () => {
   const [counter] = heldCounters(book.checks({ org: "a" }, undefined), () => "e") as [HeldCounter];
   const digest = holdDigest({ ttlMs: 1, counters: [counter] });
   expect(holdDigest(JSON.parse(JSON.stringify({ ttlMs: 1, counters: [counter] })))).toBe(digest);

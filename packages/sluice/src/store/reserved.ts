@@ -1,6 +1,6 @@
 /**
- * A reservation as stores see it: the counters that it holds units of. Its id lists them, so that any instance can settle it in one
- * call; the store keeps a digest of the list beside what is held, and believes no id that does not match it.
+ * A reservation as stores see it: the counters in which it holds units. Its id lists them, so that any instance can settle it in one call;
+ * the store keeps a digest of the list with what is held, and rejects an id that does not match it.
  */
 import { createHash } from "node:crypto";
 import type { Verdict } from "../algorithms/model.js";
@@ -12,10 +12,10 @@ export interface HeldCounter {
   readonly entryId: string;
   readonly rule: string;
   readonly mode: CheckMode;
-  /** Of the counter, from `keys.ts`, without the prefix. */
+  /** The counter's key, from `keys.ts`, without the prefix. */
   readonly key: string;
   readonly policy: Policy;
-  /** The attribute that tells the real cost. */
+  /** The attribute that carries the real cost. */
   readonly cost: string;
   readonly finishes: boolean;
   readonly keyClass: string;
@@ -26,7 +26,7 @@ export interface Reserved {
   readonly counters: readonly HeldCounter[];
 }
 
-/** The counters that a request's checks hold units of. `entryIdOf`: the name of a check's entries. */
+/** The counters in which a request's checks hold units. `entryIdOf`: the name of a check's entries. */
 export function heldCounters(checks: readonly Check[], entryIdOf: (i: number) => string): HeldCounter[] {
   const counters: HeldCounter[] = [];
   for (const [i, { held, plan, key }] of checks.entries()) {
@@ -38,10 +38,10 @@ export function heldCounters(checks: readonly Check[], entryIdOf: (i: number) =>
   return counters;
 }
 
-/** Costs by attribute. What is not among them is not known. */
+/** Costs by attribute. A missing cost is unknown. */
 export type Amounts = ReadonlyMap<string, number>;
 
-/** `unknown`: no such reservation, or it was forgotten. `expired`: not settled by its end; what was held stands as spent. */
+/** `unknown`: no such reservation, or it was forgotten. `expired`: not settled in time; what was held counts as spent. */
 export type ReservationState = "open" | "settled" | "expired" | "unknown";
 
 /** One counter after a settlement. */
@@ -54,25 +54,27 @@ export interface SettledCounter {
 export interface SettleReply {
   /** In the order of the counters. */
   readonly counters: readonly SettledCounter[];
-  /** Whether this call settled anything, and not an earlier one. */
+  /** True if this call did the settling, not an earlier one. */
   readonly isNew: boolean;
+  /** True if this settlement is the one that counted: by this call, or by an earlier one with the same name. */
+  readonly isOwn: boolean;
 }
 
 export interface ExtendReply {
   readonly nowMs: number;
   readonly state: ReservationState;
-  /** One a counter; none unless the reservation is open. */
+  /** One per counter; empty unless the reservation is open. */
   readonly verdicts: readonly Verdict[];
-  /** Units held now, one a counter. */
+  /** Units held now, one entry per counter. */
   readonly held: readonly number[];
 }
 
-/** A settled or ended reservation is remembered for so long: a settle that is sent again gets the same answer. */
+/** How long a settled or expired reservation is remembered: a repeated settle gets the same answer. */
 export const REMEMBER_HOLD_MS = 60_000;
 
 const DIGEST_LENGTH = 22;
 
-/** 128 bits over everything that the id of a reservation says about counters under one tag. */
+/** 128 bits over everything that a reservation's id contains about counters under one tag. */
 export function holdDigest({ ttlMs, counters }: Reserved): string {
   const said = counters.map(({ rule, mode, key, policy, cost, finishes, keyClass }) => [
     rule,
@@ -89,7 +91,7 @@ export function holdDigest({ ttlMs, counters }: Reserved): string {
     .slice(0, DIGEST_LENGTH);
 }
 
-/** In an order of its own: the same policy, read from JSON, must give the same digest. */
+/** Sorted, because the same policy read from JSON must give the same digest. */
 function spellPolicy(policy: Policy): unknown[] {
   return Object.entries(policy)
     .filter(([, value]) => value !== undefined)

@@ -2,7 +2,7 @@
  * Counts of a store's calls since its start, for metrics and the dashboard. Plain arrays: this is on the path of every call.
  */
 
-/** Counts by upper bound, inclusive; the last count is of what lies beyond all bounds. */
+/** A histogram: counts by inclusive upper bound; the last count is for values beyond all bounds. */
 export interface Spread {
   readonly bounds: readonly number[];
   readonly counts: readonly number[];
@@ -10,24 +10,24 @@ export interface Spread {
 }
 
 export interface StoreStats {
-  /** Calls that were made: one may decide many requests. */
+  /** Calls made: one call may decide many requests. */
   readonly calls: number;
-  /** Of these, how many got no answer in time, or an error. */
+  /** How many of these got an error, or no answer in time. */
   readonly errors: number;
-  /** Calls that were not made because the breaker was open. */
+  /** Calls skipped because the breaker was open. */
   readonly spared: number;
   readonly breaker: BreakerState;
   readonly latencyMs: Spread;
-  /** Requests that shared a deciding call. */
+  /** How many requests shared a deciding call. */
   readonly batchSizes: Spread;
   /**
-   * On a cluster: parts of refused requests whose undo did not arrive at once. `pending` are tried again; `lost` were given up, and
-   * stay charged until their windows end.
+   * On a cluster: parts of refused requests whose undo did not succeed at once. `pending` are retried; `lost` were given up, and stay
+   * charged until their windows end.
    */
   readonly undos: { readonly pending: number; readonly lost: number };
 }
 
-/** `half-open`: one call is under way to see whether the store answers again. */
+/** `half-open`: a probe is in flight to see whether the store answers again. */
 export type BreakerState = "closed" | "open" | "half-open";
 
 const LATENCY_BOUNDS_MS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 50, 100, 250, 1000];

@@ -1,9 +1,9 @@
 /**
- * The contract of a store: where counters live and where a decision is made atomically. Two exist: memory, Redis.
- * `test/conformance` holds every store to the same answers.
+ * The contract of a store: where counters live, and where decisions are made atomically. There are two: memory, Redis. `test/conformance`
+ * holds every store to the same answers.
  *
- * A store that can answer at once does (no promise); one that cannot reach its data rejects with `store-unavailable`, and
- * the limiter then applies each rule's failure policy. A store never applies one itself.
+ * A store that can answer synchronously does (no promise). One that cannot reach its data rejects with `store-unavailable`, and the limiter
+ * then applies each rule's failure policy. A store never applies one itself.
  */
 
 import type { CostWeights } from "../algorithms/cost-histogram.js";
@@ -23,64 +23,69 @@ export type MaybePromise<T> = T | Promise<T>;
 
 export interface StoreRequest {
   readonly checks: readonly Check[];
-  /** False only looks. */
+  /** If false, only looks. */
   readonly charge: boolean;
-  /** Names this request's entries inside counters (a refund or release names it again). Ours, short, unique. */
+  /** Names this request's entries inside counters (a refund or release uses the name again). Made by us, short, unique. */
   readonly entryId: string;
-  /** The caller's own id: the same id again within a minute returns the same reply and charges nothing. Then `entryId` is not empty. */
+  /** The caller's idempotency key: the same id within a minute returns the same reply and charges nothing. `entryId` is then not empty. */
   readonly id: string | undefined;
-  /** A digest of the request, where it has an id: the same id with another one rejects with `invalid-request`. */
+  /** A digest of the request, if it has an id: the same id with a different fingerprint rejects with `invalid-request`. */
   readonly fingerprint: string;
   readonly rulesVersion: number;
-  /** How long units are held for checks with an estimate, if any has one: `check.held`. Then `entryId` is not to be guessed. */
+  /** Other instances may use the same version for other rules: rules that differ are an edit, and not another limiter's. */
+  readonly versionIsLocal?: boolean | undefined;
+  /** How long units are held for checks with an estimate (`check.held`), if there are any. `entryId` must then be unguessable. */
   readonly holdMs?: number | undefined;
-  /** Beside checks of rules with prefetch, in the order of the checks: what a holder settles and wants. Never with an id. */
+  /** For checks of rules with prefetch, in the order of the checks: what a holder settles and wants. Never with an id. */
   readonly fetches?: readonly (Fetch | undefined)[] | undefined;
-  /** The requests that this one stands for, each of which costs 1: one check at their cost decides them, all or none. */
+  /** The requests that this one stands for, each of which costs 1: one check at their total cost decides them, all or none. */
   readonly together?: readonly StoreRequest[] | undefined;
 }
 
-/** The facts about the first request that a repeated id, or a refund by id, needs. */
+/** What a repeated id, or a refund by id, needs to know about the first request. */
 export interface Receipt {
   readonly entryId: string;
   readonly rulesVersion: number;
   readonly checks: readonly Check[];
-  /** When each check was decided, if not all were at once. */
+  /** When each check was decided, if not all at once. */
   readonly timesMs?: readonly number[] | undefined;
 }
 
 export interface StoreReply {
   readonly nowMs: number;
-  /** One a check, in order. */
+  /** One per check, in order. */
   readonly verdicts: readonly Verdict[];
   readonly guarantee: Guarantee;
-  /** When each check was decided, where parts of the request were decided apart; else all were at `nowMs`. */
+  /** When each check was decided, if parts of the request were decided separately; otherwise all were decided at `nowMs`. */
   readonly timesMs?: readonly number[];
-  /** The names of each check's entries, where parts of the request were decided by different attempts; else all have one. */
+  /** The names of each check's entries, if different attempts decided parts of the request; otherwise all share one. */
   readonly entryIds?: readonly string[];
-  /** Present when the request id was seen before: the verdicts and the time are those of this earlier request. */
+  /** Present if the request id was seen before: verdicts and time are those of the earlier request. */
   readonly repeated?: Receipt & { readonly atMs: number };
-  /** The server's clock in microseconds: the order of decisions, where instances share a server. */
+  /** The server's clock in microseconds: the order of decisions if instances share a server. */
   readonly nowUs?: number;
-  /** The server was not asked: it had refused the same moments before, and would again. */
+  /** The server was not asked: it had just refused the same request, and would again. */
   readonly isRemembered?: true;
-  /** The checks as they were judged, where a failure policy answered for some of them; and which. */
+  /** The checks as they were decided, if a failure policy answered for some of them; and which policy. */
   readonly judged?: { readonly checks: readonly Check[]; readonly degraded: Degraded; readonly cause: unknown };
-  /** The answers to the request's fetches, in their order; absent where none was looked at. */
+  /** The answers to the request's fetches, in their order; absent if there were none. */
   readonly grants?: readonly (Grant | undefined)[];
 }
 
-/** Filled by a store whose server tells the time: when it made a change, in microseconds. For a store that records. */
+/** Filled in by a store with a server clock: when it made a change, in microseconds. For a store that records. */
 export interface MadeAt {
   us?: number;
 }
 
-/** A check that was charged, when, and under which name (`algorithms/charged.ts`). */
+/** A charged check, with its time and entry name (`algorithms/charged.ts`). */
 export interface Charged {
   readonly check: Check;
   readonly atMs: number;
   readonly entryId: string;
-  /** Of a bucket: what it lacked right after the charge, and had been given back by then; 0 if unknown, and for others. */
+  /**
+   * For a bucket: what it lacked right after the charge, plus what had been given back by then; 0 if unknown, and for other
+   * algorithms.
+   */
   readonly owed: number;
 }
 
@@ -89,7 +94,7 @@ export interface RefundRequest {
   readonly id: string | undefined;
 }
 
-/** The places that a lease holds under one concurrency rule, and the term with which they were taken: both are part of their name. */
+/** The places that a lease holds under one concurrency rule, and the term for which they were taken: both are part of their name. */
 export interface LeasePlaces {
   readonly key: string;
   readonly entryId: string;
@@ -101,13 +106,15 @@ export interface LeaseRequest {
   readonly places: readonly LeasePlaces[];
 }
 
-/** `key` is a block's, from `keys.ts`. */
+/** `key`: a block's key, from `keys.ts`. */
 export interface BlockedKey {
   readonly key: string;
   readonly leftMs: number;
 }
 
-/** The caller's words behind some of a request's checks: `asked` is for a store that records; others need only checks and keys. */
+/**
+ * The caller's input behind some of a request's checks. `asked` parameters are for a store that records; others need only checks and keys.
+ */
 export interface AskedPart {
   readonly attributes: Attributes;
   readonly cost?: number | undefined;
@@ -121,7 +128,7 @@ export interface AskedKey {
   readonly attributes: Attributes;
 }
 
-/** A report of utilisation on its way through the store, with the time that it still holds. */
+/** A utilisation report as exchanged through the store, with its remaining time to live. */
 export interface SharedReport {
   readonly value: number;
   readonly source: string;
@@ -138,7 +145,7 @@ export interface SharedLimitsRequest {
 }
 
 export interface SharedLimits {
-  /** Whether this instance leads: only a leader's limits count. */
+  /** Whether this instance is the leader: only a leader's limits count. */
   readonly leads: boolean;
   /** In the order of the request's; undefined where there is none. */
   readonly limits: readonly (number | undefined)[];
@@ -146,56 +153,61 @@ export interface SharedLimits {
 
 export interface Store {
   decide(request: StoreRequest): MaybePromise<StoreReply>;
-  /** The reply that a request id was given, while it is remembered: not after its refund. */
+  /** The reply that was given for a request id, while it is remembered: not after its refund. */
   recall(id: string): MaybePromise<StoreReply | undefined>;
   /** True if given back; false if that happened before, or the request id is no longer known or stands for another charge. */
   refund(request: RefundRequest, madeAt?: MadeAt): MaybePromise<boolean>;
-  /** Gives each check's cost back to its counter, no matter which request charged it; false if no counter had anything to give back. */
+  /** Gives each check's cost back to its counter, whichever request charged it; false if no counter had anything to give back. */
   giveBack(checks: readonly Check[], asked?: readonly AskedPart[], madeAt?: MadeAt): MaybePromise<boolean>;
   /** True if a place was still held. */
   release(lease: LeaseRequest, madeAt?: MadeAt): MaybePromise<boolean>;
-  /** Ms until the lease now ends; 0 if it was lost. */
+  /** Milliseconds until the lease ends now; 0 if it was lost. */
   renew(lease: LeaseRequest, madeAt?: MadeAt): MaybePromise<number>;
-  /** Charges or gives back the difference between what was held and the real costs, once. A cost that is not told stands as held. */
-  settle(reservation: Reserved, amounts: Amounts): MaybePromise<SettleReply>;
-  /** Holds more, up to these amounts in all: of every counter, or of none. Begins the reservation's term anew. */
+  /**
+   * Charges or gives back the difference between what was held and the real costs, once. A cost that is not given stands as held. `name`,
+   * in letters: a settlement repeated under the same name learns whether it was the one that counted.
+   */
+  settle(reservation: Reserved, amounts: Amounts, name?: string): MaybePromise<SettleReply>;
+  /** Holds more, up to these total amounts: in every counter, or in none. Renews the reservation's term. */
   extend(reservation: Reserved, amounts: Amounts): MaybePromise<ExtendReply>;
-  /** How a reservation stands now. */
+  /** The current state of a reservation. */
   holdState(reservation: Reserved): MaybePromise<ReservationState>;
-  /** Adds costs that were settled to what a class of keys has cost before, and returns that: bucket by bucket (`cost-histogram.ts`). */
+  /** Adds settled costs to the learned costs of a class of keys, and returns the totals: bucket by bucket (`cost-histogram.ts`). */
   learn(name: string, costs: CostWeights): MaybePromise<CostWeights>;
-  /** Blocks a key for so long from now, whatever its counter says; `key` is a block's, from `keys.ts`. */
+  /** Blocks a key for this long from now, whatever its counter holds. `key`: a block's key, from `keys.ts`. */
   block(key: string, lengthMs: number, asked?: AskedKey, madeAt?: MadeAt): MaybePromise<void>;
-  /** The stored numbers of each check's counter, for people to read. */
+  /** The stored numbers of each check's counter, for humans. */
   inspect(checks: readonly Check[]): MaybePromise<readonly Readonly<Record<string, number>>[]>;
   /** Forgets counters. Keys are literal, never patterns. */
   reset(keys: readonly string[], asked?: AskedKey, madeAt?: MadeAt): MaybePromise<void>;
-  /** Before a region's fetch from the global store is sent: what the pool under this key tells. */
+  /** Called before a region's fetch from the global store is sent: the state of the pool under this key. */
   askForPool(key: string, ask: PoolAsk): MaybePromise<PoolAsked>;
-  /** When it was answered, or was not. */
+  /** Called when the fetch was answered, or failed. */
   fillPool(key: string, fill: PoolFill): MaybePromise<PoolFilled>;
-  /** Whether every request gets an entry id, also where no counter keeps it: a store that records names requests by it. */
+  /** Whether every request gets an entry id, even if no counter keeps it: a store that records identifies requests by it. */
   readonly namesRequests?: boolean;
-  /** Whether the store is so far away that units are worth fetching ahead. Every store answers fetches. */
+  /** Whether the store is remote enough for prefetching to pay off. Every store answers fetches. */
   readonly isRemote?: boolean;
   /**
-   * Joins the heartbeat, where several instances can share the store. Counts the instances that have joined; with the name of a region,
-   * the regions that have. `onBeat` hears of each answer.
+   * Joins the heartbeat, if several instances can share the store. Counts the instances that have joined; given a region's name, the
+   * regions. `onBeat`: called with each answer.
    */
   countInstances?(region?: string, onBeat?: OnBeat): InstanceCount;
-  /** Writes a report of utilisation where fewer than `most` are held; without one, lists those that hold. Absent where nobody shares the store. */
+  /**
+   * Writes a utilisation report if fewer than `most` are held; without one, lists the current reports. Absent if the store is not shared.
+   */
   shareReports?(written?: { report: SharedReport; most: number }): Promise<SharedReport[]>;
-  /** Writes the limits that this instance would set, if it leads, and returns those in force; absent where nobody shares the store. */
+  /** Writes the limits that this instance would set, if it is the leader, and returns those in force. Absent if the store is not shared. */
   shareLimits?(request: SharedLimitsRequest): Promise<SharedLimits>;
-  /** Whether the store answers now; never rejects, and takes no longer than a second, or its deadline if that is longer. */
+  /** Whether the store answers now. Never rejects, and takes no longer than a second, or its deadline if that is longer. */
   ready(): MaybePromise<boolean>;
-  /** The last failure of `ready`, if it answered no. */
+  /** Why `ready` last returned false. */
   readonly whyNotReady?: unknown;
-  /** Absent where there are no calls: a store that answers at once. */
+  /** Absent if there are no calls: the store answers synchronously. */
   stats?(): StoreStats;
-  /** Absent where counters do not live in this process. */
+  /** Absent if counters do not live in this process. */
   memory?(): MemoryUse;
-  /** Blocked keys, of one rule or of all, up to a thousand. Absent where counters do not live in this process. */
+  /** Blocked keys of one rule or of all, up to a thousand. Absent if counters do not live in this process. */
   blocks?(rule?: string): readonly BlockedKey[];
   close(): MaybePromise<void>;
 }
@@ -203,10 +215,10 @@ export interface Store {
 /** How long a request id is remembered. */
 export const REMEMBER_MS = 60_000;
 
-/** An id belongs to the request that it was sent with: otherwise a client that chooses its ids would pass uncounted. */
+/** An id belongs to the request and the rules that it was sent with: otherwise a client that chooses its ids would pass uncounted. */
 export function otherRequest(): SluiceError {
   return new SluiceError(
     "invalid-request",
-    "id: was sent for another request within the last minute; expected the same attributes and cost, or a new id",
+    "id: was sent for another request within the last minute; expected the same attributes, cost and rules, or a new id",
   );
 }

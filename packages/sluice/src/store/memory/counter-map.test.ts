@@ -10,7 +10,7 @@ import { memoryStore } from "./memory-store.js";
 /** A counter with a key of one character takes 201 bytes. */
 const state = (endsAtMs = 1_000): State => ({ endsAtMs, bytes: 0, isUsedUp: false, bornMs: 0 });
 
-test("idle counters give way before used-up ones, and each is counted", () => {
+test("idle counters are evicted before used-up ones, and each is counted", () => {
   const map = new CounterMap(3 * 201);
   const usedUp = state();
   map.set("u", usedUp, 0);
@@ -20,7 +20,7 @@ test("idle counters give way before used-up ones, and each is counted", () => {
   expect([map.count, map.evictedIdle, map.evictedUsedUp]).toEqual([3, 2, 0]);
 });
 
-test("a used-up counter that is charged anew as it ends is used up again, and gives way last, as before", () => {
+test("a used-up counter that is charged again as it expires is used up again, and is still evicted last", () => {
   let nowMs = 0;
   const rule = (limit: number, window: string): Rule[] => [
     { id: "r", key: ["user"], algorithm: "fixed-window", limit, window },
@@ -39,7 +39,7 @@ test("a used-up counter that is charged anew as it ends is used up again, and gi
   expect(allowed("a")).toBe(false);
 });
 
-test("where every counter is used up, the one nearest to its end gives way", () => {
+test("if every counter is used up, the one nearest to its end is evicted", () => {
   const map = new CounterMap(2 * 201);
   for (const [key, endsAtMs] of [
     ["a", 900],
@@ -54,7 +54,7 @@ test("where every counter is used up, the one nearest to its end gives way", () 
   expect(map.evictedUsedUp).toBe(1);
 });
 
-test("a counter that is marked back is idle again; one that gave way is not marked into the map", () => {
+test("a counter that is marked back is idle again; an evicted one is not marked into the map", () => {
   const map = new CounterMap(10_000);
   const one = state();
   map.set("a", one, 0);
@@ -66,7 +66,7 @@ test("a counter that is marked back is idle again; one that gave way is not mark
   expect(map.get("a")).toBeUndefined();
 });
 
-test("a counter that grows is measured anew, and others give way to it", () => {
+test("a counter that grows is measured again, and others are evicted for it", () => {
   const map = new CounterMap(700);
   const grows = concurrency.fresh();
   grows.endsAtMs = 1_000;
@@ -79,7 +79,7 @@ test("a counter that grows is measured anew, and others give way to it", () => {
   expect([map.count, map.bytes]).toEqual([2, 201 + 201 + 150]);
 });
 
-test("what has ended gives way without being counted as evicted", () => {
+test("expired entries are dropped without being counted as evicted", () => {
   const map = new CounterMap(2 * 201);
   map.set("a", state(10), 0);
   map.set("b", state(10), 0);

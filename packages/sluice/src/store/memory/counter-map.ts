@@ -1,21 +1,21 @@
 /**
  * The memory store's counters, bounded in bytes. Eviction takes idle counters first: used-up ones stay as long as any other is left,
- * because to forget one admits a client that was refused. Only if every counter is used up does eviction take one of those: the
- * nearest to its end among a few, which would have been free the soonest. To refuse new keys instead would let a client that makes up
- * keys lock all others out.
+ * because forgetting one admits a client that was refused. Only if every counter is used up does eviction take one of those: the one
+ * nearest to its end in a small sample, which would have been free soonest. Refusing new keys instead would let a client that makes up keys
+ * lock out all others.
  */
 import type { State } from "../../algorithms/model.js";
 import { ExpiringMap } from "../expiring-map.js";
 import { counterBytes } from "./memory-bytes.js";
 
-/** For one write: a ring that grows by megabytes would otherwise hold up everybody. The next writes make the rest of the room. */
+/** Per write: otherwise a ring that grows by megabytes would block the event loop. The next writes free the rest. */
 const MOST_EVICTIONS = 256;
 
 export class CounterMap {
   readonly #idle = new ExpiringMap<State>();
   readonly #usedUp = new ExpiringMap<State>();
   readonly #maxBytes: number;
-  /** Counters that gave way before their end. */
+  /** Counters evicted before their end. */
   evictedIdle = 0;
   evictedUsedUp = 0;
 
@@ -31,33 +31,33 @@ export class CounterMap {
     return this.#idle.bytes + this.#usedUp.bytes;
   }
 
-  /** While it stands, a counter that was found under its key is still the one. */
+  /** As long as this is unchanged, a counter found earlier is still the one stored under its key. */
   get departures(): number {
     return this.#idle.departures + this.#usedUp.departures;
   }
 
-  /** The counter, even if it has ended and was not swept yet. */
+  /** The counter, even if it has expired but was not swept yet. */
   get(key: string): State | undefined {
     return this.#idle.get(key) ?? (this.#usedUp.count === 0 ? undefined : this.#usedUp.get(key));
   }
 
-  /** Adds a counter, or replaces one that has ended. */
+  /** Adds a counter, or replaces one that has expired. */
   set(key: string, state: State, nowMs: number): void {
     if (this.#usedUp.count > 0) this.#usedUp.delete(key);
-    // It may be the very counter that has ended, charged anew in the millisecond of its end.
+    // It may be the very counter that has expired, charged again in the millisecond of its end.
     state.isUsedUp = false;
     state.bytes = counterBytes(key, state);
     this.#makeRoom(state.bytes, nowMs);
     this.#idle.set(key, state, nowMs);
   }
 
-  /** `isUsedUp`: the key was refused, or has just taken the last that it may. The state itself says where it is: nothing is searched. */
+  /** `isUsedUp`: the key was refused, or has just taken its last unit. The state records which map it is in, so no lookup is needed. */
   mark(key: string, state: State, isUsedUp: boolean, nowMs: number): void {
     if (state.isUsedUp !== isUsedUp) this.#move(key, state, isUsedUp, nowMs);
   }
 
   #move(key: string, state: State, isUsedUp: boolean, nowMs: number): void {
-    // A counter that gave way to another of the same request is nowhere.
+    // A counter that was evicted in favour of another one of the same request is in neither map.
     if (!this.#homeOf(state).delete(key)) return;
     state.isUsedUp = isUsedUp;
     this.#homeOf(state).set(key, state, nowMs);
@@ -67,7 +67,7 @@ export class CounterMap {
     return state.isUsedUp ? this.#usedUp : this.#idle;
   }
 
-  /** A counter may have grown or shrunk. */
+  /** Call when a counter may have grown or shrunk. */
   measure(key: string, state: State, nowMs: number): void {
     const bytes = counterBytes(key, state);
     const by = bytes - state.bytes;
@@ -78,7 +78,7 @@ export class CounterMap {
       state.bytes = bytes;
       return;
     }
-    // Taken out meanwhile: others give way to it, not itself.
+    // Take it out first, so that others are evicted for it, not itself.
     home.delete(key);
     state.bytes = bytes;
     this.#makeRoom(bytes, nowMs);
@@ -89,7 +89,7 @@ export class CounterMap {
     if (!this.#idle.delete(key)) this.#usedUp.delete(key);
   }
 
-  /** Those that are used up, ended ones included. */
+  /** The used-up counters, including expired ones. */
   usedUp(): Iterable<[string, State]> {
     return this.#usedUp.entries();
   }

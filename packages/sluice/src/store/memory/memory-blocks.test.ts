@@ -11,7 +11,7 @@ const book = compileRuleBook(
 const checkOf = (user: string) => book.checks({ user }, 1)[0]!;
 const refused = () => verdict(false, 0, 10, 10, "limit");
 
-test("blocks are listed until they end, and give way after idle counters", () => {
+test("blocks are listed until they end, and are evicted after idle counters", () => {
   const states = new CounterMap(3_000);
   const blocks = new MemoryBlocks(states);
   blocks.apply(checkOf("ann"), refused(), true, 0);
@@ -27,7 +27,7 @@ test("blocks are listed until they end, and give way after idle counters", () =>
   expect(blocks.list(60_000)).toEqual([]);
 });
 
-test("a look begins no block, and tells the wait that a check would get", () => {
+test("a look begins no block, and reports the wait that a check would get", () => {
   const blocks = new MemoryBlocks(new CounterMap(10_000));
   const found = refused();
   blocks.apply(checkOf("ann"), found, false, 0);

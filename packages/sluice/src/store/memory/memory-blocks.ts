@@ -1,4 +1,4 @@
-/** The blocks of the memory store (`algorithms/block.ts`): they lie among its counters, as used-up ones, which give way last. */
+/** The blocks of the memory store (`algorithms/block.ts`): they are stored among its counters, as used-up ones, which are evicted last. */
 import {
   type BlockState,
   beginBlock,
@@ -15,7 +15,7 @@ import { isBlockKey, readCounterKey } from "../../keys.js";
 import type { BlockedKey } from "../store.js";
 import type { CounterMap } from "./counter-map.js";
 
-/** For one list: checks wait meanwhile. */
+/** Per listing, because checks wait meanwhile. */
 const MOST_LOOKS = 100_000;
 const MOST_TOLD = 1_000;
 
@@ -26,7 +26,7 @@ export class MemoryBlocks {
     this.#states = states;
   }
 
-  /** Refuses a key that is blocked; begins a block where its traffic is refused, if the request is to be charged. */
+  /** Refuses a key that is blocked; begins a block if its traffic is refused and the request is to be charged. */
   apply({ block, cost }: Check, found: Verdict, charge: boolean, nowMs: number): void {
     const { key, lengthsMs } = block!;
     const state = this.#find(key, nowMs) ?? freshBlock();
@@ -48,7 +48,7 @@ export class MemoryBlocks {
     this.#keep(key, state, nowMs);
   }
 
-  /** Of one rule, if it is given: the rule is looked at before the list is cut. */
+  /** The blocks of one rule, if given: the filter applies before the list is truncated. */
   list(nowMs: number, rule?: string): BlockedKey[] {
     const blocks: BlockedKey[] = [];
     let looks = 0;

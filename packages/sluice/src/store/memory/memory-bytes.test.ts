@@ -5,7 +5,7 @@ import { rollingWindow } from "../../algorithms/rolling-window.js";
 import type { Check } from "../../check.js";
 import { counterBytes, recordBytes, sizedPart } from "./memory-bytes.js";
 
-test("a key counts with its real length, twice beyond Latin-1", () => {
+test("a key counts with its real length, twice that beyond Latin-1", () => {
   const state = fixedWindow.fresh();
   expect(counterBytes("k".repeat(100), state) - counterBytes("", state)).toBe(100);
   expect(counterBytes("\u4e00".repeat(100), state) - counterBytes("", state)).toBe(200);

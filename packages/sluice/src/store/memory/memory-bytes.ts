@@ -1,6 +1,6 @@
 /**
- * How many bytes of heap the memory store's entries take: estimates for V8 on 64 bits, a little above what was measured
- * (`bench/memory-bytes.mjs` compares them). Keys and ids count with their real length: clients choose them. Pure.
+ * Heap size of the memory store's entries: estimates for 64-bit V8, slightly above what was measured (`bench/memory-bytes.mjs` compares
+ * them). Keys and ids count with their real length, because clients choose them. Pure.
  */
 import type { ConcurrencyState } from "../../algorithms/concurrency.js";
 import type { State } from "../../algorithms/model.js";
@@ -9,24 +9,24 @@ import type { VacantState } from "../../algorithms/turns.js";
 import type { Check } from "../../check.js";
 import type { Stored } from "../../keys.js";
 
-/** An entry of a Map with its share of the table, the header of its key, and a state of a few numbers. */
+/** A Map entry with its share of the table, the header of its key, and a state of a few numbers. */
 const COUNTER = 200;
-/** A typed array that lies outside of the heap. */
+/** A typed array whose buffer is outside the heap. */
 const RING = 200;
 const LEASE = 150;
 const TURN = 150;
-/** A record with its fingerprint, reply and receipt, and what each check adds to it. */
+/** A record with its fingerprint, reply and receipt, and what each check adds. */
 const RECORD = 450;
 const RECORDED_CHECK = 250;
 
-/** A hold with its digest, and what each number in it adds. */
+/** A hold with its digest, and what each of its numbers adds. */
 const HOLD = 400;
 const HELD_UNITS = 50;
 
-/** In a text of one byte a character this finds nothing without looking, which a count of its bytes does not. */
+/** V8 knows that a one-byte string cannot match, so this does not scan it; counting its bytes would. */
 const BEYOND_LATIN_1 = /[\u0100-\uffff]/;
 
-/** V8 keeps a text in one byte a character, or in two if any is beyond Latin-1. */
+/** V8 stores a string with one byte per character, or two if any character is beyond Latin-1. */
 function textBytes(text: string): number {
   return BEYOND_LATIN_1.test(text) ? 2 * text.length : text.length;
 }
@@ -49,7 +49,7 @@ export function holdBytes(name: string, numbers: number): number {
   return HOLD + textBytes(name) + numbers * HELD_UNITS;
 }
 
-/** The part that changes with a counter's size; undefined for counters of a few numbers. */
+/** The part of a state that changes with its size; undefined for counters of fixed size. */
 export function sizedPart(stored: Stored, state: State): unknown {
   if (stored === "rolling-window" || stored === "rolling-window-packed") return (state as RollingWindowState).ring;
   return stored === "concurrency" ? (state as ConcurrencyState).leases.size : undefined;

@@ -1,4 +1,4 @@
-/** What requests have really cost, by classes of keys, in the memory store: what learn.lua keeps on Redis. Bounded in number. */
+/** Learned costs by class of keys, in the memory store: what learn.lua keeps in Redis. Bounded in number. */
 import { addCosts, type CostWeights } from "../../algorithms/cost-histogram.js";
 
 const NO_COSTS: CostWeights = new Map();
@@ -8,7 +8,7 @@ const MOST_CLASSES = 10_000;
 export class MemoryCosts {
   readonly #byName = new Map<string, CostWeights>();
 
-  /** Adds costs to those of a class, and returns all of it. */
+  /** Adds costs to a class, and returns its totals. */
   learn(name: string, costs: CostWeights): CostWeights {
     const learned = addCosts(this.#byName.get(name) ?? NO_COSTS, costs);
     if (this.#byName.size >= MOST_CLASSES && !this.#byName.has(name)) this.#byName.clear();

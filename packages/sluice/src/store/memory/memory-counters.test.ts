@@ -19,7 +19,10 @@ function counted() {
     const state = counters.state(check.key, nowMs) ?? models[policy.stored].fresh();
     const verdict = models[policy.stored].look(state, policy, check.cost, nowMs);
     if (verdict.allowed) counters.charge(check, { cost: check.cost, nowMs, requestId: "a" }, verdict, state);
-    else counters.refused(check, verdict, state, nowMs);
+    else {
+      counters.outlive(state, verdict, nowMs);
+      counters.refused(check, verdict, state, nowMs);
+    }
     return verdict;
   };
   return { counters, charge, added: () => added };
@@ -40,14 +43,14 @@ test("a counter is added by its first charge, and lives through the millisecond 
 test.each([
   ["enforce", true],
   ["shadow", false],
-] as const)("a counter that its rule (%s) has used up is marked as such: %s", (mode, isUsedUp) => {
+] as const)("a counter that its rule (%s) has used up is marked as used up: %s", (mode, isUsedUp) => {
   const { counters, charge } = counted();
   const check = checkOf({ mode });
   for (let i = 0; i < 3; i++) charge(check, NOW_MS);
   expect(counters.state(check.key, NOW_MS)!.isUsedUp).toBe(isUsedUp);
 });
 
-test("a refusal makes a counter live on as long as its rule, edited to a longer window, asks for", () => {
+test("a refusal extends a counter's life to what its rule, edited to a longer window, requires", () => {
   const { counters, charge } = counted();
   for (let i = 0; i < 2; i++) charge(checkOf(), NOW_MS);
   const before = counters.state(checkOf().key, NOW_MS)!.endsAtMs;
@@ -56,7 +59,7 @@ test("a refusal makes a counter live on as long as its rule, edited to a longer 
   expect(counters.state(longer.key, NOW_MS)!.endsAtMs).toBeGreaterThan(before);
 });
 
-test("a cost that no counter could bear leaves the counter idle", () => {
+test("a cost that no counter could hold leaves the counter idle", () => {
   const { counters, charge } = counted();
   charge(checkOf(), NOW_MS);
   expect(charge({ ...checkOf(), cost: 3 }, NOW_MS)).toMatchObject({ allowed: false, reason: "cost-exceeds-limit" });

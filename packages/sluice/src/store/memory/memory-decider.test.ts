@@ -15,6 +15,7 @@ const wide: Rule = { id: "wide", key: [], algorithm: "token-bucket", limit: 5, w
 function decider(rules: readonly Rule[]) {
   const states = new CounterMap(1e6);
   const counters = new MemoryCounters(states, () => undefined);
+  const endOf = (key: string) => states.get(key)!.endsAtMs;
   const decides = new MemoryDecider({ counters, blocks: new MemoryBlocks(states), turns: new MemoryTurns(states) });
   const book = compileRuleBook(rules, 1);
   const decide = (more: Partial<StoreRequest> = {}) => {
@@ -29,7 +30,7 @@ function decider(rules: readonly Rule[]) {
     const verdicts = decides.decide({ ...request, ...more }, NOW_MS);
     return { isRefused: decides.isRefused, remaining: verdicts.map(({ remaining }) => remaining) };
   };
-  return { decide, book };
+  return { decide, book, endOf };
 }
 
 test("all checks are charged, or none", () => {
@@ -37,6 +38,12 @@ test("all checks are charged, or none", () => {
   expect(decide()).toEqual({ isRefused: false, remaining: [0, 4] });
   expect(decide()).toEqual({ isRefused: true, remaining: [0, 4] });
   expect(decide()).toEqual({ isRefused: true, remaining: [0, 4] });
+});
+
+test("a block is stored beside its counter: a counter refused because of it expires by its own numbers, as in Redis", () => {
+  const { decide, book, endOf } = decider([{ ...narrow, window: "1s", blockFor: "1h" }]);
+  for (let i = 0; i < 3; i++) decide();
+  expect(endOf(book.checks({}, 1)[0]!.key)).toBeLessThanOrEqual(NOW_MS + 1_000);
 });
 
 test("a look charges nothing", () => {
@@ -50,13 +57,13 @@ test("a rule in shadow mode refuses nobody, and is charged with the others", () 
   expect(decide()).toEqual({ isRefused: false, remaining: [0, 3] });
 });
 
-test("a candidate is charged where only its live check refuses, as if it stood in its place", () => {
+test("a candidate is charged if only its live check refuses, as if it had replaced it", () => {
   const { decide } = decider([{ ...narrow, candidate: { limit: 3 } }]);
   expect(decide().remaining).toEqual([0, 2]);
   expect(decide()).toEqual({ isRefused: true, remaining: [0, 1] });
 });
 
-test("a charge is made before anything is looked at, and counts whatever the others answer", () => {
+test("a charge is made before any look, and counts whatever the others answer", () => {
   const { decide, book } = decider([narrow, wide]);
   const [first, second] = book.checks({}, 1);
   decide();

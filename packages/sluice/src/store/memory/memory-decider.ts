@@ -1,6 +1,6 @@
 /**
- * Decides all checks of a request in memory, and charges all of them or none: the same steps as decide.lua.
- * In: a request and the time. Out: a verdict for each check, and whether the request passed. Knows no ids and no clock.
+ * Decides all checks of a request in memory, and charges all or none: the same steps as decide.lua. In: a request and the time. Out: a
+ * verdict for each check, and whether the request passed. Knows neither ids nor a clock.
  */
 import type { State, Verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
@@ -22,11 +22,11 @@ export class MemoryDecider {
   readonly #counters: MemoryCounters;
   readonly #blocks: MemoryBlocks;
   readonly #turns: MemoryTurns;
-  /** From the first request with a fetch on. */
+  /** Set by the first request with a fetch. */
   grants: MemoryGrants | undefined;
-  /** The states of the checks that are being decided. Kept, because a new list for every request costs more than its use. */
+  /** The states of the checks being decided. Reused, because allocating a list per request costs more than using it. */
   readonly #looked: State[] = [];
-  /** Of the request that was decided last: how many enforced checks refuse it, and where the last of them stands. */
+  /** For the last decided request: how many enforced checks refuse it, and the index of the last of them. */
   #refusals = 0;
   #refuser = -1;
 
@@ -36,14 +36,14 @@ export class MemoryDecider {
     this.#turns = turns;
   }
 
-  /** Whether an enforced check refused the request that was decided last. */
+  /** Whether an enforced check refused the last decided request. */
   get isRefused(): boolean {
     return this.#refusals > 0;
   }
 
   /**
-   * Makes the charges, looks at every other check, then charges all of these or none. Rare work stands in functions of its own:
-   * V8 inlines short ones, and this one is most of a check.
+   * Makes the charges, looks at every other check, then charges all of these or none. Rare work is in separate functions: V8 inlines short
+   * ones, and this one is most of a check.
    */
   decide(request: StoreRequest, nowMs: number): Verdict[] {
     const { checks, charge, entryId } = request;
@@ -63,6 +63,7 @@ export class MemoryDecider {
       const verdict = model.look(state, plan.policy, cost, nowMs);
       if (plan.maxWaitMs > 0) this.#turns.find(check, i, verdict, state, nowMs);
       if (this.grants !== undefined) this.grants.narrow(check, verdict, nowMs);
+      if (!verdict.allowed) this.#counters.outlive(state, verdict, nowMs);
       if (check.block !== undefined) this.#blocks.apply(check, verdict, charge, nowMs);
       if (!verdict.allowed) this.#refused(check, i, verdict, state, nowMs);
       verdicts[i] = verdict;
@@ -83,9 +84,8 @@ export class MemoryDecider {
   }
 
   /**
-   * Whether a check of the request that was decided last is charged. A candidate is judged as if it stood in its live check's place: that
-   * check's refusal does not count against it. Places are the exception: a request that was refused does not run, so nobody would give
-   * them back.
+   * Whether a check of the last decided request is charged. A candidate is decided as if it replaced its live check, so that check's
+   * refusal does not count against it. Concurrency is the exception: a refused request does not run, so nobody would release the places.
    */
   passes({ plan, live }: Check): boolean {
     if (this.#refusals === 0) return true;
@@ -99,7 +99,7 @@ export class MemoryDecider {
     this.#refuser = at;
   }
 
-  /** The verdict is that of a look after the charge: refused where the counter is past its limit. */
+  /** The verdict is that of a look after the charge: refused if the counter is past its limit. */
   #chargeInFull(request: StoreRequest, at: number, nowMs: number): Verdict {
     const check = request.checks[at]!;
     const { plan, key } = check;
@@ -114,12 +114,15 @@ export class MemoryDecider {
     }
     if (plan.maxWaitMs > 0) this.#turns.find(check, at, found, state, nowMs);
     this.grants?.narrow(check, found, nowMs, true);
-    if (!found.allowed) this.#refused(check, at, found, state, nowMs);
+    if (!found.allowed) {
+      this.#counters.outlive(state, found, nowMs);
+      this.#refused(check, at, found, state, nowMs);
+    }
     return found;
   }
 }
 
-/** A verdict that its own charge did not bring up to date. */
+/** For a verdict that its own charge did not update. */
 function takeOver(verdict: Verdict, state: State): void {
   verdict.charged = true;
   if ("given" in state) tellGiven(verdict, state as BucketState);

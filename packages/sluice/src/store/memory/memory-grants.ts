@@ -1,6 +1,6 @@
 /**
- * Held units in the memory store: what fetch.lua adds to decide.lua. Instances fetch nothing from their own memory; here the holders
- * are Envoys (the service's quota service). In tests it is also the model of a store that instances share over a network.
+ * Held units in the memory store: what fetch.lua adds to decide.lua. Instances do not fetch from their own memory; the holders here are
+ * Envoys (the service's quota service). In tests it is also the model of a store that instances share over a network.
  */
 import {
   chargeTime,
@@ -36,7 +36,7 @@ export class MemoryGrants {
     this.#counters = counters;
   }
 
-  /** Before the request is looked at: ended units are charged, and what its holder used. */
+  /** Runs before the request is looked at: charges expired units, and what the holder used. */
   settle({ checks, fetches }: StoreRequest, nowMs: number): void {
     this.#settlements = [];
     for (const check of checks) if (check.plan.prefetchMs > 0) this.#chargeEnded(check, nowMs);
@@ -51,7 +51,7 @@ export class MemoryGrants {
     });
   }
 
-  /** The verdict of a look, less what is held. */
+  /** Subtracts what is held from the verdict of a look. */
   narrow(check: Check, verdict: Verdict, nowMs: number, strict = false): void {
     const { plan, cost, charge } = check;
     const grants = plan.prefetchMs > 0 ? this.#byKey.get(check.key) : undefined;
@@ -67,7 +67,7 @@ export class MemoryGrants {
     verdict.remaining -= grants.total;
     verdict.resetAfterMs = Math.max(verdict.resetAfterMs, waitMs);
     if (!verdict.allowed || verdict.remaining >= wanted || (wanted === 0 && !strict)) return;
-    // Enough could pass but for the units that are held: until some of them end, or entries make room beside them.
+    // Enough would be left but for the held units: wait until some of them expire, or until entries make room next to them.
     const capacity = "capacity" in plan.policy ? plan.policy.capacity : plan.policy.limit;
     if (wanted + grants.total <= capacity) {
       const state = this.#counters.state(check, nowMs);
@@ -79,7 +79,7 @@ export class MemoryGrants {
     verdict.reason = "limit";
   }
 
-  /** The verdict of a charge, less what is held. */
+  /** Subtracts what is held from the verdict of a charge. */
   afterCharge({ plan, key }: Check, verdict: Verdict): void {
     if (plan.prefetchMs > 0) verdict.remaining -= this.#byKey.get(key)?.total ?? 0;
   }
@@ -108,12 +108,12 @@ export class MemoryGrants {
     });
   }
 
-  /** How many counters have holders, ended ones that were not swept yet included. */
+  /** How many counters have holders, including expired ones that were not swept yet. */
   get size(): number {
     return this.#byKey.size;
   }
 
-  /** Forgets keys whose grants no longer matter: nobody may ask for them again. */
+  /** Forgets keys whose grants no longer matter: they may never be asked for again. */
   sweep(nowMs: number): void {
     for (const [key, { goneAtMs }] of this.#byKey) if (goneAtMs < nowMs) this.#byKey.delete(key);
   }
@@ -128,7 +128,7 @@ export class MemoryGrants {
     return { ...granted, retryAfterMs: found.retryAfterMs };
   }
 
-  /** Units of a counter that holders have, ended ones included. */
+  /** Units of a counter that holders have, including expired ones. */
   heldOf(key: string): number {
     return this.#byKey.get(key)?.total ?? 0;
   }

@@ -42,27 +42,29 @@ function holdsWith(maxBytes: number): { holds: MemoryHolds; state: State } {
 test("a reservation is settled once, and its answer stays the same for a minute after its end", () => {
   const { holds } = holdsWith(10_000);
   const reserved = open(holds, "e", 0);
-  expect(holds.settle(reserved, new Map([["t", 4]]), 10)).toEqual({
-    isNew: true,
-    counters: [{ state: "settled", held: 10, charged: 4 }],
-  });
-  const again = { isNew: false, counters: [{ state: "settled", held: 10, charged: 4 }] };
-  expect(holds.settle(reserved, new Map([["t", 9]]), 60_999)).toEqual(again);
+  const settled = { isNew: false, isOwn: false, counters: [{ state: "settled", held: 10, charged: 4 }] };
+  const settle = (units: number, name: string, nowMs: number) =>
+    holds.settle(reserved, new Map([["t", units]]), { name, nowMs });
+  expect(settle(4, "first", 10)).toEqual({ ...settled, isNew: true, isOwn: true });
+  expect(settle(9, "other", 60_999)).toEqual(settled);
+  // If it is repeated, the sender learns that it is the one that counted.
+  expect(settle(9, "first", 60_999)).toEqual({ ...settled, isOwn: true });
   expect(holds.stateOf(reserved, 61_000)).toBe("unknown");
 });
 
-test("one that nobody settled has expired at its end: what it held stands", () => {
+test("one that nobody settled expires: what it held stands", () => {
   const { holds } = holdsWith(10_000);
   const reserved = open(holds, "e", 0);
   expect(holds.stateOf(reserved, 999)).toBe("open");
-  expect(holds.settle(reserved, new Map([["t", 4]]), 1_000)).toEqual({
+  expect(holds.settle(reserved, new Map([["t", 4]]), { name: "late", nowMs: 1_000 })).toEqual({
     isNew: false,
+    isOwn: false,
     counters: [{ state: "expired", held: 10, charged: 10 }],
   });
   expect(holds.extend(reserved, new Map([["t", 40]]), { atMs: 1_000, nowMs: 1_000 }).state).toBe("expired");
 });
 
-test("an extension begins the term anew", () => {
+test("an extension renews the term", () => {
   const { holds } = holdsWith(10_000);
   const reserved = open(holds, "e", 0);
   expect(holds.extend(reserved, new Map([["t", 12]]), { atMs: 900, nowMs: 900 })).toMatchObject({
@@ -73,7 +75,7 @@ test("an extension begins the term anew", () => {
   expect(holds.stateOf(reserved, 1_900)).toBe("expired");
 });
 
-test("a flood of reservations takes bounded memory: some of them give way", () => {
+test("a flood of reservations takes bounded memory: some of them are evicted", () => {
   const { holds } = holdsWith(10_000);
   for (let i = 0; i < 1_000; i++) open(holds, `e${i}`, i);
   expect(holds.bytes).toBeLessThanOrEqual(10_000);

@@ -1,6 +1,6 @@
 /**
- * Holds in the memory store: what settle.lua does on Redis. Bounded in bytes: the reservations nearest to their end give way, and what
- * they held stands as spent.
+ * Holds in the memory store: what settle.lua does in Redis. Bounded in bytes: the reservations nearest to their end are evicted, and what
+ * they held counts as spent.
  */
 import {
   extensionName,
@@ -31,7 +31,7 @@ import { holdBytes } from "./memory-bytes.js";
 
 /** The counters of the store. */
 interface Counters {
-  /** Its state; undefined if it has none, or it has ended. */
+  /** The counter's state; undefined if there is none, or it has expired. */
   state(key: string, nowMs: number): State | undefined;
   charge(counter: HeldCounter, charge: Charge, verdict: Verdict, state: State): void;
 }
@@ -47,7 +47,7 @@ export class MemoryHolds {
   readonly #counters: Counters;
   readonly #maxBytes: number;
   readonly #byName = new ExpiringMap<Kept>();
-  /** Reservations that gave way before their end. */
+  /** Reservations evicted before their end. */
   evicted = 0;
 
   constructor(counters: Counters, maxBytes: number) {
@@ -67,7 +67,7 @@ export class MemoryHolds {
     this.#byName.sweep(looks, nowMs);
   }
 
-  /** After a request has passed. `atMs`: when it was charged; the whole part is `nowMs`. */
+  /** Call when a request has passed. `atMs`: when it was charged, with `nowMs` as its integer part. */
   open(request: StoreRequest, verdicts: readonly Verdict[], { atMs, nowMs }: { atMs: number; nowMs: number }): void {
     const { checks, entryId } = request;
     const ttlMs = request.holdMs!;
@@ -82,7 +82,8 @@ export class MemoryHolds {
     this.#keep(entryId, hold, holdBytes(entryId, counters.length), nowMs);
   }
 
-  settle(reservation: Reserved, amounts: Amounts, nowMs: number): SettleReply {
+  /** `name`: the settlement's name; "" for none. */
+  settle(reservation: Reserved, amounts: Amounts, { name: by, nowMs }: { name: string; nowMs: number }): SettleReply {
     const { counters } = reservation;
     const name = counters[0]!.entryId;
     const { hold, state } = this.#find(reservation, nowMs);
@@ -90,6 +91,7 @@ export class MemoryHolds {
       const isKnown = hold !== undefined && state !== "unknown";
       return {
         isNew: false,
+        isOwn: state === "settled" && by !== "" && hold!.by === by,
         counters: counters.map((_, i) => {
           const held = isKnown ? heldOf(hold, i) : 0;
           return { state, held, charged: state === "settled" ? hold!.charged![i]! : held };
@@ -102,9 +104,9 @@ export class MemoryHolds {
       if (charged[i]! > held[i]!) this.#charge(counter, charged[i]! - held[i]!, overrunName(hold.rows), nowMs);
       else this.#giveBack(counter, hold, i, { units: held[i]! - charged[i]!, nowMs });
     });
-    this.#keep(name, { ...hold, charged }, holdBytes(name, counters.length), nowMs);
+    this.#keep(name, { ...hold, charged, by }, holdBytes(name, counters.length), nowMs);
     const settled = counters.map((_, i) => ({ state: "settled" as const, held: held[i]!, charged: charged[i]! }));
-    return { isNew: true, counters: settled };
+    return { isNew: true, isOwn: true, counters: settled };
   }
 
   /** `atMs`: as for `open`. */
@@ -127,7 +129,7 @@ export class MemoryHolds {
     const units = counters.map((counter, i) => {
       if (wanted[i] === 0 || !verdicts[i]!.allowed) return 0;
       this.#charge(counter, wanted[i]!, entryId, nowMs, verdicts[i]!);
-      // For refunds, and what is held goes back by its hold.
+      // `given` is for refunds, and held units go back through their hold.
       delete verdicts[i]!.given;
       return wanted[i]!;
     });
@@ -142,7 +144,7 @@ export class MemoryHolds {
     return this.#find(reservation, nowMs).state;
   }
 
-  /** The hold behind a reservation, and how it stands: an id that says anything else than what was held names nothing. */
+  /** The hold behind a reservation, and its state. An id that differs in anything from what was held matches nothing. */
   #find(reservation: Reserved, nowMs: number): { hold: Hold | undefined; state: ReservationState } {
     const kept = this.#byName.get(reservation.counters[0]!.entryId);
     if (kept === undefined || kept.endsAtMs <= nowMs) return { hold: undefined, state: "unknown" };
@@ -181,7 +183,7 @@ export class MemoryHolds {
     }
   }
 
-  /** Of a bucket, after a charge. */
+  /** What a bucket lacks after a charge. */
   #owed({ key, policy }: HeldCounter, nowMs: number): number {
     if (!("amount" in policy)) return 0;
     const state = this.#counters.state(key, nowMs);

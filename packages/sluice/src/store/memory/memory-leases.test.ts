@@ -12,7 +12,7 @@ const book = compileRuleBook(
   1,
 );
 
-/** A lease of a place under each of two rules. */
+/** A lease with a place under each of two rules. */
 function held() {
   const states = new CounterMap(1e6);
   const take = ({ key, plan }: Check) => {

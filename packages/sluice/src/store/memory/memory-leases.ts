@@ -1,4 +1,4 @@
-/** The leases of the memory store: places of concurrency counters, given up or held for another term. A lease is held whole, or lost. */
+/** The leases of the memory store: places of concurrency counters, released or renewed. A lease is held as a whole, or lost. */
 import { type ConcurrencyState, concurrency } from "../../algorithms/concurrency.js";
 import type { LeaseRequest } from "../store.js";
 import type { CounterMap } from "./counter-map.js";
@@ -20,13 +20,13 @@ export class MemoryLeases {
     return freed;
   }
 
-  /** For how many milliseconds the lease is held from now on; 0 if it was lost. */
+  /** Milliseconds for which the lease is held from now on; 0 if it was lost. */
   renew(lease: LeaseRequest, nowMs: number): number {
     let shortestMs = Number.POSITIVE_INFINITY;
     for (const held of lease.places) {
       const state = this.#states.get(held.key) as ConcurrencyState | undefined;
       if (state === undefined || !concurrency.renew(state, held, nowMs)) {
-        // A lease that lost one of its places is lost whole: the others are given up too.
+        // A lease that lost one of its places is lost as a whole: the others are released too.
         this.release(lease, nowMs);
         return 0;
       }

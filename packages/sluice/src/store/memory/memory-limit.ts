@@ -1,6 +1,6 @@
 /**
- * Watches the memory store's bound and reports once per episode that it is reached. An episode begins with the first eviction of a live
- * entry, and ends after a minute without one: a store that stays at its bound is reported once.
+ * Watches the memory store's bound, and reports once per episode that it was reached. An episode begins with the first eviction of a live
+ * entry and ends after a minute without one: a store that stays at its bound is reported once.
  */
 
 /** The contents of the memory store, and its evictions since the start. */
@@ -13,7 +13,7 @@ export interface MemoryUse {
   readonly evicted: { readonly idle: number; readonly usedUp: number; readonly ids: number };
 }
 
-/** In looks, one a second. */
+/** In calls of `watch`, one per second. */
 const QUIET_LOOKS = 60;
 
 export class MemoryLimit {
@@ -27,7 +27,7 @@ export class MemoryLimit {
     this.#onReached = onReached;
   }
 
-  /** Called every second or so. */
+  /** Called about every second. */
   watch(use: MemoryUse): void {
     const { idle, usedUp, ids } = use.evicted;
     const evicted = idle + usedUp + ids;

@@ -1,4 +1,6 @@
-/** The pools of the memory store (`algorithms/pool.ts`): units that a region has fetched from the global store, among its counters. */
+/**
+ * The pools of the memory store (`algorithms/pool.ts`): units that a region has fetched from the global store, stored among its counters.
+ */
 import {
   askForPool,
   fillPool,
@@ -19,7 +21,7 @@ export class MemoryPools {
     this.#counters = counters;
   }
 
-  /** `grants`: of the store, if it has any. */
+  /** `grants`: those of the store, if any. */
   ask(key: string, ask: PoolAsk, grants: MemoryGrants | undefined, nowMs: number): PoolAsked {
     const known = this.#counters.state(key, nowMs) as PoolState | undefined;
     const state = known ?? pool.fresh();

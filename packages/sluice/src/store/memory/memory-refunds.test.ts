@@ -33,7 +33,7 @@ test("a charge is given back", () => {
   expect(left()).toBe(5);
 });
 
-test("nothing is given back to a counter that has ended, nor made by it", () => {
+test("nothing is given back to an expired counter, and none is created", () => {
   const { refunds, left } = charged();
   const laterMs = NOW_MS + 120_000;
   refunds.refund([charge], laterMs);
@@ -41,7 +41,7 @@ test("nothing is given back to a counter that has ended, nor made by it", () => 
   expect(left(laterMs)).toBe(5);
 });
 
-test("units are given back whoever charged them, never more than there were, and a cost of 0 gives nothing", () => {
+test("units are given back whoever was charged, never more than there were, and a cost of 0 gives nothing", () => {
   const { refunds, left } = charged();
   expect(refunds.giveBack([{ ...check!, cost: 0 }], NOW_MS)).toBe(false);
   expect(refunds.giveBack([{ ...check!, cost: 100 }], NOW_MS)).toBe(true);

@@ -1,4 +1,4 @@
-/** Gives units back to the counters of the memory store: those of a charge that is named, or any. */
+/** Gives units back to the counters of the memory store: those of a named charge, or any. */
 import type { Refund } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import type { Check } from "../../check.js";
@@ -26,7 +26,7 @@ export class MemoryRefunds {
     }
   }
 
-  /** Whichever requests charged them; false if there was nothing to give back. */
+  /** Gives back units whichever requests charged them; false if there was nothing to give back. */
   giveBack(checks: readonly Check[], nowMs: number): boolean {
     let given = false;
     for (const { plan, key, cost } of checks) {

@@ -39,7 +39,7 @@ test.each(["token-bucket", "rolling-window"] as const)(
   },
 );
 
-test("a request that is kept finds its counter anew where the store has given it up", () => {
+test("a cached request finds its counter again after the store has dropped it", () => {
   const { way, states, request } = sole("token-bucket");
   const kept = request("a");
   way.decideSole(kept);
@@ -47,7 +47,7 @@ test("a request that is kept finds its counter anew where the store has given it
   expect(way.decideSole(kept)?.verdict).toMatchObject({ allowed: true, remaining: 1 });
 });
 
-test("the way is closed up to the instant that the store names, and open behind it", () => {
+test("the fast path is closed until the instant that the store sets, and open after it", () => {
   const { way, remaining, at } = sole("token-bucket");
   way.closedUntilMs = NOW_MS;
   expect(remaining("a")).toBeUndefined();

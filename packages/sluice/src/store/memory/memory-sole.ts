@@ -1,7 +1,7 @@
 /**
- * The short way of the memory store: a request of one check that asks for nothing else (`sole-request.ts`), decided without its lists.
- * In: the request. Out: what `MemoryDecider` would decide; the counter is charged by the same model. Undefined while the store has more to
- * do for a request than that.
+ * The memory store's fast path: a request with one check and nothing else (`sole-request.ts`), decided without allocating lists. In: the
+ * request. Out: the decision that `MemoryDecider` would make; the same model charges the counter. Undefined while the store has more work
+ * to do for a request.
  */
 import type { Model, State } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
@@ -19,14 +19,14 @@ interface SoleOptions {
 }
 
 export class MemorySole implements SoleDecider {
-  /** The way is open behind this instant: the store sets it to that of a reset, and beyond all once somebody holds units. */
+  /** The fast path is open after this instant: the store sets it to the time of a reset, and to infinity once units are held. */
   closedUntilMs = 0;
   readonly #clock: Clock;
   readonly #states: CounterMap;
   readonly #counters: MemoryCounters;
-  /** Used again for each request: no model keeps it. */
+  /** Reused for each request: no model keeps it. */
   readonly #charge = { cost: 0, nowMs: 0, requestId: "" };
-  /** Of the last request: the book that it came from has no other rule. A look for the model by its name would cost every check. */
+  /** Cached from the last request, whose book has no other rule: looking up the model by name would slow down every check. */
   #policy: Policy | undefined;
   #model: Model<Policy, State> = models["token-bucket"];
   #grows = false;
@@ -47,12 +47,14 @@ export class MemorySole implements SoleDecider {
     const model = this.#model;
     const state = this.#state(request, nowMs) ?? model.fresh();
     const verdict = model.look(state, policy, cost, nowMs);
-    if (!verdict.allowed) this.#counters.refused(check, verdict, state, nowMs);
-    else if (cost > 0) {
+    if (!verdict.allowed) {
+      this.#counters.outlive(state, verdict, nowMs);
+      this.#counters.refused(check, verdict, state, nowMs);
+    } else if (cost > 0) {
       const charge = this.#charge;
       charge.cost = cost;
       charge.nowMs = nowMs;
-      // A ring may grow, and is measured then.
+      // A ring may grow, and must then be measured.
       if (this.#grows) this.#counters.charge(check, charge, verdict, state);
       else {
         const isNew = state.endsAtMs <= nowMs;
@@ -71,7 +73,7 @@ export class MemorySole implements SoleDecider {
     if (counter !== undefined && request.departures === this.#states.departures && counter.endsAtMs >= nowMs)
       return counter;
     const state = this.#counters.state(request.check.key, nowMs);
-    // A request outlives its counter: it must not keep a ring that the store has given up, and no longer counts.
+    // A request outlives its counter: it must not retain a ring that the store has dropped and no longer counts.
     if (!this.#grows) request.counter = state;
     request.departures = this.#states.departures;
     return state;

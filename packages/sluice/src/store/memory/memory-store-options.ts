@@ -4,19 +4,19 @@
 import { SluiceError } from "../../errors.js";
 import type { MemoryUse } from "./memory-limit.js";
 
-/** Where the time comes from; `sluice/testing` gives one that stands still. */
+/** The source of time; `sluice/testing` has one that stands still. */
 export interface Clock {
   now(): number;
 }
 
 export interface MemoryStoreOptions {
   /**
-   * How many bytes counters and request ids may take, estimated; a quarter of them at most by ids. Default 256 MiB, about a million
-   * counters. Past it, idle counters give way first (`counter-map.ts`), and the oldest ids.
+   * How many bytes counters and request ids may take, estimated; ids take at most a quarter of them. Default 256 MiB, about a million
+   * counters. Beyond it, idle counters are evicted first (`counter-map.ts`), and the oldest ids.
    */
   maxBytes?: number;
   clock?: Clock;
-  /** Called once whenever live counters or ids begin to give way. Default: a process warning. */
+  /** Called once whenever live counters or ids begin to be evicted. Default: a process warning. */
   onMemoryLimit?: (use: MemoryUse) => void;
 }
 

@@ -20,7 +20,7 @@ test("one-off keys do not grow the store beyond what one window holds", () => {
   const store = new MemoryStore({ clock });
   let most = 0;
   for (let i = 0; i < 400_000; i++) {
-    // A thousand keys a millisecond-step of 10: about 100 000 are alive at any time.
+    // A thousand keys per step of 10 ms: about 100 000 are alive at any time.
     if (i % 1_000 === 0) clock.advance(10);
     store.decide(request(`one-off-${i}`));
     most = Math.max(most, store.size);
@@ -30,7 +30,7 @@ test("one-off keys do not grow the store beyond what one window holds", () => {
   expect(most).toBeLessThan(220_000);
 });
 
-/** The least bound that a store accepts: about five thousand counters. */
+/** The smallest bound that a store accepts: about five thousand counters. */
 const maxBytes = 2 ** 20;
 const hour = { algorithm: "fixed-window", limit: 1, window: "1h" } as const;
 const asking = (rules: Parameters<typeof compileRuleBook>[0], attributes: Record<string, string>) => ({
@@ -38,7 +38,7 @@ const asking = (rules: Parameters<typeof compileRuleBook>[0], attributes: Record
   checks: compileRuleBook(rules, 1).checks(attributes, undefined),
 });
 
-test("at its bound in bytes the store takes new keys, and others give way", () => {
+test("at its bound in bytes the store accepts new keys, and others are evicted", () => {
   const store = new MemoryStore({ clock: virtualClock(), maxBytes });
   for (let i = 0; i < 20_000; i++) {
     store.decide(request(`key-${i}`));
@@ -50,7 +50,7 @@ test("at its bound in bytes the store takes new keys, and others give way", () =
   store.close();
 });
 
-test("a used-up counter is not forgotten for any flood of keys that have something left", () => {
+test("a used-up counter survives any flood of keys that have something left", () => {
   const store = new MemoryStore({ clock: virtualClock(), maxBytes });
   const usedUp = asking([{ id: "once", key: ["user"], ...hour }], { user: "mallory" });
   expect(store.decide(usedUp).verdicts[0]!.allowed).toBe(true);
@@ -60,7 +60,7 @@ test("a used-up counter is not forgotten for any flood of keys that have somethi
   store.close();
 });
 
-test("where every counter is used up, the one nearest to its end gives way, so that those with a long wait stay", () => {
+test("if every counter is used up, the one nearest to its end is evicted, so that those with a long wait stay", () => {
   const store = new MemoryStore({ clock: virtualClock(), maxBytes });
   const long = asking([{ id: "once", key: ["user"], ...hour, window: "1d" }], { user: "mallory" });
   store.decide(long);
@@ -75,7 +75,7 @@ test("where every counter is used up, the one nearest to its end gives way, so t
   store.close();
 });
 
-test("a counter that has something left again is an idle one again", () => {
+test("a counter that has something left again is idle again", () => {
   const clock = virtualClock();
   const store = new MemoryStore({ clock, maxBytes });
   const bucket = asking([{ id: "b", key: ["user"], algorithm: "token-bucket", limit: 10, window: "10s" }], {
@@ -111,7 +111,7 @@ test("keys and rings count with their real length", () => {
   store.close();
 });
 
-test("leases that were released do not count for ever", () => {
+test("released leases do not count forever", () => {
   const store = new MemoryStore({ clock: virtualClock(), maxBytes });
   const leased = asking([{ id: "c", key: ["user"], algorithm: "concurrency", limit: 5 }], { user: "ann" });
   for (let i = 0; i < 1_000; i++) {
@@ -124,7 +124,7 @@ test("leases that were released do not count for ever", () => {
   store.close();
 });
 
-test("request ids are bounded in bytes, by the checks that they remember and by their length", () => {
+test("request ids are bounded in bytes, counting the checks that they remember and their length", () => {
   const clock = virtualClock();
   const store = new MemoryStore({ clock, maxBytes });
   const many = compileRuleBook(
@@ -145,7 +145,7 @@ test("request ids are bounded in bytes, by the checks that they remember and by 
   store.close();
 });
 
-test("that the bound is reached is told once in an episode", () => {
+test("reaching the bound is reported once per episode", () => {
   const told: MemoryUse[] = [];
   const limit = new MemoryLimit(maxBytes, (use) => told.push(use));
   const use = (idle: number): MemoryUse => ({
@@ -182,7 +182,7 @@ test("without traffic, one timer for the whole store sweeps what has ended", asy
   store.close();
 });
 
-test("a check searches for its counter once, twice where it is used up, whatever became of it before", () => {
+test("a check looks up its counter once, or twice if it is used up, whatever happened to it before", () => {
   const store = new MemoryStore({ clock: virtualClock() });
   const once = asking([{ id: "once", key: ["user"], ...hour }], { user: "a" });
   const often = asking([{ id: "often", key: ["user"], ...hour, limit: 1_000 }], { user: "b" });

@@ -1,7 +1,7 @@
 /**
- * The store for one process: the models of `algorithms/`, on a bounded map. It answers at once.
- * In: requests with their checks. Out: verdicts; all of a request's checks are charged, or none.
- * Here are the clock, the ids of requests and the sweeper; `memory-decider.ts` decides.
+ * The store for one process: the models of `algorithms/`, on a bounded map. It answers synchronously. In: requests with their checks. Out:
+ * verdicts; all of a request's checks are charged, or none. This file has the clock, the request ids and the sweeper; `memory-decider.ts`
+ * decides.
  */
 import type { CostWeights } from "../../algorithms/cost-histogram.js";
 import { type Charge, type State, type Verdict, verdict } from "../../algorithms/model.js";
@@ -10,6 +10,7 @@ import type { PoolAsk, PoolAsked, PoolFill, PoolFilled } from "../../algorithms/
 import type { Check } from "../../check.js";
 import { storedIn } from "../../keys.js";
 import type { SoleDecider } from "../../sole-request.js";
+import { isRepeat } from "../asked-counters.js";
 import type { Amounts, ExtendReply, HeldCounter, ReservationState, Reserved, SettleReply } from "../reserved.js";
 import {
   type BlockedKey,
@@ -39,9 +40,9 @@ import { RequestRecords, repeated } from "./request-records.js";
 
 const SWEEP_EVERY_MS = 1_000;
 const LOOKS_PER_SWEEP = 20_000;
-/** Of the bytes; the rest is for counters. */
+/** Share of the bytes; the rest is for counters. */
 const SHARE_OF_IDS = 1 / 4;
-/** Of the ids' share: for reservations. */
+/** Share of the ids' bytes, for reservations. */
 const SHARE_OF_HOLDS = 1 / 4;
 
 export class MemoryStore implements Store {
@@ -59,18 +60,18 @@ export class MemoryStore implements Store {
   readonly #limit: MemoryLimit;
   readonly #resetsAsRedis: boolean;
   readonly #costs = new MemoryCosts();
-  /** Made by the first request with a fetch. */
+  /** Created by the first request with a fetch. */
   #grants: MemoryGrants | undefined;
   #sweeper: NodeJS.Timeout | undefined;
   /**
-   * The last reset, in steps of a fraction of its millisecond. What is charged after it, in the same millisecond, is said to be charged
-   * then: a charge from before it must not be refunded out of one from after it.
+   * The last reset, in steps of a fraction of its millisecond. Later charges in the same millisecond carry this time, because a charge from
+   * before the reset must not be refunded out of one from after it.
    */
   #resetAtMs = 0;
 
   /**
-   * `resetsAsRedis`: for the replay of a recording. On Redis a counter that is reset has its clock in the next millisecond (reset.lua);
-   * a sorted set knows charges by their names.
+   * `resetsAsRedis`: for the replay of a recording. In Redis, a counter that was reset has its clock in the next millisecond (reset.lua); a
+   * sorted set identifies charges by name.
    */
   constructor(options: MemoryStoreOptions = {}, { resetsAsRedis = false } = {}) {
     const maxBytes = checkedMaxBytes(options);
@@ -99,7 +100,7 @@ export class MemoryStore implements Store {
     this.#resetsAsRedis = resetsAsRedis;
   }
 
-  /** How many counters are held, ended ones that were not swept yet included. */
+  /** How many counters are held, including expired ones that were not swept yet. */
   get size(): number {
     return this.#states.count;
   }
@@ -125,7 +126,7 @@ export class MemoryStore implements Store {
     return request.id === undefined ? this.#reply(request, nowMs) : this.#decideOnce(request, request.id, nowMs);
   }
 
-  /** Decides requests of one check that ask for nothing else, without their lists. */
+  /** Decides requests of one check and nothing else, without allocating lists. */
   get soleDecider(): SoleDecider {
     return this.#sole;
   }
@@ -133,7 +134,7 @@ export class MemoryStore implements Store {
   #decideOnce(request: StoreRequest, id: string, nowMs: number): StoreReply {
     const record = this.#records.find(id, nowMs);
     if (record !== undefined) {
-      if (record.fingerprint !== request.fingerprint) throw otherRequest();
+      if (record.fingerprint !== request.fingerprint || !isRepeat(request, record.receipt)) throw otherRequest();
       return repeated(record, nowMs);
     }
     const reply = this.#reply(request, nowMs);
@@ -148,7 +149,7 @@ export class MemoryStore implements Store {
     if (request.fetches !== undefined || this.#grants !== undefined) return this.#replyWithGrants(request, nowMs);
     const verdicts = this.#decider.decide(request, nowMs);
     if (request.holdMs !== undefined) this.#hold(request, verdicts, nowMs);
-    // The millisecond of the reset, or none.
+    // Only in the millisecond of the last reset, or if the clock went backwards.
     if (nowMs <= this.#resetAtMs) return this.#replyAfterReset(verdicts, nowMs);
     return { nowMs, verdicts, guarantee: "atomic" };
   }
@@ -158,7 +159,7 @@ export class MemoryStore implements Store {
     return { nowMs, verdicts, guarantee: "atomic", timesMs: verdicts.map(() => this.#resetAtMs) };
   }
 
-  /** Charges after a reset in the same millisecond are told from those before it by a fraction. */
+  /** A fraction distinguishes charges after a reset from those before it in the same millisecond. */
   #chargedAtMs(nowMs: number): number {
     return nowMs === Math.floor(this.#resetAtMs) ? this.#resetAtMs : nowMs;
   }
@@ -185,15 +186,15 @@ export class MemoryStore implements Store {
     return grants;
   }
 
-  /** What was held is remembered until it is settled, if the request passed. */
+  /** If the request passed, remembers what was held until it is settled. */
   #hold(request: StoreRequest, verdicts: readonly Verdict[], nowMs: number): void {
     if (!request.charge || this.#decider.isRefused) return;
     this.#holds.open(request, verdicts, { atMs: this.#chargedAtMs(nowMs), nowMs });
     this.#sweepLater();
   }
 
-  settle(reservation: Reserved, amounts: Amounts): SettleReply {
-    return this.#holds.settle(reservation, amounts, this.#clock.now());
+  settle(reservation: Reserved, amounts: Amounts, name = ""): SettleReply {
+    return this.#holds.settle(reservation, amounts, { name, nowMs: this.#clock.now() });
   }
 
   extend(reservation: Reserved, amounts: Amounts): ExtendReply {
@@ -209,7 +210,7 @@ export class MemoryStore implements Store {
     return this.#costs.learn(name, costs);
   }
 
-  /** When a counter ends; undefined for one that is not there any more. For a replay. */
+  /** When a counter expires; undefined if it is gone. For a replay. */
   endOf(key: string): number | undefined {
     return this.#states.get(key)?.endsAtMs;
   }
@@ -222,7 +223,7 @@ export class MemoryStore implements Store {
     const nowMs = this.#clock.now();
     if (id !== undefined) {
       const record = this.#records.find(id, nowMs);
-      // The id may have been refunded, and decided anew: that is another charge.
+      // The id may have been refunded and decided again: that is another charge.
       if (record === undefined || record.receipt.entryId !== charges[0]!.entryId) return false;
       this.#records.delete(id);
     }
@@ -315,7 +316,7 @@ export function memoryStore(options?: MemoryStoreOptions): MemoryStore {
   return new MemoryStore(options);
 }
 
-/** For `sluice/internal`: decides what a Redis decided, again. */
+/** For `sluice/internal`: decides again what a Redis decided. */
 export function redisTwin(options: MemoryStoreOptions): MemoryStore {
   return new MemoryStore(options, { resetsAsRedis: true });
 }

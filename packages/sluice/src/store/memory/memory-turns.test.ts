@@ -10,7 +10,7 @@ const book = compileRuleBook(
 );
 const NOW_MS = 1_000_000;
 
-test("vacant turns lie beside their counter, count as memory, and go with the last of them", () => {
+test("vacant turns are stored beside their counter, count as memory, and go with the last of them", () => {
   const states = new CounterMap(1e6);
   const turns = new MemoryTurns(states);
   const [check] = book.checks({}, 1);
@@ -31,7 +31,7 @@ test("vacant turns lie beside their counter, count as memory, and go with the la
   expect([states.count, states.bytes]).toEqual([0, 0]);
 });
 
-test("a charge that lies behind the last turn was reset, and leaves nothing vacant", () => {
+test("a charge beyond the last turn was reset, and leaves nothing vacant", () => {
   const states = new CounterMap(1e6);
   const turns = new MemoryTurns(states);
   const [check] = book.checks({}, 1);

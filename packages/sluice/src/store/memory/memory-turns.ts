@@ -1,8 +1,9 @@
-/** The vacant turns of the memory store (`algorithms/turns.ts`): they lie among its counters, each list beside its counter. */
+/** The vacant turns of the memory store (`algorithms/turns.ts`): stored among its counters, each list beside its counter. */
 import type { State, Verdict } from "../../algorithms/model.js";
 import { models } from "../../algorithms/models.js";
 import {
   addVacant,
+  callerWait,
   findTurn,
   freshVacant,
   isBucket,
@@ -19,14 +20,14 @@ import type { CounterMap } from "./counter-map.js";
 
 export class MemoryTurns {
   readonly #states: CounterMap;
-  /** Of the request that is being decided, by the places of its checks. */
+  /** For the request being decided, by the indices of its checks. */
   readonly #chosen: (VacantTurn | undefined)[] = [];
 
   constructor(states: CounterMap) {
     this.#states = states;
   }
 
-  /** Vacant turns whose time has come go back to their counter. Before it is looked at. */
+  /** Gives vacant turns whose time has come back to their counter. Call before a look. */
   settle({ plan, key }: Check, state: State, nowMs: number): void {
     const vacant = this.#find(key, nowMs);
     if (vacant === undefined) return;
@@ -42,21 +43,21 @@ export class MemoryTurns {
     }
   }
 
-  /** Finds the turn of a check that does not fit now. `at`: its place in the request. */
+  /** Finds the turn of a check that does not fit now. `at`: its index in the request. */
   find({ plan, key, cost, charge }: Check, at: number, found: Verdict, state: State, nowMs: number): void {
     const { policy, maxWaitMs } = plan;
     const seen = this.#find(key, nowMs)?.turns.slice(0, MOST_VACANT_SEEN) ?? [];
     this.#chosen[at] = findTurn(found, {
-      // A charge is counted, and waits for nothing.
+      // A charge counts at once and does not wait.
       cost: charge === true ? 0 : cost,
       nowMs,
       tailMs: tailOf(state, policy),
       vacant: seen,
-      maxWaitMs: "noWait" in policy ? 0 : maxWaitMs,
+      maxWaitMs: callerWait(policy, maxWaitMs),
     });
   }
 
-  /** Takes the vacant turn that was found for a check; false if it has none, and must be charged. */
+  /** Takes the vacant turn that was found for a check; false if there is none, so the check must be charged. */
   take({ key, cost }: Check, at: number, nowMs: number): boolean {
     const turn = this.#chosen[at];
     if (turn === undefined) return false;
@@ -66,7 +67,7 @@ export class MemoryTurns {
     return true;
   }
 
-  /** Gives back a charge of a counter with turns; false where that is an ordinary refund. */
+  /** Gives back a charge of a counter with turns; false if that is an ordinary refund. */
   giveBack(
     { plan, key, cost }: Check,
     { atMs, name }: { atMs: number; name: string },
@@ -75,9 +76,9 @@ export class MemoryTurns {
   ): boolean {
     const { policy } = plan;
     const tailMs = tailOf(state, policy);
-    // A bucket with turns booked behind the charge would be fuller than their distance allows.
+    // With turns booked after the charge, a bucket would become fuller than their spacing allows.
     if (atMs <= nowMs) return isBucket(policy) && tailMs > nowMs;
-    // Beyond the last turn it is not in this counter: it was reset.
+    // A turn beyond the last one is not in this counter: it was reset.
     if (tailMs < atMs) return true;
     const vacant = this.#find(key, nowMs) ?? freshVacant();
     vacant.endsAtMs = Math.max(vacant.endsAtMs, mattersUntil(policy, atMs));

@@ -32,7 +32,7 @@ test("a deleted id is free", () => {
   expect([records.find("id", 10), records.count, records.bytes]).toEqual([undefined, 0, 0]);
 });
 
-test("ids are bounded in bytes: the oldest give way, and are counted unless they had ended", () => {
+test("ids are bounded in bytes: the oldest are evicted, and counted unless they had expired", () => {
   const records = new RequestRecords(2_000);
   for (let i = 0; i < 10; i++) records.remember(`id${i}`, request, reply, i);
   expect(records.bytes).toBeLessThanOrEqual(2_000);

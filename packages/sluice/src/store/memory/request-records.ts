@@ -1,6 +1,6 @@
 /**
- * Remembers what request ids were answered, for a minute, bounded in bytes: the oldest ids give way.
- * A record that says "charged" exists as long as its charge stands: a refund deletes it. Pure: time is an argument.
+ * Remembers the answers to request ids for a minute, bounded in bytes: the oldest ids are evicted. A record with a charge exists as long as
+ * its charge stands: a refund deletes it. Pure: time is an argument.
  */
 import { ExpiringMap } from "../expiring-map.js";
 import { REMEMBER_MS, type Receipt, type StoreReply, type StoreRequest } from "../store.js";
@@ -17,7 +17,7 @@ interface RequestRecord {
 export class RequestRecords {
   readonly #records = new ExpiringMap<RequestRecord>();
   readonly #maxBytes: number;
-  /** Ids that gave way before their end. */
+  /** Ids evicted before their end. */
   evicted = 0;
 
   constructor(maxBytes: number) {
@@ -32,13 +32,13 @@ export class RequestRecords {
     return this.#records.bytes;
   }
 
-  /** A record that has ended is gone, swept or not: as a key in Redis that has expired. */
+  /** A record that has expired is gone, swept or not, like an expired key in Redis. */
   find(id: string, nowMs: number): RequestRecord | undefined {
     const record = this.#records.get(id);
     return record !== undefined && record.endsAtMs > nowMs ? record : undefined;
   }
 
-  /** The reply that the id was given, marked as repeated. */
+  /** The earlier reply to the id, marked as repeated. */
   recall(id: string, nowMs: number): StoreReply | undefined {
     const record = this.find(id, nowMs);
     return record && repeated(record, nowMs);

@@ -1,4 +1,4 @@
-/** Calls over a client that misbehaves: each ends once, as an error of the store, and the circuit breaker learns of it. */
+/** Calls through a client that misbehaves: each ends once, as an error of the store, and is reported to the circuit breaker. */
 import { expect, test } from "vitest";
 import { RedisCalls } from "./calls.js";
 import type { RedisConnection } from "./connection.js";
@@ -15,7 +15,7 @@ function callsOver(send: RedisConnection["send"]): RedisCalls {
     send,
     close: async () => undefined,
   } as unknown as RedisConnection;
-  // No deadline passes: what ends ends by itself.
+  // No deadline passes: everything ends by itself.
   const options = { prefix: "", deadlineMs: 3_600_000, breakerFailures: 3, breakerIntervalMs: 3_600_000 };
   return new RedisCalls(connection, options);
 }
@@ -28,7 +28,7 @@ test.each<[string, RedisConnection["send"]]>([
       throw new Error("broken client");
     },
   ],
-])("a client that %s: three failures open the circuit breaker, and the fourth call is spared", async (_, send) => {
+])("a client that %s: three failures open the circuit breaker, and the fourth call is skipped", async (_, send) => {
   let sent = 0;
   const calls = callsOver((...args) => {
     sent++;
@@ -43,7 +43,7 @@ test.each<[string, RedisConnection["send"]]>([
   expect({ sent, made, errors, spared, breaker }).toEqual({ sent: 3, made: 3, errors: 3, spared: 1, breaker: "open" });
 });
 
-test("a client that returns no promise has answered", async () => {
+test("a client that returns no promise counts as having answered", async () => {
   const calls = callsOver((() => "7") as unknown as RedisConnection["send"]);
   expect(await calls.call("GET", "k")).toBe("7");
   expect(calls.stats()).toMatchObject({ calls: 1, errors: 0, breaker: "closed" });

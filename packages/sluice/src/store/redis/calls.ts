@@ -1,14 +1,14 @@
 /**
- * Calls to Redis that end in time: each is answered by its deadline, or rejected with `store-unavailable`.
+ * Calls to Redis with a deadline: each call is answered by its deadline or rejected with `store-unavailable`.
  *
  * How a call ends: circuit breaker open (at once) · not connected (at once, or at the deadline while connecting) · no answer by the
- * deadline · an error from Redis (READONLY, OOM, LOADING ...). Where this process is late and not Redis, the deadline moves, up to a
- * second. After NOSCRIPT the script's source is sent, once. A reply that comes after the deadline is dropped: its charge stands in
- * Redis, and a retry with the same request id finds it.
+ * deadline · an error from Redis (READONLY, OOM, LOADING ...). If this process is late rather than Redis, the deadline moves, by up to a
+ * second. After NOSCRIPT the script's source is sent, once. A reply after the deadline is dropped: its charge stands in Redis, and a retry
+ * with the same request id finds it.
  *
- * Everything that reaches Redis passes here, so this file alone puts the prefix before a key. Callers name keys without it.
+ * All traffic to Redis passes through this file, and only this file prepends the key prefix. Callers name keys without it.
  *
- * Each node of a cluster has a circuit breaker of its own: the loss of one must not stop the counting on the others.
+ * Each cluster node has its own circuit breaker: losing one node must not stop the counting on the others.
  */
 import { createHash } from "node:crypto";
 import { SluiceError } from "../../errors.js";
@@ -24,7 +24,7 @@ import { ServerClocks } from "./server-clocks.js";
 import { type CallContext, TimedCall } from "./timed-call.js";
 
 interface CallOptions {
-  /** Before the keys of `keys.ts`, which carry the layout version. */
+  /** Prepended to the keys of `keys.ts`, which carry the layout version. */
   prefix: string;
   deadlineMs: number;
   breakerFailures: number;
@@ -38,7 +38,7 @@ interface Script {
 
 const scriptOf = (source: string): Script => ({ source, sha: createHash("sha1").update(source).digest("hex") });
 const scripts = new Map(Object.entries(scriptSources).map(([name, source]) => [name, scriptOf(source)]));
-/** The same for keys of several slots of one node: made when a cluster first asks for one. */
+/** The same scripts for keys in several slots of one node: made when a cluster first needs one. */
 const crossSlotScripts = new Map<string, Script>();
 
 function crossSlotScript(name: ScriptName): Script {
@@ -50,14 +50,14 @@ function crossSlotScript(name: ScriptName): Script {
   return script;
 }
 
-/** Stands for the whole: calls to every node, and all calls to a single Redis. */
+/** Stands for all nodes: calls to every node, and all calls to a single Redis. */
 const WHOLE = "";
 /**
- * How long a call may wait in all where not Redis is late but this process: held up itself, or still connecting for the first time.
- * Longer than that, a caller is better served by a policy.
+ * The most a call may wait in total when this process is late rather than Redis: its event loop was blocked, or it is still connecting for
+ * the first time. Beyond that, a failure policy serves the caller better.
  */
 const MOST_WAIT_MS = 1_000;
-/** Nodes come and go; what is remembered of them stays bounded. */
+/** Nodes come and go; what is remembered about them stays bounded. */
 const MOST_NODES = 1_024;
 
 export class RedisCalls {
@@ -80,30 +80,30 @@ export class RedisCalls {
     this.#context = { connection, deadlines, counts: this.counts, deadlineMs, mostMs };
   }
 
-  /** When a call that begins now must have ended. Calls that follow from it get the same end, so that a check has one deadline. */
+  /** When a call that starts now must have ended. Follow-up calls share this end, so that a check has one deadline. */
   endOf(startMonotonicMs = performance.now()): number {
     return startMonotonicMs + this.#options.deadlineMs;
   }
 
-  /** When a call for a key that is sent now leaves, by the clock of the key's node, at the earliest. */
+  /** The earliest send time of a call for this key, on the clock of the key's node. */
   sentAtMs(key: string): number {
     return this.#clocks.atLeastMs(this.#connection.nodeOf(key));
   }
 
-  /** The time that the reply to a call for a key carries. */
+  /** Records the server time in the reply to a call for a key. */
   showed(key: string, serverMs: number): void {
     this.#clocks.showed(this.#connection.nodeOf(key), serverMs);
   }
 
-  /** Loads every script, so that no check has to. No request waits for it: it may take longer than a check's call. */
+  /** Loads every script, so that no check has to. No request waits for this, so it may take longer than a check's call. */
   async loadScripts(): Promise<void> {
     const endsAtMonotonicMs = performance.now() + this.#context.mostMs;
     const load = (source: string): Promise<unknown> =>
       this.#inTime(WHOLE, () => this.#connection.sendToAll("SCRIPT", ["LOAD", source]), endsAtMonotonicMs);
     const [first, ...rest] = Object.values(scriptSources);
-    // One goes ahead: it is the probe of a breaker that is open, and one failure is enough to know.
+    // Load one first: it probes an open breaker, and one failure is enough to know.
     await load(first!);
-    // A server that does not know scripts over several slots is found out at the first call of one (node-reach.ts).
+    // A server without support for scripts over several slots is detected at the first such call (node-reach.ts).
     const loadIfKnown = (name: ScriptName): Promise<unknown> =>
       load(crossSlotScript(name).source).catch((error: unknown) => {
         if (!isAboutTheCall(error)) throw error;
@@ -112,7 +112,7 @@ export class RedisCalls {
     await Promise.all([...rest.map(load), ...crossSlot]);
   }
 
-  /** `endsAtMonotonicMs`: of a call that follows another one's failure; by default the call has a whole deadline. */
+  /** `endsAtMonotonicMs`: the deadline of a call that follows another one's failure; by default the call gets a full deadline. */
   run(
     name: ScriptName,
     keys: readonly string[],
@@ -125,7 +125,9 @@ export class RedisCalls {
     return this.#run(script, call, endsAtMonotonicMs);
   }
 
-  /** The script over keys of several slots of a cluster's node: the first key's. Redis is told of that key alone (cross-slot.lua). */
+  /**
+   * Runs the script over keys in several slots of one cluster node: the node of the first key. Redis sees only that key (cross-slot.lua).
+   */
   runCrossSlot(
     name: ScriptName,
     keys: readonly string[],
@@ -145,16 +147,16 @@ export class RedisCalls {
     const isCold = this.#connection.isCold(node);
     return this.#inTime(node, () => this.#connection.send("EVALSHA", call), endsAtMonotonicMs).catch(
       (error: unknown) => {
-        // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run: it is sent again, once.
+        // The script cache is empty: a restart, a failover, SCRIPT FLUSH, a node that joined. Nothing has run, so it is sent again, once.
         if (!redisSays(error, /^NOSCRIPT /)) throw error;
         const again = (): Promise<unknown> => this.#connection.send("EVAL", [source, ...call.slice(1)]);
-        // A cold process has used its time on the connection.
+        // A cold process has spent its deadline on connecting.
         return this.#inTime(node, again, endsAtMonotonicMs ?? (isCold ? this.endOf() : this.endOf(startMonotonicMs)));
       },
     );
   }
 
-  /** A command of one key. */
+  /** A command with one key. */
   call(command: "GET" | "DEL", key: string): Promise<unknown> {
     const node = this.#connection.nodeOf(key);
     return this.#inTime(node, () => this.#connection.send(command, [this.keyPrefix + key]));
@@ -171,7 +173,7 @@ export class RedisCalls {
     return breaker;
   }
 
-  /** The answer by the deadline, or a rejection with `store-unavailable`. */
+  /** Resolves by the deadline, or rejects with `store-unavailable`. */
   #inTime(node: string, send: () => Promise<unknown>, endsAtMonotonicMs?: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new SluiceError("closed", "the store is closed"));
@@ -185,7 +187,7 @@ export class RedisCalls {
     });
   }
 
-  /** The breaker's state is the worst of all nodes that are still called. */
+  /** The breaker's state is the worst among the nodes that are still called. */
   stats(): Omit<StoreStats, "undos"> {
     const sinceMonotonicMs = performance.now() - 2 * this.#options.breakerIntervalMs;
     const states = [...this.#breakers]

@@ -44,19 +44,19 @@ test("some stored forms have a plain script, and some keep an id per entry", () 
 const keysOf = (calls: ReturnType<typeof arrange>): string[] =>
   calls.map(({ script, batch }) => `${script}: ${batch.map((one) => one.request.checks[0]!.key).join(" ")}`);
 
-test("requests of one script share a call; on a cluster only those of one tag do", () => {
+test("requests for one script share a call; on a cluster only those of one tag do", () => {
   const waiting = ["{a}1", "{b}1", "{a}2"].map((key) => ({ request: request([check(key)]) }));
   const look = { request: request([check("{a}3")], { charge: false }) };
   expect(keysOf(arrange([...waiting, look]))).toEqual(["single-b: {a}1 {b}1 {a}2", "decide: {a}3"]);
   expect(keysOf(arrange(waiting, hashTag))).toEqual(["single-b: {a}1 {a}2", "single-b: {b}1"]);
 });
 
-test("a request that is decided apart shares a call only with those for its key", () => {
+test("a request that is decided separately shares a call only with those for its key", () => {
   const apart = ["{a}1", "{a}2", "{a}1"].map((key) => ({ request: request([check(key)]), endsAtMonotonicMs: 1 }));
   expect(keysOf(arrange(apart, hashTag))).toEqual(["single-b: {a}1 {a}1", "single-b: {a}2"]);
 });
 
-test("a call holds at most 128 requests, and fewer where they write many entries", () => {
+test("a call has at most 128 requests, and fewer if they write many entries", () => {
   const many = Array.from({ length: 300 }, (_, i) => ({ request: request([check(`{k${i}}`)]) }));
   expect(arrange(many).map(({ batch }) => batch.length)).toEqual([128, 128, 44]);
   const costly = Array.from({ length: 4 }, (_, i) => ({ request: request([check(`{k${i}}`, { cost: 600 }, sorted)]) }));

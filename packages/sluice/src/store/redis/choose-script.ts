@@ -1,11 +1,11 @@
 /**
- * Chooses the script for each request, and the requests that share a call. Pure.
+ * Chooses the script for each request, and which requests share a call. Pure.
  *
- *   fetch      a rule with prefetch among them: as decide, and units that are held elsewhere count
- *   turns      a rule with maxWait among them: as decide, and what does not fit now may be charged later
+ *   fetch      at least one rule has prefetch: as decide, and units held elsewhere count
+ *   turns      at least one rule has maxWait: as decide, and what does not fit now may be charged later
  *   decide     several checks, a look, a charge, a block, a request id or units to hold: the script that can decide anything
- *   single-X   one check to be charged: the lean script of its algorithm, where like requests (same counter, policy and cost) are one group
- *   plain-X    a batch for single-X in which every request costs 1 and has a counter of its own, under one policy: straight code
+ *   single-X   one check to be charged: the lean script of its algorithm; identical requests (same counter, policy and cost) form one group
+ *   plain-X    a batch for single-X in which every request costs 1 and has its own counter, under one policy: straight-line code
  */
 import type { Policy } from "../../algorithms/policy.js";
 import { type Stored, storedAs } from "../../keys.js";
@@ -14,12 +14,12 @@ import { scriptSources } from "./lua/scripts.generated.js";
 
 export type ScriptName = keyof typeof scriptSources;
 
-/** The scripts that are chosen here: on a cluster they also run over several slots of a node. */
+/** The scripts chosen here. On a cluster they also run over several slots of a node. */
 export const decidingScripts = (Object.keys(scriptSources) as ScriptName[]).filter((name) =>
   /^(fetch|turns|decide|single-.*|plain-.*)$/.test(name),
 );
 
-/** Bounds how long one script call may block Redis. */
+/** Bounds how long one script call can block Redis. */
 const MAX_REQUESTS_PER_CALL = 128;
 const MAX_CHECKS_PER_CALL = 1_024;
 
@@ -28,7 +28,7 @@ const namedForms = new Set<Stored>(["rolling-window", "concurrency"]);
 
 interface Queued {
   readonly request: StoreRequest;
-  /** Present if the request shares a call only with requests for the same key. */
+  /** Set if the request may share a call only with requests for the same key. */
   readonly endsAtMonotonicMs?: number | undefined;
 }
 
@@ -38,8 +38,8 @@ interface Call<T> {
 }
 
 /**
- * The calls for the waiting requests, in order. Requests share a call if they need the same script and one script reaches both: their keys
- * have the same reach. Without `reachOf` one script reaches all keys.
+ * The calls for the queued requests, in order. Requests share a call if they need the same script and one script can reach all their keys.
+ * Without `reachOf`, one script reaches all keys.
  */
 export function arrange<T extends Queued>(waiting: readonly T[], reachOf?: (key: string) => string): Call<T>[] {
   const calls: Call<T>[] = [];
@@ -66,7 +66,7 @@ export function arrange<T extends Queued>(waiting: readonly T[], reachOf?: (key:
   return calls;
 }
 
-/** Whether the counters of a batch lie in more than one slot of a cluster, as far as their tags tell. */
+/** Whether the counters of a batch lie in more than one cluster slot, judging by their hash tags. */
 export function crossesSlots(batch: readonly Queued[]): boolean {
   const { key } = batch[0]!.request.checks[0]!;
   const tagged = key.slice(0, key.indexOf("}") + 1);
@@ -84,14 +84,14 @@ function allBegin({ checks }: StoreRequest, tagged: string): boolean {
   return true;
 }
 
-/** The writes of a request of several units beyond its first, where each unit is an entry of a sorted set. */
+/** The extra writes of a request for several units, where each unit is an entry of a sorted set. */
 function entriesOf({ checks }: StoreRequest): number {
   let entries = 0;
   for (const { cost, plan } of checks) if (cost > 1 && plan.policy.stored === "rolling-window") entries += cost - 1;
   return entries;
 }
 
-/** `decide`, `turns` or `fetch`, or the lean script for a single check without an id that is to be charged. */
+/** `decide`, `turns` or `fetch`, or the lean script for a single check that is charged and has no id. */
 export function scriptFor({ checks, charge, id, holdMs }: StoreRequest): ScriptName {
   let hasTurns = false;
   for (let i = 0; i < checks.length; i++) {
@@ -107,7 +107,7 @@ export function scriptFor({ checks, charge, id, holdMs }: StoreRequest): ScriptN
   return `single-${storedAs[only.plan.policy.stored]}`;
 }
 
-/** The plain script for single checks of cost 1 on counters of their own under this policy, if its stored form has one. */
+/** The plain script for single checks of cost 1, each on its own counter, under this policy; undefined if its stored form has none. */
 export function plainScriptFor({ stored }: Policy): ScriptName | undefined {
   if (stored === "token-bucket") return "plain-b";
   if (stored === "gcra") return "plain-g";

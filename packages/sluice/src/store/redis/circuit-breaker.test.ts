@@ -7,7 +7,7 @@ const opened = (): CircuitBreaker => {
   return breaker;
 };
 
-test("opens after failures in a row, and a success between them counts from the start", () => {
+test("opens after consecutive failures, and a success in between restarts the count", () => {
   const breaker = new CircuitBreaker({ failures: 3, intervalMs: 1_000 });
   breaker.failed(1);
   breaker.failed(2);
@@ -21,7 +21,7 @@ test("opens after failures in a row, and a success between them counts from the 
   expect(breaker.cause).toBe("why");
 });
 
-test("while open, one call an interval is the probe", () => {
+test("while open, one call per interval is the probe", () => {
   const breaker = opened();
   expect([31, 1_029].map((atMonotonicMs) => breaker.mayCall(atMonotonicMs))).toEqual([false, false]);
   expect(breaker.mayCall(1_030)).toBe(true);
@@ -35,7 +35,7 @@ test("while open, one call an interval is the probe", () => {
   expect(breaker.cause).toBeUndefined();
 });
 
-test("a connection that is younger than every failed call is probed at once, and only once", () => {
+test("a connection that is newer than every failed call is probed at once, and only once", () => {
   const breaker = opened();
   // The last failed call was sent at 20.
   expect(breaker.mayCall(40, 20)).toBe(false);
@@ -46,13 +46,13 @@ test("a connection that is younger than every failed call is probed at once, and
   expect(breaker.mayCall(300, 290)).toBe(true);
 });
 
-test("an old connection's late failures say nothing against a new one", () => {
+test("late failures of an old connection say nothing about a new one", () => {
   const breaker = opened();
   breaker.failed(60, "no answer", 25);
   expect(breaker.mayCall(61, 50)).toBe(true);
 });
 
-test("failedSince tells whether somebody called in vain lately, and nobody with success", () => {
+test("failedSince reports whether calls failed recently and none succeeded", () => {
   const breaker = opened();
   expect(breaker.failedSince(30)).toBe(true);
   expect(breaker.failedSince(31)).toBe(false);

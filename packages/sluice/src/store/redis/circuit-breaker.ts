@@ -1,14 +1,14 @@
 /**
- * A circuit breaker: stops calling a store that does not answer. Closed: calls pass. After a few failures in a row: open, calls are
- * spared. Once per interval one call passes as a probe (half-open); its success closes the breaker, its failure opens it for
- * another interval. Pure: time is an argument.
+ * A circuit breaker: stops calls to a store that does not answer. Closed: calls pass. Open, after a few consecutive failures: calls are
+ * skipped. Half-open: once per interval one call passes as a probe; success closes the breaker, failure opens it for another interval.
+ * Pure: time is an argument.
  */
 import type { BreakerState } from "../store-stats.js";
 
 interface BreakerOptions {
-  /** Failures in a row that open it. */
+  /** Consecutive failures that open it. */
   failures: number;
-  /** How long between two probes. */
+  /** The time between two probes. */
   intervalMs: number;
 }
 
@@ -17,10 +17,10 @@ export class CircuitBreaker {
   #failuresInRow = 0;
   #nextProbeMonotonicMs = 0;
   #probing = false;
-  /** When the newest call that failed was sent. */
+  /** When the most recent failed call was sent. */
   #failedSentMonotonicMs = Number.NEGATIVE_INFINITY;
   #lastAttemptMonotonicMs = Number.NEGATIVE_INFINITY;
-  /** Why the last call failed; undefined once one has succeeded. */
+  /** Why the last call failed; undefined after a success. */
   cause: unknown;
 
   constructor(options: BreakerOptions) {
@@ -35,15 +35,15 @@ export class CircuitBreaker {
     return this.open ? (this.#probing ? "half-open" : "open") : "closed";
   }
 
-  /** Whether a call failed or was spared since then, and none has succeeded after it. */
+  /** Whether a call failed or was skipped since then, with no success after it. */
   failedSince(sinceMonotonicMs: number): boolean {
     return this.#failuresInRow > 0 && this.#lastAttemptMonotonicMs >= sinceMonotonicMs;
   }
 
   /**
-   * Whether a call may be made now. While open, a yes is the interval's one probe. A connection that is younger than every call that
-   * failed is probed at once: policies would otherwise answer for a healthy Redis until the interval ends. (Nodes of a cluster wait for
-   * the interval: the client does not say when each was connected.)
+   * Whether a call may be made now. While open, true means that this call is the interval's one probe. A connection that is newer than
+   * every failed call is probed at once: otherwise failure policies would answer for a healthy Redis until the interval ends. (Cluster
+   * nodes wait for the interval: the client does not report when each one connected.)
    */
   mayCall(nowMonotonicMs: number, connectedAtMonotonicMs = Number.NEGATIVE_INFINITY): boolean {
     if (!this.open) return true;

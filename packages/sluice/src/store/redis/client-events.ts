@@ -1,5 +1,5 @@
 /**
- * The events of a Redis client, ioredis or node-redis: changes of its state, its last error, whether it connects for the first time.
+ * The events of a Redis client, ioredis or node-redis: state changes, its last error, whether it is connecting for the first time.
  */
 
 interface Emitter {
@@ -11,7 +11,7 @@ interface Emitter {
 
 const STATE_EVENTS = ["ready", "close", "end", "reconnecting"] as const;
 
-/** The next change of a client's state. All that wait for it share one set of listeners. */
+/** The next state change of a client. All waiters share one set of listeners. */
 export function changesOf(client: Emitter): () => Promise<void> {
   let next: Promise<void> | undefined;
   return () => {
@@ -27,20 +27,20 @@ export function changesOf(client: Emitter): () => Promise<void> {
   };
 }
 
-/** Errors that only follow from an earlier one: they must not hide it. */
+/** Follow-up errors, which must not hide the original one. */
 const FOLLOWS =
   /^(Connection is closed|Reached the max retries|Stream isn't writeable|None of startup nodes is available|Command aborted)/;
 
 interface ClientWatch {
   lastError(): Error | undefined;
-  /** When the client was last ready, by the monotonic clock. */
+  /** When the client last became ready, on the monotonic clock. */
   connectedAtMonotonicMs(): number;
   stop(): void;
 }
 
 /**
- * Remembers a client's last error, until it is connected again: it is why the client is not. Without a listener, an error of a client
- * would end the process.
+ * Remembers a client's last error until it is connected again: the error explains why it is not. A client error without a listener would
+ * end the process.
  */
 export function watchClient(client: Emitter): ClientWatch {
   let lastError: Error | undefined;
@@ -52,7 +52,7 @@ export function watchClient(client: Emitter): ClientWatch {
     lastError = undefined;
     connectedAtMonotonicMs = performance.now();
   };
-  // A cluster reports the errors of single nodes by an event of their own.
+  // A cluster emits the errors of single nodes as a separate event.
   const listeners = [
     ["error", failed],
     ["node error", failed],
@@ -74,9 +74,9 @@ interface ClusterNode extends Emitter {
 }
 
 /**
- * Whether a client, or a leader of its cluster, is connecting for the first time since the process started. The first attempt that ends,
- * either way, ends that. Nothing that comes later is cold: a node that is back, a replica that was promoted; or an outage would
- * hold up checks as a cold start may.
+ * Whether a client, or a leader of its cluster, is connecting for the first time since the process started. The first attempt to finish,
+ * successful or not, ends the cold start. Nothing later is cold, neither a node that is back nor a promoted replica: otherwise an outage
+ * would delay checks as long as a cold start may.
  */
 export function coldStartOf(client: Emitter): (node: string) => boolean {
   let isCold = client.status !== "ready" && client.isReady !== true;

@@ -1,7 +1,7 @@
 /**
- * Makes a Redis client from a store's URL: one server, a set watched by Sentinels, or a cluster. The only place that makes one, for the
- * library and for the service (`sluice/internal`), so that every client fails fast, closes silent connections, and never touches a
- * database that the URL does not name.
+ * Makes a Redis client from a store's URL: one server, a set watched by Sentinels, or a cluster. The only place that makes clients, for the
+ * library and for the service (`sluice/internal`), so that every client fails fast, closes silent connections, and never touches a database
+ * that the URL does not name.
  */
 import type { ConnectionOptions } from "node:tls";
 import { Cluster, Redis } from "ioredis";
@@ -11,56 +11,57 @@ import type { RedisTarget } from "./url.js";
 export type TlsOptions = Pick<ConnectionOptions, "ca" | "cert" | "key" | "servername" | "rejectUnauthorized">;
 
 export interface ClientOptions {
-  /** Options for a private authority or a client certificate, beside a rediss URL. */
+  /** TLS options for a rediss URL: a private certificate authority or a client certificate. */
   readonly tls?: TlsOptions | undefined;
-  /** The longest pause between two attempts to connect: a Redis that is gone is tried no more often than a breaker would. */
+  /** The longest backoff between connection attempts: a Redis that is gone is tried no more often than a circuit breaker would. */
   readonly retryMs?: number;
-  /** The interval of the heartbeat. A silent connection is closed one to two beats later. */
+  /** The heartbeat interval. A silent connection is closed one to two beats later. */
   readonly heartbeatMs?: number;
-  /** Absent: the caller has a deadline of its own. */
+  /** Absent if the caller has its own deadline. */
   readonly commandTimeoutMs?: number;
-  /** Connects when first asked. */
+  /** Connects on first use. */
   readonly lazy?: boolean;
 }
 
-/** Never queues, never sends a command twice. */
+/** Never queues, and never sends a command twice. */
 const failFast = {
   enableOfflineQueue: false,
-  // A command that was on its way when the connection broke may have been run: sent again it would count twice.
+  // A command in flight when the connection broke may have run: sent again, it would count twice.
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   connectTimeout: 1_000,
-  // A server that hangs does not answer a goodbye either.
+  // A server that hangs does not answer QUIT either.
   disconnectTimeout: 100,
   keepAlive: 5_000,
-  // The first command's answer carries the reason why a server turns a client away (maxclients); ioredis drops the errors of this one.
+  // If a server turns a client away (maxclients), the first command's reply carries the reason; ioredis drops the errors of this one.
   disableClientInfo: true,
-  // ioredis awaits nothing that it sends by itself: a connection that breaks again at once would end the process. Subscribers do it on `ready`.
+  // ioredis does not handle rejections of commands that it sends by itself: a connection that breaks again at once would end the process.
+  // Subscribers resubscribe on `ready` instead.
   autoResubscribe: false,
-  // ioredis would wait in silence while Redis loads its data; without this check Redis itself answers LOADING.
+  // ioredis would wait silently while Redis loads its data; without this check Redis itself answers LOADING.
   enableReadyCheck: false,
 };
 
-/** For a cluster: what ioredis would retry for seconds is answered by policy at once, and tried anew by the next check. */
+/** For a cluster: where ioredis would retry for seconds, a failure policy answers at once, and the next check tries again. */
 const clusterOptions = {
-  // Commands to a node that is still connecting wait there, a second at most. See FailFastCluster for all nodes.
+  // Commands to a node that is still connecting wait there, a second at most. FailFastCluster covers the case of all nodes.
   enableOfflineQueue: true,
-  // ioredis sometimes asks a node that hangs first.
+  // ioredis may happen to ask a hung node first.
   slotsRefreshTimeout: 300,
-  // 0 is "never": a command whose connection broke may have run.
+  // 0 means never: a command whose connection broke may have run.
   retryDelayOnFailover: 0,
   retryDelayOnClusterDown: 0,
   retryDelayOnTryAgain: 1,
-  // Enough for MOVED and then ASK. More than that means that a slot is on its way, which the store knows how to meet.
+  // Enough for MOVED and then ASK. More means that a slot is being migrated, which the store handles itself.
   maxRedirections: 2,
 };
 
-/** A Sentinel that hangs must not keep the client from asking the others. */
+/** A hung Sentinel must not keep the client from asking the others. */
 const SENTINEL_TIMEOUT_MS = 500;
 
 /**
- * Queues nothing while the cluster as a whole is away: ioredis would keep it until the cluster is back, and run it then. Its own switch
- * (`enableOfflineQueue`) would also drop what is sent to a single node that is still being connected to.
+ * Queues nothing while the whole cluster is away: ioredis would keep the commands and run them once the cluster is back. Its own switch
+ * (`enableOfflineQueue`) would also drop commands to a single node that is still connecting.
  */
 class FailFastCluster extends Cluster {
   override sendCommand(...args: Parameters<Cluster["sendCommand"]>): unknown {
@@ -79,7 +80,7 @@ export function connectRedis(target: RedisTarget, options: ClientOptions = {}): 
     ...failFast,
     retryStrategy,
     ...(commandTimeoutMs !== undefined && { commandTimeout: commandTimeoutMs }),
-    // Commands before the first connection have to wait somewhere.
+    // Commands before the first connection have to be queued.
     ...(lazy && { lazyConnect: true, enableOfflineQueue: true }),
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
@@ -93,8 +94,8 @@ export function connectRedis(target: RedisTarget, options: ClientOptions = {}): 
       redisOptions: access,
     });
     cluster.on("+node", (node: Redis) => giveUpWhenSilent(node, heartbeatMs));
-    // A leader is connected to before it is needed: the first burst of a cold process would wait for it. Not before the cluster has
-    // answered: one that is gone would be tried twice an interval.
+    // Connect to each leader before it is needed: the first burst of a cold process would otherwise wait for it. Not before the cluster has
+    // answered: one that is gone would be tried twice per interval.
     cluster.on("refresh", () => {
       for (const node of cluster.nodes("master")) if (node.status === "wait") node.connect().catch(() => {});
     });
@@ -102,7 +103,7 @@ export function connectRedis(target: RedisTarget, options: ClientOptions = {}): 
   }
   const client =
     target.kind === "single"
-      ? // With a database to select, the check keeps a client that could not select it from ever being ready.
+      ? // With a database to select, this check keeps a client that could not select it from becoming ready.
         new Redis({ ...access, db, enableReadyCheck: db !== 0, maxLoadingRetryTime: retryMs, ...nodes[0]! })
       : new Redis({
           ...access,
@@ -111,16 +112,16 @@ export function connectRedis(target: RedisTarget, options: ClientOptions = {}): 
           sentinels: nodes,
           sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
           sentinelRetryStrategy: retryStrategy,
-          // The check also sees whether the server leads; if not, another Sentinel is asked.
+          // This check also verifies that the server is the leader; if not, another Sentinel is asked.
           enableReadyCheck: true,
           maxLoadingRetryTime: retryMs,
-          // A leader that was demoted keeps its connections too, and refuses writes: ask the Sentinels again.
+          // A demoted leader also keeps its connections, and refuses writes: ask the Sentinels again.
           reconnectOnError: (error) => error.message.startsWith("READONLY"),
           ...(username !== undefined && { sentinelUsername: username }),
           ...(password !== undefined && { sentinelPassword: password }),
           ...(target.tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
         });
-  // ioredis reports that a database does not exist, and goes on in database 0, which holds somebody else's data: disconnect.
+  // If a database does not exist, ioredis only reports it and carries on in database 0, which holds someone else's data: disconnect.
   client.on("error", (error) => {
     if (isNoDatabase(error)) client.disconnect(true);
   });

@@ -1,6 +1,6 @@
 /**
- * The part of a store that a single node and a cluster share: it reads and writes counters. `SingleNodeStore` sends each call
- * as one script; `ClusterStore` splits calls by slot and sends the parts through a `SingleNodeStore`.
+ * The part of a store that a single node and a cluster share: reading and writing counters. `SingleNodeStore` sends each call as one
+ * script; `ClusterStore` splits calls by slot and sends the parts through a `SingleNodeStore`.
  */
 import type { Check } from "../../check.js";
 import type { Amounts, ExtendReply, ReservationState, Reserved, SettleReply } from "../reserved.js";
@@ -14,7 +14,7 @@ export interface Counters {
   giveBack(checks: readonly Check[], madeAt?: MadeAt): Promise<boolean>;
   release(lease: LeaseRequest, madeAt?: MadeAt): Promise<boolean>;
   renew(lease: LeaseRequest, madeAt?: MadeAt): Promise<number>;
-  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply>;
+  settle(reserved: Reserved, amounts: Amounts, name: string): Promise<SettleReply>;
   extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply>;
   holdState(reserved: Reserved): Promise<ReservationState>;
   block(key: string, lengthMs: number, madeAt?: MadeAt): Promise<void>;

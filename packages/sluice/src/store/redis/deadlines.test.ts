@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, expect, test, vi } from "vitest";
 import { Deadlines } from "./deadlines.js";
 
-test("whoever has not ended by the deadline is told so once, in order, and nobody else", async () => {
+test("calls that have not ended by the deadline are notified once, in order, and no others", async () => {
   const deadlines = new Deadlines(20);
   const late: number[] = [];
-  // More than are kept before those that have ended are dropped.
+  // More than are kept before the ended ones are dropped.
   const watches = Array.from({ length: 1_000 }, (_, i) => deadlines.watch(() => late.push(i)));
   for (let i = 0; i < watches.length; i++) if (i % 100 !== 7) watches[i]!.end();
   const after = deadlines.watch(() => late.push(1_000));
@@ -14,6 +16,22 @@ test("whoever has not ended by the deadline is told so once, in order, and nobod
   after.end();
   await sleep(50);
   expect(late).toEqual([7, 107, 207, 307, 407, 507, 607, 707, 807, 907, 1_000]);
+});
+
+test("an answered call is free to be collected, though an earlier one is still in flight", async () => {
+  const deadlines = new Deadlines(60_000);
+  const first = deadlines.watch(() => {});
+  const calls = Array.from({ length: 100 }, () => {
+    const call = { requests: new Array(10).fill("a request") };
+    deadlines.watch(() => void call.requests).end();
+    return new WeakRef(call);
+  });
+  // A WeakRef keeps its target until the turn in which it was made is over.
+  await sleep(0);
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  expect(calls.filter((call) => call.deref() !== undefined)).toHaveLength(0);
+  first.end();
 });
 
 test("a call that begins later ends later", async () => {
@@ -37,7 +55,7 @@ const blockFor = (ms: number): void => {
   while (performance.now() < untilMs);
 };
 
-test("time in which the process was held up does not count, up to the most that a call may take", async () => {
+test("time during which the process was blocked does not count, up to the maximum of a call", async () => {
   const order: string[] = [];
   const deadlines = new Deadlines(100, 1_000);
   const ended = new Promise<void>((resolve) =>
@@ -48,7 +66,7 @@ test("time in which the process was held up does not count, up to the most that 
   );
   blockFor(150);
   setTimeout(() => order.push("50 ms later"), 50);
-  // Both in one turn, if the machine is busy: the timer's turn comes first.
+  // Both in one turn if the machine is busy: the timer's turn comes first.
   await ended;
   expect(order).toEqual(["50 ms later", "late"]);
   const bounded = new Promise<void>((resolve) => new Deadlines(20, 100).watch(resolve));
@@ -65,7 +83,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a call gets a whole allowance from when the process went on, not more: time that others waited before is not given to it", () => {
+test("a call gets a full allowance from when the process resumed, not more: earlier waits of others do not extend it", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "performance"] });
   const onTime = performance.now.bind(performance);
   let heldUpMs = 0;

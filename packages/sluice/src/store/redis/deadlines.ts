@@ -1,16 +1,16 @@
 /**
- * Deadlines of the calls under way, with one timer for all of them: to arm and clear a timer costs more than to send a command.
- * All calls have the same allowance, so they end in the order in which they began: a queue, whose head the timer waits for.
+ * Deadlines of the calls in flight, with one timer for all of them: arming and clearing a timer costs more than sending a command. All
+ * calls have the same allowance, so they end in the order in which they began: a queue, with the timer armed for its head.
  *
- * Only time in which this process ran counts against a call. Where the timer itself came late (a long turn of the event loop, a machine
- * without a free core), the process could neither have sent a call nor read an answer: calls under way then get a whole allowance from
- * the end of that turn, up to `mostMs` in all.
+ * Only time during which this process ran counts against a call. If the timer itself fires late (a long turn of the event loop, a machine
+ * without a free core), the process could neither send calls nor read answers: calls in flight then get a full allowance from the end of
+ * that turn, up to `mostMs` in total.
  */
 
 class Watch {
   readonly startMonotonicMs: number;
-  readonly late: () => void;
-  over = false;
+  /** Absent once it has ended: it refers to the call and all its requests, which must not live as long as the queue remembers the watch. */
+  late: (() => void) | undefined;
 
   constructor(startMonotonicMs: number, late: () => void) {
     this.startMonotonicMs = startMonotonicMs;
@@ -18,44 +18,44 @@ class Watch {
   }
 
   end(): void {
-    this.over = true;
+    this.late = undefined;
   }
 }
 
-/** Answered calls at the queue's start are dropped once there are this many. */
+/** Answered calls at the head of the queue are dropped once there are this many. */
 const MOST_OVER = 256;
-/** Timers count in whole milliseconds, and an ordinary turn takes a few. */
+/** Timers have millisecond resolution, and an ordinary turn of the event loop takes a few milliseconds. */
 const LATE_MS = 5;
 
 export class Deadlines {
   readonly #allowanceMs: number;
   readonly #mostMs: number;
   #queue: Watch[] = [];
-  /** Where the queue's first call stands that may still be under way. */
+  /** Index of the first call in the queue that may still be in flight. */
   #first = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** When the process went on after it was last held up: no allowance began before. */
+  /** When the process resumed after it was last blocked: no allowance starts earlier. */
   #wentOnMonotonicMs = 0;
 
-  /** `mostMs`: when a call ends whatever held the process up. */
+  /** `mostMs`: when a call ends, however long the process was blocked. */
   constructor(allowanceMs: number, mostMs = allowanceMs) {
     this.#allowanceMs = allowanceMs;
     this.#mostMs = Math.max(allowanceMs, mostMs);
   }
 
-  /** Calls `late` once the allowance is used up, unless the returned watch is ended before. */
+  /** Calls `late` when the allowance is used up, unless the returned watch is ended first. */
   watch(late: () => void): { end(): void } {
     const nowMonotonicMs = performance.now();
     const watch = new Watch(nowMonotonicMs, late);
-    // Answered calls leave the queue now, not when the timer fires: with a long allowance it would hold every call of seconds.
-    while (this.#first < this.#queue.length && this.#queue[this.#first]!.over) this.#first++;
+    // Drop answered calls now, not when the timer fires: with a long allowance the queue would hold seconds' worth of calls.
+    while (this.#first < this.#queue.length && this.#queue[this.#first]!.late === undefined) this.#first++;
     if (this.#first >= MOST_OVER) this.#forget();
     this.#queue.push(watch);
     if (this.#timer === undefined) this.#arm(this.#allowanceMs);
     return watch;
   }
 
-  /** For the few calls whose end is not a whole allowance away. */
+  /** For the few calls whose deadline is not a full allowance away. */
   watchUntil(endsAtMonotonicMs: number, late: () => void): { end(): void } {
     const lastMonotonicMs = Math.max(endsAtMonotonicMs, performance.now() + this.#mostMs - this.#allowanceMs);
     let over = false;
@@ -94,10 +94,9 @@ export class Deadlines {
     const queue = this.#queue;
     while (
       this.#first < queue.length &&
-      (queue[this.#first]!.over || this.#endOf(queue[this.#first]!) <= nowMonotonicMs)
+      (queue[this.#first]!.late === undefined || this.#endOf(queue[this.#first]!) <= nowMonotonicMs)
     ) {
-      const watch = queue[this.#first++]!;
-      if (!watch.over) watch.late();
+      queue[this.#first++]!.late?.();
     }
     this.#forget();
     const next = this.#queue[0];
@@ -113,14 +112,15 @@ export class Deadlines {
 }
 
 /**
- * A timer that looks at the end of its turn of the event loop, and passes on whether that is late. Timers run first in a turn: after a long
- * one, answers that have arrived are still unread. A process that was held up must not take that for an outage.
+ * A timer that runs its callback at the end of the event loop's turn, and reports whether that is late. Timers run first in a turn: after a
+ * long one, answers that have arrived are still unread, and a process that was blocked must not take that for an outage.
  */
 function afterAnswers(waitMs: number, look: (isHeldUp: boolean) => void): NodeJS.Timeout {
-  // Rounded up: a timer that fires before the first deadline would only have to be armed again.
+  // Round up: a timer that fires before the first deadline would only have to be armed again.
   const wholeMs = Math.max(1, Math.ceil(waitMs));
   const dueMonotonicMs = performance.now() + wholeMs;
   const atEndOfTurn = (): void => look(performance.now() - dueMonotonicMs > LATE_MS);
-  // The connection keeps a program alive that waits for an answer; a program that has closed it need not wait for this.
+  // The open connection keeps the process alive while a program waits for an answer; a program that has closed it need not wait for this
+  // timer.
   return setTimeout(() => setImmediate(atEndOfTurn), wholeMs).unref();
 }

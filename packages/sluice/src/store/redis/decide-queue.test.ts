@@ -1,4 +1,4 @@
-/** When requests leave for Redis, which of them share a call, and who answers when a call fails. */
+/** When requests are sent to Redis, which of them share a call, and what answers when a call fails. */
 import { expect, test } from "vitest";
 import type { Policy } from "../../algorithms/policy.js";
 import type { Check } from "../../check.js";
@@ -16,20 +16,27 @@ function request(user: string): StoreRequest {
   return { checks: [check], charge: true, entryId: "", id: undefined, fingerprint: "", rulesVersion: 1 };
 }
 
-/** A queue whose calls are answered, each with room for one, when the test says so. */
+/** As decide-single.lua answers: one of each group passes, and the others, if any, share a refusal. */
+function roomForOne(keys: readonly string[], args: readonly unknown[]): number[] {
+  // After the one policy, each group has its policy, its cost and its size; a plain script takes none of these.
+  const sizes = keys.map((_, i) => args[4 + 3 * i + 2] ?? 1);
+  return [1_000, ...sizes.flatMap((size) => (size === 1 ? [1, 8, 5] : [1, 8, 5, 0, 1, 5, 1]))];
+}
+
+/** A queue whose calls are answered when the test decides, each with room for one. */
 function open(reach?: NodeReach) {
   const batches: number[] = [];
-  const answers: { resolve: (reply: unknown) => void; reject: (error: unknown) => void; size: number }[] = [];
+  const answers: { resolve: (reply: unknown) => void; reject: (error: unknown) => void; reply: number[] }[] = [];
   const calls = {
     counts: { batchSizes: { add: (size: number) => batches.push(size) } },
     endOf: () => END_MONOTONIC_MS,
-    run: (_name: string, keys: readonly string[]) =>
-      new Promise((resolve, reject) => answers.push({ resolve, reject, size: keys.length })),
-    runCrossSlot: (name: string, keys: readonly string[]): Promise<unknown> => calls.run(name, keys),
+    run: (_name: string, keys: readonly string[], args: readonly unknown[]) =>
+      new Promise((resolve, reject) => answers.push({ resolve, reject, reply: roomForOne(keys, args) })),
+    runCrossSlot: (name: string, keys: readonly string[], args: readonly unknown[]): Promise<unknown> =>
+      calls.run(name, keys, args),
   };
   const answer = async (): Promise<void> => {
-    for (const { resolve, size } of answers.splice(0))
-      resolve([1_000, ...Array.from({ length: size }, () => [1, 8, 5]).flat()]);
+    for (const { resolve, reply } of answers.splice(0)) resolve(reply);
     await turn();
   };
   const fail = async (error: unknown): Promise<void> => {
@@ -69,7 +76,7 @@ test("after a round of several requests, the first of the next round waits for t
   ["a", "b"].map(add);
   await Promise.resolve();
   await answer();
-  // Each of them from a socket of its own: promises run in between.
+  // Each of them from a separate socket: promises run in between.
   for (const user of ["a", "b", "c"]) {
     void add(user);
     await Promise.resolve();
@@ -87,7 +94,7 @@ test("after a round of several requests, the first of the next round waits for t
   expect(batches).toEqual([2, 3, 1, 1]);
 });
 
-test("while a call is under way, the next one takes along what the turn brings", async () => {
+test("while a call is in flight, the next one takes along what the turn brings", async () => {
   const { add, batches } = open();
   void add("a");
   await Promise.resolve();
@@ -102,13 +109,13 @@ test("while a call is under way, the next one takes along what the turn brings",
 
 const users = (count: number): string[] => Array.from({ length: count }, (_, i) => `user-${i}`);
 
-test("part of a large round leaves ahead of the rest, unless Redis has as much to do already; every request is sent once", async () => {
+test("part of a large round is sent ahead, unless Redis already has as much to do; every request is sent once", async () => {
   const { add, answer, batches } = open();
   const made = users(31).map(add);
   expect(batches).toEqual([]);
   made.push(...users(20).map(add));
   expect(batches).toEqual([32]);
-  // 32 are under way: from now on as many have to wait.
+  // 32 are in flight: from now on as many have to wait.
   made.push(...users(13).map(add));
   expect(batches).toEqual([32, 32]);
   made.push(...users(63).map(add));
@@ -121,7 +128,7 @@ test("part of a large round leaves ahead of the rest, unless Redis has as much t
   expect(batches).toEqual([32, 32, 63]);
 });
 
-test("a round of which all has left counts as a round of several: the first of the next waits", async () => {
+test("a round that was sent ahead entirely counts as a round of several: the first of the next waits", async () => {
   const { add, answer, batches } = open();
   users(32).map(add);
   expect(batches).toEqual([32]);
@@ -134,7 +141,7 @@ test("a round of which all has left counts as a round of several: the first of t
   expect(batches).toEqual([32, 1]);
 });
 
-test("on a cluster a round leaves as a whole: each node gets its share in one call", async () => {
+test("on a cluster a round is sent as a whole: each node gets its share in one call", async () => {
   const { add, batches } = open({ of: () => "node" } as unknown as NodeReach);
   users(100).map(add);
   expect(batches).toEqual([]);
@@ -142,7 +149,7 @@ test("on a cluster a round leaves as a whole: each node gets its share in one ca
   expect(batches).toEqual([100]);
 });
 
-test("a call that fails rejects its requests, or asks who can answer them, each with the call's end", async () => {
+test("a call that fails rejects its requests, or lets the fallback answer, each with the call's deadline", async () => {
   const { queue, add, fail } = open();
   const error = new Error("TRYAGAIN");
   const reply = { nowMs: 5 } as StoreReply;

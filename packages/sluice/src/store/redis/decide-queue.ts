@@ -1,15 +1,17 @@
 /**
- * Batches requests: those of one turn of the event loop share script calls (`choose-script.ts` arranges them).
- * A lone request leaves at once, and many leave in parts, so that Redis begins early; no timer is involved. Exact: requests of one turn
- * are concurrent, so any order among them is right.
+ * Batches requests: those of one event-loop turn share script calls (`choose-script.ts` arranges them). A lone request leaves at once, and
+ * a large batch leaves in parts, so that Redis can start early; no timer is involved. Batching is exact: requests of one turn are
+ * concurrent, so any order among them is valid.
  */
 import { SluiceError } from "../../errors.js";
 import { hashTag } from "../../keys.js";
+import { isRepeat } from "../asked-counters.js";
 import { otherRequest, type StoreReply, type StoreRequest } from "../store.js";
 import type { RedisCalls } from "./calls.js";
 import { arrange, crossesSlots, plainScriptFor, type ScriptName, scriptFor, spansSlots } from "./choose-script.js";
 import type { NodeReach } from "./cluster/node-reach.js";
-import { isScriptError, lateRequest, redisSays } from "./failure.js";
+import { CALENDAR, isScriptError, lateRequest, redisSays } from "./failure.js";
+import { isMalformed } from "./script-reply.js";
 import {
   type Addressed,
   decodeDecide,
@@ -20,7 +22,7 @@ import {
   msOf,
 } from "./wire.js";
 
-/** Answers a request whose call failed, or throws. One function for all requests of a caller: a promise chained to each costs more. */
+/** Answers a request whose call failed, or throws. One shared function per caller: chaining a promise to each request costs more. */
 export type Otherwise = (request: StoreRequest, error: unknown, endsAtMonotonicMs: number) => Promise<StoreReply>;
 
 interface Waiting extends Addressed {
@@ -29,9 +31,9 @@ interface Waiting extends Addressed {
   readonly otherwise: Otherwise | undefined;
 }
 
-/** How a call stands to the one before it that failed. */
+/** Set for a call that repeats a failed one. */
 interface Again {
-  /** Its boundaries of calendar windows were mended. */
+  /** The boundaries of its calendar windows were corrected. */
   readonly isMended?: boolean;
   readonly endsAtMonotonicMs?: number;
 }
@@ -48,32 +50,32 @@ interface FailedCall extends Pick<Call, "script" | "batch"> {
   readonly ownEndMonotonicMs: number;
 }
 
-/** Fewer would cost more, as a call of their own, than they gain by an early start. */
+/** A smaller part would cost more as a separate call than an early start gains. */
 export const LEAST_AHEAD = 32;
 
-/** Cheaper than `queueMicrotask`, which makes an async resource each time. */
+/** Cheaper than `queueMicrotask`, which creates an async resource each time. */
 const NOW = Promise.resolve();
 
 export class DecideQueue {
   readonly #calls: RedisCalls;
   readonly #reach: NodeReach | undefined;
   #waiting: Waiting[] = [];
-  /** Requests that have been sent and not answered. */
+  /** Requests in flight: sent and not answered. */
   #underWay = 0;
   #isScheduled = false;
-  /** How many requests the last round had, and how many of this one have left already. */
+  /** Size of the previous round, and how many requests of this round have already been sent. */
   #lastCount = 0;
   #leftCount = 0;
-  /** Redis's clock minus ours, as last reported: only calendar boundaries depend on it. */
+  /** Redis's clock minus ours, as last reported; only calendar boundaries depend on it. */
   #clockAheadMs = 0;
 
-  /** `reach`: of a script on a cluster; absent if one script reaches all keys. */
+  /** `reach`: which keys a script reaches on a cluster; absent if one script reaches all keys. */
   constructor(calls: RedisCalls, reach: NodeReach | undefined) {
     this.#calls = calls;
     this.#reach = reach;
   }
 
-  /** Redis's clock now, as far as we know. */
+  /** Redis's current time, as far as we know. */
   get serverNowMs(): number {
     return Date.now() + this.#clockAheadMs;
   }
@@ -82,7 +84,7 @@ export class DecideQueue {
     return this.#wait(addressed, otherwise);
   }
 
-  /** For a request of one key, where its tag's other keys are on another node: it shares a call only with requests for that key. */
+  /** For a request for one key while the other keys of its tag are on another node: it shares a call only with requests for that key. */
   addApart(request: StoreRequest, endsAtMonotonicMs: number): Promise<StoreReply> {
     return this.#wait({ request, recordKey: undefined, endsAtMonotonicMs });
   }
@@ -100,9 +102,9 @@ export class DecideQueue {
   }
 
   /**
-   * While nothing is under way a request leaves at once, with those of the same callback. Under load the next call waits for the end of
-   * the event loop's round, which costs no time that anybody waits for, and takes along what other sockets bring in this round. So it
-   * does after a round of several requests: the first of as many sockets would leave alone, and cost what all of them do.
+   * While nothing is in flight, a request leaves at once, together with those of the same callback. Under load the next call waits for the
+   * end of the event loop's round, which delays nobody, and takes along what other sockets bring in this round. The same applies after a
+   * round of several requests: otherwise the first of as many sockets would send its request alone, at the cost of a call for all of them.
    */
   #schedule(): void {
     this.#isScheduled = true;
@@ -111,9 +113,9 @@ export class DecideQueue {
   }
 
   /**
-   * Part of a large round leaves ahead of the rest, where Redis has less to do than waits here: it decides that part while this process
-   * reads the rest. A round that left as a whole would have the two take turns, each idle while the other works. On a cluster a round is
-   * shared by several nodes, and goes as a whole: its parts would be small.
+   * Sends part of a large round ahead of the rest, if Redis has less to do than is queued here: it decides that part while this process
+   * reads the rest. If a round left as a whole, the two would take turns, each idle while the other works. On a cluster a round is split
+   * over several nodes and leaves as a whole: its parts would be small.
    */
   #sendAhead(): void {
     this.#leftCount += this.#waiting.length;
@@ -144,8 +146,8 @@ export class DecideQueue {
         this.#underWay -= batch.length;
         for (let i = 0; i < batch.length; i++) {
           const reply = replies[i]!;
-          if (typeof reply !== "string") batch[i]!.resolve(reply);
-          else if (reply === "conflict") batch[i]!.reject(otherRequest());
+          if (reply === "conflict" || isOtherRequest(batch[i]!, reply)) batch[i]!.reject(otherRequest());
+          else if (reply !== "late") batch[i]!.resolve(reply);
           else this.#sendLateAgain(script, batch[i]!, ownEndMonotonicMs);
         }
       },
@@ -159,8 +161,8 @@ export class DecideQueue {
   }
 
   /**
-   * Its caller still waits, and the reply has shown the server's time: sent now, it is late only if its id is given back once more
-   * meanwhile. So there are never more calls than there were refunds and undos, and the deadline ends them.
+   * The caller still waits, and the reply carried the server's time. Sent now, the request can only be late again if its id is given back
+   * once more meanwhile. So there are at most as many calls as refunds and undos, and the deadline ends them.
    */
   #sendLateAgain(script: ScriptName, waiting: Waiting, ownEndMonotonicMs: number): void {
     const endsAtMonotonicMs = waiting.endsAtMonotonicMs ?? ownEndMonotonicMs;
@@ -168,7 +170,7 @@ export class DecideQueue {
     else waiting.reject(lateRequest());
   }
 
-  /** A node did not take a script over several slots, and nothing was written. A request over several of them is its caller's to split. */
+  /** A node rejected a script over several slots, and nothing was written. The caller must split a request that itself spans several. */
   #decideByTag(batch: readonly Waiting[], error: unknown, endsAtMonotonicMs: number): void {
     const whole = batch.filter(({ request, reject }) => {
       const spans = spansSlots(request);
@@ -180,7 +182,7 @@ export class DecideQueue {
   }
 
   async #call({ script, batch, isCrossSlot, ...again }: Call): Promise<(StoreReply | IdProblem)[]> {
-    // The first came first: its end is the earliest.
+    // The first request was queued first, so its deadline is the earliest.
     const endsAtMonotonicMs = batch[0]!.endsAtMonotonicMs ?? again.endsAtMonotonicMs;
     const run = (name: ScriptName, keys: string[], args: (string | number)[]): Promise<unknown> =>
       isCrossSlot
@@ -190,9 +192,10 @@ export class DecideQueue {
       const { key } = batch[0]!.request.checks[0]!;
       const clock = { serverNowMs: this.serverNowMs, sentAtMs: this.#calls.sentAtMs(key) };
       const { keys, args } = encodeDecide(batch, clock, script);
-      const reply = (await run(script, keys, args)) as unknown[];
-      this.#calls.showed(key, msOf(reply[0]));
-      return decodeDecide(reply, batch);
+      const reply = await run(script, keys, args);
+      const replies = decodeDecide(reply, batch);
+      this.#calls.showed(key, msOf((reply as unknown[])[0]));
+      return replies;
     }
     const { keys, args, groups, plainPolicy } = encodeSingles(batch, this.serverNowMs);
     const plainScript = plainPolicy && plainScriptFor(plainPolicy);
@@ -200,24 +203,25 @@ export class DecideQueue {
       plainScript === undefined
         ? await run(script, keys, args)
         : await run(plainScript, keys, args).catch((error: unknown) => {
-            // The plain script does not handle the state of some counter. Nothing was written.
+            // Some counter is in a state that the plain script does not handle. Nothing was written.
             if (!redisSays(error, /^LONG /)) throw error;
             return run(script, keys, args);
           });
-    return decodeSingles(reply as unknown[], groups, batch.length);
+    return decodeSingles(reply, groups, batch.length);
   }
 
-  /** An error of one request must not be every request's: nothing was written, so the batch can be mended and sent again, once. */
+  /** One request's error must not fail the others: nothing was written, so the batch can be corrected and sent again, once. */
   #failed({ script, batch, error, ownEndMonotonicMs }: FailedCall, again: Again): void {
-    const calendar = redisSays(error, /CALENDAR (\d+)/);
+    if (isMalformed(error)) this.#calls.counts.errors++;
+    const calendar = redisSays(error, CALENDAR);
     if (calendar && !again.isMended) {
-      // Our clock was more than a window off; Redis reported its own, so the boundaries will be right.
+      // Our clock was off by more than a window. Redis reported its own, so the boundaries will now be right.
       this.#clockAheadMs = Number(calendar[1]) - Date.now();
       this.#decide(script, batch, { ...again, isMended: true });
       return;
     }
     const foreign = redisSays(error, /^WRONGTYPE /);
-    // A script error does not say which request caused it: each is sent alone, and fails alone.
+    // A script error does not name the request that caused it: each is sent alone, and fails alone.
     if (batch.length > 1 && (foreign || isScriptError(error))) {
       for (const waiting of batch) this.#decide(script, [waiting], again);
       return;
@@ -228,6 +232,12 @@ export class DecideQueue {
       else resolve(otherwise(request, reason, ownEndMonotonicMs));
     }
   }
+}
+
+/** A part of a request cannot tell; the code that joins the parts checks this. */
+function isOtherRequest({ request, recordKey, isPart }: Addressed, reply: StoreReply | IdProblem): boolean {
+  if (recordKey === undefined || isPart || typeof reply === "string" || reply.repeated === undefined) return false;
+  return !isRepeat(request, reply.repeated);
 }
 
 function foreignKey(prefix: string): SluiceError {

@@ -16,7 +16,7 @@ test.each([
   expect(unavailable("not connected", new Error(message)).message).toContain(remedy);
 });
 
-test("an error tells why and what lies beneath it, once, and whether the call may have run", () => {
+test("an error includes its reason and its cause, once, and whether the call may have run", () => {
   const beneath = new Error("ECONNRESET");
   const error = unavailable("the connection broke", beneath, true);
   expect(error).toMatchObject({ code: "store-unavailable", cause: beneath, mayHaveRun: true });
@@ -24,7 +24,7 @@ test("an error tells why and what lies beneath it, once, and whether the call ma
   expect(unavailable("ECONNRESET", beneath).message).toBe("Redis: ECONNRESET");
 });
 
-test("a cluster's error is told with that of its last node", () => {
+test("a cluster's error includes that of its last node", () => {
   const error = Object.assign(new Error("Failed to refresh slots cache."), {
     lastNodeError: new Error("ECONNREFUSED"),
   });
@@ -43,14 +43,14 @@ test("errors about the call are no sign of an outage; those of the server's stat
   }
 });
 
-test("a script error is found beneath our own", () => {
+test("a script error is found underneath our own", () => {
   expect(isScriptError(unavailable("x", new Error(script)))).toBe(true);
   expect(isScriptError(unavailable("x", new Error("LOADING")))).toBe(false);
   expect(redisSays(unavailable("x", new Error("ERR CALENDAR 17")), /CALENDAR (\d+)/)?.[1]).toBe("17");
   expect(redisSays("no error", /./)).toBeNull();
 });
 
-test("a call that Redis refused before it ran did not run, whatever was sent", () => {
+test("a call that Redis refused before running it did not run, even if it was sent", () => {
   expect(mayHaveRun(unavailable("no answer", undefined, true))).toBe(true);
   expect(mayHaveRun(unavailable("x", new Error("TRYAGAIN Multiple keys"), true))).toBe(false);
   expect(mayHaveRun(unavailable("not connected"))).toBe(false);

@@ -1,12 +1,18 @@
 /**
- * Error messages for a Redis that fails: the cause, and the remedy. Most failures at a first start are a wrong address or a missing
- * right, and the error of Redis or of the client seldom names what to change.
- * Pure: an error in, a `store-unavailable` out. Never contains a password.
+ * Error messages for a failing Redis: the cause, and the remedy. Most failures at a first start are a wrong address or a missing
+ * permission, and the error of Redis or of the client rarely names what to change. Pure: an error in, a `store-unavailable` out. Never
+ * contains a password.
  */
 import { SluiceError } from "../../errors.js";
+import { escaped } from "./printable.js";
 
-/** The first that matches applies. */
+/** Characters of a server's error message; Redis's own are shorter. */
+const MOST_OF_MESSAGE = 500;
+
+/** The first match wins. */
 const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
+  // First: it quotes the reply, whose text may look like any of the others.
+  [/^malformed reply/, "check what answers at the store's address: Redis, or a proxy that passes on scripts unchanged"],
   [/WRONGPASS|invalid username-password|invalid password/, "check the user and the password in the store's URL"],
   [/NOAUTH|without any password configured/, "Redis and the store's URL disagree on whether there is a password"],
   [
@@ -55,55 +61,62 @@ const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/Failed to refresh slots cache/, "none of the cluster's addresses answers: check them, and that Redis is up"],
 ];
 
-/** An error with what lies beneath it: a cluster's and a Sentinel's own errors keep the cause in a field. */
+/** An error together with its underlying cause, which errors of a cluster or a Sentinel keep in a field. */
 export function fullMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { lastNodeError } = error as { lastNodeError?: unknown };
   return lastNodeError instanceof Error ? `${error.message} ${lastNodeError.message}` : error.message;
 }
 
+/** Messages from a server are escaped and truncated: the server may not be Redis. */
 export function unavailable(why: string, cause?: unknown, mayHaveRun = false): SluiceError {
   const beneath = cause === undefined ? "" : fullMessage(cause);
-  const because = beneath === "" || beneath === why ? "" : ` (${beneath})`;
+  const because = beneath === "" || beneath === why ? "" : ` (${escaped(beneath, MOST_OF_MESSAGE)})`;
   const remedy = remedies.find(([pattern]) => pattern.test(why) || pattern.test(beneath))?.[1];
   const told = remedy === undefined ? "" : `; ${remedy}`;
-  return new SluiceError("store-unavailable", `Redis: ${why}${because}${told}`, { cause, mayHaveRun });
+  return new SluiceError("store-unavailable", `Redis: ${escaped(why, MOST_OF_MESSAGE)}${because}${told}`, {
+    cause,
+    mayHaveRun,
+  });
 }
 
-/** The id of a request was given back, again and again, while the request was on its way. */
+/** The request's id was given back again and again while the request was in flight. */
 export function lateRequest(): SluiceError {
   return unavailable("the request's id was given back while the request was on its way");
 }
 
-/** Errors of a healthy Redis: they are about the call. */
+/** Our clock was off by more than a window; Redis reports its own, in ms. No more digits than a date can have. */
+export const CALENDAR = /CALENDAR (\d{1,15})\b/;
+
+/** Errors of a healthy Redis that concern only the call. */
 const ANSWERS = /^(NOSCRIPT|WRONGTYPE|LONG|TRYAGAIN|(ERR )?CALENDAR|Too many Cluster redirections)\b/;
-/** A script that met numbers or bytes it cannot work with. */
+/** A script error caused by numbers or bytes that the script cannot work with. */
 const SCRIPT_ERROR = /^ERR\b.*\buser_script\b/s;
-/** Errors that only pass through a script: Redis 6 wraps the server's own state into the script's error. */
+/** Errors that only pass through a script: Redis 6 wraps the server's own state in the script's error. */
 const SERVER_STATE =
   /\b(OOM|READONLY|MISCONF|NOREPLICAS|MASTERDOWN|LOADING|CLUSTERDOWN|NOPERM)\b|can't run this command/;
 
-/** Whether Redis answered, and its error is about the call: no sign of an outage, whatever it means for the caller. */
+/** Whether Redis answered with an error about the call itself: no sign of an outage, whatever it means for the caller. */
 export function isAboutTheCall(error: unknown): boolean {
   return error instanceof Error && (ANSWERS.test(error.message) || isScriptError(error));
 }
 
-/** Whether one request's own numbers, or what is stored for it, made the script fail: other requests would not have. */
+/** Whether the script failed on one request's own numbers or stored state: other requests would not have failed. */
 export function isScriptError(error: unknown): boolean {
   const cause = error instanceof SluiceError ? error.cause : error;
   return cause instanceof Error && SCRIPT_ERROR.test(cause.message) && !SERVER_STATE.test(cause.message);
 }
 
-/** The match of a pattern with Redis's own error beneath a failed call, if it matches. */
+/** Matches a pattern against Redis's own error underneath a failed call. */
 export function redisSays(error: unknown, pattern: RegExp): RegExpExecArray | null {
   const cause = error instanceof SluiceError ? error.cause : error;
   return cause instanceof Error ? pattern.exec(cause.message) : null;
 }
 
-/** Errors by which Redis refuses a script before it runs. */
+/** Errors with which Redis refuses a script before it runs. */
 const NOT_RUN = /^(TRYAGAIN|CLUSTERDOWN|MOVED|ASK|LOADING|MASTERDOWN|READONLY|NOREPLICAS|MISCONF|NOAUTH|NOPERM)\b/;
 
-/** Whether a failed call may have been run all the same: its answer was lost. */
+/** Whether a failed call may have run anyway, with its answer lost. */
 export function mayHaveRun(error: unknown): boolean {
   return error instanceof SluiceError && error.mayHaveRun && redisSays(error, NOT_RUN) === null;
 }

@@ -5,7 +5,7 @@ import { FreedKeys } from "./freed-keys.js";
 const SERVER_MS = 1_000_000;
 /** The arguments of each call. */
 let sent: (string | number)[][];
-/** What a read is answered: the server's time and the keys. */
+/** The answer to a read: the server's time and the keys. */
 let listed: () => unknown[];
 let forgotten: (readonly string[] | undefined)[];
 
@@ -17,7 +17,7 @@ const calls = {
 } as unknown as RedisCalls;
 const freedKeys = (): FreedKeys => new FreedKeys(calls, (keys) => void forgotten.push(keys));
 const settle = (): Promise<void> => vi.advanceTimersByTimeAsync(0).then(() => {});
-/** A first read, which forgets what was before it. */
+/** A first read, which forgets everything before it. */
 async function heardAt(freed: FreedKeys, atMs: number): Promise<void> {
   freed.heardUntilMonotonicMs(atMs);
   await settle();
@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-test("keys of a moment are noted in one call, each once; too many count as all", async () => {
+test("keys of one moment are noted in one call, each once; too many count as all", async () => {
   const freed = freedKeys();
   freed.note(["a", "b"]);
   freed.note(["b", "c"]);
@@ -56,7 +56,7 @@ test("a note that failed is sent again, with what came meanwhile", async () => {
   expect(sent.map(([, ...keys]) => keys)).toEqual([["a"], ["a", "b"]]);
 });
 
-test("is read at most twice a second, and only while somebody asks; keys that were freed are told", async () => {
+test("reads at most twice a second, and only while someone asks; freed keys are reported", async () => {
   const freed = freedKeys();
   await heardAt(freed, 10_000);
   expect(freed.heardUntilMonotonicMs(10_400)).toBe(10_000);
@@ -74,7 +74,7 @@ test.each([
   ["nobody asked for longer than keys are kept", 20_000, [SERVER_MS + 10_000]],
   ["the server's clock went back", 11_000, [SERVER_MS - 1]],
   ["so many were freed that they were not listed", 11_000, [SERVER_MS + 1_000, "*"]],
-])("everything is forgotten where %s", async (_, atMs, answer) => {
+])("everything is forgotten if %s", async (_, atMs, answer) => {
   const freed = freedKeys();
   await heardAt(freed, 10_000);
   listed = () => answer;
@@ -83,7 +83,7 @@ test.each([
   expect(forgotten).toEqual([undefined]);
 });
 
-test("a read that fails leaves what is known as it was", async () => {
+test("a read that fails leaves what is known unchanged", async () => {
   const freed = freedKeys();
   await heardAt(freed, 10_000);
   listed = () => {

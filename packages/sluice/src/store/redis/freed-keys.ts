@@ -1,26 +1,27 @@
 /**
- * Tells the instances of a fleet which counters got room again other than by time (a refund, an undo, a reset), so that
- * a refusal that one of them remembers ends everywhere. Each notes the keys in Redis, and reads at most twice a second what all have
- * noted, while it has refusals to answer from.
+ * Spreads which counters got room again other than by time (a refund, an undo, a reset) among the instances, so that a refusal cached by
+ * one of them ends everywhere. Each instance notes the keys in Redis, and reads what all have noted at most twice a second, while it
+ * answers from cached refusals.
  *
- * What is known is stated as an instant: all that was freed until then, less a read's way, has been heard of. Who has not heard for
- * longer than keys are kept forgets everything.
+ * What is known is expressed as an instant: everything freed until then (minus the latency of a read) has been seen. An instance that has
+ * not read for longer than keys are kept forgets everything.
  */
 import { FREED_KEY } from "../../keys.js";
 import type { RedisCalls } from "./calls.js";
+import { numbersNamed } from "./script-reply.js";
 
-/** Keys are collected for so long, and noted in one call. */
+/** Keys are collected for this long and noted in one call. */
 const COLLECT_MS = 50;
-/** More than so many at once count as all. */
+/** More keys than this at once are noted as "all". */
 const MOST_COLLECTED = 256;
 const ALL = "*";
 const RETRY_MS = 1_000;
-/** Lists nothing: no key is noted in a year to come. */
+/** Reads nothing: no key is noted a thousand years ahead. */
 const NOTHING_READ = 31_536_000_000_000;
 const READ_EVERY_MS = 500;
-/** As freed.lua keeps keys, less what a read may take. */
+/** How long freed.lua keeps keys, minus the time that a read may take. */
 const KEPT_MS = 8_000;
-/** Reads overlap by so much: a refusal that was decided before a key was freed may be remembered after that was read. */
+/** Reads overlap by this much: a refusal decided before a key was freed may be cached after the freed key was read. */
 const OVERLAP_MS = 2_000;
 
 export class FreedKeys {
@@ -30,17 +31,17 @@ export class FreedKeys {
   #collecting: NodeJS.Timeout | undefined;
   #isReading = false;
   #isClosed = false;
-  /** When the last read that was answered began. */
+  /** When the last successful read began. */
   #heardAtMonotonicMs = Number.NEGATIVE_INFINITY;
   #heardAtServerMs = 0;
 
-  /** `forget`: is told the keys that were freed; undefined stands for all. */
+  /** `forget`: called with the keys that were freed; undefined means all. */
   constructor(calls: RedisCalls, forget: (keys: readonly string[] | undefined) => void) {
     this.#calls = calls;
     this.#forget = forget;
   }
 
-  /** Notes keys for the others. Nobody waits for it. */
+  /** Notes keys for the other instances, in the background. */
   note(keys: readonly string[], afterMs = COLLECT_MS): void {
     for (const key of keys) {
       if (this.#collected.size === MOST_COLLECTED) {
@@ -52,13 +53,13 @@ export class FreedKeys {
     this.#collecting ??= setTimeout(() => this.#send(), afterMs).unref();
   }
 
-  /** How far everything that was freed is known. Asks for the rest in the background, if that is some time ago. */
+  /** Until when all freed keys are known. If that is some time ago, reads the rest in the background. */
   heardUntilMonotonicMs(nowMonotonicMs: number): number {
     if (nowMonotonicMs - this.#heardAtMonotonicMs >= READ_EVERY_MS && !this.#isReading) void this.#read(nowMonotonicMs);
     return this.#heardAtMonotonicMs;
   }
 
-  /** Sends what was collected. */
+  /** Flushes what was collected. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#collecting !== undefined) await this.#send();
@@ -80,8 +81,9 @@ export class FreedKeys {
     const isGap = nowMonotonicMs - this.#heardAtMonotonicMs > KEPT_MS;
     const since = isGap ? -OVERLAP_MS : this.#heardAtServerMs - OVERLAP_MS;
     try {
-      const [now, ...keys] = (await this.#calls.run("freed", [FREED_KEY], [since])) as unknown[];
-      const serverMs = Number(now);
+      const reply = await this.#calls.run("freed", [FREED_KEY], [since]);
+      const serverMs = numbersNamed(reply, "now_ms")[0]!;
+      const keys = (reply as unknown[]).slice(1);
       const isBack = serverMs < this.#heardAtServerMs;
       const freed = keys.map(String);
       if (isGap || isBack || freed.includes(ALL)) this.#forget(undefined);
@@ -89,7 +91,7 @@ export class FreedKeys {
       this.#heardAtServerMs = serverMs;
       this.#heardAtMonotonicMs = nowMonotonicMs;
     } catch {
-      // Refusals are not answered from memory until a read succeeds.
+      // Refusals are not answered from the cache until a read succeeds.
     } finally {
       this.#isReading = false;
     }

@@ -1,29 +1,29 @@
 /**
- * Heartbeat of a connection: closes one that has gone silent. A half-open connection (the peer rebooted, a firewall forgot the flow) accepts every byte
- * and answers none; TCP itself notices after minutes, and ioredis never does.
+ * Heartbeat of a connection: closes one that has gone silent. A half-open connection (the peer rebooted, a firewall dropped the flow)
+ * accepts every byte and answers none; TCP notices after minutes, and ioredis never does.
  *
- * Each beat sends a PING. A beat that has received nothing since the last one closes the connection, so that the client connects
- * anew: one to two beats after the silence began, and one beat after a new connection to a server that hangs. Any byte
- * counts as an answer, also an error: the connection of a user without the right to PING lives.
+ * Each beat sends a PING. If nothing was received since the last beat, the connection is closed and the client reconnects: one to two beats
+ * after the silence began, and one beat after a new connection to a server that hangs. Any byte counts as an answer, even an error: the
+ * connection of a user without permission to PING survives.
  */
 import type { Redis } from "ioredis";
 
 interface HeartbeatOptions {
   readonly everyMs: number;
-  /** The bytes received so far, as a number that grows; undefined while there is no connection. */
+  /** Bytes received so far, as a growing number; undefined while there is no connection. */
   readonly heard: () => Heard | undefined;
   readonly ask: () => void;
   readonly giveUp: () => void;
 }
 
 interface Heard {
-  /** A connection that was replaced begins anew. */
+  /** Identifies the connection: a new one starts over. */
   readonly connection: object;
   readonly count: number;
 }
 
 interface Heartbeat {
-  /** A new connection has just asked its first question: the next beat comes a whole beat from now. */
+  /** A new connection has just sent its first command: the next beat is a full interval from now. */
   begin(): void;
   stop(): void;
 }
@@ -37,7 +37,7 @@ export function startHeartbeat({ everyMs, heard, ask, giveUp }: HeartbeatOptions
     if (isSilent) giveUp();
     else if (now !== undefined) ask();
   };
-  // Timers come first in a turn of the event loop: after a turn that took long, answers that have arrived are still to be read.
+  // Timers run first in an event-loop turn: after a long turn, answers that have arrived are still unread.
   const start = (): NodeJS.Timeout => setInterval(() => setImmediate(beat), everyMs).unref();
   let timer = start();
   return {
@@ -62,11 +62,11 @@ export function giveUpWhenSilent(client: Redis, everyMs: number): void {
       if (client.status === "ready") client.ping().catch(() => {});
     },
     giveUp() {
-      // Listeners that name an outage's cause receive this error; nothing waits for what a silent peer might still send.
+      // Listeners that report an outage's cause receive this error; nothing waits for what a silent peer might still send.
       client.stream.destroy(new Error(`the connection was silent for ${everyMs} ms, and is made anew`));
     },
   });
-  // The handshake's commands are the first question.
+  // The handshake's commands count as the first PING.
   client.on("connect", begin);
   client.once("end", stop);
 }

@@ -1,6 +1,6 @@
 /**
- * The connection of a store through ioredis: a client that was passed in, or one that is made from a URL (`client.ts`).
- * A client that was passed in keeps its owner's settings, also whether it closes a silent connection (`socketTimeout`).
+ * A store's connection through ioredis: a client that was passed in, or one made from a URL (`client.ts`). A client that was passed in
+ * keeps its owner's settings, including whether it closes a silent connection (`socketTimeout`).
  */
 import type { Redis } from "ioredis";
 import { SluiceError } from "../../errors.js";
@@ -15,7 +15,7 @@ export interface IoredisLike {
   readonly status: string;
   readonly isCluster?: boolean;
   readonly options?: { readonly keyPrefix?: unknown };
-  /** Of a cluster. */
+  /** Only on a cluster. */
   nodes?(role: "master"): IoredisLike[];
   call(command: string, ...args: (string | number)[]): Promise<unknown>;
   connect?(): Promise<unknown>;
@@ -23,13 +23,13 @@ export interface IoredisLike {
   off(event: string, listener: (error?: Error) => void): unknown;
 }
 
-/** A cluster's own members: the nodes of each slot, the leader first, and a way to ask for them anew. */
+/** Members of a cluster client: the nodes of each slot, leader first, and a way to refresh them. */
 interface ClusterView {
   readonly slots?: readonly (readonly string[] | undefined)[];
   refreshSlotsCache?(callback: (error?: Error) => void): void;
 }
 
-/** A look at the map of slots is a connection and a command: not for every check that fails. */
+/** Refreshing the slot map takes a connection and a command: not for every check that fails. */
 const LOOK_EVERY_MS = 200;
 
 export function ioredisConnection(client: IoredisLike): RedisConnection {
@@ -41,7 +41,7 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
   return {
     state() {
       if (client.status === "ready") return "ready";
-      // A client made with lazyConnect waits to be asked.
+      // A client made with lazyConnect connects on request.
       if (client.status === "wait") client.connect?.().catch(() => {});
       return client.status === "connecting" || client.status === "connect" ? "connecting" : "down";
     },
@@ -50,7 +50,7 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
     nodeOf: (key) => (sharded ? (view.slots?.[clusterSlot(key)]?.[0] ?? "") : ""),
     isCold: coldStartOf(client),
     lookAgain() {
-      // ioredis looks when a node redirects or its connection breaks; a node that hangs does neither.
+      // ioredis refreshes when a node redirects or its connection breaks; a hung node does neither.
       if (!sharded || client.status !== "ready" || performance.now() - lookedAtMonotonicMs < LOOK_EVERY_MS) return;
       lookedAtMonotonicMs = performance.now();
       view.refreshSlotsCache?.(() => {});
@@ -66,13 +66,13 @@ export function ioredisConnection(client: IoredisLike): RedisConnection {
   };
 }
 
-/** Scripts over several slots name keys that the client does not know as keys (cross-slot.lua): it would prefix only some. */
+/** Scripts over several slots pass keys that the client does not recognise as keys (cross-slot.lua): it would prefix only some of them. */
 function prefixedCluster(): SluiceError {
   const message = "store: expected a cluster client without keyPrefix; use redisStore(client, { prefix }) instead";
   return new SluiceError("invalid-setting", message);
 }
 
-/** Makes a client of our own. It reconnects for ever. */
+/** Makes our own client, which reconnects forever. */
 export function connectTo(target: RedisTarget, options: ClientOptions): RedisConnection {
   const client = connectRedis(target, options);
   const connection = {
@@ -84,13 +84,13 @@ export function connectTo(target: RedisTarget, options: ClientOptions): RedisCon
 }
 
 /**
- * A leader that hangs keeps its connections, also when another one leads by now. The connection is closed, and the client asks the
- * Sentinels. It does not subscribe to them: each publishes the switch when it learns of it, up to seconds later, and a client that has
- * found the new leader would leave it again.
+ * A hung leader keeps its connections, even if another one leads by now. Closing the connection makes the client ask the Sentinels. It does
+ * not subscribe to them: each publishes the switch when it learns of it, up to seconds later, and a client that has already found the new
+ * leader would leave it again.
  */
 function leavingHungLeader(client: Redis, connectedAtMonotonicMs: () => number): RedisConnection["lookAgain"] {
   return (unansweredSinceMonotonicMs = Number.NEGATIVE_INFINITY) => {
-    // A call that went to the last leader says nothing about this one, which may be the new one.
+    // A call to the previous leader says nothing about this connection, which may go to the new one.
     const isHung = client.status === "ready" && unansweredSinceMonotonicMs >= connectedAtMonotonicMs();
     if (isHung) client.disconnect(true);
   };

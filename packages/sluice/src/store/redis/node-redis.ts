@@ -1,5 +1,5 @@
 /**
- * The connection of a store through a node-redis client, single or cluster. Its owner connects and closes it.
+ * A store's connection through a node-redis client, single or cluster. Its owner connects and closes it.
  */
 
 import { changesOf, coldStartOf, watchClient } from "./client-events.js";
@@ -11,11 +11,11 @@ export interface NodeRedisLike {
   readonly isOpen: boolean;
   /** Absent on a cluster. */
   readonly isReady?: boolean;
-  /** On a cluster the first key and whether the command only reads come first. */
+  /** On a cluster, the first key and a read-only flag come first. */
   sendCommand(...args: never[]): Promise<unknown>;
-  /** Of a cluster. */
+  /** Only on a cluster. */
   readonly masters?: readonly { client?: unknown }[];
-  /** Of a cluster: by slot. */
+  /** Only on a cluster: by slot. */
   readonly slots?: readonly { master?: { address?: string } }[];
   on(event: string, listener: (error?: Error) => void): unknown;
   off(event: string, listener: (error?: Error) => void): unknown;
@@ -32,14 +32,14 @@ export function nodeRedisConnection(client: NodeRedisLike): RedisConnection {
     (node.sendCommand as unknown as SendToNode).call(node, words);
   return {
     // node-redis does not distinguish a first connection from a lost one; while it is open, the deadline bounds the wait. Its cluster
-    // has no state at all: calls are sent, and the deadline bounds them too.
+    // client has no state at all: calls are sent, and the deadline bounds them too.
     state: () => (client.isReady || (sharded && client.isOpen) ? "ready" : client.isOpen ? "connecting" : "down"),
     changed: changesOf(client),
     sharded,
     nodeOf: (key) => (sharded ? (client.slots?.[clusterSlot(key)]?.master?.address ?? "") : ""),
-    // Its cluster reports nothing about its nodes.
+    // The cluster client reports nothing about its nodes.
     isCold: sharded ? () => false : coldStartOf(client),
-    // It looks by itself, when a node redirects or its connection breaks.
+    // It refreshes by itself when a node redirects or its connection breaks.
     lookAgain() {},
     send(command, args) {
       if (!sharded) return send(client, spelled(command, args));

@@ -1,8 +1,9 @@
 /**
- * Encodes the steps of a region's fetch as KEYS and ARGV of fetch-home.lua, and decodes its replies. Pure.
+ * Encodes the steps of a region's fetch as KEYS and ARGV of fetch-home.lua, and decodes the replies. Pure.
  */
 import type { PoolAsked, PoolFill, PoolNumbers } from "../../algorithms/pool.js";
 import { grantsKey } from "../../keys.js";
+import { numbersNamed } from "./script-reply.js";
 
 /** In the order of pool.lua. */
 const fields: readonly (keyof PoolNumbers)[] = [
@@ -38,7 +39,8 @@ export function encodeFill(fill: PoolFill): number[] {
 }
 
 export function decodePool(reply: unknown): PoolAsked {
-  const [nowMs, isMine, arrived, elapsedMs, ...values] = (reply as unknown[]).map(Number) as number[];
+  const names = ["now_ms", "is_mine", "arrived", "elapsed_ms", ...fields];
+  const [nowMs, isMine, arrived, elapsedMs, ...values] = numbersNamed(reply, ...names);
   const numbers = Object.fromEntries(fields.map((name, i) => [name, values[i]!])) as unknown as PoolNumbers;
   return { nowMs: nowMs!, isMine: isMine === 1, arrived: arrived!, elapsedMs: elapsedMs!, numbers };
 }

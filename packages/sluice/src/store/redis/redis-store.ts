@@ -1,10 +1,9 @@
 /**
  * The store for a fleet: counters in Redis, each decision one script.
  *
- * The life of a decision: a remembered refusal answers at once (`refusal-memory.ts`) -> decide() queues (`decide-queue.ts`) -> at the
- * end of this turn of the event loop, or earlier if many wait, the waiting requests share script calls (`choose-script.ts` chooses
- * them, `wire.ts` spells them) -> each call ends by its deadline (`calls.ts`) -> verdicts. On a cluster, `cluster/` splits a request by
- * node first.
+ * The life of a decision: a cached refusal answers at once (`refusal-memory.ts`) -> decide() queues (`decide-queue.ts`) -> at the end of
+ * this event-loop turn, or earlier if many are queued, the queued requests share script calls (`choose-script.ts` chooses them, `wire.ts`
+ * encodes them) -> each call ends by its deadline (`calls.ts`) -> verdicts. On a cluster, `cluster/` first splits a request by node.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -36,14 +35,15 @@ import type { Counters } from "./counters.js";
 import { FreedKeys } from "./freed-keys.js";
 import { decodePool, encodeFill, poolKeys } from "./pool-wire.js";
 import { RefusalMemory } from "./refusal-memory.js";
+import { arrayIn, numbersNamed } from "./script-reply.js";
 import { readReports, spellWritten } from "./shared-reports.js";
 import { SingleNodeStore } from "./single-node-store.js";
 import { checkedStoreOptions, type RedisStoreOptions } from "./store-options.js";
 
 const HEARTBEAT_MS = 1_000;
-/** The millisecond of a reset is over on every server. */
+/** After this, the millisecond of a reset is over on every server. */
 const RESET_SETTLES_MS = 2;
-/** What requests cost is forgotten a week after the last that was settled. */
+/** Learned costs expire a week after the last settlement. */
 const REMEMBER_COSTS_MS = 604_800_000;
 
 export class RedisStore implements Store {
@@ -60,7 +60,7 @@ export class RedisStore implements Store {
     const freed = new FreedKeys(calls, (keys) => this.#forget(keys));
     const heardUntil = (nowMonotonicMs: number): number => freed.heardUntilMonotonicMs(nowMonotonicMs);
     const refusals = checked.rememberRefusals ? new RefusalMemory(heardUntil) : undefined;
-    // Settlements are not noted: rules with an estimate are asked for every second, for each of their requests is settled.
+    // Settlements are not noted: rules with an estimate are asked every second anyway, because each of their requests is settled.
     const onSettled = (keys: readonly string[]): void => this.#forget(keys);
     const onGivenBack = (keys: readonly string[]): void => {
       this.#forget(keys);
@@ -111,8 +111,8 @@ export class RedisStore implements Store {
     return this.#counters.renew(lease, madeAt);
   }
 
-  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
-    return this.#counters.settle(reserved, amounts);
+  settle(reserved: Reserved, amounts: Amounts, name = ""): Promise<SettleReply> {
+    return this.#counters.settle(reserved, amounts, name);
   }
 
   extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {
@@ -126,8 +126,13 @@ export class RedisStore implements Store {
   async learn(name: string, costs: CostWeights): Promise<CostWeights> {
     const added = [...costs].flat();
     const args = [REMEMBER_COSTS_MS, MOST_WEIGHT, LEAST_WEIGHT, ...added];
-    const all = (await this.#calls.run("learn", [learnedKey(name)], args)) as unknown[];
-    return new Map(Array.from({ length: all.length / 2 }, (_, i) => [Number(all[2 * i]), Number(all[2 * i + 1])]));
+    const reply = arrayIn(await this.#calls.run("learn", [learnedKey(name)], args), "an array of buckets and weights");
+    const learned = new Map<number, number>();
+    for (let i = 0; i < reply.length; i += 2) {
+      const [bucket, weight] = numbersNamed(reply.slice(i, i + 2), "bucket", "weight") as [number, number];
+      learned.set(bucket, weight);
+    }
+    return learned;
   }
 
   block(key: string, lengthMs: number, _asked?: AskedKey, madeAt?: MadeAt): Promise<void> {
@@ -144,22 +149,20 @@ export class RedisStore implements Store {
   }
 
   async fillPool(key: string, fill: PoolFill): Promise<PoolFilled> {
-    const [nowMs, counted] = (await this.#calls.run("fetch-home", poolKeys(key), [
-      "fill",
-      ...encodeFill(fill),
-    ])) as unknown[];
-    // The pool has units now, or knows why not.
+    const reply = await this.#calls.run("fetch-home", poolKeys(key), ["fill", ...encodeFill(fill)]);
+    const [nowMs, counted] = numbersNamed(reply, "now_ms", "counted") as [number, number];
+    // The pool now has units, or knows why not.
     this.#forget([key]);
-    return { nowMs: Number(nowMs), isCounted: Number(counted) === 1 };
+    return { nowMs, isCounted: counted === 1 };
   }
 
   async reset(keys: readonly string[], _asked?: AskedKey, madeAt?: MadeAt): Promise<void> {
     this.#forget(keys);
     await this.#counters.reset(keys, madeAt);
-    // Counters know charges by their millisecond: a charge of the reset's own, made after it, would be given back by a refund of
-    // one before it.
+    // Counters identify charges by their millisecond: a charge made after the reset, in the same millisecond, would be given back by the
+    // refund of a charge made before it.
     await sleep(RESET_SETTLES_MS);
-    // A refusal that was under way meanwhile was remembered after the first forgetting.
+    // A refusal in flight during the reset was cached after the first forgetting.
     this.#forget(keys);
     this.#freed.note(keys);
   }
@@ -168,21 +171,22 @@ export class RedisStore implements Store {
     const id = region ?? randomUUID();
     const key = region === undefined ? INSTANCES_KEY : REGIONS_KEY;
     return new InstanceCount(async (step, patienceMs) => {
-      const [, count] = (await this.#calls.run("instances", [key], [step, id, patienceMs])) as unknown[];
-      return Number(count);
+      const reply = await this.#calls.run("instances", [key], [step, id, patienceMs]);
+      return numbersNamed(reply, "now_ms", "instances")[1]!;
     }, onBeat);
   }
 
   async shareReports(written?: { report: SharedReport; most: number }): Promise<SharedReport[]> {
     const reply = await this.#calls.run("utilisation", [UTILISATION_KEY], written ? spellWritten(written) : []);
+    numbersNamed(reply, "now_ms");
     return readReports(reply as unknown[]);
   }
 
   async shareLimits({ instance, leadsMs, limits }: SharedLimitsRequest): Promise<SharedLimits> {
     const wanted = limits.flatMap(({ rule, limit }) => [rule, limit]);
     const reply = await this.#calls.run("limits", [LIMITS_KEY], [instance, leadsMs, ...wanted]);
-    const [, leads, ...agreed] = reply as unknown[];
-    return { leads: Number(leads) === 1, limits: agreed.map(readLimit) };
+    const [, leads] = numbersNamed(reply, "now_ms", "leads");
+    return { leads: leads === 1, limits: (reply as unknown[]).slice(2).map(readLimit) };
   }
 
   async ready(): Promise<boolean> {
@@ -204,7 +208,7 @@ export class RedisStore implements Store {
   }
 }
 
-/** What is no limit was not written by us. */
+/** Anything that is not a limit was not written by us. */
 function readLimit(text: unknown): number | undefined {
   const limit = Number(String(text) === "" ? Number.NaN : text);
   return limit > 0 && Number.isFinite(limit) ? limit : undefined;
@@ -212,9 +216,9 @@ function readLimit(text: unknown): number | undefined {
 
 /** A store in Redis: `redisStore("redis://127.0.0.1:6379")`, or with an ioredis or node-redis client, single or cluster. */
 export function redisStore(target: string | RedisClient, options: RedisStoreOptions = {}): RedisStore {
-  // Before a connection is opened that nobody would close.
+  // Validate before opening a connection that nobody would close.
   const { breakerIntervalMs, deadlineMs } = checkedStoreOptions(options);
-  // A connection is not given up while a call on it may still be answered in time.
+  // A connection must not be closed while a call on it may still be answered in time.
   const heartbeatMs = Math.max(HEARTBEAT_MS, deadlineMs);
   return new RedisStore(
     redisConnection(target, { tls: options.tls, retryMs: breakerIntervalMs, heartbeatMs }),

@@ -27,7 +27,7 @@ const at = (sentMonotonicMs: number, answeredMonotonicMs = sentMonotonicMs) => (
   answeredMonotonicMs,
 });
 
-test("a refusal is repeated until its end, with the wait that is left, and not a moment longer", () => {
+test("a refusal is repeated until its end, with the remaining wait, and not a moment longer", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), refused(700), at(5_000));
   expect(memory.recall(requestOf(), 5_250.9)).toMatchObject({
@@ -38,7 +38,7 @@ test("a refusal is repeated until its end, with the wait that is left, and not a
   expect(memory.recall(requestOf(), 5_700)).toBeUndefined();
 });
 
-test("a refusal holds to its end while it is known what other instances free; without word of that, for a second", () => {
+test("a refusal is kept until its end while the frees of other instances are known; otherwise for a second", () => {
   let heardMs = 5_000;
   const memory = new RefusalMemory(() => heardMs);
   memory.remember(requestOf(), refused(3_600_000), at(5_000));
@@ -48,7 +48,7 @@ test("a refusal holds to its end while it is known what other instances free; wi
   expect(memory.recall(requestOf(), 3_605_000)).toBeUndefined();
 });
 
-test("what moves meanwhile is asked for after a second: several rules, another cost, something left, a minimum interval", () => {
+test("what may change meanwhile is asked again after a second: several rules, another cost, something left, a minimum interval", () => {
   const several = compileRuleBook([rule, { ...rule, id: "s", limit: 9 }], 1).checks({ user: "ann" }, 1);
   const cases: [StoreRequest, StoreReply][] = [
     [
@@ -67,7 +67,7 @@ test("what moves meanwhile is asked for after a second: several rules, another c
   }
 });
 
-test("a limit that moved under the same plan is another", () => {
+test("a limit that moved under the same plan is a different one", () => {
   const memory = new RefusalMemory((nowMs) => nowMs);
   const request = requestOf();
   const { plan } = request.checks[0] as unknown as { plan: { policy: object } };
@@ -86,14 +86,14 @@ test("all refusals can be forgotten at once", () => {
   expect(memory.recall(requestOf(), 1)).toBeUndefined();
 });
 
-test("Redis is asked again after a second, where nobody tells what other instances give back", () => {
+test("Redis is asked again after a second if nothing is known of what other instances give back", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), refused(3_600_000), at(5_000));
   expect(memory.recall(requestOf(), 5_999)).toBeDefined();
   expect(memory.recall(requestOf(), 6_000)).toBeUndefined();
 });
 
-test("only the same request is refused from memory: another key, cost or rule is not, nor a look, nor one with an id", () => {
+test("only the same request is refused from the cache: not another key, cost or rule, nor a look, nor one with an id", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), refused(700), at(0));
   const edited = compileRuleBook([{ ...rule, limit: 9 }], 2).checks({ user: "ann" }, 1);
@@ -109,7 +109,7 @@ test("only the same request is refused from memory: another key, cost or rule is
   expect(memory.recall(requestOf(), 1)).toBeDefined();
 });
 
-test("a pass, a full concurrency rule and a rule with a candidate are not remembered", () => {
+test("a pass, a full concurrency rule and a rule with a candidate are not cached", () => {
   const memory = new RefusalMemory(() => Number.NEGATIVE_INFINITY);
   memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(true, 1, 0, 5, undefined)] }, at(0));
   memory.remember(requestOf(), { ...refused(700), verdicts: [verdict(false, 0, 700, 700, "concurrency")] }, at(0));
@@ -127,7 +127,7 @@ test("what is given back or reset is forgotten", () => {
   expect(memory.recall(requestOf(), 1)).toBeUndefined();
 });
 
-test("the wait that is told is counted from the answer, the end from the sending: neither is too early for its reader", () => {
+test("the reported wait counts from the answer, the end from the sending: neither is too early", () => {
   const memory = new RefusalMemory((nowMs) => nowMs);
   memory.remember(requestOf(), refused(700), at(5_000, 5_040));
   expect(memory.recall(requestOf(), 5_030)).toMatchObject({ verdicts: [{ retryAfterMs: 700, resetAfterMs: 700 }] });
@@ -135,7 +135,7 @@ test("the wait that is told is counted from the answer, the end from the sending
   expect(memory.recall(requestOf(), 5_700)).toBeUndefined();
 });
 
-test("a refusal that was under way while its counter was freed is not remembered; one of a later request is", () => {
+test("a refusal that was in flight while its counter was freed is not cached; one of a later request is", () => {
   const { key } = requestOf().checks[0]!;
   for (const freed of [[key], undefined]) {
     const memory = new RefusalMemory((nowMs) => nowMs);

@@ -1,15 +1,15 @@
 /**
- * Remembers refusals whose end is known, so that an attacker's traffic costs Redis nothing: until then the same request is
- * refused here. Exact where it matters: admissions elsewhere can only put the end off. Events that could bring it forward are either
- * noticed (this instance's refunds and resets forget; a changed rule has another plan or policy) or heard of: what other instances give
- * back or reset is known within about a second (`freed-keys.ts`). Where it cannot be, no refusal is remembered for longer than that.
+ * Negative cache: remembers refusals whose end is known, so that an attacker's traffic costs Redis nothing; until then the same request is
+ * refused here. Exact where it matters: admissions elsewhere can only postpone the end. Events that could bring it forward are either
+ * noticed (this instance's refunds and resets forget; a changed rule has another plan or policy) or read: what other instances give back or
+ * reset is known within about a second (`freed-keys.ts`). If it cannot be read, no refusal is kept for longer than that.
  *
- * A request of one check at cost 1 is remembered to its end: nothing of its answer changes but the times. One of several, or of another
- * cost, is remembered for a second: the numbers of its other rules move, and so does what is left for a smaller cost.
+ * A request with one check at cost 1 is cached until its end: nothing in its answer changes but the times. One with several checks, or
+ * another cost, is cached for a second: the numbers of its other rules move, and so does what is left for a smaller cost.
  *
- * In: requests and their replies. Out: a reply, or nothing. Not remembered: requests with an id (their record lives in Redis),
- * looks, charges (they count, refused or not), concurrency (a place may be released at any time), rules with a candidate (it counts the
- * refused traffic too).
+ * In: requests and their replies. Out: a reply, or nothing. Not cached: requests with an id (their record lives in Redis), looks, charges
+ * (they count, refused or not), concurrency (a place may be released at any time), rules with a candidate (it also counts the refused
+ * traffic).
  */
 import { beginsBlock } from "../../algorithms/block.js";
 import { type Verdict, verdict } from "../../algorithms/model.js";
@@ -19,26 +19,29 @@ import { ExpiringMap } from "../expiring-map.js";
 import type { StoreReply, StoreRequest } from "../store.js";
 
 interface Refusal {
-  /** On the monotonic clock, as all instants that this map is given. */
+  /** On the monotonic clock, like all times that this map receives. */
   readonly endsAtMs: number;
   readonly bytes: 0;
   readonly sentMonotonicMs: number;
   readonly answeredMonotonicMs: number;
   readonly checks: readonly Check[];
-  /** Of the check that refuses: `adapt` puts another into the same plan. */
+  /** The policy of the refusing check: `adapt` replaces the policy within a plan. */
   readonly policy: Policy;
   readonly reply: StoreReply;
 }
 
 /** About half a kilobyte each. */
 const MOST_REFUSALS = 20_000;
-/** Freed keys that are remembered, to tell refusals that were under way meanwhile; and for how long: what takes longer is heard of. */
+/**
+ * How many freed keys are remembered, and for how long, to recognise refusals that were in flight when a key was freed. Slower ones are
+ * covered by reading the freed keys.
+ */
 const MOST_FREED = 20_000;
 const FREED_MS = 2_000;
-/** How long a refusal holds without word of what other instances have freed. */
+/** How long a refusal is valid without news of what other instances have freed. */
 const UNHEARD_MS = 1_000;
 
-/** When a request left, before Redis saw it, and when its reply was here. */
+/** When a request was sent (before Redis saw it) and when its reply arrived. */
 interface Asked {
   readonly sentMonotonicMs: number;
   readonly answeredMonotonicMs: number;
@@ -50,11 +53,11 @@ interface Freed {
   readonly atMonotonicMs: number;
 }
 
-/** How far everything that other instances have freed is known. */
+/** Until when everything that other instances have freed is known. */
 type HeardUntil = (nowMonotonicMs: number) => number;
 
 export class RefusalMemory {
-  /** By the key of the refusing check with the longest wait. */
+  /** Keyed by the refusing check with the longest wait. */
   readonly #refusals = new ExpiringMap<Refusal>();
   readonly #freed = new ExpiringMap<Freed>();
   #allFreedAtMonotonicMs = Number.NEGATIVE_INFINITY;
@@ -64,7 +67,7 @@ export class RefusalMemory {
     this.#heardUntil = heardUntilMonotonicMs;
   }
 
-  /** The reply to a request that is still refused for certain. */
+  /** The reply to a request that is certainly still refused. */
   recall(request: StoreRequest, nowMonotonicMs: number): StoreReply | undefined {
     if (this.#refusals.count === 0 || !mayBeRemembered(request)) return undefined;
     for (let i = 0; i < request.checks.length; i++) {
@@ -78,8 +81,8 @@ export class RefusalMemory {
   }
 
   /**
-   * The end is counted from when the request was sent: it is never put too late. The wait that is told is counted from the answer: a
-   * client that waits for so long is not too early.
+   * The end counts from when the request was sent, so it is never too late. The reported wait counts from the answer, so a client that
+   * waits that long is not too early.
    */
   remember(request: StoreRequest, reply: StoreReply, { sentMonotonicMs, answeredMonotonicMs }: Asked): void {
     if (!mayBeRemembered(request)) return;
@@ -111,9 +114,7 @@ export class RefusalMemory {
     this.#refusals.set(key, refusal, sentMonotonicMs);
   }
 
-  /**
-   * Counters have room again; undefined stands for all. A refusal that was decided before may be answered after this: it is not remembered.
-   */
+  /** Counters have room again; undefined means all. A refusal decided before this may still be answered after it: it is not cached. */
   forget(keys: readonly string[] | undefined, nowMonotonicMs: number): void {
     if (keys === undefined) {
       this.#refusals.clear();
@@ -134,7 +135,7 @@ export class RefusalMemory {
     return freed !== undefined && freed.atMonotonicMs >= sentMonotonicMs;
   }
 
-  /** Whether it is known that nothing freed the counter since. */
+  /** Whether it is known that nothing has freed the counter since. */
   #holds({ sentMonotonicMs }: Refusal, nowMonotonicMs: number): boolean {
     if (nowMonotonicMs - sentMonotonicMs < UNHEARD_MS) return true;
     return nowMonotonicMs - this.#heardUntil(nowMonotonicMs) < UNHEARD_MS;
@@ -147,7 +148,7 @@ function mayBeRemembered({ charge, id, checks }: StoreRequest): boolean {
   return true;
 }
 
-/** Whether nothing of the answer changes until its end but the times. Units that are held, turns and pools free counters by other ways. */
+/** Whether only the times in the answer change until its end. Counters with held units, turns or pools are freed in other ways too. */
 function isSteady([check, ...others]: readonly Check[], { remaining, reason }: Verdict): boolean {
   if (check === undefined || others.length > 0 || check.cost !== 1 || remaining > 0) return false;
   const { policy, prefetchMs, maxWaitMs, estimate } = check.plan;
@@ -155,7 +156,7 @@ function isSteady([check, ...others]: readonly Check[], { remaining, reason }: V
   return reason === "limit" || reason === "blocked";
 }
 
-/** The same rules, as they stand, for the same keys at the same costs: another cost would have another wait. */
+/** The same rules, unchanged, for the same keys at the same costs: another cost would have another wait. */
 function sameChecks(a: readonly Check[], b: readonly Check[]): boolean {
   if (a.length !== b.length) return false;
   for (let i = 0; i < a.length; i++) {
@@ -164,9 +165,9 @@ function sameChecks(a: readonly Check[], b: readonly Check[]): boolean {
   return true;
 }
 
-/** The same reply some time later. Rules that did not refuse report the same numbers as then; a refusal may have begun a block. */
+/** The same reply some time later. Rules that did not refuse report the same numbers as before; a refusal may have started a block. */
 function later({ reply, checks, answeredMonotonicMs }: Refusal, nowMonotonicMs: number): StoreReply {
-  // A request that was sent before the answer came may be asked about after it.
+  // A request sent before the answer arrived may be looked up after it.
   const whole = Math.max(0, Math.floor(nowMonotonicMs - answeredMonotonicMs));
   const verdicts = reply.verdicts.map((found, i): Verdict => {
     const { allowed, remaining, reason } = found;

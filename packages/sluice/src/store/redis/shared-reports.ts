@@ -1,9 +1,9 @@
 /**
- * Reports of utilisation as utilisation.lua keeps them. What cannot be read is left out: another version may have written it. Pure.
+ * Utilisation reports as utilisation.lua stores them. Unreadable ones are skipped: another version may have written them. Pure.
  */
 import type { SharedReport } from "../store.js";
 
-/** As the script takes them. */
+/** The arguments of the script. */
 export function spellWritten({ report, most }: { report: SharedReport; most: number }): (string | number)[] {
   return [most, spellReport(report), report.value, Math.ceil(report.ttlMs)];
 }
@@ -13,7 +13,7 @@ export function spellReport({ source, key }: SharedReport): string {
   return JSON.stringify([source, key]);
 }
 
-/** `reply`: now, then field, utilisation and ms left of each. */
+/** `reply`: the current time, then field, utilisation and remaining milliseconds of each report. */
 export function readReports(reply: readonly unknown[]): SharedReport[] {
   const reports: SharedReport[] = [];
   for (let i = 1; i + 2 < reply.length; i += 3) {

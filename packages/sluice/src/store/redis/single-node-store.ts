@@ -1,6 +1,6 @@
 /**
- * Counters within the reach of one script: all keys of a single Redis, or on a cluster those of one node or hash tag. Each call is one
- * script (or one command) and atomic.
+ * Counters that one script can reach: all keys of a single Redis, or on a cluster those of one node or hash tag. Each call is one script
+ * (or one command) and atomic.
  */
 import type { Check } from "../../check.js";
 import { hashTag, holdKey, letterOf, requestIdKey, storedAs, turnsKey } from "../../keys.js";
@@ -12,37 +12,38 @@ import type { Argument } from "./connection.js";
 import type { Counters } from "./counters.js";
 import { DecideQueue, type Otherwise } from "./decide-queue.js";
 import { Holds } from "./holds.js";
+import { arrayIn, malformed, numbersNamed, textOrNothing } from "./script-reply.js";
 import { decodeRecord, msOf, policyArguments, recordText } from "./wire.js";
 
 interface SingleNodeOptions {
   readonly calls: RedisCalls;
-  /** On a cluster: which keys one script reaches. Absent on a single Redis: it reaches all. */
+  /** On a cluster: which keys one script reaches. Absent on a single Redis, where it reaches all. */
   readonly reach?: NodeReach;
-  /** Whether a request may be one part of several: then each attempt that relies on a record is noted in it (id-record.lua). */
+  /** Whether a request may be one of several parts: then each attempt that relies on a record is noted in it (id-record.lua). */
   readonly claimsRecords: boolean;
   /** Called with the keys of counters that have more room now. */
   readonly onGivenBack: (keys: readonly string[]) => void;
-  /** The same, by a settlement. */
+  /** The same, for a settlement. */
   readonly onSettled: (keys: readonly string[]) => void;
 }
 
 /**
- * The guard against giving charges back twice: none; the record of the request id, which goes with its charge; or a mark of its
- * own, which lives for a while.
+ * The guard against giving charges back twice: none; the record of the request id, which is removed together with its charge; or a separate
+ * mark that lives for a while.
  */
 export type Guard =
   | { readonly kind: "" }
   | { readonly kind: "record"; readonly key: string }
   | { readonly kind: "mark"; readonly key: string; readonly lifeMs: number };
 
-/** On a single Redis all keys are within one script's reach, whatever their tags, and records of request ids lie under one tag. */
+/** On a single Redis one script reaches all keys, whatever their tags, so the records of request ids share one tag. */
 const SHARED_TAG = "*";
 const NO_UNDOS = { pending: 0, lost: 0 };
 
 interface GivingBack {
-  /** The entry id of an attempt that gives up its claim on the charges, which go with their last claim; "" for a refund. */
+  /** The entry id of an attempt that gives up its claim on the charges, which are undone with their last claim; "" for a refund. */
   readonly attempt?: string;
-  /** For a slot on the move, where a script has one key: turns are spent, not vacated. */
+  /** For a slot that is being migrated, where a script has one key: turns are spent, not vacated. */
   readonly isApart?: boolean;
   readonly madeAt?: MadeAt | undefined;
 }
@@ -65,7 +66,7 @@ export class SingleNodeStore implements Counters {
     });
   }
 
-  /** `otherwise` answers if its call fails. */
+  /** `otherwise` answers if the call fails. */
   decide(request: StoreRequest, otherwise?: Otherwise): Promise<StoreReply> {
     const { id, checks } = request;
     const recordKey = id === undefined ? undefined : this.#recordKey(id, checks[0]!.key);
@@ -73,14 +74,14 @@ export class SingleNodeStore implements Counters {
     return this.#queue.add({ request, recordKey, holdKey, isPart: this.#options.claimsRecords }, otherwise);
   }
 
-  /** For a request of one key, while its tag's other keys are on another node. */
+  /** For a request for one key while the other keys of its tag are on another node. */
   decideApart(request: StoreRequest, endsAtMonotonicMs: number): Promise<StoreReply> {
     return this.#queue.addApart(request, endsAtMonotonicMs);
   }
 
-  /** `tag`: where the record lies. */
+  /** `tag`: the hash tag of the record. */
   async recall(id: string, tag = SHARED_TAG): Promise<StoreReply | undefined> {
-    const text = recordText(await this.#calls.call("GET", requestIdKey(id, tag)));
+    const text = recordText(textOrNothing(await this.#calls.call("GET", requestIdKey(id, tag))));
     return text === undefined ? undefined : (decodeRecord(text, this.#queue.serverNowMs) as StoreReply);
   }
 
@@ -112,11 +113,11 @@ export class SingleNodeStore implements Counters {
       args.push(guards.length + i + 1, ...this.#policyArguments(check), check.cost, atMs, owed, vacantAt);
     });
     const all = [...guards, ...keys, ...vacant];
-    const [nowUs, given] = (await this.#calls.run("refund", all, args)) as unknown[];
+    const [nowUs, given] = numbersNamed(await this.#calls.run("refund", all, args), "now_us", "given");
     this.#calls.showed(keys[0]!, msOf(nowUs));
     note(madeAt, nowUs);
     this.#options.onGivenBack(keys);
-    return Number(given) === 1;
+    return given === 1;
   }
 
   async giveBack(checks: readonly Check[], madeAt?: MadeAt): Promise<boolean> {
@@ -124,10 +125,10 @@ export class SingleNodeStore implements Counters {
     if (costly.length === 0) return false;
     const keys = costly.map(({ key }) => key);
     const args = costly.flatMap((check) => [...this.#policyArguments(check), check.cost]);
-    const [nowUs, given] = (await this.#calls.run("give-back", keys, args)) as unknown[];
+    const [nowUs, given] = numbersNamed(await this.#calls.run("give-back", keys, args), "now_us", "given");
     note(madeAt, nowUs);
     this.#options.onGivenBack(keys);
-    return Number(given) === 1;
+    return given === 1;
   }
 
   async release(lease: LeaseRequest, madeAt?: MadeAt): Promise<boolean> {
@@ -141,14 +142,14 @@ export class SingleNodeStore implements Counters {
   async #runLease(step: "release" | "renew", { places }: LeaseRequest, madeAt?: MadeAt): Promise<number> {
     const keys = places.map(({ key }) => key);
     const args = [step, ...places.flatMap((held) => [held.entryId, held.places, held.ttlMs])];
-    const [nowUs, answer] = (await this.#calls.run("lease", keys, args)) as unknown[];
+    const [nowUs, answer] = numbersNamed(await this.#calls.run("lease", keys, args), "now_us", "lease");
     note(madeAt, nowUs);
-    return Number(answer);
+    return answer!;
   }
 
-  /** All counters are within one script's reach. */
-  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
-    return this.#holds.settle(reserved, amounts, this.#holdKeyOf(reserved));
+  /** One script reaches all counters of the reservation. */
+  settle(reserved: Reserved, amounts: Amounts, name: string): Promise<SettleReply> {
+    return this.#holds.settle(reserved, { amounts, name }, this.#holdKeyOf(reserved));
   }
 
   extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {
@@ -159,7 +160,7 @@ export class SingleNodeStore implements Counters {
     return this.#holds.stateOf(reserved, this.#holdKeyOf(reserved));
   }
 
-  /** The record of the hold alone: for slots that are moving. */
+  /** Access to the record of the hold alone: for slots that are being migrated. */
   get holds(): Holds {
     return this.#holds;
   }
@@ -168,13 +169,13 @@ export class SingleNodeStore implements Counters {
     return this.#holdKey(counters[0]!.entryId, counters[0]!.key);
   }
 
-  /** The hold of a reservation lies under the tag of its first counter. */
+  /** A reservation's hold has the hash tag of its first counter. */
   #holdKey(entryId: string, firstKey: string): string {
     return holdKey(entryId, this.#tagOf(firstKey));
   }
 
   async block(key: string, lengthMs: number, madeAt?: MadeAt): Promise<void> {
-    const [nowUs] = (await this.#calls.run("block", [key], ["put", 1, lengthMs])) as unknown[];
+    const [nowUs] = numbersNamed(await this.#calls.run("block", [key], ["put", 1, lengthMs]), "now_us");
     note(madeAt, nowUs);
   }
 
@@ -182,12 +183,13 @@ export class SingleNodeStore implements Counters {
     if (checks.length === 0) return [];
     const keys = checks.map(({ key }) => key);
     const letters = checks.map(({ plan }) => storedAs[plan.policy.stored]);
-    const states = (await this.#calls.run("inspect", keys, letters)) as unknown[];
-    return states.map((state) => JSON.parse(String(state)) as Record<string, number>);
+    const states = arrayIn(await this.#calls.run("inspect", keys, letters), "an array of states");
+    if (states.length !== keys.length) throw malformed(`${keys.length} states`, states);
+    return states.map(readCounter);
   }
 
   async reset(keys: readonly string[], madeAt?: MadeAt): Promise<void> {
-    const [nowUs] = (await this.#calls.run("reset", keys, keys.map(letterOf))) as unknown[];
+    const [nowUs] = numbersNamed(await this.#calls.run("reset", keys, keys.map(letterOf)), "now_us");
     note(madeAt, nowUs);
   }
 
@@ -197,7 +199,7 @@ export class SingleNodeStore implements Counters {
     return this.#options.reach === undefined ? SHARED_TAG : hashTag(key);
   }
 
-  /** The record of a request id lies under the tag of its first counter. */
+  /** The record of a request id has the hash tag of its first counter. */
   #recordKey(id: string, firstKey: string): string {
     return requestIdKey(id, this.#tagOf(firstKey));
   }
@@ -205,6 +207,16 @@ export class SingleNodeStore implements Counters {
   #policyArguments({ plan }: Check): Argument[] {
     return policyArguments(plan.policy, this.#queue.serverNowMs);
   }
+}
+
+function readCounter(text: unknown): Record<string, number> {
+  try {
+    const numbers = JSON.parse(String(text));
+    if (typeof numbers === "object" && numbers !== null) return numbers;
+  } catch {
+    // Handled like JSON of another shape.
+  }
+  throw malformed("the numbers of a counter as JSON", text);
 }
 
 function note(madeAt: MadeAt | undefined, nowUs: unknown): void {

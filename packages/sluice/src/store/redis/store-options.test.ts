@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { redisStore } from "./redis-store.js";
 import { checkedStoreOptions } from "./store-options.js";
 
-test("what is left out has its default", () => {
+test("omitted options have their defaults", () => {
   expect(checkedStoreOptions({})).toEqual({
     deadlineMs: 50,
     breakerFailures: 3,

@@ -1,5 +1,5 @@
 /**
- * The options of a Redis store, their defaults, and their validation, which comes before a connection is opened.
+ * The options of a Redis store, their defaults, and their validation, which happens before a connection is opened.
  */
 import { SluiceError } from "../../errors.js";
 import { isKeyPrefix, KEY_PREFIX_EXPECTED } from "../../key-prefix.js";
@@ -8,18 +8,18 @@ import type { TlsOptions } from "./client.js";
 export interface RedisStoreOptions {
   /** How long a call may take before the rule's failure policy answers. Default 50. */
   deadlineMs?: number;
-  /** Calls failing in a row that stop further calls. Default 3. */
+  /** Consecutive failures after which the circuit breaker opens. Default 3. */
   breakerFailures?: number;
-  /** How often a store that does not answer is tried again. Default 500. */
+  /** How often a store that does not answer is probed. Default 500. */
   breakerIntervalMs?: number;
-  /** Whether a refusal with a known end is answered here until then, for a second at most. Default true. */
+  /** Whether refusals with a known end are cached in this process until then. Default true. */
   rememberRefusals?: boolean;
   /**
-   * Put before every key: stores with different prefixes share no counter, lease or report on one Redis. Up to 64 printable
-   * characters without spaces, `{ } * ? [ ] \\`; `shop:` makes `shop:sluice:1:…`. Default "".
+   * Prepended to every key: stores with different prefixes share no counter, lease or report on one Redis. Up to 64 printable characters
+   * without spaces, `{ } * ? [ ] \\`; `shop:` makes `shop:sluice:1:…`. Default "".
    */
   prefix?: string;
-  /** For a rediss URL: a private authority (`ca`), a client certificate (`cert`, `key`). */
+  /** For a rediss URL: a private certificate authority (`ca`), a client certificate (`cert`, `key`). */
   tls?: TlsOptions;
 }
 

@@ -1,6 +1,6 @@
 /**
- * One call to Redis under way. It ends once: with its answer, with an error, or at its deadline. In each case its circuit breaker and
- * the counts learn of it.
+ * One call to Redis in flight. It ends once: with its answer, an error, or its deadline. Each outcome is reported to its circuit breaker
+ * and the counts.
  */
 import { SluiceError } from "../../errors.js";
 import type { CallCounts } from "../store-stats.js";
@@ -9,18 +9,18 @@ import type { RedisConnection } from "./connection.js";
 import type { Deadlines } from "./deadlines.js";
 import { fullMessage, isAboutTheCall, unavailable } from "./failure.js";
 
-/** No call was made and nobody waited: the breaker has nothing to spare, and the client reports when it is connected again. */
+/** Nothing was sent and nobody waited: the breaker has nothing to save, and the client reports when it is connected again. */
 const NOT_CONNECTED = Symbol("not connected");
-/** How clients word that a connection broke; an earlier error, or the next attempt, names the cause. */
+/** How clients report a broken connection; an earlier error, or the next attempt, names the cause. */
 const CLOSED = /^(Connection is closed|Reached the max retries per request|Stream isn't writeable|Command aborted)/;
 
-/** The parts that all calls of a store share. */
+/** What all calls of a store share. */
 export interface CallContext {
   readonly connection: RedisConnection;
   readonly deadlines: Deadlines;
   readonly counts: CallCounts;
   readonly deadlineMs: number;
-  /** How long a call may wait in all where this process is late, not Redis. */
+  /** The most a call may wait in total when this process is late rather than Redis. */
   readonly mostMs: number;
 }
 
@@ -30,7 +30,7 @@ interface TimedCallOptions {
   readonly send: () => Promise<unknown>;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
-  /** By default the call has a whole deadline. */
+  /** By default the call gets a full deadline. */
   readonly endsAtMonotonicMs: number | undefined;
 }
 
@@ -59,7 +59,7 @@ export class TimedCall {
     );
   }
 
-  /** A client that throws, or returns no promise, has failed like one that rejects: at once, and for the breaker to know. */
+  /** A client that throws, or returns no promise, counts as one that rejects: at once, and visible to the breaker. */
   #begin(): Promise<unknown> {
     try {
       return Promise.resolve(this.#sendWhenConnected());
@@ -94,7 +94,7 @@ export class TimedCall {
     else {
       counts.errors++;
       if (error !== NOT_CONNECTED) breaker.failed(performance.now(), error, sentAtMonotonicMs);
-      // Our own errors are those of a call without an answer.
+      // Our own errors mean that the call got no answer.
       connection.lookAgain(breaker.open && error instanceof SluiceError ? sentAtMonotonicMs : undefined);
     }
     reject(this.#errorOf(error));
@@ -116,7 +116,7 @@ export class TimedCall {
     const nowMonotonicMs = performance.now();
     const lastMonotonicMs = this.#sinceMonotonicMs + mostMs;
     if (this.#isCold && nowMonotonicMs < lastMonotonicMs) {
-      // Once more after the connection stands: only then was the call sent.
+      // Extend once more after the connection is made: only then was the call sent.
       this.#isCold = connection.isCold(this.#options.node);
       const endsAtMonotonicMs = Math.min(nowMonotonicMs + deadlineMs, lastMonotonicMs);
       this.#deadline = deadlines.watchUntil(endsAtMonotonicMs, () => this.#late());
@@ -127,7 +127,7 @@ export class TimedCall {
     else this.#fail(unavailable(`not connected within ${waited}`, connection.lastError()));
   }
 
-  /** False if the call is over: an answer after the deadline is dropped, and does not show that the next one would come in time. */
+  /** False if the call is already over: an answer after the deadline is dropped, and is no evidence that the next one would be in time. */
   #end(): boolean {
     if (this.#over) return false;
     this.#over = true;

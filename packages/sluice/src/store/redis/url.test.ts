@@ -56,11 +56,13 @@ test.each([
   ["redis+cluster://a:1/3", "expected no database number: a cluster has only database 0"],
   ["redis://h:99999", 'expected a host and port, got "h:99999"'],
   ["redis://h/x", "expected a database number"],
+  ["redis://%zz@h", 'expected percent-encoded names and passwords ("%" itself is "%25"), in "redis://***@h"'],
+  ["redis+sentinel://a/100%", "expected percent-encoded names"],
 ])("%s is refused with what was expected", (url, message) => {
   expect(() => parseRedisUrl(url)).toThrow(message);
 });
 
-test("a refused URL is told without its password", () => {
+test("a refused URL is shown without its password", () => {
   expect(() => parseRedisUrl("redis+sentinel://u:hunter2@a")).toThrow(/\*\*\*@a/);
   expect(() => parseRedisUrl("redis+sentinel://u:hunter2@a")).not.toThrow(/hunter2/);
 });

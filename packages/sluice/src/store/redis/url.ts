@@ -1,9 +1,9 @@
 /**
- * Reads the URL of a store: one Redis, a set watched by Sentinels, or a Cluster.
+ * Parses the URL of a store: one Redis, a set watched by Sentinels, or a Cluster.
  *   redis://[user:password@]host:port[/db]      rediss:// for TLS
  *   redis+sentinel://[user:password@]h1:p,h2:p/master[/db]
  *   redis+cluster://[user:password@]h1:p,h2:p     rediss+... for TLS
- * Out: a plain description. The error of a mistake names what was expected, and never echoes a password.
+ * Out: a plain description. Errors name what was expected, and never echo a password.
  */
 import { SluiceError } from "../../errors.js";
 
@@ -13,7 +13,7 @@ export interface RedisTarget {
   readonly tls: boolean;
   readonly username?: string;
   readonly password?: string;
-  /** Sentinel's name of the master. */
+  /** The name by which the Sentinels know the master. */
   readonly master?: string;
   readonly db: number;
 }
@@ -27,7 +27,7 @@ export function parseRedisUrl(url: string): RedisTarget {
   const [, scheme, how, credentials, hosts, path] = shape;
   const kind = (how ?? "single") as RedisTarget["kind"];
   const [first = "", second] = (path ?? "").split("/").slice(1);
-  const master = kind === "sentinel" ? decodeURIComponent(first) : undefined;
+  const master = kind === "sentinel" ? decoded(url, first) : undefined;
   if (kind === "sentinel" && !master)
     throw refused(url, 'the master\'s name, as in "redis+sentinel://host:26379/mymaster"');
   const dbText = kind === "sentinel" ? (second ?? "") : first;
@@ -39,8 +39,8 @@ export function parseRedisUrl(url: string): RedisTarget {
     kind,
     nodes: (hosts ?? "").split(",").map((host) => parseHost(url, host, defaultPorts[kind])),
     tls: scheme === "rediss",
-    ...(username !== "" && { username: decodeURIComponent(username) }),
-    ...(password !== undefined && password !== "" && { password: decodeURIComponent(password) }),
+    ...(username !== "" && { username: decoded(url, username) }),
+    ...(password !== undefined && password !== "" && { password: decoded(url, password) }),
     ...(master !== undefined && { master }),
     db: Number(dbText || 0),
   };
@@ -49,6 +49,14 @@ export function parseRedisUrl(url: string): RedisTarget {
 function splitOnce(credentials: string): [string, string | undefined] {
   const colon = credentials.indexOf(":");
   return colon < 0 ? [credentials, undefined] : [credentials.slice(0, colon), credentials.slice(colon + 1)];
+}
+
+function decoded(url: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refused(url, 'percent-encoded names and passwords ("%" itself is "%25")');
+  }
 }
 
 function parseHost(url: string, text: string, defaultPort: number): { host: string; port: number } {

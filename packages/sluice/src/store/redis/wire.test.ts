@@ -20,7 +20,7 @@ const refused = fc.record({
   retryAfterMs: whole,
   resetAfterMs: whole,
   reason: fc.constantFrom<Reason>("limit", "min-interval", "concurrency", "cost-exceeds-limit"),
-  // A charge is counted and refused in name.
+  // A charge is counted and only reported as refused.
   charged: fc.boolean(),
   delayMs: fc.constant(0),
 });
@@ -38,7 +38,7 @@ const check = fc.record({
   live: fc.integer({ min: -1, max: 9 }),
 }) as unknown as fc.Arbitrary<Check>;
 
-test("what is written into a record of a request id is read from it, whatever the verdicts and keys", () => {
+test("what is written into the record of a request id can be read back, whatever the verdicts and keys", () => {
   const judged = fc.array(fc.tuple(check, fc.oneof(passed, refused)), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(judged, whole, whole, (pairs, nowMs, rulesVersion) => {

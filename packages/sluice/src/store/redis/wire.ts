@@ -1,18 +1,19 @@
 /**
- * Encodes requests as KEYS and ARGV of the scripts, and decodes their replies. The comments at the top of decide.lua, fetch.lua
- * and decide-single.lua specify the layouts.
- * Pure: no connection, no clock.
+ * Encodes requests as KEYS and ARGV of the scripts, and decodes their replies. The headers of decide.lua, fetch.lua and decide-single.lua
+ * specify the layouts. Pure: no connection, no clock.
  */
 import { type Boundaries, boundariesAround, type Calendar } from "../../algorithms/calendar.js";
 import type { Fetch, Grant } from "../../algorithms/grants.js";
 import { type Verdict, verdict } from "../../algorithms/model.js";
 import type { Policy } from "../../algorithms/policy.js";
+import { callerWait } from "../../algorithms/turns.js";
 import type { Check } from "../../check.js";
 import type { Reason } from "../../decision.js";
 import { grantsKey, storedAs, turnsKey } from "../../keys.js";
 import { heldCounters, holdDigest } from "../reserved.js";
 import type { Receipt, StoreReply, StoreRequest } from "../store.js";
 import { keepsEntryIds } from "./choose-script.js";
+import { arrayIn, integerIn, malformed, numberAt, numbersNamed } from "./script-reply.js";
 
 type Argument = string | number;
 /** The scripts that can decide anything. */
@@ -27,17 +28,19 @@ export const reasons: readonly (Reason | undefined)[] = [
   "cost-exceeds-limit",
   "blocked",
 ];
-/** As decide.lua packs them: a call holds fewer policies, and a request fewer checks, than these. */
+/** As decide.lua packs them: a call always has fewer policies, and a request fewer checks, than these. */
 const MOST_POLICIES = 65_536;
 const MOST_MODES = 65_536;
-/** Added to the mode of a check that has a block. */
+/** Added to the mode of a check with a block. */
 const HAS_BLOCK = 32_768;
 /** Added to the mode of a check whose units are held until they are settled. */
 const IS_HELD = 16_384;
-/** Where a block's key stands and how many lengths follow are one number. */
+/** The position of a block's key and the number of lengths that follow are packed into one number. */
 const MOST_LENGTHS = 16;
-/** Added to the first code of a request whose numbers end with what had been given back to its buckets. */
+/** Added to the first code of a request whose numbers end with the units given back to its buckets earlier. */
 const TELLS_GIVEN = 64;
+const MOST_CODES = reasons.length * 4;
+const REPLY = "an array of now_us and verdicts";
 
 /** A request with the key of its id record, which depends on where the counters live. */
 export interface Addressed {
@@ -45,16 +48,16 @@ export interface Addressed {
   readonly recordKey: string | undefined;
   /** The key of its hold, if it holds units. */
   readonly holdKey?: string | undefined;
-  /** Whether other parts of the same request are decided elsewhere, or its place is kept there: it may have to be undone. */
+  /** Set if other parts of the same request are decided elsewhere, or its place is kept there: it may have to be undone. */
   readonly isPart?: boolean | undefined;
-  /** When it must have been answered, where that is not a whole deadline after its call: it is one of several calls. */
+  /** Its deadline, if not a full deadline after its call: it is one of several calls. */
   readonly endsAtMonotonicMs?: number | undefined;
 }
 
 const NO_BOUNDARIES: Boundaries = [0, 0, 0, 0, 0];
 const knownBoundaries = new WeakMap<Calendar, Boundaries>();
 
-/** Boundaries whose second or third window holds the server's present, as far as it is known. */
+/** Boundaries whose second or third window contains the server's current time, as far as it is known. */
 function boundariesOf(calendar: Calendar, serverNowMs: number): Boundaries {
   let known = knownBoundaries.get(calendar);
   if (known === undefined || serverNowMs < known[1] || serverNowMs >= known[3]) {
@@ -64,7 +67,7 @@ function boundariesOf(calendar: Calendar, serverNowMs: number): Boundaries {
   return known;
 }
 
-/** A policy as a script reads it: letter, then as many numbers as the algorithm's `arity`. */
+/** A policy in the form that a script reads: its letter, then as many numbers as the algorithm's `arity`. */
 export function policyArguments(policy: Policy, serverNowMs: number): Argument[] {
   switch (policy.stored) {
     case "token-bucket":
@@ -91,7 +94,7 @@ function modeArgument({ plan, live }: Check): number {
   return plan.mode === "enforce" ? 0 : 1;
 }
 
-/** `sentAtMs`: by the server's clock, at the earliest. */
+/** `sentAtMs`: the earliest possible send time, on the server's clock. */
 export function encodeDecide(
   batch: readonly Addressed[],
   { serverNowMs, sentAtMs }: { serverNowMs: number; sentAtMs: number },
@@ -111,7 +114,7 @@ export function encodeDecide(
     }
     return position;
   };
-  /** A counter with its grants behind it. It may stand in the list before, for a policy without prefetch. */
+  /** Position of a counter, followed by its grants. It may already be in the list for a policy without prefetch. */
   const heldPosition = (key: string): number => {
     const grants = grantsKey(key);
     let position = keyPositions.get(grants);
@@ -148,7 +151,8 @@ export function encodeDecide(
         policyPositions.set(policy, position);
         policies.push(...policyArguments(policy, serverNowMs));
         if (script === "fetch") policies.push(prefetchMs);
-        if (script !== "decide") policies.push("noWait" in policy ? -maxWaitMs : maxWaitMs);
+        if (script !== "decide") policies.push(maxWaitMs);
+        if (script !== "decide" && maxWaitMs > 0) policies.push(callerWait(policy, maxWaitMs));
       }
       const { block } = check;
       const keyAt = prefetchMs > 0 ? heldPosition(check.key) : keyPosition(check.key);
@@ -161,7 +165,7 @@ export function encodeDecide(
       if (block !== undefined)
         requests.push(keyPosition(block.key) * MOST_LENGTHS + block.lengthsMs.length, ...block.lengthsMs);
       if (prefetchMs > 0) requests.push(spellFetch(request.fetches?.[i]));
-      // One of several calls for one request is for a slot on the move, where a script has one key.
+      // If a request is sent as several calls, this one is for a slot that is being migrated, where a script has one key.
       if (maxWaitMs > 0) requests.push(endsAtMonotonicMs === undefined ? keyPosition(turnsKey(check.key)) : 0);
     }
   }
@@ -185,37 +189,51 @@ interface ReadInto {
   readonly grants?: (Grant | undefined)[];
 }
 
-/** Reads verdicts as decide.lua spells them, from `at` on; returns where the next ones begin. */
+/** Reads verdicts as decide.lua encodes them, starting at `at`; returns where the next ones start. */
 function readVerdicts(numbers: readonly number[], at: number, { checks, verdicts, fetches, grants }: ReadInto): number {
   let next = at;
   const tellsGiven = numbers[at]! >= TELLS_GIVEN;
   for (let i = 0; i < verdicts.length; i++, next += 3) {
-    const code = numbers[next]! % TELLS_GIVEN;
+    const code = i === 0 && tellsGiven ? numbers[next]! - TELLS_GIVEN : numbers[next]!;
+    if (!isVerdictCode(code)) throw malformed(codeAt(next, numbers), numbers[next]);
     const allowed = (code & 1) === 1;
-    const found = verdict(allowed, numbers[next + 1]!, 0, numbers[next + 2]!, reasons[code >> 2]);
+    const found = verdict(allowed, numberAt(numbers, next + 1), 0, numberAt(numbers, next + 2), reasons[code >> 2]);
     found.charged = (code & 2) === 2;
-    if (!allowed) found.retryAfterMs = numbers[next++ + 3]!;
+    if (!allowed) found.retryAfterMs = numberAt(numbers, next++ + 3);
     verdicts[i] = found;
     if (fetches?.[i] !== undefined) {
-      const [units, kept, lifeMs, retryAfterMs] = numbers.slice(next + 3, next + 7) as [number, number, number, number];
-      grants![i] = { units, kept, lifeMs, retryAfterMs };
+      grants![i] = {
+        units: numberAt(numbers, next + 3),
+        kept: numberAt(numbers, next + 4),
+        lifeMs: numberAt(numbers, next + 5),
+        retryAfterMs: numberAt(numbers, next + 6),
+      };
       next += 4;
     }
-    if (checks[i]!.plan.maxWaitMs > 0) found.delayMs = numbers[next++ + 3]!;
+    if (checks[i]!.plan.maxWaitMs > 0) found.delayMs = numberAt(numbers, next++ + 3);
   }
   return tellsGiven ? readGiven(numbers, next, verdicts) : next;
 }
 
-/** How much had been given back to each check's bucket before it was charged. */
+/** Packs a reason, and whether the check passed and was charged. The second condition rejects NaN, negative numbers and fractions. */
+export function isVerdictCode(code: number): boolean {
+  return code < MOST_CODES && code >>> 0 === code;
+}
+
+function codeAt(at: number, numbers: readonly number[]): string {
+  return `the code of a verdict, below ${MOST_CODES}, as element ${at} of ${numbers.length}`;
+}
+
+/** How much each check's bucket had been given back before it was charged. */
 function readGiven(numbers: readonly number[], at: number, verdicts: readonly Verdict[]): number {
   for (let i = 0; i < verdicts.length; i++) {
-    const given = numbers[at + i]!;
+    const given = numberAt(numbers, at + i);
     if (given > 0) verdicts[i]!.given = given;
   }
   return at + verdicts.length;
 }
 
-/** The verdicts of a reply, as decide.lua spells them in a record: what `decodeRecord` reads. */
+/** The verdicts of a reply, as decide.lua writes them to a record: what `decodeRecord` reads. */
 export function spellVerdicts({ nowMs, verdicts }: StoreReply, checks: readonly Check[]): string {
   const numbers = verdicts.flatMap(
     ({ allowed, remaining, retryAfterMs, resetAfterMs, reason, charged, delayMs }, i) => {
@@ -230,18 +248,19 @@ export function spellVerdicts({ nowMs, verdicts }: StoreReply, checks: readonly 
   return [nowMs, ...numbers, ...(givens.some((given) => given > 0) ? givens : [])].join(" ");
 }
 
-/** Why a request with an id was not decided: the id is another request's, or was given back while this one was on its way. */
+/** Why a request with an id was not decided: the id belongs to another request, or was given back while this one was in flight. */
 export type IdProblem = "conflict" | "late";
 
-/** The time in ms, of the time in microseconds that a script returns. */
+/** Milliseconds, from the microseconds that a script returns. */
 export function msOf(nowUs: unknown): number {
   return Math.floor(Number(nowUs) / 1_000);
 }
 
-/** One reply a request. */
-export function decodeDecide(given: readonly unknown[], batch: readonly Addressed[]): (StoreReply | IdProblem)[] {
+/** One reply per request. */
+export function decodeDecide(answer: unknown, batch: readonly Addressed[]): (StoreReply | IdProblem)[] {
+  const given = arrayIn(answer, REPLY);
   const reply = numbersIn(given);
-  const nowUs = reply[0]!;
+  const nowUs = numberAt(reply, 0);
   const nowMs = msOf(nowUs);
   const replies = new Array<StoreReply | IdProblem>(batch.length);
   let at = 1;
@@ -264,25 +283,26 @@ export function decodeDecide(given: readonly unknown[], batch: readonly Addresse
       }
     }
   }
+  if (at !== reply.length) throw malformed(`${at} elements`, given);
   return replies;
 }
 
-/** A client may be configured to return numbers as strings. Records stay what they are, and are read from the reply itself. */
+/** A client may be configured to return numbers as strings. Records are left alone, and read from the reply itself. */
 function numbersIn(reply: readonly unknown[]): readonly number[] {
   if (typeof reply[0] === "number") return reply as readonly number[];
-  return reply.map((value) => (recordText(value) === undefined ? Number(value) : value)) as readonly number[];
+  return reply.map((value) => (recordText(value) === undefined ? integerIn(value) : value)) as readonly number[];
 }
 
-/** Like requests: same counter, policy and cost. */
+/** Identical requests: same counter, policy and cost. */
 interface Group {
   readonly check: Check;
-  /** Where its requests stand in the batch. */
+  /** Indices of its requests in the batch. */
   readonly members: number[];
 }
 
 /**
- * Requests of a single check each, all of one stored form, for decide-single.lua. `plainPolicy`: the one policy of a batch in which
- * every request costs 1 and has a counter of its own; a plain script takes the same arguments.
+ * Single-check requests, all of one stored form, for decide-single.lua. `plainPolicy`: the only policy of a batch in which every request
+ * costs 1 and has its own counter; a plain script takes the same arguments.
  */
 export function encodeSingles(
   batch: readonly Addressed[],
@@ -321,29 +341,43 @@ export function encodeSingles(
   return { keys, args, groups, plainPolicy: undefined };
 }
 
-export function decodeSingles(given: readonly unknown[], groups: readonly Group[], count: number): StoreReply[] {
-  const reply = numbersIn(given);
-  const nowUs = reply[0]!;
+export function decodeSingles(answer: unknown, groups: readonly Group[], count: number): StoreReply[] {
+  const reply = numbersIn(arrayIn(answer, REPLY));
+  const nowUs = numberAt(reply, 0);
   const nowMs = msOf(nowUs);
   const replies = new Array<StoreReply>(count);
   let at = 1;
   for (const { members } of groups) {
     const code = reply[at++]!;
     const passed = Math.abs(code);
-    const given = code < 0 ? reply[at++]! : 0;
+    // This also bounds the loop below.
+    if (!(passed <= members.length && Number.isInteger(code))) {
+      throw malformed(`how many of ${members.length} passed as element ${at - 1} of ${reply.length}`, code);
+    }
+    const given = code < 0 ? numberAt(reply, at++) : 0;
     for (let m = 0; m < passed; m++, at += 2) {
-      const found = verdict(true, reply[at]!, 0, reply[at + 1]!, undefined);
+      const found = verdict(true, numberAt(reply, at), 0, numberAt(reply, at + 1), undefined);
       found.charged = true;
       if (given > 0) found.given = given;
       replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic", nowUs };
     }
     if (passed === members.length) continue;
+    const reason = numberAt(reply, at + 3);
+    if (reasons[reason] === undefined)
+      throw malformed(`a reason's code as element ${at + 3} of ${reply.length}`, reason);
     for (let m = passed; m < members.length; m++) {
-      const found = verdict(false, reply[at]!, reply[at + 1]!, reply[at + 2]!, reasons[reply[at + 3]!]);
+      const found = verdict(
+        false,
+        numberAt(reply, at),
+        numberAt(reply, at + 1),
+        numberAt(reply, at + 2),
+        reasons[reason],
+      );
       replies[members[m]!] = { nowMs, verdicts: [found], guarantee: "atomic", nowUs };
     }
     at += 4;
   }
+  if (at !== reply.length) throw malformed(`${at} elements`, reply);
   return replies;
 }
 
@@ -353,25 +387,46 @@ export function recordText(value: unknown): string | undefined {
   return typeof text === "string" && text.includes("\n") ? text : undefined;
 }
 
-/** The answers of id-record.lua instead of a record. */
+/** What id-record.lua answers instead of a record. */
 const idProblems: Readonly<Record<string, IdProblem>> = { "!\n": "conflict", "<\n": "late" };
 
 /**
- * Reads the record of a request id, as id-record.lua spells it, or what it answers instead. Its layout is that of its key, so another
- * one is a broken invariant.
+ * Reads the record of a request id, as id-record.lua writes it, or the answer in its place. The layout is fixed by its key, so another one
+ * is a broken invariant.
  */
 export function decodeRecord(record: string, atMs: number): StoreReply | IdProblem {
   const problem = idProblems[record];
   if (problem !== undefined) return problem;
   const [header, numbers, receipt] = record.split("\n");
-  if (!header?.startsWith("3 ")) throw new Error(`a request-id record of an unknown layout: ${header?.slice(0, 20)}`);
-  const spelled = numbers!.split(" ").map(Number);
-  const { timesMs, ...first } = JSON.parse(receipt!) as Receipt;
+  if (!header?.startsWith("3 "))
+    throw malformed("a request-id record of layout 3, not one of an unknown layout", record);
+  const spelled = (numbers ?? "").split(" ").map((text) => numbersNamed([text], "a number of a record")[0]!);
+  const { timesMs, ...first } = readReceipt(receipt);
   const repeated = { ...first, atMs };
   const verdicts = new Array<Verdict>(repeated.checks.length);
   const end = readVerdicts(spelled, 1, { checks: repeated.checks, verdicts });
-  // An older version wrote nothing more: then a refund takes it that all was given back since the charge.
+  // An older version wrote nothing more: a refund then assumes that everything was given back after the charge.
   if (spelled.length >= end + verdicts.length) readGiven(spelled, end, verdicts);
   const reply: StoreReply = { nowMs: spelled[0]!, verdicts, guarantee: "atomic", repeated };
   return timesMs === undefined ? reply : { ...reply, timesMs };
+}
+
+function readReceipt(text: string | undefined): Receipt {
+  let receipt: Partial<Receipt> | null = null;
+  try {
+    receipt = JSON.parse(text ?? "");
+  } catch {
+    // Handled like a receipt of another shape.
+  }
+  // A plan written by an older instance has no `maxWaitMs`.
+  const isCheck = (check: Partial<Check> | null): boolean =>
+    typeof check?.key === "string" &&
+    Number.isFinite(check.cost) &&
+    typeof check.plan === "object" &&
+    check.plan !== null &&
+    Number.isFinite(check.plan.maxWaitMs ?? 0);
+  if (typeof receipt?.entryId === "string" && Array.isArray(receipt.checks) && receipt.checks.every(isCheck)) {
+    return receipt as Receipt;
+  }
+  throw malformed("the receipt of a request as JSON", text);
 }

@@ -1,11 +1,12 @@
 /**
- * Blocks while a slot is moving, where a script has one key: each block is looked at before the counters are decided, and begun after.
- * The two are not atomic then: a request that arrives between them is judged by its counter alone.
+ * Blocks while a slot is being migrated, when a script can have only one key: each block is read before the counters are decided, and begun
+ * after. The two steps are not atomic: a request that arrives between them is decided by its counter alone.
  */
 import { beginsBlock, putOff, refuseBlocked } from "../../../algorithms/block.js";
 import type { Check, CheckBlock } from "../../../check.js";
 import type { StoreReply, StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
+import { numbersNamed } from "../script-reply.js";
 
 interface SeenBlock {
   readonly leftMs: number;
@@ -19,7 +20,7 @@ export class Blocks {
     this.#calls = calls;
   }
 
-  /** `decide` gets the request without its blocks, and only to look where one of them refuses it. */
+  /** `decide` gets the request without its blocks; if one of them refuses it, only to look. */
   async around(
     request: StoreRequest,
     endsAtMonotonicMs: number,
@@ -49,7 +50,8 @@ export class Blocks {
 
   async #step(step: "see" | "begin", { key, lengthsMs }: CheckBlock, endsAtMonotonicMs: number): Promise<SeenBlock> {
     const args = [step, lengthsMs.length, ...lengthsMs];
-    const [, left, next] = (await this.#calls.run("block", [key], args, endsAtMonotonicMs)) as unknown[];
-    return { leftMs: Number(left), nextMs: Number(next) };
+    const reply = await this.#calls.run("block", [key], args, endsAtMonotonicMs);
+    const [, leftMs, nextMs] = numbersNamed(reply, "now_us", "left_ms", "next_ms") as [number, number, number];
+    return { leftMs, nextMs };
   }
 }

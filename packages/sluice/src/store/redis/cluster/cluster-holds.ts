@@ -1,10 +1,10 @@
 /**
- * Reservations whose counters live in different slots of a cluster: each slot has a hold of its own, and settles it in one script. A
- * settlement that reached only some of them is sent again: the others answer as before.
+ * Reservations whose counters live in different slots of a cluster: each slot has its own hold and settles it in one script. A settlement
+ * that reached only some slots is sent again: the others answer as before.
  *
- * An extension that one slot refuses leaves what other slots hold by then: it goes back when the reservation is settled.
- * While a slot is moving Redis runs scripts of one key: the hold is claimed first, and with it the right to change the counters, which
- * follow one by one. An extension waits until the slot has moved; until then its rules' `overrun` answers.
+ * If one slot refuses an extension, other slots may already hold more: that goes back when the reservation is settled. While a slot is
+ * being migrated, Redis only runs scripts with one key: the hold is claimed first, and with it the right to change the counters, which
+ * follow one by one. An extension has to wait until the migration is over; until then the `overrun` of its rules answers.
  */
 
 import type { HoldRow } from "../../../algorithms/hold.js";
@@ -24,6 +24,7 @@ import {
 import type { StoreReply, StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
 import { mayHaveRun } from "../failure.js";
+import type { NamedAmounts } from "../holds.js";
 import type { SingleNodeStore } from "../single-node-store.js";
 import type { Compensation } from "./compensation.js";
 import { type MovingSlots, slotIsMoving } from "./moving-slots.js";
@@ -36,7 +37,7 @@ interface ClusterHoldsOptions {
   readonly moving: MovingSlots;
 }
 
-/** One slot's counters, and where they stand in the whole reservation. */
+/** One slot's counters, and their indices in the whole reservation. */
 interface Part {
   readonly tag: string;
   readonly reserved: Reserved;
@@ -45,13 +46,13 @@ interface Part {
 
 interface Repayment {
   readonly rows: readonly HoldRow[];
-  /** Of the counter, in its part. */
+  /** Index of the counter in its part. */
   readonly place: number;
   readonly units: number;
   readonly ttlMs: number;
 }
 
-/** Of a charge beyond what was held, to a counter in a moving slot. */
+/** Attempts to charge what exceeds the hold to a counter in a migrating slot. */
 const MOST_TRIES = 5;
 
 export class ClusterHolds {
@@ -61,16 +62,18 @@ export class ClusterHolds {
     this.#options = options;
   }
 
-  async settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
+  async settle(reserved: Reserved, settlement: NamedAmounts): Promise<SettleReply> {
     const parts = partsOf(reserved);
-    const replies = await allOrFailure(parts.map((part) => this.#settlePart(part, amounts)));
+    const replies = await allOrFailure(parts.map((part) => this.#settlePart(part, settlement)));
     const counters: SettledCounter[] = [];
     replies.forEach((reply, p) => {
       parts[p]!.places.forEach((place, i) => {
         counters[place] = reply.counters[i]!;
       });
     });
-    return { counters, isNew: replies.some(({ isNew }) => isNew) };
+    // Concurrent settlements may each have been first in a different slot: the one that was first in the first slot counts.
+    const [{ isOwn }] = replies as [SettleReply];
+    return { counters, isNew: replies.some(({ isNew }) => isNew), isOwn };
   }
 
   async extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {
@@ -94,33 +97,31 @@ export class ClusterHolds {
     return this.#options.node.holdState(partsOf(reserved)[0]!.reserved);
   }
 
-  /** Writes the hold of a part that was decided key by key, if it passed. */
+  /** Writes the hold of a part that was decided key by key and passed. */
   async put(tag: string, request: StoreRequest, reply: StoreReply, endsAtMonotonicMs: number): Promise<void> {
     const { checks, entryId, holdMs } = request;
-    const { verdicts, nowMs } = reply;
+    const { verdicts } = reply;
     if (holdMs === undefined || checks.some(({ plan }, i) => plan.mode === "enforce" && !verdicts[i]!.allowed)) return;
     const counters = heldCounters(checks, () => entryId);
     if (counters.length === 0) return;
-    const units = checks.flatMap(({ held, cost }, i) => (held === undefined ? [] : [verdicts[i]!.charged ? cost : 0]));
-    // Its keys were charged at times of their own: what a bucket lacked at this one is not known.
-    const row: HoldRow = { entryId, atMs: nowMs, units, owed: units.map(() => 0) };
-    await this.#options.node.holds.put({ ttlMs: holdMs, counters }, row, holdKey(entryId, tag), endsAtMonotonicMs);
+    const rows = rowsByTime(request, reply);
+    await this.#options.node.holds.put({ ttlMs: holdMs, counters }, rows, holdKey(entryId, tag), endsAtMonotonicMs);
   }
 
-  #settlePart(part: Part, amounts: Amounts): Promise<SettleReply> {
+  #settlePart(part: Part, settlement: NamedAmounts): Promise<SettleReply> {
     const { node, moving } = this.#options;
-    if (moving.has(part.tag)) return this.#settleKeyByKey(part, amounts);
-    return node.settle(part.reserved, amounts).catch((error: unknown) => {
+    if (moving.has(part.tag)) return this.#settleKeyByKey(part, settlement);
+    return node.settle(part.reserved, settlement.amounts, settlement.name).catch((error: unknown) => {
       if (!slotIsMoving(error)) throw error;
       moving.add(part.tag);
-      return this.#settleKeyByKey(part, amounts);
+      return this.#settleKeyByKey(part, settlement);
     });
   }
 
-  async #settleKeyByKey({ tag, reserved }: Part, amounts: Amounts): Promise<SettleReply> {
+  async #settleKeyByKey({ tag, reserved }: Part, settlement: NamedAmounts): Promise<SettleReply> {
     const { counters } = reserved;
     const key = holdKey(counters[0]!.entryId, tag);
-    const { reply, rows } = await this.#options.node.holds.claim(reserved, amounts, key);
+    const { reply, rows } = await this.#options.node.holds.claim(reserved, settlement, key);
     if (!reply.isNew) return reply;
     await Promise.all(
       counters.map(async (counter, i) => {
@@ -156,11 +157,28 @@ export class ClusterHolds {
         await node.decideApart(request, calls.endOf());
         return;
       } catch (error) {
-        // Where it may have been counted, counting it again would be worse.
+        // If it may have been counted, counting it again would be worse.
         if (tries === MOST_TRIES || mayHaveRun(error)) return;
       }
     }
   }
+}
+
+/**
+ * The rows of a request whose keys were charged at different times, one row per time: a rolling window finds the units to give back by when
+ * they were charged.
+ */
+function rowsByTime({ checks, entryId }: StoreRequest, { verdicts, nowMs, timesMs }: StoreReply): HoldRow[] {
+  const charged = checks.flatMap(({ held, cost }, i) => {
+    if (held === undefined) return [];
+    return [{ units: verdicts[i]!.charged ? cost : 0, atMs: timesMs?.[i] ?? nowMs }];
+  });
+  // How much a bucket lacked at that time is not known.
+  const owed = charged.map(() => 0);
+  return [...new Set(charged.map(({ atMs }) => atMs))].map((atMs) => {
+    const units = charged.map((one) => (one.atMs === atMs ? one.units : 0));
+    return { entryId, atMs, units, owed };
+  });
 }
 
 function partsOf({ ttlMs, counters }: Reserved): Part[] {
@@ -172,7 +190,7 @@ function partsOf({ ttlMs, counters }: Reserved): Part[] {
   }));
 }
 
-/** Waits for all, so that what failed is the only thing left to do. */
+/** Waits for all calls, so that a retry only has to repeat what failed. */
 async function allOrFailure<T>(calls: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(calls);
   return settled.map((outcome) => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { clusterSlot } from "./cluster-slot.js";
 
-// As `CLUSTER KEYSLOT` of Redis 7.0.15 answers.
+// As answered by `CLUSTER KEYSLOT` of Redis 7.0.15.
 test.each([
   ["foo", 12_182],
   ["123456789", 12_739],

@@ -17,14 +17,14 @@ import { IdRecords } from "./id-records.js";
 import { MovingSlots } from "./moving-slots.js";
 import { NodeReach } from "./node-reach.js";
 import { RequestPlaces } from "./request-places.js";
-import { groupByTag } from "./split-by-tag.js";
+import { groupByTag, joinRecalled } from "./split-by-tag.js";
 
 interface ClusterStoreOptions {
-  /** Which node a key lives on, as far as the client knows; "" if it does not. */
+  /** The node of a key, as far as the client knows; "" if it does not. */
   readonly nodeOf: (key: string) => string;
   /** Called with the keys of counters that have more room now. */
   readonly onGivenBack: (keys: readonly string[]) => void;
-  /** The same, by a settlement. */
+  /** The same, for a settlement. */
   readonly onSettled: (keys: readonly string[]) => void;
 }
 
@@ -57,18 +57,7 @@ export class ClusterStore implements Counters {
   async recall(id: string): Promise<StoreReply | undefined> {
     const tags = await this.#places.tagsOf(id);
     const records = await Promise.all(tags.map((tag) => this.#node.recall(id, tag)));
-    const replies = records.flatMap((reply) =>
-      reply?.repeated === undefined ? [] : [{ ...reply, repeated: reply.repeated }],
-    );
-    const [first] = replies;
-    if (first === undefined) return undefined;
-    return {
-      ...first,
-      verdicts: replies.flatMap(({ verdicts }) => verdicts),
-      timesMs: replies.flatMap(({ verdicts, nowMs, timesMs }) => timesMs ?? verdicts.map(() => nowMs)),
-      entryIds: replies.flatMap(({ verdicts, repeated }) => verdicts.map(() => repeated.entryId)),
-      repeated: { ...first.repeated, checks: replies.flatMap(({ repeated }) => repeated.checks) },
-    };
+    return joinRecalled(records.flatMap((reply) => reply ?? []));
   }
 
   async refund({ charges, id }: RefundRequest): Promise<boolean> {
@@ -98,7 +87,7 @@ export class ClusterStore implements Counters {
     return released.includes(true);
   }
 
-  /** A lease that lost a place in one slot is lost: the places that it holds in other slots are released. */
+  /** A lease that lost its place in one slot is lost: its places in other slots are released. */
   async renew(lease: LeaseRequest, madeAt?: MadeAt): Promise<number> {
     const groups = groupByTag(lease.places, ({ key }) => key);
     const terms = await Promise.all(groups.map((group) => this.#node.renew({ places: group }, madeAt)));
@@ -107,8 +96,8 @@ export class ClusterStore implements Counters {
     return shortestMs;
   }
 
-  settle(reserved: Reserved, amounts: Amounts): Promise<SettleReply> {
-    return this.#holds.settle(reserved, amounts);
+  settle(reserved: Reserved, amounts: Amounts, name: string): Promise<SettleReply> {
+    return this.#holds.settle(reserved, { amounts, name });
   }
 
   extend(reserved: Reserved, amounts: Amounts): Promise<ExtendReply> {

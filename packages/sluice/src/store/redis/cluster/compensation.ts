@@ -1,10 +1,10 @@
 /**
- * Gives charges under one tag back to their counters: refunds, and the undo of a part of a request that another part refused (the
+ * Gives charges under one hash tag back to their counters: refunds, and the undo of a part of a request that another part refused (the
  * compensating step of a saga).
  *
- * A refund is tried once, and its caller receives a failure. An undo has no caller that could repeat it: it is queued and retried, with
- * exponential backoff, until it arrives or its charge has expired. Neither gives back twice, whichever answer was lost: a charge with
- * a request id goes with its record, one without leaves a mark that it was undone.
+ * A refund is tried once, and its caller gets the failure. An undo has no caller that could repeat it: it is queued and retried, with
+ * exponential backoff, until it succeeds or its charge has expired. Neither gives back twice, whichever answer was lost: a charge with a
+ * request id is removed together with its record, and one without leaves a mark that it was undone.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,26 +16,26 @@ import type { IdRecords } from "./id-records.js";
 import { type MovingSlots, slotIsMoving } from "./moving-slots.js";
 
 interface Repayment {
-  /** All under one tag, of one decision. */
+  /** All under one hash tag, from one decision. */
   readonly charges: readonly Charged[];
   readonly id: string | undefined;
 }
 
 export interface Undo extends Repayment {
-  /** The entry id of the attempt that gives up its claim on the charge; the charge goes with its last claim. */
+  /** The entry id of the attempt that gives up its claim on the charge; the charge is undone with its last claim. */
   readonly attempt: string;
-  /** After this the charge has expired by itself. */
+  /** After this long the charge has expired by itself. */
   readonly lifeMs: number;
 }
 
 interface Pending {
   readonly undo: Undo;
-  /** The name of its mark. */
+  /** The name of its mark, which makes the undo idempotent. */
   readonly mark: string;
   endsAtMonotonicMs: number;
 }
 
-/** How long it is known that an undo was done: one whose answer was lost is retried for a little less. */
+/** How long a mark remembers that an undo was done: one whose answer was lost is retried for slightly less. */
 const MARK_MS = 30_000;
 const AFTER_LOST_ANSWER_MS = 25_000;
 const MOST_PENDING = 10_000;
@@ -69,24 +69,24 @@ export class Compensation {
     this.#moving = moving;
   }
 
-  /** Undos that wait for a retry, and those that were given up: their charges stay until they expire. */
+  /** Undos waiting for a retry, and those given up: their charges stay until they expire. */
   get undos(): { pending: number; lost: number } {
     return { pending: this.#pending.length, lost: this.#lost };
   }
 
-  /** True if given back. Rejects if that is not known. */
+  /** True if given back. Rejects if that is unknown. */
   refund(repayment: Repayment): Promise<boolean> {
     return this.#give({ ...repayment, attempt: "", lifeMs: 0 }, guardOf(repayment));
   }
 
-  /** Resolves when it was done, or queued. */
+  /** Resolves when the undo is done or queued. */
   async undo(undo: Undo): Promise<void> {
-    // Without its record nobody can tell which attempts rely on a charge.
+    // Without the record it is unknown which attempts rely on a charge.
     const lifeMs = undo.id === undefined ? undo.lifeMs : Math.min(undo.lifeMs, REMEMBER_MS);
     await this.#try({ undo, mark: this.#newMark(), endsAtMonotonicMs: performance.now() + lifeMs });
   }
 
-  /** Tries what is queued once more. */
+  /** Tries the queued undos once more. */
   async close(): Promise<void> {
     this.#closed = true;
     const left = this.#pending.splice(0);
@@ -117,7 +117,7 @@ export class Compensation {
     if (!this.#retrying) void this.#retry();
   }
 
-  /** Rounds of the oldest, until none is left; those that fail again go to the end of the queue. */
+  /** Retries in rounds, oldest first, until none is left; those that fail again go to the end of the queue. */
   async #retry(): Promise<void> {
     this.#retrying = true;
     while (this.#pending.length > 0) {
@@ -142,8 +142,8 @@ export class Compensation {
   }
 
   /**
-   * While a slot is moving Redis runs scripts of one key. The record goes first: with it goes the right to give back. What then
-   * fails is retried as a charge without an id.
+   * While a slot is being migrated, Redis only runs scripts with one key. The record is dropped first, and with it the right to give back.
+   * What fails after that is retried as a charge without an id.
    */
   async #giveKeyByKey(undo: Undo, guard: Guard): Promise<boolean> {
     const { charges, attempt, id } = undo;
@@ -161,7 +161,7 @@ export class Compensation {
     try {
       await this.#node.giveBackCharges(charges, UNGUARDED, { attempt: undo.attempt, isApart: true });
     } catch (error) {
-      // Without a guard nobody can tell whether it was done.
+      // Without a guard it is unknown whether it was done.
       if (mayHaveRun(error)) this.#lost++;
       else {
         const endsAtMonotonicMs = performance.now() + Math.max(undo.lifeMs, AFTER_LOST_ANSWER_MS);
@@ -179,7 +179,7 @@ function tagOf({ charges }: Repayment): string {
   return hashTag(charges[0]!.check.key);
 }
 
-/** A mark lies beside its counters. Without one, a charge without an id is unguarded. */
+/** A mark lies beside its counters. Without a mark, a charge without an id is unguarded. */
 function guardOf(repayment: Repayment, mark?: string): Guard {
   const tag = tagOf(repayment);
   if (repayment.id !== undefined) return { kind: "record", key: requestIdKey(repayment.id, tag) };

@@ -1,12 +1,14 @@
 /**
- * Decides a request on a cluster: node by node (or slot by slot), in parallel, each part all or nothing in itself.
+ * Decides a request on a cluster: node by node (or slot by slot), in parallel; each part is all or nothing.
  *
- * The life of such a request: split by what one script reaches (`node-reach.ts`) -> each part one script, with the record of the request's
- * id beside its counters -> all passed, and the id's place is written: the reply; one refused, or failed: what the others charged is
- * undone (`compensation.ts`), then the refusal, or the error. Parts in a moving slot are decided by tag, then key by key.
+ * The life of such a request: split by what one script reaches (`node-reach.ts`) -> each part is one script, with the record of the
+ * request's id beside its counters -> if all passed, and the id's place is written: the reply; if one refused or failed: the charges of the
+ * others are undone (`compensation.ts`), then the refusal or the error. If an older or newer version of the rules has already decided the
+ * id, what was charged now is undone, and the reply is the first one. Parts in a migrating slot are decided by tag, then key by key.
  */
 import { SluiceError } from "../../../errors.js";
 import { hashTag } from "../../../keys.js";
+import { isOthers } from "../../asked-counters.js";
 import { otherRequest, REMEMBER_MS, type StoreReply, type StoreRequest } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
 import { spansSlots } from "../choose-script.js";
@@ -20,15 +22,15 @@ import type { IdRecords } from "./id-records.js";
 import { type MovingSlots, slotIsMoving } from "./moving-slots.js";
 import type { NodeReach } from "./node-reach.js";
 import type { RequestPlaces } from "./request-places.js";
-import { joinReplies, type Part, splitByKey, splitByTag, undoOf } from "./split-by-tag.js";
+import { joinReplies, type Part, refuses, splitByKey, splitByTag, undoOf } from "./split-by-tag.js";
 
-/** The records of one request end this much apart at most: clocks that run unevenly, parts that waited. */
+/** The most by which the expiries of one request's records differ: clocks that run unevenly, parts that waited. */
 const ENDS_APART_MS = 10_000;
 
-/** A slot that begins to move again, each time between a fetch and its end: after so many, the failure policy answers. */
+/** A slot may start migrating again, each time between a fetch and its end: after this many attempts the failure policy answers. */
 const MOST_ATTEMPTS = 4;
 
-/** Where the check of a request of one stands. */
+/** The index of a lone check. */
 const ONLY = [0];
 
 type Outcome = PromiseSettledResult<StoreReply>;
@@ -36,10 +38,17 @@ type Outcome = PromiseSettledResult<StoreReply>;
 interface Settling {
   readonly settled: readonly Outcome[];
   readonly endsAtMonotonicMs: number;
-  /** The id was sent for another request. */
+  /** Set if the id was sent for another request. */
   readonly conflict?: unknown;
   /** Why a charge has no place under its id. */
   readonly placeless?: unknown;
+}
+
+/** The earlier answer to an id, and if it is a refusal, what this attempt must undo. */
+interface Recalled {
+  readonly reply: StoreReply;
+  readonly undos: readonly Undo[];
+  readonly isRefused: boolean;
 }
 
 interface PartsDeciderOptions {
@@ -77,7 +86,7 @@ export class PartsDecider {
   }
 
   decide(request: StoreRequest): Promise<StoreReply> {
-    // Most requests have one check: they are made a part of only once it matters.
+    // Most requests have one check: a part is made only once it is needed.
     if (request.checks.length === 1 && request.id === undefined) {
       return this.#moving.size === 0
         ? this.#node.decide(request, this.#whenFailed)
@@ -94,7 +103,7 @@ export class PartsDecider {
     return await this.#decideMoving(part, endsAtMonotonicMs, 1);
   };
 
-  /** What is written beside the counters, a record or a hold, lies under a tag: such a request is decided by tag. */
+  /** A record or a hold is written beside the counters, under a hash tag, so such a request is decided by tag. */
   #reachOf({ id, holdMs }: StoreRequest): (key: string) => string {
     return id === undefined && holdMs === undefined ? this.#reach.of : hashTag;
   }
@@ -105,7 +114,7 @@ export class PartsDecider {
     return this.#decidePart(only!, endsAtMonotonicMs);
   }
 
-  /** Decides checks within one script's reach in one script; or by tag, or key by key, while a slot is moving. */
+  /** Decides checks that one script reaches in one script; while a slot is being migrated, by tag or key by key. */
   #decidePart(part: Part, endsAtMonotonicMs: number, attempt = 1): Promise<StoreReply> {
     const { tag, request } = part;
     if (spansSlots(request)) return this.#decideOnNode(request, endsAtMonotonicMs);
@@ -125,7 +134,7 @@ export class PartsDecider {
     });
   }
 
-  /** Over several slots of one node; by tag if it does not take them together. */
+  /** Over several slots of one node; by tag if the node does not accept them together. */
   #decideOnNode(request: StoreRequest, endsAtMonotonicMs: number): Promise<StoreReply> {
     return this.#node.decide(request).catch((error: unknown) => {
       if (!this.#reach.wasRefused(request.checks[0]!.key, error)) throw error;
@@ -137,24 +146,82 @@ export class PartsDecider {
   async #decideInParts(request: StoreRequest, parts: readonly Part[], endsAtMonotonicMs: number): Promise<StoreReply> {
     const decide = (part: Part): Promise<StoreReply> => this.#decidePart(part, endsAtMonotonicMs);
     const [[place], settled] = await Promise.all([
-      Promise.allSettled([this.#places.isOther(request, parts)]),
+      Promise.allSettled([this.#places.take(request, parts)]),
       Promise.allSettled(parts.map(decide)),
     ]);
+    const conflict = conflictOf(place, parts, settled);
+    if (conflict === undefined && place.status === "fulfilled" && place.value !== undefined)
+      return await this.#settleBeside(request, parts, { settled, endsAtMonotonicMs, tags: place.value });
     const stale = parts.length > 1 ? stalePlaces(settled) : [];
     for (const p of stale) settled[p] = await this.#decideAnew(parts[p]!, settled[p]!, decide);
-    const conflict = place.status === "fulfilled" && place.value ? otherRequest() : undefined;
-    // A charge without a place could not be refunded by its id. A refusal needs none.
+    // A charge without a place could not be refunded by its id. A refusal needs no place.
     const placeless = place.status === "rejected" && settled.some(hasCharged) ? place.reason : undefined;
     return await this.#settle(parts, { settled, endsAtMonotonicMs, conflict, placeless });
   }
 
-  /** Forgets what an id was answered in one part, but not its charge, and decides it again. */
+  /**
+   * An older or newer version of the rules was asked with this id, and its records lie under `tags`. They are the answer if all of them are
+   * there, or one of them refuses. Otherwise that decision was given back or is still in flight, and this one stands.
+   */
+  async #settleBeside(
+    request: StoreRequest,
+    parts: readonly Part[],
+    { settled, endsAtMonotonicMs, tags }: Pick<Settling, "settled" | "endsAtMonotonicMs"> & { tags: readonly string[] },
+  ): Promise<StoreReply> {
+    // If this attempt is the first under one of those tags, the record there is its own.
+    const own = parts.filter((_, p) => settled[p]!.status === "fulfilled" && !replyOf(settled[p]!).repeated);
+    const others = { tags, except: own.map(({ tag }) => tag) };
+    const [first] = await Promise.allSettled([this.#recall(request, others, endsAtMonotonicMs)]);
+    if (first.status === "fulfilled" && first.value !== undefined) {
+      const { reply, undos, isRefused } = first.value;
+      await this.#undo(undos, endsAtMonotonicMs);
+      // What was found under those tags also stands for this attempt, unless the answer is a refusal.
+      const stands = ({ tag }: Part): boolean => tags.includes(tag) && !isRefused;
+      const places = [...parts.keys()].filter((p) => settled[p]!.status === "fulfilled" && !stands(parts[p]!));
+      const back = { parts: places.map((p) => parts[p]!), replies: places.map((p) => replyOf(settled[p]!)) };
+      await this.#takeBack(back.parts, back.replies, endsAtMonotonicMs);
+      return reply;
+    }
+    const [place] = await Promise.allSettled([request.charge ? this.#places.replace(request, parts) : undefined]);
+    const lost = [first, place].find(({ status }) => status === "rejected") as PromiseRejectedResult | undefined;
+    return await this.#settle(parts, { settled, endsAtMonotonicMs, placeless: lost?.reason });
+  }
+
+  /** The earlier answer to an id under these tags. Its charges then also stand for this attempt. */
+  async #recall(
+    request: StoreRequest,
+    { tags, except }: { tags: readonly string[]; except: readonly string[] },
+    endsAtMonotonicMs: number,
+  ): Promise<Recalled | undefined> {
+    const see = async (tag: string): Promise<StoreReply | undefined> =>
+      except.includes(tag) ? undefined : await this.#records.see(request, tag, endsAtMonotonicMs);
+    const found = await Promise.all(tags.map(see));
+    const parts: Part[] = [];
+    const replies: StoreReply[] = [];
+    let count = 0;
+    found.forEach((reply, t) => {
+      if (reply?.repeated === undefined) return;
+      const { checks } = reply.repeated;
+      const places = checks.map((_, i) => count + i);
+      count += checks.length;
+      parts.push({ tag: tags[t]!, request: { ...request, checks }, places });
+      replies.push(reply);
+    });
+    const isRefused = parts.some(({ request: { checks } }, p) =>
+      checks.some((check, i) => refuses(check, replies[p]!.verdicts[i]!)),
+    );
+    if (parts.length === 0 || (parts.length < tags.length && !isRefused)) return undefined;
+    if (parts.length === 1) return { reply: replies[0]!, undos: [], isRefused };
+    return { ...joinReplies(parts, replies), isRefused };
+  }
+
+  /** Drops the record of an id in one part, but not its charge, and decides the part again. */
   async #decideAnew(
     part: Part,
     outcome: PromiseSettledResult<StoreReply>,
     decide: (part: Part) => Promise<StoreReply>,
   ): Promise<PromiseSettledResult<StoreReply>> {
-    const { entryId } = (outcome as PromiseFulfilledResult<StoreReply>).value.repeated!;
+    const { entryId } = replyOf(outcome).repeated!;
     const [anew] = await Promise.allSettled([this.#dropRecord(part, entryId).then(() => decide(part))]);
     return anew;
   }
@@ -163,7 +230,7 @@ export class PartsDecider {
     return this.#records.drop(request.id!, tag, { entryId, attempt: "" });
   }
 
-  /** The parts' outcomes as one reply. Nothing may stay charged for a request that was refused, or that cannot be decided. */
+  /** Joins the parts' outcomes into one reply. A request that was refused, or cannot be decided, must leave no charge. */
   async #settle(
     parts: readonly Part[],
     { settled, endsAtMonotonicMs, conflict, placeless }: Settling,
@@ -171,13 +238,10 @@ export class PartsDecider {
     const failure = conflict ?? failureOf(settled) ?? placeless;
     const replies = settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     if (failure !== undefined) {
-      // The failure policy will answer, or the caller learns that the id is another request's.
+      // Either the failure policy will answer, or the caller learns that the id belongs to another request.
       const answered = parts.filter((_, i) => settled[i]!.status === "fulfilled");
-      if (conflict !== undefined) await this.#forgetUncharged(answered, replies);
-      await this.#undo(
-        answered.flatMap((part, i) => undoOf(part, replies[i]!)),
-        endsAtMonotonicMs,
-      );
+      if (conflict !== undefined) await this.#takeBack(answered, replies, endsAtMonotonicMs);
+      else await this.#undoAll(answered, replies, endsAtMonotonicMs);
       throw failure;
     }
     if (parts.length === 1) return replies[0]!;
@@ -186,7 +250,20 @@ export class PartsDecider {
     return reply;
   }
 
-  /** A part that was decided under an id of another request leaves no record of it: one that charged goes with its charge. */
+  #undoAll(parts: readonly Part[], replies: readonly StoreReply[], endsAtMonotonicMs: number): Promise<void> {
+    return this.#undo(
+      parts.flatMap((part, i) => undoOf(part, replies[i]!)),
+      endsAtMonotonicMs,
+    );
+  }
+
+  /** The same for parts decided under an id that stands for another decision: they must not leave a record either. */
+  async #takeBack(parts: readonly Part[], replies: readonly StoreReply[], endsAtMonotonicMs: number): Promise<void> {
+    await this.#forgetUncharged(parts, replies);
+    await this.#undoAll(parts, replies, endsAtMonotonicMs);
+  }
+
+  /** Records of parts that did charge are removed together with their charges. */
   async #forgetUncharged(parts: readonly Part[], replies: readonly StoreReply[]): Promise<void> {
     const uncharged = parts.filter((_, p) => {
       const { repeated, verdicts } = replies[p]!;
@@ -195,7 +272,7 @@ export class PartsDecider {
     await Promise.allSettled(uncharged.map((part) => this.#dropRecord(part, part.request.entryId)));
   }
 
-  /** Waits for the undos no longer than the check may take: the others arrive later. */
+  /** Waits for the undos no longer than the check's deadline; the rest finish later. */
   async #undo(undos: readonly Undo[], endsAtMonotonicMs: number): Promise<void> {
     if (undos.length === 0) return;
     const done = Promise.all(undos.map((undo) => this.#compensation.undo(undo)));
@@ -209,9 +286,9 @@ export class PartsDecider {
   }
 
   /**
-   * Redis runs no script of several keys while some of them are on another node. One key at a time it does, there or here; so
-   * nothing goes uncounted while slots move. The atomic look at the id is given up: of two requests with one id that
-   * arrive at the same time, both are charged, and the later one is undone.
+   * Redis does not run a script with several keys while some of them are on another node. It does run one key at a time, on either node, so
+   * nothing goes uncounted while slots migrate. What is lost is the atomic lookup of the id: of two concurrent requests with one id, both
+   * are charged, and the later one is undone.
    */
   async #decideKeyByKey(tag: string, request: StoreRequest, endsAtMonotonicMs: number): Promise<StoreReply> {
     const seen = await this.#records.see(request, tag, endsAtMonotonicMs);
@@ -230,7 +307,7 @@ export class PartsDecider {
       await this.#holds.put(tag, request, reply, endsAtMonotonicMs);
       if (await this.#records.put(request, tag, reply, endsAtMonotonicMs)) return reply;
     } catch (error) {
-      // No refund by id could find the charge.
+      // A refund by id could not find the charge.
       await this.#undo(undoOf(whole, reply), endsAtMonotonicMs);
       throw error;
     }
@@ -238,7 +315,7 @@ export class PartsDecider {
     return (await this.#records.see(request, tag, endsAtMonotonicMs)) ?? reply;
   }
 
-  /** One key of a slot on the move. */
+  /** One key in a migrating slot. */
   async #decideApart(part: Part, endsAtMonotonicMs: number): Promise<StoreReply> {
     const { request, heldElsewhere: key } = part;
     if (key === undefined) return await this.#node.decideApart(request, endsAtMonotonicMs);
@@ -256,7 +333,7 @@ export class PartsDecider {
     return found.reply;
   }
 
-  /** Units that are held without a hold could not be settled: then nothing stays charged. */
+  /** Held units without a hold could never be settled, so nothing may stay charged. */
   async #putHold(whole: Part, reply: StoreReply, endsAtMonotonicMs: number): Promise<void> {
     try {
       await this.#holds.put(whole.tag, whole.request, reply, endsAtMonotonicMs);
@@ -271,20 +348,43 @@ function onlyPart(request: StoreRequest): Part {
   return { tag: hashTag(request.checks[0]!.key), request, places: ONLY };
 }
 
+function replyOf(outcome: Outcome): StoreReply {
+  return (outcome as PromiseFulfilledResult<StoreReply>).value;
+}
+
+/** An error if the id belongs to another request, judging by its place, or by a record that other rules left under the same tag. */
+function conflictOf(
+  place: PromiseSettledResult<unknown>,
+  parts: readonly Part[],
+  settled: readonly Outcome[],
+): unknown {
+  if (place.status === "rejected" && isMistake(place.reason)) return place.reason;
+  const isTaken = settled.some((outcome, p) => {
+    const first = outcome.status === "fulfilled" ? outcome.value.repeated : undefined;
+    return first !== undefined && isOthers(parts[p]!.request, first);
+  });
+  return isTaken ? otherRequest() : undefined;
+}
+
+function isMistake(reason: unknown): boolean {
+  return reason instanceof SluiceError && reason.code === "invalid-request";
+}
+
 function hasCharged(outcome: Outcome): boolean {
   return outcome.status === "fulfilled" && outcome.value.verdicts.some(({ charged }) => charged);
 }
 
-/** Why a request cannot be answered, if it cannot. That an id was sent for another request stands whatever the other parts met. */
+/**
+ * Why a request cannot be answered, if it cannot. An id that was sent for another request takes precedence over failures of other parts.
+ */
 function failureOf(settled: readonly Outcome[]): unknown {
   const reasons = settled.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as unknown] : []));
-  const isMistake = (reason: unknown): boolean => reason instanceof SluiceError && reason.code === "invalid-request";
   return reasons.find(isMistake) ?? reasons[0];
 }
 
 /**
- * The parts of a request that must not answer for an earlier one: others were decided now, and the records of these are so old that
- * those others' may have ended. A repetition that is timed so would else be charged in some of its rules only.
+ * The parts of a request that must not answer for an earlier one: other parts were decided anew, and these records are so old that the
+ * records of those parts may have expired. Otherwise a retry timed this way would be charged under some of its rules only.
  */
 function stalePlaces(settled: readonly Outcome[]): number[] {
   const replies = settled.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));

@@ -31,20 +31,20 @@ test("a part under a rule with prefetch names the counter whose holders its scri
   expect(partOf(check(1, { plan: { prefetchMs: 0 } } as Partial<Check>)).heldElsewhere).toBeUndefined();
 });
 
-test("a charge that leaves room for the units that are held stands", () => {
+test("a charge that leaves room for the held units stands", () => {
   const found = besideHeld(partOf(check(2)), reply(charged(5)), held);
   expect(found.undos).toEqual([]);
   expect(found.reply.verdicts[0]).toMatchObject({ allowed: true, charged: true, remaining: 0 });
 });
 
-test("a charge that leaves one unit too few is undone and refused, until units end", () => {
+test("a charge that leaves one unit too few is undone and refused, until units expire", () => {
   const found = besideHeld(partOf(check(2)), reply(charged(4)), held);
   expect(found.undos).toHaveLength(1);
   expect(found.undos[0]!.charges).toMatchObject([{ check: { cost: 2 }, entryId: "e" }]);
   expect(found.reply.verdicts[0]).toMatchObject({ allowed: false, charged: false, remaining: 1, retryAfterMs: 40 });
 });
 
-test("with one refused check, the others of its key are given back; a shadow alone refuses nobody", () => {
+test("if one check is refused, the others of its key are given back; a shadow rule alone refuses nobody", () => {
   const both = besideHeld(partOf(check(1), check(3)), reply(charged(7), charged(4)), held);
   expect(both.undos[0]!.charges.map(({ check }) => check.cost)).toEqual([1, 3]);
   expect(both.reply.verdicts.map(({ charged }) => charged)).toEqual([false, false]);
@@ -54,7 +54,7 @@ test("with one refused check, the others of its key are given back; a shadow alo
   expect(shadow.reply.verdicts.map(({ allowed }) => allowed)).toEqual([true, false]);
 });
 
-test("what has happened already is never refused, and a look at cost 0 neither", () => {
+test("a charge is never refused, nor is a look at cost 0", () => {
   const found = besideHeld(
     partOf(check(9, { charge: true }), check(0)),
     reply(charged(1), verdict(true, 1, 0, 500, undefined)),
@@ -67,7 +67,7 @@ test("what has happened already is never refused, and a look at cost 0 neither",
   ]);
 });
 
-test("units that have ended, and that nobody charged yet, still count; the wait is at least a millisecond", () => {
+test("expired units that nobody has charged yet still count; the wait is at least a millisecond", () => {
   const { reply: found } = besideHeld(partOf(check(1)), reply(charged(0)), { ...held, endInMs: -3 });
   expect(found.verdicts[0]).toMatchObject({ allowed: false, retryAfterMs: 1 });
 });

@@ -1,9 +1,9 @@
 /**
- * Units that holders fetched ahead (prefetch), while a slot is moving and a script has one key: the counter's script does not see them.
+ * Units that holders have prefetched, while a slot is being migrated and a script has only one key: the counter's script does not see them.
  *
- * So the grants are read before the counter is charged, and once more after it. If nothing of them changed meanwhile, the charge was made
- * beside exactly those units, and stands if it leaves room for them. If something changed, a fetch has run over counter and grants
- * together: the slot is whole again, and the request is decided anew.
+ * So the grants are read before the counter is charged, and again after. If nothing changed in between, the charge was made next to exactly
+ * those units, and stands if it leaves room for them. If something changed, a fetch has run over counter and grants together: the slot is
+ * whole again, and the request is decided anew.
  */
 import { type Verdict, verdict } from "../../../algorithms/model.js";
 import type { Check } from "../../../check.js";
@@ -11,10 +11,11 @@ import { SluiceError } from "../../../errors.js";
 import { grantsKey } from "../../../keys.js";
 import type { StoreReply } from "../../store.js";
 import type { RedisCalls } from "../calls.js";
+import { numbersNamed } from "../script-reply.js";
 import type { Undo } from "./compensation.js";
 import { givenBack, type Part, refuses, undoOf } from "./split-by-tag.js";
 
-/** Units that have ended, and that nobody has charged yet, are looked at again this soon. */
+/** How soon to look again at units that have expired but are not charged yet. */
 const SHORTEST_WAIT_MS = 1;
 
 interface Held {
@@ -23,21 +24,21 @@ interface Held {
   readonly changes: number;
 }
 
-/** Units were fetched, or went back, while the counter was charged. Nothing stays charged. */
+/** Units were fetched or given back while the counter was charged. Nothing stays charged. */
 export class GrantsChanged extends SluiceError {
   constructor() {
     super("store-unavailable", "Redis: units of the key were fetched while its slot was moving");
   }
 }
 
-/** Of the counter with this key, by all holders. */
+/** Units of this key's counter, over all holders. */
 export async function heldElsewhere(calls: RedisCalls, key: string, endsAtMonotonicMs: number): Promise<Held> {
-  const reply = (await calls.run("held", [grantsKey(key)], [], endsAtMonotonicMs)) as unknown[];
-  const [units, endInMs, changes] = reply.map(Number) as [number, number, number];
+  const reply = await calls.run("held", [grantsKey(key)], [], endsAtMonotonicMs);
+  const [units, endInMs, changes] = numbersNamed(reply, "units", "end_in_ms", "changes") as [number, number, number];
   return { units, endInMs, changes };
 }
 
-/** The part's reply once those units count too, and what has to be undone because they leave no room. */
+/** The part's reply when those units count as well, and what to undo because they leave no room. */
 export function besideHeld(part: Part, reply: StoreReply, held: Held): { reply: StoreReply; undos: Undo[] } {
   if (held.units <= 0) return { reply, undos: [] };
   const { checks } = part.request;

@@ -3,7 +3,7 @@ import { MovingSlots, slotIsMoving } from "./moving-slots.js";
 
 afterEach(() => vi.restoreAllMocks());
 
-test("a tag is moving for a quarter of a second after it was found so", () => {
+test("a tag counts as moving for a quarter of a second after it was found so", () => {
   let nowMonotonicMs = 1_000;
   vi.spyOn(performance, "now").mockImplementation(() => nowMonotonicMs);
   const moving = new MovingSlots();
@@ -16,7 +16,7 @@ test("a tag is moving for a quarter of a second after it was found so", () => {
   expect(moving.has("a")).toBe(false);
 });
 
-test("however many tags were found, no more than a bounded number is kept", () => {
+test("however many tags are found, only a bounded number is kept", () => {
   vi.spyOn(performance, "now").mockReturnValue(1_000);
   const moving = new MovingSlots();
   for (let i = 0; i < 5_000; i++) moving.add(`t${i}`);
@@ -25,7 +25,7 @@ test("however many tags were found, no more than a bounded number is kept", () =
   expect(kept).toBeLessThanOrEqual(1_024);
 });
 
-test("Redis and ioredis each say in their own words that a slot is moving", () => {
+test("Redis and ioredis each have their own wording for a moving slot", () => {
   expect(slotIsMoving(new Error("TRYAGAIN Multiple keys request during rehashing of slot"))).toBe(true);
   expect(slotIsMoving(new Error("Too many Cluster redirections. Last error: ReplyError: ASK"))).toBe(true);
   expect(slotIsMoving(new Error("CLUSTERDOWN Hash slot not served"))).toBe(false);

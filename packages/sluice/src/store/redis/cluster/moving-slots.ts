@@ -1,6 +1,6 @@
 /**
- * Slots that are migrating to another node (resharding), by the hash tags that were found in them. For a moment, scripts of several keys
- * are not tried for such a tag first, because a client repeats such a call for long before it gives up.
+ * Slots that are being migrated to another node (resharding), by the hash tags that were found in them. For a moment, scripts with several
+ * keys are not tried first for such a tag, because a client retries such a call for a long time before it gives up.
  */
 import { redisSays } from "../failure.js";
 
@@ -15,12 +15,12 @@ export class MovingSlots {
   }
 
   add(tag: string): void {
-    // Slots move one by one; a full map holds mostly old entries.
+    // Slots migrate one by one, so a full map holds mostly old entries.
     if (this.#untilMonotonicMs.size === MOST_MOVING_TAGS) this.#untilMonotonicMs.clear();
     this.#untilMonotonicMs.set(tag, performance.now() + MOVING_MS);
   }
 
-  /** A script ran over several keys of the tag. */
+  /** Call when a script has run over several keys of the tag. */
   delete(tag: string): void {
     this.#untilMonotonicMs.delete(tag);
   }
@@ -35,7 +35,7 @@ export class MovingSlots {
   }
 }
 
-/** A slot is migrating, and only some of a script's keys have arrived on the other node. Nothing was run. */
+/** A slot is being migrated, and only some of a script's keys have arrived on the other node. Nothing was run. */
 export function slotIsMoving(error: unknown): boolean {
   return redisSays(error, /^(TRYAGAIN|Too many Cluster redirections)\b/) !== null;
 }

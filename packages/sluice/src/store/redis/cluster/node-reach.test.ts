@@ -9,14 +9,14 @@ const reached = (): { reach: NodeReach; moving: MovingSlots } => {
   return { reach: new NodeReach(nodeOf, moving), moving };
 };
 
-test("one script reaches the keys of a node; those of a node that is not known, by tag", () => {
+test("one script reaches the keys of a node; if the node is unknown, those of a tag", () => {
   const { reach } = reached();
   expect(reach.of("{user=a1}:r:p")).toBe(reach.of("{user=a2}:r:b"));
   expect(reach.of("{user=a1}:r:p")).not.toBe(reach.of("{user=b1}:r:p"));
   expect(reach.of("{user=c1}:r:p")).toBe("user=c1");
 });
 
-test("a slot on the move is reached by tag, the others of its node as before", () => {
+test("a moving slot is reached by tag, the others of its node as before", () => {
   const { reach, moving } = reached();
   moving.add("user=a1");
   expect(reach.of("{user=a1}:r:p")).toBe("user=a1");
@@ -27,7 +27,7 @@ test.each([
   "ERR Script attempted to access a non local key in a cluster node script: 1f, on @user_script:3.",
   "ERR Script attempted to access keys that do not hash to the same slot script: 1f, on @user_script:3.",
   "CROSSSLOT Keys in request don't hash to the same slot",
-])("a node that lacks a key is asked by tag, for a moment: %s", (said) => {
+])("a node that lacks a key is used by tag, for a moment: %s", (said) => {
   vi.useFakeTimers();
   const { reach } = reached();
   expect(reach.wasRefused("{user=a1}:r:p", new Error(said))).toBe(true);
@@ -42,7 +42,7 @@ test.each([
   "ERR Error compiling script (new function): user_script:1: unexpected symbol near '#'",
   "ERR Unexpected flag in script shebang: allow-cross-slot-keys",
   "ERR Error running script: script tried accessing undeclared key",
-])("a server without such scripts is not asked again: %s", (said) => {
+])("a server without such scripts is not tried again: %s", (said) => {
   vi.useFakeTimers();
   const { reach } = reached();
   expect(reach.wasRefused("{user=a1}:r:p", new Error(said))).toBe(true);
@@ -51,7 +51,7 @@ test.each([
   vi.useRealTimers();
 });
 
-test("any other failure is not about the reach", () => {
+test("any other failure does not affect the reach", () => {
   const { reach } = reached();
   for (const said of ["WRONGTYPE Operation against a key", "OOM command not allowed", "READONLY You can't write"]) {
     expect(reach.wasRefused("{user=a1}:r:p", new Error(said))).toBe(false);

@@ -1,18 +1,18 @@
 /**
- * Which keys one script reaches on a cluster: all of a node, where scripts may cross slots (Redis 7, Valkey). Else those of one tag: on servers
- * that do not know such scripts, in slots that are moving, and for a moment on a node that did not have every key it was asked for.
+ * Which keys one script reaches on a cluster: all keys of a node, if scripts may cross slots (Redis 7, Valkey). Otherwise those of one hash
+ * tag: on servers without such scripts, in migrating slots, and for a moment on a node that did not have every key it was asked for.
  */
 import { hashTag } from "../../../keys.js";
 import { redisSays } from "../failure.js";
 import type { MovingSlots } from "./moving-slots.js";
 
-/** As long as a slot is taken to be moving once it was found so. */
+/** As long as a slot counts as migrating after it was found so. */
 const BY_TAG_MS = 250;
 const MOST_NODES = 1_024;
 
-/** A key is on another node by now, or on its way there. Redis words it by version. */
+/** A key has moved to another node, or is on its way there. The wording depends on the Redis version. */
 const NOT_ALL_HERE = /non[ -]local key|hash to the same slot|^CROSSSLOT\b/i;
-/** The server has no scripts that cross slots: it is older, or allows scripts the keys alone that they were called with. */
+/** The server has no scripts that cross slots: it is too old, or restricts scripts to the keys they were called with. */
 const NOT_KNOWN = /near '#'|unexpected (flag|engine)|unknown flag|shebang|undeclared key/i;
 
 export class NodeReach {
@@ -26,15 +26,15 @@ export class NodeReach {
     this.#moving = moving;
   }
 
-  /** A name for the reach of a key: one script reaches all keys of that name. */
+  /** A name for the reach of a key: one script reaches all keys with that name. */
   readonly of = (key: string): string => {
     if (!this.#isKnown || (this.#moving.size > 0 && this.#moving.has(hashTag(key)))) return hashTag(key);
     const node = this.#nodeOf(key);
-    // No address is a tag: those are "*", or hold "=" or "#".
+    // An address is never equal to a tag: tags are "*", or contain "=" or "#".
     return node === "" || this.#isByTag(node) ? hashTag(key) : node;
   };
 
-  /** Whether a script over several slots failed because it was one: nothing was written, and it is decided by tag for now. */
+  /** Whether a script over several slots failed for that reason: nothing was written, and decisions go by tag for now. */
   wasRefused(firstKey: string, error: unknown): boolean {
     if (redisSays(error, NOT_KNOWN)) {
       this.#isKnown = false;

@@ -18,7 +18,7 @@ const charged = (remaining: number): Verdict => ({ ...verdict(true, remaining, 0
 const refused = (waitMs: number): Verdict => verdict(false, 0, waitMs, 500, "limit");
 const reply = (nowMs: number, ...verdicts: Verdict[]): StoreReply => ({ nowMs, verdicts, guarantee: "atomic" });
 
-test("checks are split by tag, and keep their places; a candidate stays with its live check", () => {
+test("checks are split by tag, and keep their indices; a candidate stays with its live check", () => {
   const parts = splitByTag(request([check("{a}1"), check("{b}1"), check("{a}2"), check("{a}2!", { live: 2 })]));
   expect(parts.map(({ tag, places }) => [tag, places])).toEqual([
     ["a", [0, 2, 3]],
@@ -32,13 +32,13 @@ test("a request of one tag is not copied", () => {
   expect(splitByTag(whole)[0]!.request).toBe(whole);
 });
 
-test("split by key, checks of one key stay together, and the id is left to the record's own step", () => {
+test("split by key, checks of one key stay together, and the id is handled in the record's own step", () => {
   const parts = splitByKey(request([check("{a}1"), check("{a}2"), check("{a}1")]));
   expect(parts.map(({ places }) => places)).toEqual([[0, 2], [1]]);
   expect(parts.every((part) => part.request.id === undefined)).toBe(true);
 });
 
-test("if all parts pass, the reply has every verdict in its place, and nothing is undone", () => {
+test("if all parts pass, the reply has every verdict at its index, and nothing is undone", () => {
   const parts = splitByTag(request([check("{a}1"), check("{b}1"), check("{a}2")]));
   const { reply: joined, undos } = joinReplies(parts, [reply(100, charged(8), charged(6)), reply(200, charged(7))]);
   expect(undos).toEqual([]);
@@ -46,7 +46,7 @@ test("if all parts pass, the reply has every verdict in its place, and nothing i
   expect(joined.verdicts.map(({ remaining }) => remaining)).toEqual([8, 7, 6]);
 });
 
-test("if one part refuses, what the others charged is undone, and their verdicts say so", () => {
+test("if one part refuses, the charges of the others are undone, and their verdicts show it", () => {
   const parts = splitByTag(request([check("{a}1"), check("{b}1")]));
   const { reply: joined, undos } = joinReplies(parts, [reply(100, charged(8)), reply(200, refused(30))]);
   expect(undos).toMatchObject([{ charges: [{ atMs: 100, entryId: "e" }], id: "id", attempt: "e", lifeMs: 500 }]);
@@ -54,14 +54,14 @@ test("if one part refuses, what the others charged is undone, and their verdicts
   expect(joined.verdicts[1]).toMatchObject({ allowed: false, retryAfterMs: 30 });
 });
 
-test("a shadow's refusal undoes nothing, and a charge stands whoever refuses", () => {
+test("a shadow rule's refusal undoes nothing, and a charge stands whichever part refuses", () => {
   const shadow = splitByTag(request([check("{a}1"), check("{b}1", {}, "shadow")]));
   expect(joinReplies(shadow, [reply(1, charged(8)), reply(1, refused(30))]).undos).toEqual([]);
   const charge = splitByTag(request([check("{a}1", { charge: true }), check("{b}1")]));
   expect(joinReplies(charge, [reply(1, charged(8)), reply(1, refused(30))]).undos).toEqual([]);
 });
 
-test("a part that was found decided answers with its first checks, and is undone under the first entry id", () => {
+test("a part that was already decided answers with its first checks, and is undone under the first entry id", () => {
   const parts = splitByTag(request([check("{a}1"), check("{b}1")]));
   const repeated = { entryId: "first", rulesVersion: 1, checks: [check("{a}old")], atMs: 900 };
   const { reply: joined, undos } = joinReplies(parts, [

@@ -1,7 +1,7 @@
 /**
- * Splits a request whose counters live in different slots of a cluster, and puts the replies together again.
- * Each part is decided by one script, all or nothing in itself; if one part refuses, what the others charged is given back.
- * Pure: it computes what to send and what to give back; `decide-in-parts.ts` sends it.
+ * Splits a request whose counters live in different slots of a cluster, and joins the replies. Each part is decided by one script, all or
+ * nothing; if one part refuses, the charges of the others are given back. Pure: it computes what to send and what to give back;
+ * `decide-in-parts.ts` sends it.
  */
 import { chargedBy } from "../../../algorithms/charged.js";
 import type { Grant } from "../../../algorithms/grants.js";
@@ -15,13 +15,13 @@ import type { Undo } from "./compensation.js";
 export interface Part {
   readonly tag: string;
   readonly request: StoreRequest;
-  /** Where its checks stand in the whole request. */
+  /** Indices of its checks in the whole request. */
   readonly places: readonly number[];
   /** The counter of a rule with prefetch, whose holders the part's script does not see (held-elsewhere.ts). */
   readonly heldElsewhere?: string | undefined;
 }
 
-/** By hash tag, or by what else says which keys one script reaches: checks whose tags are equal share a slot for certain. */
+/** Splits by hash tag, or by another name for the keys that one script reaches: checks with equal tags certainly share a slot. */
 export function splitByTag(request: StoreRequest, reachOf: (key: string) => string = hashTag): Part[] {
   const { checks } = request;
   const groups = groupBy([...checks.keys()], (i) => reachOf(checks[i]!.key));
@@ -40,7 +40,10 @@ export function splitByTag(request: StoreRequest, reachOf: (key: string) => stri
   }));
 }
 
-/** Key by key, where not even the keys of one tag can be decided together. A candidate is then judged by itself, as a shadow is. */
+/**
+ * Splits key by key, for when not even the keys of one tag can be decided together. A candidate is then decided on its own, like a shadow
+ * rule.
+ */
 export function splitByKey(request: StoreRequest): Part[] {
   const keys = new Set(request.checks.map(({ key }) => key));
   return [...keys].map((key) => {
@@ -55,7 +58,7 @@ export function splitByKey(request: StoreRequest): Part[] {
   });
 }
 
-/** Its grants have a key of their own, which may be on another node. */
+/** Its grants have a separate key, which may be on another node. */
 function withoutPrefetch(check: Check): Check {
   return check.plan.prefetchMs === 0 ? check : { ...check, plan: { ...check.plan, prefetchMs: 0 } };
 }
@@ -65,14 +68,14 @@ function relocated(check: Check, places: readonly number[]): Check {
   return check.live < 0 ? check : { ...check, live: places.indexOf(check.live) };
 }
 
-/** The parts' replies as one, and what has to be undone because another part refused. */
+/** Joins the parts' replies, and lists what to undo because another part refused. */
 export function joinReplies(
   parts: readonly Part[],
   replies: readonly StoreReply[],
 ): { reply: StoreReply; undos: Undo[] } {
   const judged = parts.map(({ request }, p) => replies[p]!.repeated?.checks ?? request.checks);
   const refusing = judged.map((checks, p) => checks.some((check, i) => refuses(check, replies[p]!.verdicts[i]!)));
-  // A part that was decided before, by other rules, may have other checks than are asked for now.
+  // A part that other rules decided earlier may have different checks than those requested now.
   const inPlace = parts.every(({ places }, p) => places.length === judged[p]!.length);
   const verdicts: Verdict[] = [];
   const timesMs: number[] = [];
@@ -100,10 +103,25 @@ export function joinReplies(
   return { reply: repeated === undefined ? answered : { ...answered, repeated: { ...repeated, checks } }, undos };
 }
 
+/** The earlier answer to an id, joined from its records, one per tag. */
+export function joinRecalled(records: readonly StoreReply[]): StoreReply | undefined {
+  const replies = records.flatMap(({ repeated, ...reply }) => (repeated === undefined ? [] : [{ ...reply, repeated }]));
+  const [first] = replies;
+  if (first === undefined || replies.length === 1) return first;
+  return {
+    ...first,
+    guarantee: "compensated",
+    verdicts: replies.flatMap(({ verdicts }) => verdicts),
+    timesMs: replies.flatMap(({ verdicts, nowMs, timesMs }) => timesMs ?? verdicts.map(() => nowMs)),
+    entryIds: replies.flatMap(({ verdicts, repeated }) => verdicts.map(() => repeated.entryId)),
+    repeated: { ...first.repeated, checks: replies.flatMap(({ repeated }) => repeated.checks) },
+  };
+}
+
 /**
- * The refunds that undo a part, one a tag, if it charged anything. (A charge stands even if another part refuses, but not where the failure policy counts it
- * instead.) A part that was found decided is undone too: its charge stands, or it would not have been found, and no other attempt's
- * claim on it is touched.
+ * The refunds that undo a part, one per tag, if it charged anything. (A charge stands even if another part refuses, but not if the failure
+ * policy counts it instead.) A part that was found already decided is undone too: its charge stands, or its record would be gone, and no
+ * other attempt's claim on it is touched.
  */
 export function undoOf(
   { request }: Part,
@@ -124,14 +142,14 @@ export function refuses(check: Check, found: Verdict): boolean {
   return check.plan.mode === "enforce" && !found.allowed;
 }
 
-/** The verdict once its charge is given back. */
+/** The verdict after its charge is given back. */
 export function givenBack(check: Check, found: Verdict): Verdict {
   if (!found.charged || check.charge) return found;
   const remaining = Math.min(capacityOf(check.plan.policy), found.remaining + check.cost);
   return verdict(found.allowed, remaining, found.retryAfterMs, found.resetAfterMs, found.reason);
 }
 
-/** Items with a key, grouped by the key's tag: each group is within one script's reach. */
+/** Groups items by the hash tag of their key: one script reaches all of a group. */
 export function groupByTag<T>(entries: readonly T[], keyOf: (entry: T) => string): T[][] {
   return groupBy(entries, (entry) => hashTag(keyOf(entry)));
 }

@@ -1,7 +1,7 @@
---[[ age: how long before its last charge a counter was last empty, in ms; what was charged before cannot be refunded
-  stored   four bytes. The highest value says that the last charge saturated the counter (model.ts): nothing that it holds can be
-           refunded, as if it had been empty a millisecond after. An older version takes that for a counter that has not been empty for long.
-  Not written at all by an older version still: that is taken for a counter that has not been empty for long. ]]
+--[[ age: how long before its last charge a counter was last empty, in ms; charges from before that cannot be refunded
+  stored   four bytes. The highest value means that the last charge saturated the counter (model.ts): nothing that it holds can be
+           refunded, as if it had been empty a millisecond later. An older version reads it as a counter that has been non-empty for long.
+  Even older versions do not write it: that also reads as a counter that has been non-empty for long. ]]
 local OLDEST, SATURATED = 2 ^ 32 - 2, 2 ^ 32 - 1
 
 local function read_age(raw, at)

@@ -1,14 +1,18 @@
---[[ block-state: a block beside a counter; twin of block.ts, which says what it means
+--[[ block-state: a block beside a counter; twin of block.ts, which explains it
   stored   text of three whole numbers: until_ms, length_ms, level ]]
+local function no_block()
+  return { until_ms = 0, length = 0, level = 0 }
+end
+
 local function load_block(key)
   local raw = call('GET', key)
-  if not raw then return { until_ms = 0, length = 0, level = 0 } end
+  if not raw then return no_block() end
   local until_ms, length, level = string.match(raw, '^(%d+) (%d+) (%d+)$')
   until_ms, length, level = tonumber(until_ms), tonumber(length), tonumber(level)
-  -- Further away than it is long: begun by a clock that was ahead. Who looks saves it as moved to now.
+  -- Further away than it is long: a clock that was ahead began it. Whoever reads it saves it moved to now.
   local moved = until_ms - now > length
   if moved then until_ms = now + length end
-  -- A key is gone some time after its end, not at it.
+  -- A key disappears some time after its expiry, not exactly at it.
   local kept = now < until_ms + length and level or 0
   return { until_ms = until_ms, length = length, level = kept, ends = until_ms + length, moved = moved }
 end
@@ -22,10 +26,12 @@ local function next_block(state, lengths)
 end
 
 local function begin_block(state, lengths)
-  state.level = min(state.level + 1, #lengths)
-  state.length = lengths[state.level]
+  local level, grows = min(state.level + 1, #lengths), #lengths > 1
+  state.length = lengths[level]
+  -- See beginBlock in block.ts for the reason.
+  state.level = grows and level or 0
   state.until_ms = now + state.length
-  state.ends = state.until_ms + (#lengths > 1 and state.length or 0)
+  state.ends = state.until_ms + (grows and state.length or 0)
 end
 
 local function save_block(key, state)

@@ -1,5 +1,5 @@
 --[[ concurrency: one check of one key, by leases (paper, Algorithm 5)
-  stored   sorted set: score = when the lease ends by itself, in ms, member = lease id, '.', ttl_ms; then ':', n for its nth place
+  stored   sorted set: score = when the lease expires, in ms, member = lease id, '.', ttl_ms; then ':', n for its nth place
            the term is in the name, so that a renewal can only be for the term that was granted
   policy   limit, ttl_ms ]]
 local arity, named = 2, true
@@ -16,8 +16,8 @@ local function is_ahead(member, ends)
   return term and ends - now > term, term
 end
 
--- A lease that ends later than its term from now was taken by a clock that was ahead: it counts as taken now. The one that ends last
--- says whether any was. Written at once: it is as true if the rest of the call fails.
+-- A lease that ends later than its term from now was taken by a clock that was ahead: it counts as taken now. The one that ends last shows
+-- whether there are any. Written at once: it remains true even if the rest of the call fails.
 local function settle(state, ttl)
   if state.latest - now <= ttl or not is_ahead(state.last, state.latest) then return end
   local latest, moved = 0, {}
@@ -45,7 +45,7 @@ local function look(state, policy, cost)
   if cost == 0 then return true, remaining, 0, reset, NONE end
   if cost > limit then return false, remaining, NEVER, reset, COST end
   if count + cost <= limit then return true, remaining, 0, reset, NONE end
-  -- Nobody may release in time: then a place is free when the first leases end by themselves.
+  -- If nobody releases in time, a place is free when the first leases expire.
   local n = count + cost - limit
   local ends = now + policy[2]
   if n <= state.live then
@@ -75,8 +75,8 @@ local function refund(state, policy, cost, _, lease)
   state.refunded = true
 end
 
--- Whose places end is not known. The oldest go: what stays then ends latest, so that no place is free before its holder is
--- done or its ttl is over.
+-- It is unknown whose places to free, so the oldest go: those that remain end last, so that no place is free before its holder is done or
+-- its ttl is over.
 local function give_back(state, _, cost)
   state.refunded = true
   call('ZREMRANGEBYSCORE', state.key, '-inf', now)

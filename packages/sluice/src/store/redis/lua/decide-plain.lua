@@ -1,12 +1,13 @@
---[[ decide-plain: requests of one check of cost 1, each on a counter of its own, all under one policy of one algorithm
-  Most checks are plain. The script is straight code: what a short script costs is the functions and tables that it makes.
+--[[ decide-plain: requests of one check of cost 1, each on its own counter, all under one policy of one algorithm
+  Most checks are plain. The script is straight-line code: the cost of a short script is in the functions and tables that it creates.
   KEYS     the counters, each once
   ARGV     1; the policy's numbers: as decide-single reads them
-  returns  as decide-single: now_us, then for each either 1, remaining, reset_after_ms (-1, given_back, remaining, reset_after_ms of a
-           bucket to which anything had been given back) or 0, remaining, retry_after_ms, reset_after_ms, reason; the error LONG, and nothing written, for what decide-single must do
-  Of an algorithm's plain file, what stands before `for each counter` comes before the loop, the rest into it. The latter sets
-  remaining, reset and either value and ends_at (what to write, until when) or retry and reason; and given_back, if it is not 0. With place and header, value
-  is written at that place of what is stored, and the header at its start. ]]
+  returns  as decide-single: now_us, then for each either 1, remaining, reset_after_ms (for a bucket with units given back: -1, given_back,
+           remaining, reset_after_ms) or 0, remaining, retry_after_ms, reset_after_ms, reason; or the error LONG, with nothing written, for
+           cases that decide-single must handle
+  In an algorithm's plain file, the part above `for each counter` goes before the loop, the rest into it. The rest sets remaining and reset,
+  and either value and ends_at (what to write, until when) or retry and reason; also given_back, if it is not 0. If place and header are
+  set, value is written at that offset of the stored string, and the header at its start. ]]
 local call, max, min, floor, ceil = redis.call, math.max, math.min, math.floor, math.ceil
 local LIMIT, INTERVAL = 1, 2
 local clock = call('TIME')
@@ -42,8 +43,8 @@ for k = 1, #KEYS do
     call('PEXPIREAT', KEYS[k], text)
   elseif values[k] then
     call('SET', KEYS[k], values[k], 'PXAT', text)
-  elseif ends[k] - now > call('PTTL', KEYS[k]) then
-    -- As `outlive` in prelude.lua: a rule whose window grew must not see its count vanish at the old end.
+  elseif ends[k] > call('PEXPIRETIME', KEYS[k]) then
+    -- Like `outlive` in prelude.lua: if a rule's window grew, its count must not vanish at the old end.
     call('PEXPIREAT', KEYS[k], text)
   end
 end

@@ -1,13 +1,13 @@
---[[ decide-single: requests of one check each, all of one algorithm; the script for a letter holds that algorithm alone
-  Most requests are of this kind. A script that only makes what it uses costs a third of one that could do anything.
-  KEYS     one counter a group; a group is a number of like requests: same counter, policy and cost
+--[[ decide-single: requests of one check each, all of one algorithm; the script for a letter contains only that algorithm
+  Most requests are of this kind. A script that only creates what it uses costs a third of one that can do anything.
+  KEYS     one counter per group; a group is a number of identical requests: same counter, policy and cost
   ARGV     policies: how many; then their numbers
-           groups: each position of its policy, cost, how many requests, then (where the algorithm keeps ids) their entry ids;
+           groups: for each, position of its policy, cost, how many requests, then (if the algorithm keeps ids) their entry ids;
            nothing at all if every group is one request of cost 1 under the first policy, without ids
-  returns  now_us (the time in microseconds), then for each group: how many passed (below 0: of a bucket to which anything had been given
-           back, how much follows); remaining, reset_after_ms of each that did; and, if some did not,
+  returns  now_us (the time in microseconds), then for each group: how many passed (negative for a bucket with units given back; how many
+           follows); remaining, reset_after_ms of each that passed; and, if some did not,
            remaining, retry_after_ms, reset_after_ms, reason of those
-  Like requests are decided one after the other; once one is refused, so are the rest, for nothing changes any more. ]]
+  Identical requests are decided one after the other; once one is refused, so are the rest, because nothing changes any more. ]]
 include('prelude')
 include('algorithm')
 local policies, at = {}, 2
@@ -19,7 +19,7 @@ for p = 1, tonumber(ARGV[1]) do
 end
 local plain = at > #ARGV
 
--- A lone group needs no tables to find its state again.
+-- A single group needs no tables to look up its state.
 local alone = #KEYS == 1
 local states, touched, refused, reply = not alone and {}, not alone and {}, not alone and {}, { now_us }
 for g = 1, #KEYS do
@@ -63,7 +63,7 @@ for g = 1, #KEYS do
   end
   if named then at = at + count end
 end
--- Several are written only now: an error before this line leaves nothing half-charged.
+-- Several groups are written only now: an error before this line leaves nothing half-charged.
 if not alone then
   for key, state in pairs(touched) do save(key, state) end
   for key, reset in pairs(refused) do

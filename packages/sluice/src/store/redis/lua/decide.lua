@@ -2,23 +2,23 @@
   KEYS     counters and request-id records, each once
   ARGV     policies: how many; each: the letter of its stored form (keys.ts), then as many numbers as the algorithm takes
            requests: how many; when they were sent, in ms of this server's clock, at the earliest; each:
-             shape: checks * 32 + (16 if units are held until it is settled) + (8 if it is a part of a request) + (4 if entries are named) + (2 if it has an id record)
-               + (1 to charge, 0 only looks)
+             shape: checks * 32 + (16 if units are held until it is settled) + (8 if it is a part of a request) + (4 if entries are named)
+               + (2 if it has an id record) + (1 to charge, 0 only looks)
              the entry id, if named; position of the record in KEYS, fingerprint and receipt, if there is a record;
              position of the hold in KEYS, its digest and how long it lives, in ms, if units are held
              checks, each ((position in KEYS * 65536 + position of the policy) * 65536 + mode), negative if a cost other than 1 follows;
-             a cost below 0 is a charge of -cost - 1 units: counted in full, then refused in name where the counter is past its limit
-             mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request; and 32768 if it has a block:
-             then its position in KEYS * 16 + how many lengths, and the lengths in ms follow; and 16384 if its units are held
+             a cost below 0 is a charge of -cost - 1 units: counted in full, then reported as refused if the counter is past its limit
+             mode: 0 enforce, 1 shadow, n >= 2 the candidate of the check at position n - 1 of this request; plus 32768 if it has a block:
+             then its position in KEYS * 16 + how many lengths, and the lengths in ms follow; plus 16384 if its units are held
   returns  now_us (the time in microseconds), then for each request either
              for each check: reason * 4 + (2 if charged) + (1 if allowed), remaining, reset_after_ms,
-             and retry_after_ms if refused; if anything had been given back to a bucket that was charged, the first code is 64 higher,
-             and how much had been follows, one number a check, in the unit of the bucket; or
+             and retry_after_ms if refused; if units had been given back to a charged bucket, the first code is 64 higher,
+             and how many follows, one number per check, in the unit of the bucket; or
              one string: the record of a request id seen before, or '!\n' if that id was sent for another request,
              or '<\n' if it was sent before the id's record was dropped: nothing was charged
-  fetch.lua is this script with held units, turns.lua with turns in the future: they fill the places that are empty here.
-  Requests are decided in order; a key that several of them touch is read once and written once. Several things in one argument,
-  and lists that are used again for every request: arguments and tables are what a script call costs. ]]
+  fetch.lua is this script with held units, turns.lua with turns in the future: they fill the includes that are empty here.
+  Requests are decided in order; a key that several of them touch is read once and written once. Arguments pack several values, and lists
+  are reused for every request: arguments and tables are what a script call costs. ]]
 include('prelude')
 include('algorithms')
 include('id-record')
@@ -51,7 +51,7 @@ for p = 1, tonumber(ARGV[1]) do
   policies[p] = policy
 end
 
--- The verdict of a charge is that of a look after it: refused where the counter is past its limit.
+-- The verdict of a charge is that of a look after it: refused if the counter is past its limit.
 local function charge_in_full(i, charging, entry_id)
   local key, policy = keys[i], policy_of[i]
   local body = policy.algorithm
@@ -65,7 +65,7 @@ local function charge_in_full(i, charging, entry_id)
   if state.moved then touched[key] = true end
 end
 
--- Refuses a key that is blocked; begins a block where its traffic is refused.
+-- Refuses a key that is blocked; begins a block if its traffic is refused.
 local function apply_block(i, charging)
   local key = blocks[i]
   local state = block_states[key] or load_block(key)
@@ -87,7 +87,7 @@ local function apply_block(i, charging)
   retry[i], reset[i] = max(retry[i], left), max(reset[i], left)
 end
 
--- Makes the charges, looks at every other check, then charges all of these or none; leaves its numbers in `out`.
+-- Makes the charges, looks at every other check, then charges all of these or none; appends its numbers to `out`.
 local function decide(count, any_charge, charging, entry_id, out)
   local refusals, refuser = 0, 0
   any_given = false
@@ -117,8 +117,8 @@ local function decide(count, any_charge, charging, entry_id, out)
   local n = #out
   for i = 1, count do
     local body = policy_of[i].algorithm
-    -- A candidate is judged as if it stood in its live check's place: that check's refusal does not count against it. Places
-    -- are the exception: a request that was refused does not run, so nobody would give them back.
+    -- A candidate is decided as if it replaced its live check, so that check's refusal does not count against it. Concurrency is the
+    -- exception: a refused request does not run, so nobody would release the places.
     local passes = refusals == 0 or (modes[i] > 1 and refusals == 1 and refuser == modes[i] - 1 and not body.leased)
     local charged = charging and costs[i] > 0 and (charges[i] or passes and allowed[i])
     charged_units[i] = charged and costs[i] or 0
@@ -127,7 +127,7 @@ local function decide(count, any_charge, charging, entry_id, out)
       touched[keys[i]] = true
     end
     given_back[i] = charged and states[keys[i]].given or 0
-    -- Beyond what a number holds exactly it is left out.
+    -- Omitted if it is beyond what a number holds exactly.
     if given_back[i] > MOST then given_back[i] = 0 end
     if given_back[i] > 0 then any_given = true end
     if allowed[i] then
@@ -142,7 +142,7 @@ local function decide(count, any_charge, charging, entry_id, out)
   return refusals == 0
 end
 
--- For refunds of this request. Behind its numbers, where an older version does not read them in a record.
+-- For refunds of this request. Appended to its numbers, where an older version ignores them in a record.
 local function add_given(count, out)
   for i = 1, count do out[#out + 1] = given_back[i] end
 end
@@ -163,7 +163,7 @@ local function open_hold(hold, count, entry_id)
   holds[#holds + 1] = hold
 end
 
--- Reads one request's checks into the lists; whether any is a charge.
+-- Reads one request's checks into the lists; returns whether any of them is a charge.
 local function read_checks(count)
   local any_charge = false
   for i = 1, count do

@@ -15,7 +15,8 @@ end
 
 local function ask()
   local known, arrived = state.seq > 0, state.arrived
-  local elapsed = known and now - state.asked or 0
+  -- If the clock went back since the last ask, it is unknown how long ago that was, and nothing can be measured by it.
+  local elapsed = known and max(0, now - state.asked) or 0
   local only = number(3)
   local mine = not (now >= state.last and now < state.fetching) and (only == 0 or only == state.seq)
   if mine then
@@ -23,16 +24,16 @@ local function ask()
     local head = call('HGET', held_key, '')
     local held = head and struct.unpack('<d', head) or 0
     if now >= state.ends or now < state.last then
-      -- The units of instances ended with the pool's: they may have been used.
+      -- Units held by instances ended with the pool's: they may have been used.
       state.used, state.units = state.used + held, 0
       call('DEL', held_key)
     elseif ARGV[4] == 'all' or (ARGV[4] == 'if-idle' and arrived == 0) then
       state.units = min(state.units, held)
     end
-    -- The global store is told all that was used: it holds the debt from now on.
+    -- The fetch reports all use to the global store, which holds the debt from now on.
     state.units = max(0, state.units)
     body.touch(state)
-    -- By the clock, so that a store that lost its last writes does not count them again.
+    -- At least the time, so that a store that lost its last writes does not reuse a number.
     state.seq = max(state.seq + 1, now)
     state.told, state.asked, state.arrived, state.fetching = state.units, now, 0, now + number(5)
     body.save(pool, state)
@@ -48,7 +49,7 @@ local function fill()
   state.fetching, state.told = 0, -1
   body.touch(state)
   if ARGV[3] == '1' then
-    -- Units that had ended on the way were taken for used.
+    -- Units that expired on the way were counted as used.
     state.units = (number(5) < told and 0 or state.units) + number(4)
     state.ends, state.renew = number(6), number(8)
     state.low = number(7) < 0 and -1 or floor(state.units * number(7))

@@ -1,10 +1,10 @@
---[[ fetch: decide, for requests with a rule that has prefetch: units that are held elsewhere count, and a check may bring a fetch
-  KEYS     as decide; behind the counter of a check with prefetch stands the key of its grants
+--[[ fetch: decide, for requests with a rule that has prefetch: units held elsewhere count, and a check may carry a fetch
+  KEYS     as decide; the counter of a check with prefetch is followed by the key of its grants
   ARGV     as decide, but: a policy ends with how long its units may be held, in ms (0: no prefetch); a check of a policy with
-           prefetch ends with its fetch: '', or seq, used, held, want, need and holder with spaces between
+           prefetch ends with its fetch: '', or seq, used, held, want, need and holder, separated by spaces
   returns  as decide; the numbers of a check with a fetch end with units granted, units kept, how many ms both live, and
-           in how many the next is expected, if less than needed was granted
-  Each part below is put into decide.lua, at the place of its name. ]]
+           after how many ms the next is expected, if less than needed was granted
+  Each part below is inserted into decide.lua at the include of its name. ]]
 -- held units
 include('grants')
 

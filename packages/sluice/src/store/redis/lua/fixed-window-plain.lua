@@ -1,7 +1,8 @@
---[[ fixed-window, plain: fixed-window.lua as decide-plain.lua asks for it; the meaning is the same
+--[[ fixed-window, plain: fixed-window.lua in the form that decide-plain.lua requires, with the same meaning
   stored   as in fixed-window.lua
   policy   limit, window_ms, then the five calendar boundaries
-  All counters of a batch are in one window, found once. A counter whose clock is in a later one is left to the script that can do anything. ]]
+  All counters of a batch are in one window, found once. A counter whose clock is in a later one is left to the script that can do
+  anything. ]]
 local limit, window = tonumber(ARGV[2]), tonumber(ARGV[3])
 local NEVER = 2147483647
 local start, finish = tonumber(ARGV[4])

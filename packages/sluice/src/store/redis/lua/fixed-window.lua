@@ -1,6 +1,6 @@
 --[[ fixed-window: one check of one key (paper, Algorithm 2)
   stored   string of three doubles: count, last_ms (the last charge), born_ms (the first charge that can be refunded)
-           The window is derived from last_ms instead of stored, so that a changed window keeps the count it can.
+           The window is derived from last_ms instead of stored, so that a changed window keeps as much of the count as it can.
   policy   limit, window_ms, then the five calendar boundaries (all 0 for windows aligned to the epoch) ]]
 local pack, unpack_string = struct.pack, struct.unpack
 local arity, named = 7, false
@@ -12,8 +12,8 @@ local function load(key)
   return { count = count, last = last, born = born }
 end
 
--- The window that holds an instant: start and end. Calendar boundaries come from the caller, because Redis knows no
--- time zones; a caller whose clock is so far off that they do not hold the present is asked to compute them again.
+-- Start and end of the window that contains an instant. Calendar boundaries come from the caller, because Redis has no time zones; a caller
+-- whose clock is so far off that they do not contain the present is asked to compute them again.
 local function window_at(policy, at)
   if policy[3] == 0 then
     local start = at - at % policy[2]
@@ -25,8 +25,8 @@ local function window_at(policy, at)
   end
 end
 
--- The key's own clock. Ahead by more than a window is beyond the window after the present one; in the last of the calendar
--- windows that the caller sent, the next one is not known.
+-- The key's own clock. Ahead by more than a window means beyond the window after the present one. In the last of the calendar windows that
+-- the caller sent, the next one is unknown.
 local function clock_of(state, policy)
   if state.last <= now then return now end
   local _, finish = window_at(policy, now)
@@ -64,7 +64,7 @@ local function charge(state, policy, cost)
   return policy[1] - state.count, finish - now
 end
 
--- What was charged in a window that has ended was given back by its end.
+-- What was charged in an earlier window was given back when that window ended.
 local function refund(state, _, cost, charged_at)
   if charged_at >= state.born then state.count = max(0, state.count - cost) end
 end
@@ -80,7 +80,7 @@ local function save(key, state)
   if state.ends then call('SET', key, value, 'PXAT', spell(max(state.ends, now + 1) + (state.leeway or 0))) else call('SET', key, value, 'KEEPTTL') end
 end
 
--- Until when a charge at an instant matters: until then, what was held is remembered beyond its end.
+-- Until when a charge at an instant matters: that long, what was held is remembered beyond its end.
 local function lasts_until(policy, at)
   local _, finish = window_at(policy, at)
   return finish

@@ -1,8 +1,8 @@
---[[ freed: notes counters that have room again, and lists those that were noted of late
+--[[ freed: notes counters that have room again, and lists those noted recently
   KEYS     sorted set: member = a counter's key, or '*' for every counter; score = when, in ms of this server's clock
   ARGV     since when to list, in ms of this server's clock, or how long ago if below 0; then the keys to note
   returns  now_ms, then the keys
-  The set is bounded: past that, all counters count as freed. ]]
+  The set is bounded: beyond that, all counters count as freed. ]]
 include('prelude')
 local KEEP_MS, MOST_KEYS = 10000, 4096
 local freed = KEYS[1]

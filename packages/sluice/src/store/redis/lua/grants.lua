@@ -1,8 +1,8 @@
---[[ grants: units that holders (instances, or a region's store) fetched ahead and have not settled yet; included by fetch alone
+--[[ grants: units that holders (instances, or a region's store) have prefetched and not settled yet; included only by fetch
   stored   hash beside the counter: '' -> units of all holders, the earliest end among them (or an earlier instant), how often
              any of it changed; holder -> seq, used, units, granted, kept, ends_ms (grants.ts)
-  Units that are held count as if they were in the counter: remaining is what is left beside them. What a holder used is charged when
-  it settles; what it did not is free again. Units that nobody settled are charged at their end, for they may have been used then. ]]
+  Held units count as if they were in the counter: remaining is what is left besides them. What a holder used is charged when it settles;
+  the rest is free again. Units that nobody settled are charged at their end, because they may have been used then. ]]
 local RECORD, LONGEST_TERM = '<dddddd', 60000
 local grants_keys, texts, fetches, changed = {}, {}, {}, {}
 
@@ -13,14 +13,14 @@ local function packed_head(grants)
   return struct.pack('<ddd', grants.total, grants.ends, grants.changes)
 end
 
--- Ended grants are charged at the latest of their ends, as if the script had run then: the counter is written and read again,
--- because a packed log stamps everything that one call adds alike.
+-- Expired grants are charged at the latest of their ends, as if the script had run then. The counter is written and read again, because a
+-- packed log gives everything that one call adds the same timestamp.
 local function charge_ended(key, state, body, policy, units, at)
   if body.lasts_until(policy, at) <= now then return state end
   local present = now
-  -- A bucket may have filled since, a counter's own clock may be ahead, a pool has no past: those are charged now.
+  -- A bucket may have refilled since, a counter's own clock may be ahead, a pool has no past: those are charged now.
   if not state.deficit and not body.ends_of and (state.newest or state.last) <= now then now = at end
-  -- Redis deletes a key whose expiry has come meanwhile; it is read again below.
+  -- Redis deletes a key whose expiry has passed meanwhile; it is read again below.
   state.leeway = 1000
   body.charge(state, policy, units, 'h' .. spell(at))
   body.save(key, state)
@@ -28,7 +28,7 @@ local function charge_ended(key, state, body, policy, units, at)
   return body.load(key)
 end
 
--- Drops the holders whose units have ended. An end that is far ahead was written before the clock stepped back.
+-- Drops the holders whose units have expired. An end that is far ahead was written before the clock stepped back.
 local function sweep(key, state, grants, body, policy)
   local all, ended, ended_at, gone = call('HGETALL', grants.key), 0, 0, {}
   grants.total, grants.ends = 0, 0
@@ -58,7 +58,7 @@ local function held(state)
   return state.grants and state.grants.total or 0
 end
 
--- The algorithm of a policy with prefetch: the same, but that what is held elsewhere counts too.
+-- Wraps the algorithm of a policy with prefetch: the same, but units held elsewhere count too.
 local function holding(body, policy)
   local function load(key)
     local grants = { key = grants_keys[key], total = 0, ends = 0, holders = {} }
@@ -73,14 +73,14 @@ local function holding(body, policy)
 
   local function look(state, _, cost, strict)
     local total = held(state)
-    -- A pool's look counts what is held by itself: more may be had from the global store.
+    -- A pool's look accounts for held units itself: more may be available from the global store.
     if body.ends_of then return body.look(state, policy, cost, strict, total) end
     local allowed, remaining, retry, reset, reason = body.look(state, policy, cost, strict)
     if total == 0 then return allowed, remaining, retry, reset, reason end
     local wait = max(1, state.grants.ends - now)
     remaining, reset = remaining - total, max(reset, wait)
     if not allowed or remaining >= cost or (cost == 0 and not strict) then return allowed, remaining, retry, reset, reason end
-    -- Enough could pass but for the units that are held: until some of them end, or entries make room beside them.
+    -- Enough would be left but for the held units: wait until some of them expire, or until entries make room next to them.
     if cost + total <= policy[1] then
       local _, _, beside = body.look(state, policy, cost + total)
       wait = min(wait, beside)
@@ -106,7 +106,7 @@ local function holder_of(grants, holder)
   return record
 end
 
--- Charges what the holder used since it settled last, and frees what it no longer holds. Leaves what is to be granted.
+-- Charges what the holder used since its last settlement, and frees what it no longer holds. Leaves what is to be granted.
 local function settle_fetch(i, text)
   local key, policy = keys[i], policy_of[i]
   local state = state_of(key, policy.algorithm)
@@ -135,7 +135,7 @@ local function settle_fetch(i, text)
   fetches[i] = { record = grants.holders[holder], grants = grants, state = state, want = tonumber(want), need = tonumber(need) }
 end
 
--- Grants what was asked for, as far as it is left; into `out` goes what the holder got, what it keeps, for how long, and if it needs
+-- Grants what was requested, as far as it is available. Appends to `out`: units granted, units kept, their life and, if the holder needs
 -- more than it got, when the next unit is expected.
 local function grant(i, out, n, left, passes)
   local fetch, policy = fetches[i], policy_of[i]
@@ -147,7 +147,7 @@ local function grant(i, out, n, left, passes)
   if grants then
     local body, term = policy.algorithm.body, policy.term
     local ends = now + term
-    -- Units end before their window does: what is charged at their end is charged in it.
+    -- Units expire before their window ends, so that what is charged at their expiry is charged in that window.
     if body.ends_of then ends = min(ends, body.ends_of(fetch.state)) end
     if body.ends_with_window then ends = min(ends, body.lasts_until(policy, max(now, fetch.state.last)) - 1) end
     if passes and ends > now and left > 0 and fetch.want > 0 then

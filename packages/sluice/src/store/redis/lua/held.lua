@@ -1,7 +1,7 @@
---[[ held: how many units of a counter holders have fetched ahead, from its grants alone: for a slot on the move (held-elsewhere.ts)
+--[[ held: how many units of a counter holders have prefetched, from its grants alone: for a slot that is being migrated (held-elsewhere.ts)
   KEYS     the grants of the counter (grants.lua)
   ARGV     none
-  returns  units of all holders; in how many ms the earliest of them end, below 1 if some have ended; how often any of it changed ]]
+  returns  units of all holders; in how many ms the earliest of them expire, below 1 if some have; how often any of it changed ]]
 include('prelude')
 include('grants-head')
 local head = call('HGET', KEYS[1], '')

@@ -1,9 +1,10 @@
---[[ hold: the record of a reservation; included where holds are read or written, so that one place spells them; twin of hold.ts
+--[[ hold: the record of a reservation; included where holds are read or written, so that the format is in one place; twin of hold.ts
   text     "2 digest ends_ms open\n", then a row for the check and for each extension: "entry_id at_ms units units ... owed owed ...\n",
-           one number of each a counter: owed is what a bucket lacked after the charge, and had been given back by then; 0 for others
-           settled: "2 digest ends_ms settled\n", the same rows, "= cost cost ...\n"
+           one number of each per counter: owed is what a bucket lacked after the charge, plus what had been given back by then; 0 for
+           others settled: "2 digest ends_ms settled\n", the same rows, "= cost cost ... name\n": the name of the settlement that counted,
+           in letters, which an older version does not write, and ignores
            2 is the layout, as in the record's key (keys.ts): change both
-  It outlives its end by a minute, so that a settlement that is sent again gets the same answer. ]]
+  It outlives its end by a minute, so that a repeated settlement gets the same answer. ]]
 local REMEMBER_HOLD_MS, MOST_ROWS = 60000, 64
 
 local function spell_units(units)
@@ -18,7 +19,7 @@ local function save_hold(key, hold)
     local row = hold.rows[r]
     lines[r + 1] = row.entry .. ' ' .. spell(row.at) .. ' ' .. spell_units(row.units) .. ' ' .. spell_units(row.owed)
   end
-  if hold.charged then lines[#lines + 1] = '= ' .. spell_units(hold.charged) end
+  if hold.charged then lines[#lines + 1] = '= ' .. spell_units(hold.charged) .. (hold.by and ' ' .. hold.by or '') end
   call('SET', key, table.concat(lines, '\n') .. '\n', 'PXAT', spell(max(now + 1, hold.ends + REMEMBER_HOLD_MS)))
 end
 
@@ -28,7 +29,7 @@ local function numbers_in(text)
   return numbers
 end
 
--- Nothing for a text that is no hold.
+-- Returns nil if the text is not a hold.
 local function read_hold(text)
   local digest, ends, state = string.match(text or '', '^2 (%S+) (%d+) (%a+)\n')
   if not digest then return nil end
@@ -36,7 +37,7 @@ local function read_hold(text)
   for name, rest in string.gmatch(string.match(text, '\n(.*)'), '(%S+) ([^\n]*)\n') do
     local numbers = numbers_in(rest)
     if name == '=' then
-      hold.charged = numbers
+      hold.charged, hold.by = numbers, string.match(rest, '(%a+)$')
     else
       local units, owed, count = {}, {}, (#numbers - 1) / 2
       for i = 1, count do units[i], owed[i] = numbers[1 + i], numbers[1 + count + i] end
@@ -56,7 +57,7 @@ local function extension_name(hold)
   return hold.rows[1].entry .. ':x' .. min(#hold.rows, MOST_ROWS - 1)
 end
 
--- Extensions beyond the most share the last row, and count as if they were as old as it.
+-- Extensions beyond the maximum share the last row, and count as if they were as old as it.
 local function add_row(hold, units, owed)
   local rows = hold.rows
   if #rows < MOST_ROWS then

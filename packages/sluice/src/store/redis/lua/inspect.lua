@@ -1,7 +1,7 @@
---[[ inspect: what is stored for some keys, for people to read; the models' `describe` uses the same words
+--[[ inspect: what is stored for some keys, for humans; the models' `describe` uses the same names
   KEYS     counters
   ARGV     the letter of each key's stored form
-  returns  one JSON object a key: the numbers of its state ]]
+  returns  one JSON object per key: the numbers of its state ]]
 include('prelude')
 include('algorithms')
 local function bucket(state)

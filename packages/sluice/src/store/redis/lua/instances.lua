@@ -1,8 +1,8 @@
---[[ instances: the heartbeat of one instance, or its last one, and the count of those that live
+--[[ instances: the heartbeat of one instance, or its last one, and how many are alive
   KEYS     sorted set: score = its last heartbeat, in ms, member = instance id
-  ARGV     'beat' or 'leave', instance id, after how many ms of silence one is gone
-  returns  now_ms, how many live
-  A score far ahead was written before the clock stepped back: a living instance writes again. ]]
+  ARGV     'beat' or 'leave', instance id, after how many ms of silence an instance counts as gone
+  returns  now_ms, how many are alive
+  A score far ahead was written before the clock stepped back; an instance that is alive writes again. ]]
 include('prelude')
 local patience = tonumber(ARGV[3])
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - patience)

@@ -1,6 +1,6 @@
---[[ learn: adds costs that were settled to those of a class of keys, and returns all; twin of cost-histogram.ts
+--[[ learn: adds settled costs to those of a class of keys, and returns the totals; twin of cost-histogram.ts
   KEYS     the class: a hash, bucket -> weight
-  ARGV     how long it lives on, in ms; the most that all may weigh, the least that a bucket may; then bucket, weight, bucket, weight ...
+  ARGV     how long it lives on, in ms; the largest total weight, the smallest weight of a bucket; then bucket, weight, bucket, weight ...
   returns  bucket, weight, bucket, weight ...; weights as texts ]]
 local call = redis.call
 local key, most, least = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3])

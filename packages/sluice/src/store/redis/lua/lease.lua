@@ -1,10 +1,10 @@
 --[[ lease: release or renew the places of one lease
   KEYS     counters of the concurrency rules that hold a place
-  ARGV     'release' or 'renew', then for each key: lease id, places, ttl_ms: all three are what its members are named by
-           (concurrency.lua), so that an id which says anything else than what was granted names nothing
+  ARGV     'release' or 'renew', then for each key: lease id, places, ttl_ms: together they name its members
+           (concurrency.lua), so that an id that differs from what was granted matches nothing
   returns  now_us, then
            release: 1 if a place was still held, else 0
-           renew: ms until the lease ends, or 0 if any place was lost meanwhile (then the others are given up too) ]]
+           renew: ms until the lease ends, or 0 if any place was lost meanwhile (then the others are released too) ]]
 include('prelude')
 local renew = ARGV[1] == 'renew'
 
@@ -26,7 +26,7 @@ local function release()
     local lease, places, ttl = held(k)
     local name = name_of(lease, ttl)
     for i = 1, places do
-      -- Without its term: a lease that an instance of an older version took. It can be released, never renewed.
+      -- Without its term: a lease taken by an instance of an older version. It can be released, never renewed.
       local score = call('ZSCORE', KEYS[k], nth(name, i)) or call('ZSCORE', KEYS[k], nth(lease, i))
       if score and tonumber(score) > now then freed = 1 end
       call('ZREM', KEYS[k], nth(name, i), nth(lease, i))

@@ -1,7 +1,7 @@
 --[[ pool: a region's units of a counter in the global store (pool.ts)
   stored   string of eighteen doubles, in the order of FIELDS
   policy   capacity of the global counter
-  A refusal without a wait means that nobody has asked the global store yet; a reset below 0, that the next fetch is due. ]]
+  A refusal without a wait means that nobody has asked the global store yet; a reset below 0 means that the next fetch is due. ]]
 local arity, named = 1, false
 local FORMAT, POOL_MS = '<' .. string.rep('d', 18), 60000
 local FIELDS = { 'units', 'ends', 'used', 'low', 'renew', 'last', 'arrived', 'fetching', 'refused', 'refused_cost', 'retry_at',
@@ -38,7 +38,7 @@ local function look(state, policy, cost, strict, beside)
   return false, remaining, max(1, state.retry_at - now), reset, LIMIT
 end
 
--- A clock that went back ends the units: how long ago they were fetched is not known any more.
+-- A clock that went back ends the units: it is no longer known how long ago they were fetched.
 local function touch(state)
   if now < state.last then state.ends, state.fetching, state.refused = 0, 0, 0 end
   state.last = now
@@ -53,7 +53,7 @@ local function charge(state, _, cost)
   return units, due and -1 - reset or reset
 end
 
--- What the global store was told stays used there.
+-- What was reported to the global store stays used there.
 local function refund(state, _, cost, charged_at)
   if charged_at <= state.asked or now < state.last or now >= state.ends then return end
   local back = min(cost, state.arrived)
@@ -70,7 +70,7 @@ local function save(key, state)
   call('SET', key, struct.pack(FORMAT, unpack(values)), 'PX', POOL_MS)
 end
 
--- Units of instances that nobody settled are used, however late that is noticed.
+-- Units of instances that nobody settled count as used, however late that is noticed.
 local function lasts_until(_, at)
   return max(at, now) + POOL_MS
 end

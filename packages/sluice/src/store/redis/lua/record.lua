@@ -1,9 +1,9 @@
---[[ record: one step with the record of a request id, and no other key: for slots on the move, where a script has one key
+--[[ record: one step with the record of a request id, and no other key: for migrating slots, where a script can have only one key
   KEYS     the record
   ARGV     'see', fingerprint, attempt ('' claims nothing), sent_at_ms (see decide.lua)
-                                                                  -> the record, or the word for a conflict or for late, or nothing
+                                                                  -> the record, or the code for a conflict or for late, or nothing
            'put', fingerprint, entry id, numbers, receipt         -> 1 written (now or before), 0 there is another
-           'drop', entry id, attempt ('' for a refund)            -> 1 dropped: its charge is the caller's to give back; else 0
+           'drop', entry id, attempt ('' for a refund)            -> 1 dropped: the caller must give its charge back; else 0
   returns  now_ms, the answer ]]
 include('prelude')
 include('id-record')

@@ -1,7 +1,7 @@
 --[[ refund: gives back what one decision charged, once, never above the limit
-  KEYS     what guards against giving back twice, if anything does; then the counters
-  ARGV     the guard: '' none; 'record' KEYS[1] is the request id's record, and goes with its charge;
-             'mark' KEYS[1] is a mark of its own that says that it was done
+  KEYS     the guard against giving back twice, if any; then the counters
+  ARGV     the guard: '' none; 'record' KEYS[1] is the request id's record, and is dropped with its charge;
+             'mark' KEYS[1] is a separate mark that remembers that it was done
            entry id of the charge; the attempt that gives up its claim ('' for a refund); how long a mark lives, in ms
            how many charges; each: position in KEYS, letter, the policy's numbers, cost, charged_at_ms, owed (store.ts), and
              the position of the counter's vacant turns in KEYS (0: it has no turns; -1: out of reach)
@@ -29,13 +29,13 @@ for _ = 1, tonumber(ARGV[5]) do
     local state = body.load(key)
     local tail = state.newest or state.last
     if vacant ~= 0 and charged_at > now then
-      -- A turn that has not come becomes vacant. Beyond the last turn it is not in this counter: it was reset.
+      -- A turn that has not come becomes vacant. One beyond the last turn is not in this counter: it was reset.
       if vacant > 0 and tail >= charged_at then
         call('ZADD', KEYS[vacant], spell(charged_at), spell(cost) .. ':' .. entry_id)
         outlive(KEYS[vacant], body.lasts_until(policy, charged_at) - now + 1000)
       end
     elseif vacant == 0 or not state.deficit or tail <= now then
-      -- A bucket with turns booked behind the charge would be fuller than their distance allows.
+      -- With turns booked after the charge, a bucket would become fuller than their spacing allows.
       body.refund(state, policy, cost, charged_at, entry_id, owed)
       body.save(key, state)
     end

@@ -1,10 +1,12 @@
 --[[ reset: forgets counters
-  KEYS     counters and what lies beside them
-  ARGV     for each key the letter of its stored form (keys.ts), or '' for what is no counter
+  KEYS     counters and what is stored beside them
+  ARGV     for each key the letter of its stored form (keys.ts), or '' if it is not a counter
   returns  now_us
-  Counters know charges by their millisecond. One that is reset leaves an empty counter for the rest of this millisecond, whose clock is
-  in the next one: what is charged meanwhile is stamped there, and a refund of what was charged before finds nothing of it. Sorted sets know
-  charges by their names, but for their debt; places are named always. ]]
+  Counters identify charges by their millisecond. A reset leaves an empty counter for the rest of this millisecond, with its clock in the
+  next one: charges made meanwhile are stamped there, so a refund of an earlier charge finds none of them. Sorted sets identify charges by
+  name, except for their debt; places always have names.
+  A key that will hold an empty counter is never deleted first: in a migrating slot, Redis assumes that a deleted key is on the other node,
+  and does not let the script use it. ]]
 include('prelude')
 include('packed-layout')
 local ahead = now + 1
@@ -18,13 +20,17 @@ local empty = {
 for k = 1, #KEYS do
   local key, letter = KEYS[k], ARGV[k]
   local last = letter == 'z' and call('ZREVRANGE', key, '0', '0')[1]
-  if call('DEL', key) == 1 then
-    if empty[letter] then
-      call('SET', key, empty[letter], 'PXAT', spell(ahead + 1))
-    elseif last and string.byte(last) == 126 then
-      call('ZADD', key, spell(ahead), '~0:' .. spell(ahead) .. ':' .. spell(ahead))
-      call('PEXPIREAT', key, spell(ahead + 1))
-    end
+  if empty[letter] then
+    call('SET', key, empty[letter], 'XX', 'PXAT', spell(ahead + 1))
+  elseif last and string.byte(last) == 126 then
+    local marker = '~0:' .. spell(ahead) .. ':' .. spell(ahead)
+    -- Put last, so that all others can be removed; then where it belongs.
+    call('ZADD', key, '+inf', marker)
+    call('ZREMRANGEBYRANK', key, '0', '-2')
+    call('ZADD', key, spell(ahead), marker)
+    call('PEXPIREAT', key, spell(ahead + 1))
+  else
+    call('DEL', key)
   end
 end
 return { now_us }

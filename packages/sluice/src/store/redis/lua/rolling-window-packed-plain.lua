@@ -1,13 +1,14 @@
---[[ rolling-window-packed, plain: rolling-window-packed.lua as decide-plain.lua asks for it; the meaning is the same
-  stored   as packed-layout.lua spells it
+--[[ rolling-window-packed, plain: rolling-window-packed.lua in the form that decide-plain.lua requires, with the same meaning
+  stored   see packed-layout.lua
   policy   limit, window_ms, min_interval_ms
-  A log that is out of the ordinary (slots of another width, debt, far ahead) is left to the script that can do anything. ]]
+  An unusual log (slots of another width, debt, far ahead) is left to the script that can do anything. ]]
 local limit, window, interval = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 include('packed-layout')
 local width = width_for(window)
 local slot, range, format = SLOT .. width, 2 ^ (8 * width), string.format
 
--- How long before the newest arrival the entry at a position of the ring came. What was read of a long log holds the first few.
+-- How long before the newest arrival the entry at a position of the ring arrived. For a long log, the bytes already read hold the first
+-- few.
 local function age_of(key, log, position, newest)
   local offset = HEADER_BYTES + position * width
   if offset + width > #log then
@@ -30,7 +31,7 @@ if log ~= '' then
   newest = nearest(last)
   at = max(now, newest)
   if at - now > window then return redis.error_reply('LONG a counter far ahead') end
-  -- The first entry that is in the window: the oldest, nearly always; else found in leaps that grow.
+  -- The first entry that is in the window: nearly always the oldest; otherwise found by galloping search.
   local high, leap = stored - 1, 0
   if newest <= at - window then dead, high = stored, stored end
   while dead < high do
@@ -56,7 +57,7 @@ else
   value = struct.pack(slot, at % range)
   local first = (head + dead) % max(capacity, 1)
   if #log == SHORT and live < capacity then
-    -- A long log with room: one slot and the header change.
+    -- A long log with room: only one slot and the header change.
     place, live = HEADER_BYTES + (head + stored) % capacity * width, live + 1
     header = struct.pack(HEADER, (width - 2) * CAPACITY_RANGE + capacity, first, live, at % EPOCH)
   else

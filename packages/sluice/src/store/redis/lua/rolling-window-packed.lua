@@ -1,8 +1,8 @@
 --[[ rolling-window, storage packed: one check of one key, exact; the meaning is that of rolling-window.lua
-  stored   as packed-layout.lua spells it
+  stored   see packed-layout.lua
   policy   limit, window_ms, min_interval_ms
-  A short log is read and written whole, in one call each: that is cheaper than to find one's way in it. In a long one every
-  decision reads and writes a few slots, whatever the limit: the ring is never read whole, except to grow. ]]
+  A short log is read and written whole, in one call each, which is cheaper than navigating it. In a long one every decision reads and
+  writes a few slots, whatever the limit: the ring is never read whole, except to grow. ]]
 local pack, unpack_string, substring = struct.pack, struct.unpack, string.sub
 local arity, named = 3, false
 include('packed-layout')
@@ -53,7 +53,7 @@ local function time_of(state, raw, i)
   return state.newest - (state.newest - stamp) % ranges[state.width]
 end
 
--- The arrival of the i-th oldest entry (0-based). The oldest few are read together: nearly every question is about them.
+-- The arrival of the i-th oldest entry (0-based). The oldest few are read together, because nearly every lookup is among them.
 local function arrival(state, i)
   if state.whole then
     -- A short log begins with its oldest entry.
@@ -67,7 +67,7 @@ local function arrival(state, i)
   return time_of(state, slots(state, i, 1), 0)
 end
 
--- How many of the oldest entries have left the window: none or a few, nearly always; else found by bisection.
+-- How many of the oldest entries have left the window: nearly always none or a few; otherwise found by bisection.
 local function count_dead(state, cutoff)
   local count = state.count
   if count == 0 or state.newest <= cutoff then return count end
@@ -95,20 +95,20 @@ local function settle(state, policy)
     state.window = window
     state.at = max(now, state.newest)
     if state.at > now and state.at - now > window + (policy.ahead or 0) then
-      -- All entries lie within a window of the newest, so all of them lie ahead: they count as now.
+      -- All entries lie within a window of the newest, so all of them are ahead: they count as now.
       local cutoff = state.at - window
       state.debt = state.count - max(count_dead(state, cutoff), state.first) + state.pending + live_debt(state, cutoff)
       state.debt_at, state.debt_from, state.newest, state.at = now, now, now, now
       state.moved, state.kept, state.gone, state.limit, state.whole = true, window, 0, 0, ''
       state.capacity, state.head, state.count, state.first, state.pending = 0, 0, 0, 0, 0
     end
-    -- What a charge of this call made debt is no entry any more.
+    -- Entries that a charge of this call turned into debt are no longer entries.
     state.dead = max(state.first, count_dead(state, state.at - window))
   end
   return state.count - state.dead + state.pending, live_debt(state, state.at - window), state.at
 end
 
--- The arrival of the n-th oldest of the live entries.
+-- The arrival of the n-th oldest live entry.
 local function live_arrival(state, n)
   local i = state.dead + n - 1
   return i < state.count and arrival(state, i) or state.at
@@ -134,7 +134,7 @@ local function look(state, policy, cost, strict)
   return reason == NONE, remaining, wait, reset, reason
 end
 
--- Makes the oldest n units debt, so that `room` are left: those stored first, then those that arrive now. Returns how many of the latter.
+-- Turns the oldest n units into debt, so that `room` are left: stored ones first, then those arriving now. Returns how many of the latter.
 local function into_debt(state, n, room)
   local of_stored = min(n, state.count - state.dead)
   if state.debt == 0 then state.debt_from = of_stored > 0 and live_arrival(state, 1) or state.at end
@@ -153,7 +153,7 @@ local function charge(state, policy, cost)
   local overflow = entries + cost - limit
   state.pending = state.pending + cost - (overflow > 0 and into_debt(state, overflow, limit) or 0)
   state.charged = true
-  -- A look under other numbers may follow in the same call: entries leave by the window that was charged, the longest if several.
+  -- A look with other numbers may follow in the same call: entries leave by the window that was charged, the longest if there are several.
   if policy[2] >= (state.kept or 0) then state.kept, state.gone, state.limit = policy[2], state.dead, limit end
   return limit - (state.count - state.dead + state.pending) - state.debt, at + policy[2] - now
 end
@@ -176,8 +176,8 @@ local function stamps(width, at, n)
   return n == 1 and stamp or string.rep(stamp, n)
 end
 
--- Writes the live entries into a new ring: a short one, one that has outgrown its capacity, or one whose slots are too narrow
--- or too wide for a changed window. Growth by an eighth wastes little memory; a whole SET, unlike SETRANGE, allocates no more than asked.
+-- Writes the live entries into a new ring: for a short log, one that has outgrown its capacity, or one whose slots are too narrow or too
+-- wide for a changed window. Growing by an eighth wastes little memory; a whole SET, unlike SETRANGE, allocates no more than needed.
 local function rewrite(key, state, width)
   local live = state.count - state.gone
   local raw = ''
@@ -218,7 +218,7 @@ local function save(key, state)
   call('PEXPIREAT', key, spell(state.at + state.kept + (state.leeway or 0)))
 end
 
--- The lowest index whose entry arrived after an instant.
+-- The lowest index of an entry that arrived after an instant.
 local function first_after(state, instant)
   local low, high = 0, state.count
   while low < high do
@@ -228,15 +228,19 @@ local function first_after(state, instant)
   return low
 end
 
--- Brings header and debt up to date where entries were taken out in place; a counter with nothing left goes.
+-- Updates header and debt after entries were removed in place. A counter with nothing left is deleted, unless its clock is ahead: see
+-- keepClock in rolling-window.ts.
 local function write_rest(state)
-  if state.count + state.debt == 0 then return call('DEL', state.key) end
+  if state.count + state.debt == 0 then
+    if state.newest <= now then return call('DEL', state.key) end
+    return call('SET', state.key, pack(HEADER, 0, 0, 0, state.newest % EPOCH), 'PXAT', spell(state.newest + 1))
+  end
   state.chunk, state.whole = nil, nil
   if state.debt > 0 then write_debt(state) end
   call('SETRANGE', state.key, 0, header(state, state.count > 0 and arrival(state, state.count - 1) or state.debt_at))
 end
 
--- Takes back up to `cost` entries that arrived at charged_at, the rest from the debt. What came later moves up, in one piece.
+-- Takes back up to `cost` entries that arrived at charged_at, the rest from the debt. Later entries move up, in one piece.
 local function refund(state, _, cost, charged_at)
   state.refunded = true
   local after = first_after(state, charged_at)
@@ -258,7 +262,7 @@ local function refund(state, _, cost, charged_at)
   write_rest(state)
 end
 
--- The newest go: nothing moves but the ring's end.
+-- The newest go: nothing moves but the end of the ring.
 local function give_back(state, policy, cost)
   local entries, debt = settle(state, policy)
   local taken = min(cost, entries)
@@ -274,7 +278,7 @@ local function give_back(state, policy, cost)
   return true
 end
 
--- Until when a charge at an instant matters: until then, what was held is remembered beyond its end.
+-- Until when a charge at an instant matters: that long, what was held is remembered beyond its end.
 local function lasts_until(policy, at)
   return at + policy[2]
 end

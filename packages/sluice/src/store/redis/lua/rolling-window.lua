@@ -1,7 +1,7 @@
 --[[ rolling-window, storage sorted-set: one check of one key, exact (paper, Algorithm 4)
   stored   sorted set: score = arrival in ms, member = request id, so that two arrivals in one millisecond count twice;
            a request of cost n has n members. Past the limit, one more member, ~units:at:from, holds the debt (rolling-window.ts);
-           its score is that of the newest entry when it was written, so that it is the last.
+           its score is that of the newest entry when it was written, so that it sorts last.
   policy   limit, window_ms, min_interval_ms
   Clean-up happens with the insert: a refused request writes nothing, and so costs the replicas nothing. ]]
 local arity, named = 3, true
@@ -35,7 +35,7 @@ local function settle(state, policy)
   local window = policy[2]
   local at = max(now, state.newest)
   if at > now and at - now > window + (policy.ahead or 0) then
-    -- All entries lie within a window of the newest, so all of them lie ahead: they count as now.
+    -- All entries lie within a window of the newest, so all of them are ahead: they count as now.
     state.debt = count_live(state, at - window) - state.gone + state.added + live_debt(state, at - window)
     state.debt_at, state.debt_from, state.newest, at = now, now, now, now
     state.moved, state.kept, state.stored, state.gone, state.added, state.members, state.window = true, window, false, 0, 0, {}, nil
@@ -73,7 +73,7 @@ local function look(state, policy, cost, strict)
   return reason == NONE, remaining, wait, reset, reason
 end
 
--- Makes the oldest n units debt, so that `room` are left: those stored first, then those that arrive now. Returns how many of the latter.
+-- Turns the oldest n units into debt, so that `room` are left: stored ones first, then those arriving now. Returns how many of the latter.
 local function into_debt(state, window, n, room, at)
   local of_stored = min(n, max(0, state.live - state.gone))
   if state.debt == 0 then state.debt_from = of_stored > 0 and arrival(state, window, state.gone + 1, at) or at end
@@ -92,7 +92,7 @@ local function charge(state, policy, cost, member)
   local adding = cost
   if entries + cost > room then
     local arriving = into_debt(state, policy[2], entries + cost - room, room, at)
-    -- Entries of one call arrive together: which of them becomes debt makes no difference.
+    -- Entries of one call arrive together: which of them become debt makes no difference.
     local of_added = min(arriving, state.added)
     for _ = 1, 2 * of_added do members[#members] = nil end
     state.added = state.added - of_added
@@ -104,14 +104,14 @@ local function charge(state, policy, cost, member)
   end
   state.added = state.added + adding
   state.newest = at
-  -- A look under other numbers may follow in the same call: entries leave by the window that was charged, the longest if several.
+  -- A look with other numbers may follow in the same call: entries leave by the window that was charged, the longest if there are several.
   state.kept = max(state.kept or 0, policy[2])
   return policy[1] - (state.live - state.gone + state.added) - state.debt, at + policy[2] - now
 end
 
 local function write_marker(key, state, score)
   local marker = state.debt > 0 and '~' .. spell(state.debt) .. ':' .. spell(state.debt_at) .. ':' .. spell(state.debt_from)
-  -- Added first: a key that is empty for a moment would lose its expiry.
+  -- Add first: a key that is empty for a moment would lose its expiry.
   if marker then call('ZADD', key, spell(score), marker) end
   if state.marker and state.marker ~= marker then call('ZREM', key, state.marker) end
 end
@@ -123,10 +123,29 @@ local function take_from_debt(state, n)
   return taken
 end
 
+-- A counter whose clock is ahead keeps that clock when its last unit goes: see keepClock in rolling-window.ts. The clock is added before
+-- that unit goes, because the key must not be deleted in between (reset.lua).
+local function hold_clock(state)
+  if state.newest <= now or state.marker and state.debt == 0 then return end
+  local at = spell(state.newest)
+  state.clock = '~0:' .. at .. ':' .. at
+  call('ZADD', state.key, at, state.clock)
+end
+
+local function keep_clock(state)
+  if not state.clock then return end
+  if call('ZCARD', state.key) > 1 then
+    call('ZREM', state.key, state.clock)
+  else
+    call('PEXPIREAT', state.key, spell(state.newest + 1))
+  end
+end
+
 local function refund(state, _, cost, charged_at, member)
   state.refunded = true
+  hold_clock(state)
   local taken, names = 0, {}
-  -- A larger charge became debt as a whole. By the thousand: one call a name would hold up Redis for milliseconds.
+  -- A larger charge became debt as a whole. Names are removed a thousand at a time: one call per name would block Redis for milliseconds.
   for i = 1, cost <= MOST_ENTRIES and cost or 0 do
     names[#names + 1] = i == 1 and member or member .. ':' .. i
     if #names == 1000 or i == cost then
@@ -134,6 +153,7 @@ local function refund(state, _, cost, charged_at, member)
     end
   end
   if state.debt > 0 and charged_at >= state.debt_from and charged_at <= state.debt_at then take_from_debt(state, cost - taken) end
+  keep_clock(state)
 end
 
 local function give_back(state, policy, cost)
@@ -144,10 +164,12 @@ local function give_back(state, policy, cost)
   end
   state.refunded = true
   local taken = min(cost, entries)
-  -- The marker is the last.
-  local last = state.marker and 2 or 1
+  hold_clock(state)
+  -- The marker sorts last, and so does the clock.
+  local last = 1 + (state.marker and 1 or 0) + (state.clock and 1 or 0)
   if taken > 0 then call('ZREMRANGEBYRANK', state.key, -last - taken + 1, -last) end
   local of_debt = debt > 0 and taken < cost and take_from_debt(state, cost - taken) or 0
+  keep_clock(state)
   return taken + of_debt > 0
 end
 
@@ -165,14 +187,14 @@ local function save(key, state)
   for first = 1, #members, 2000 do
     local last = min(first + 1999, #members)
     local missing = (last - first + 1) / 2 - call('ZADD', key, unpack(members, first, last))
-    -- Two processes drew the same request id: the entry must count all the same.
+    -- Two processes drew the same request id: the entry must count anyway.
     for i = 1, missing do call('ZADD', key, state.newest, members[first + 1] .. '~' .. i) end
   end
   if state.marker or state.debt > 0 then write_marker(key, state, state.newest) end
   call('PEXPIREAT', key, spell(state.newest + state.kept + (state.leeway or 0)))
 end
 
--- Until when a charge at an instant matters: until then, what was held is remembered beyond its end.
+-- Until when a charge at an instant matters: that long, what was held is remembered beyond its end.
 local function lasts_until(policy, at)
   return at + policy[2]
 end

@@ -1,33 +1,38 @@
 --[[ settle: one step with a reservation's hold
-  KEYS     the hold; then, where counters are changed, the reservation's counters
-  ARGV     step, digest, how long the reservation lives anew in ms, how many counters; each counter:
-             letter, the policy's numbers, amount (-1: not told), mode (0 enforce, 1 reported only), 1 if its rule lets work finish
-           step: 'settle'  charges or gives back the difference to the amounts, once
+  KEYS     the hold; then, if counters are changed, the reservation's counters
+  ARGV     step, digest, the reservation's new term in ms, how many counters, the name of the settlement; each counter:
+             letter, the policy's numbers, amount (-1: unknown), mode (0 enforce, 1 reported only), 1 if its rule lets work finish
+           step: 'settle'  charges or gives back the difference from the amounts, once. Its name, in letters, identifies a repeated one
                  'extend'  holds up to the amounts, of all counters or of none
-                 'claim'   as 'settle', but changes no counter: for slots on the move, where a script has one key. Then a counter
-                           has only its amount, and the answer ends with the rows of the hold
-                 'put'     writes a hold, of which no counter is changed: ARGV has entry id, at_ms, units and owed instead of counters
-  returns  now_us (the time in microseconds), state: 0 unknown, 1 open (this step was done), 2 settled before, 3 expired; for each counter units held, units charged;
+                 'claim'   as 'settle', but changes no counter: for migrating slots, where a script can have only one key. Each counter
+                           then has only its amount, and the answer ends with the rows of the hold
+                 'put'     writes a hold without changing counters: ARGV has rows instead of counters, each of
+                           entry id, at_ms, units and owed
+  returns  now_us (the time in microseconds), state: 0 unknown, 1 open (this step was done), 2 settled before, 3 expired, 4 settled before
+           under this name; for each counter units held, units charged;
            for 'extend' on an open one: for each counter units held, reason * 4 + (2 if charged) + (1 if allowed), remaining,
            reset_after_ms, retry_after_ms
   The hold is written before the counters: after an error halfway nothing is given back twice. ]]
 include('prelude')
 include('algorithms')
 include('hold')
-local UNKNOWN, OPEN, SETTLED, EXPIRED = 0, 1, 2, 3
-local step, digest, term, count = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local UNKNOWN, OPEN, SETTLED, EXPIRED, OWN = 0, 1, 2, 3, 4
+local step, digest, term, count, name = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
 if step == 'put' then
-  local units, owed = {}, {}
-  for i = 1, count do units[i], owed[i] = tonumber(ARGV[6 + i]), tonumber(ARGV[6 + count + i]) end
-  local row = { entry = ARGV[5], at = tonumber(ARGV[6]), units = units, owed = owed }
-  save_hold(KEYS[1], { digest = digest, ends = now + term, rows = { row } })
+  local rows = {}
+  for at = 6, #ARGV, 2 + 2 * count do
+    local units, owed = {}, {}
+    for i = 1, count do units[i], owed[i] = tonumber(ARGV[at + 1 + i]), tonumber(ARGV[at + 1 + count + i]) end
+    rows[#rows + 1] = { entry = ARGV[at], at = tonumber(ARGV[at + 1]), units = units, owed = owed }
+  end
+  save_hold(KEYS[1], { digest = digest, ends = now + term, rows = rows })
   return { now_us, OPEN }
 end
 
 local hold = read_hold(call('GET', KEYS[1]))
 if not hold or hold.digest ~= digest then return { now_us, UNKNOWN } end
-local state = hold.charged and SETTLED or now >= hold.ends and EXPIRED or OPEN
+local state = hold.charged and (hold.by == name and OWN or SETTLED) or now >= hold.ends and EXPIRED or OPEN
 local held = {}
 for i = 1, count do held[i] = held_of(hold, i) end
 
@@ -43,9 +48,9 @@ end
 if state ~= OPEN then return answer() end
 
 if step == 'claim' then
-  hold.charged = {}
+  hold.charged, hold.by = {}, name
   for i = 1, count do
-    local amount = tonumber(ARGV[4 + i])
+    local amount = tonumber(ARGV[5 + i])
     hold.charged[i] = amount < 0 and held[i] or amount
   end
   save_hold(KEYS[1], hold)
@@ -56,7 +61,7 @@ if step == 'claim' then
   return reply
 end
 
-local counters, at = {}, 5
+local counters, at = {}, 6
 for i = 1, count do
   local letter = ARGV[at]
   local body = algorithm(letter)
@@ -86,13 +91,13 @@ local function give_back(counter, i, units)
 end
 
 if step == 'settle' then
-  hold.charged = {}
+  hold.charged, hold.by = {}, name
   for i = 1, count do
     local counter = counters[i]
     hold.charged[i] = counter.amount < 0 and held[i] or counter.amount
     if hold.charged[i] > held[i] then
       counter.state = counter.body.load(counter.key)
-      -- Boundaries of a calendar that are out of date must fail before anything is written.
+      -- Outdated calendar boundaries must fail before anything is written.
       counter.body.look(counter.state, counter.policy, 0)
     end
   end
@@ -131,11 +136,11 @@ for i = 1, count do
   end
 end
 if not refused then
-  local name, owed = extension_name(hold), {}
+  local entry, owed = extension_name(hold), {}
   for i = 1, count do
     local counter = counters[i]
     if units[i] > 0 then
-      counter.remaining, counter.reset = counter.body.charge(counter.state, counter.policy, units[i], name)
+      counter.remaining, counter.reset = counter.body.charge(counter.state, counter.policy, units[i], entry)
     end
     owed[i] = counter.body.owed and counter.body.owed(counter.state, counter.policy) or 0
   end

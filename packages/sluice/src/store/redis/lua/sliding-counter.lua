@@ -1,4 +1,4 @@
---[[ sliding-counter: one check of one key, APPROXIMATE: assumes that the previous cell's requests came evenly
+--[[ sliding-counter: one check of one key, APPROXIMATE: assumes that the previous cell's requests were evenly spread
   stored   string of four doubles: previous, current, last_ms (the last admission, from which the cells are derived), window_ms (of
            the last charge); and four bytes: how long before last_ms both cells were last empty (age.lua)
   policy   limit, window_ms ]]
@@ -28,14 +28,15 @@ end
 local function clock_of(state, window)
   if state.last <= now then return now end
   if state.last - now <= window then return state.last end
-  -- Where the previous cell's requests came within it is not known: what counts of them now counts from now on.
+  -- It is unknown where in the previous cell its requests arrived: what still counts of them counts from now on.
   state.current = ceil(weighed(state.previous, state.current, state.last % window, window) / window)
-  state.previous, state.last, state.window, state.born, state.moved = 0, now, window, min(state.born, now), true
+  -- How much is left of a weighted charge is unknown: none of them can be refunded.
+  state.previous, state.last, state.window, state.born, state.moved = 0, now, window, now + 1, true
   state.ends = now + until_empty(0, state.current, now % window, window)
   return now
 end
 
--- The two cells at the key's own clock, that clock, and where in the current cell it stands.
+-- The two cells at the key's own clock, that clock, and its offset in the current cell.
 local function settle(state, policy)
   local window = policy[2]
   local at = clock_of(state, window)
@@ -70,7 +71,8 @@ end
 local function charge(state, policy, cost)
   local limit, window = policy[1], policy[2]
   local previous, current, at, elapsed = settle(state, policy)
-  if previous + current == 0 then state.born = max(state.born, at) end
+  -- As from an empty counter: the cell of a charge under another window is unknown, even after the rule was edited back.
+  if previous + current == 0 or state.window ~= window then state.born = max(state.born, at) end
   current = current + cost
   if current > MOST then current, state.born = MOST, at + 1 end
   state.previous, state.current, state.last, state.window = previous, current, at, window
@@ -78,27 +80,23 @@ local function charge(state, policy, cost)
   return min(limit, floor((limit * window - weighed(previous, current, elapsed, window)) / window)), state.ends - now
 end
 
+-- Uses the cells as the last charge left them: see `refund` in sliding-counter.ts.
 local function refund(state, policy, cost, charged_at)
-  local window = policy[2]
-  -- The window was edited since: which cell the charge is in now is unknown, so nothing is given back.
-  if window ~= state.window or charged_at < state.born then return end
-  local previous, current, at, elapsed = settle(state, policy)
-  local start = at - elapsed
-  -- Charged by a clock that was ahead: it counts for what it weighed when the counter was moved to now.
-  if charged_at > at then return end
+  local window, start = policy[2], state.last - state.last % policy[2]
+  -- Charged by a clock that was ahead: it counts with its weight from when the counter was moved to now.
+  if window ~= state.window or charged_at < state.born or charged_at > state.last then return end
   if charged_at >= start then
-    current = max(0, current - cost)
+    state.current = max(0, state.current - cost)
   elseif charged_at >= start - window then
-    previous = max(0, previous - cost)
+    state.previous = max(0, state.previous - cost)
   end
-  state.previous, state.current, state.last = previous, current, at
-  state.ends = at + until_empty(previous, current, elapsed, window)
 end
 
 local function give_back(state, policy, cost)
   local window = policy[2]
   local previous, current, at, elapsed = settle(state, policy)
   local of_current = min(cost, current)
+  if state.window ~= window then state.born = max(state.born, at) end
   state.previous, state.current = max(0, previous - (cost - of_current)), current - of_current
   state.last, state.window = at, window
   state.ends = at + until_empty(state.previous, state.current, elapsed, window)

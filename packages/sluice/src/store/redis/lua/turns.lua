@@ -1,14 +1,15 @@
 --[[ turns: decide, for requests with a rule that has maxWait: what does not fit now is charged at the instant at which it fits
   KEYS     as decide; and the vacant turns of counters
-  ARGV     as decide, but: a policy ends with how far away a turn may be, in ms (0: none is handed out; below 0: so far, but this
-           caller cannot wait); a check of a policy with turns ends with the position of its vacant turns in KEYS (0: out of reach)
+  ARGV     as decide, but: a policy ends with how far away a turn may be, in ms (0: none is handed out), and if one may, with how
+           far away a turn this caller accepts; a check of a policy with turns ends with the position of its vacant turns in KEYS (0: out
+           of reach)
   returns  as decide; the numbers of a check with turns end with how long until its turn comes, in ms
   stored   vacant turns: sorted set beside the counter: score = instant in ms, member = cost:name of the charge
-  The meaning is that of turns.ts. Each part below is put into decide.lua, at the place of its name. ]]
+  turns.ts explains the concept. Each part below is inserted into decide.lua at the include of its name. ]]
 -- held units
 local vacant_keys = {}
 
--- The last instant that the counter holds a charge at. The turns of a fixed window all come at its start.
+-- The latest instant at which the counter holds a charge. The turns of a fixed window all come at its start.
 local function tail_of(state, body, policy)
   if not body.ends_with_window then return state.newest or state.last end
   return state.last > 0 and body.lasts_until(policy, state.last) - policy[2] or 0
@@ -26,7 +27,7 @@ local function seen_vacant(key)
   return vacant, passed
 end
 
--- Entries of a sorted set have names: those of the vacant turn become the new owner's. A charge may have made them debt.
+-- Entries of a sorted set have names: those of the vacant turn get the new owner's. A charge may have turned them into debt.
 local function rename(key, turn, cost, member)
   for i = 1, cost do
     local place = turn.units - cost + i
@@ -36,9 +37,9 @@ local function rename(key, turn, cost, member)
   end
 end
 
--- The algorithm of a policy with turns: the same, but that a request may be charged later than now.
+-- Wraps the algorithm of a policy with turns: the same, but a request may be charged later than now.
 local function pacing(body, policy)
-  local most = policy.waits and policy.ahead or 0
+  local most = policy.waits
 
   local function load(key)
     local vacant, passed = seen_vacant(key)
@@ -61,7 +62,7 @@ local function pacing(body, policy)
     local is_too_early = (reason == LIMIT or reason == INTERVAL) and retry < NEVER
     local ahead = max(0, tail_of(state, body, policy) - now)
     local wait = allowed and ahead or retry
-    -- Those who wait have what is left.
+    -- What is left belongs to those already waiting.
     if ahead > 0 then remaining = min(remaining, 0) end
     if cost == 0 or wait == 0 or not allowed and not is_too_early then return allowed, remaining, retry, reset, reason end
     local turn = { at = now + wait }
@@ -89,7 +90,7 @@ local function pacing(body, policy)
       return min(remaining, 0), reset
     end
     local present = now
-    -- What was counted at another instant is counted anew.
+    -- What was counted at another instant must be counted again.
     now, state.window, state.changed = turn.at, nil, true
     local remaining, reset = body.charge(state, policy, cost, member)
     now = present
@@ -97,7 +98,7 @@ local function pacing(body, policy)
   end
 
   local function save(key, state)
-    -- Redis deletes a key whose expiry has come meanwhile; the next request of this call reads it again.
+    -- Redis deletes a key whose expiry has passed meanwhile; the next request of this call reads it again.
     state.leeway = 1000
     if state.changed or state.moved then body.save(key, state) end
     local turn = state.turn
@@ -117,8 +118,9 @@ end
 -- term of a policy
 local ahead = tonumber(ARGV[at])
 at = at + 1
-if ahead ~= 0 then
-  policy.ahead, policy.waits = max(ahead, -ahead), ahead > 0
+if ahead > 0 then
+  policy.ahead, policy.waits = ahead, tonumber(ARGV[at])
+  at = at + 1
   policy.algorithm = pacing(policy.algorithm, policy)
 end
 
@@ -140,7 +142,7 @@ for i = 1, count do
   if policy_of[i].ahead and states[keys[i]] and not touched[keys[i]] then states[keys[i]].turn = nil end
 end
 for key in pairs(touched) do
-  -- What one call adds to a packed log is stamped alike: the next request finds what this one wrote.
+  -- A packed log gives everything that one call adds the same timestamp: the next request must find what this one wrote.
   if states[key].vacant then
     owners[key].save(key, states[key])
     states[key], touched[key], refused[key] = nil, nil, nil

@@ -1,9 +1,9 @@
---[[ utilisation: writes one report, or lists those that hold
-  KEYS     hash: field = source and key of a report, as JSON; value = its utilisation and when it ends, in ms
-  ARGV     to write: the most reports that are held, field, utilisation, how long it holds in ms; to list: nothing
-  returns  now_ms; where it lists, then field, utilisation and ms left of each report
-  Redis tells the time: reporters and readers need not agree on it.
-  Writing costs the same however many reports are held: backends report as often as they like. Listing forgets those that have ended. ]]
+--[[ utilisation: writes one report, or lists the current ones
+  KEYS     hash: field = source and key of a report, as JSON; value = its utilisation and when it expires, in ms
+  ARGV     to write: the most reports that are held, field, utilisation, its time to live in ms; to list: nothing
+  returns  now_ms; when listing, then field, utilisation and remaining ms of each report
+  Time comes from Redis: reporters and readers need not agree on it.
+  Writing costs the same however many reports are held: backends may report as often as they like. Listing deletes expired reports. ]]
 include('prelude')
 if ARGV[2] then
   if call('HLEN', KEYS[1]) < tonumber(ARGV[1]) or call('HGET', KEYS[1], ARGV[2]) then
@@ -18,7 +18,7 @@ local reply = { now }
 for i = 1, #held, 2 do
   local value, ends = string.match(held[i + 1], '^(%S+) (%d+)$')
   local left = ends and tonumber(ends) - now or 0
-  -- A report that ends later than any may was written before the clock stepped back.
+  -- A report with a later end than any can have was written before the clock stepped back.
   if left <= 0 or left > 300000 then
     call('HDEL', KEYS[1], held[i])
   else
